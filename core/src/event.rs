@@ -1,0 +1,189 @@
+//! Events: a tag, a body, and the place that the bus gave them.
+//!
+//! The body stays packed until somebody looks into it. On sockets an event is its tag, two newlines
+//! and the packed body, as Salt has it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use crate::value::{Map, msgpack};
+
+/// The field in which an event carries its sequence number.
+pub const SEQ: &str = "_seq";
+/// The field in which an event carries when it was fired, in UTC: `2026-11-21T01:02:03.000004`.
+pub const STAMP: &str = "_stamp";
+/// The longest tag that is taken.
+pub const MAX_TAG: usize = 4096;
+
+const SEPARATOR: &[u8] = b"\n\n";
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The place on the bus, rising by one; 0 before the bus has seen the event.
+    pub seq: u64,
+    /// What happened, such as `salt/auth`.
+    pub tag: Arc<str>,
+    /// The details: one packed msgpack map.
+    pub body: Bytes,
+}
+
+/// Why bytes are not an event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// There are no two newlines.
+    #[error("an event is a tag, two newlines and a msgpack map; there are no two newlines")]
+    NoSeparator,
+    /// The tag is no text, empty or too long.
+    #[error("an event's tag is 1 to {MAX_TAG} bytes of text")]
+    BadTag,
+    /// The body is not one whole msgpack map.
+    #[error("an event's body is one msgpack map: {0}")]
+    BadBody(#[from] msgpack::UnpackError),
+}
+
+impl Event {
+    /// An event from its parts; the body is checked.
+    pub fn new(tag: &str, body: Bytes) -> Result<Self, EventError> {
+        if tag.is_empty() || tag.len() > MAX_TAG || tag.contains('\n') {
+            return Err(EventError::BadTag);
+        }
+        msgpack::scan(&body, |_| ())?;
+        Ok(Event { seq: 0, tag: tag.into(), body })
+    }
+
+    /// Reads the form on sockets.
+    pub fn from_frame(frame: &Bytes) -> Result<Self, EventError> {
+        let (tag, body) = split(frame).ok_or(EventError::NoSeparator)?;
+        Self::new(std::str::from_utf8(tag).map_err(|_| EventError::BadTag)?, frame.slice_ref(body))
+    }
+
+    /// Writes the form on sockets.
+    pub fn to_frame(&self) -> Bytes {
+        let mut frame = Vec::with_capacity(self.tag.len() + SEPARATOR.len() + self.body.len());
+        frame.extend_from_slice(self.tag.as_bytes());
+        frame.extend_from_slice(SEPARATOR);
+        frame.extend_from_slice(&self.body);
+        frame.into()
+    }
+
+    /// The body as a mapping. Bodies are checked when an event is made, so this fails only for
+    /// bodies that nest too deep; such a one reads as empty.
+    pub fn data(&self) -> Map {
+        msgpack::unpack_map(&self.body).unwrap_or_default()
+    }
+}
+
+/// Tag and body of an event's form on sockets.
+pub fn split(frame: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = frame.windows(SEPARATOR.len()).position(|window| window == SEPARATOR)?;
+    Some((&frame[..at], &frame[at + SEPARATOR.len()..]))
+}
+
+/// The time now, as events carry it.
+pub fn stamp() -> String {
+    stamp_of(Timestamp::now())
+}
+
+/// A time as events carry it.
+pub fn stamp_of(time: Timestamp) -> String {
+    let micros = time.subsec_nanosecond().unsigned_abs() / 1000;
+    format!("{}.{micros:06}", time.strftime("%Y-%m-%dT%H:%M:%S"))
+}
+
+/// The body with `_seq` set to `seq` and, where it has none, `_stamp` set to `stamp`; all else stays
+/// as it is. `body` must be a packed map.
+pub fn stamped(body: &[u8], seq: u64, stamp: &str) -> Result<Bytes, msgpack::UnpackError> {
+    let (mut has_stamp, mut old_seq) = (false, None);
+    let (len, header) = msgpack::scan(body, |entry| match entry.key {
+        Some(STAMP) => has_stamp = true,
+        Some(SEQ) => old_seq = Some((entry.offset, entry.value.len())),
+        _ => {}
+    })?;
+    let added = u32::from(!has_stamp) + u32::from(old_seq.is_none());
+    let mut out = Vec::with_capacity(body.len() + 64);
+    // Writing into a `Vec` cannot fail.
+    _ = rmp::encode::write_map_len(&mut out, len + added);
+    if let Some((offset, length)) = old_seq {
+        out.extend_from_slice(&body[header..offset]);
+        _ = rmp::encode::write_uint(&mut out, seq);
+        out.extend_from_slice(&body[offset + length..]);
+    } else {
+        out.extend_from_slice(&body[header..]);
+        _ = rmp::encode::write_str(&mut out, SEQ);
+        _ = rmp::encode::write_uint(&mut out, seq);
+    }
+    if !has_stamp {
+        _ = rmp::encode::write_str(&mut out, STAMP);
+        _ = rmp::encode::write_str(&mut out, stamp);
+    }
+    Ok(out.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{map, value::Value};
+
+    #[test]
+    fn frames_go_both_ways() {
+        let body = Bytes::from(msgpack::pack_map(&map! {"id" => "web1"}));
+        let event = Event::new("salt/auth", body).unwrap();
+        let frame = event.to_frame();
+        assert!(frame.starts_with(b"salt/auth\n\n\x81"));
+        assert_eq!(Event::from_frame(&frame), Ok(event));
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused() {
+        for (frame, error) in [
+            (&b""[..], EventError::NoSeparator),
+            (b"tag", EventError::NoSeparator),
+            (b"\n\n\x80", EventError::BadTag),
+            (b"\xff\xfe\n\n\x80", EventError::BadTag),
+            (b"tag\n\n\x81", EventError::BadBody(msgpack::UnpackError::Truncated(1))),
+            (b"tag\n\n\x01", EventError::BadBody(msgpack::UnpackError::NotAMap)),
+            (b"tag\n\n\x80\x80", EventError::BadBody(msgpack::UnpackError::Trailing(1))),
+        ] {
+            assert_eq!(Event::from_frame(&Bytes::from_static(frame)), Err(error), "{frame:?}");
+        }
+    }
+
+    #[test]
+    fn stamping_adds_or_replaces_what_it_must() {
+        let stamp = |map: Map| {
+            let body = stamped(&msgpack::pack_map(&map), 7, "now").unwrap();
+            msgpack::unpack_map(&body).unwrap()
+        };
+        assert_eq!(stamp(map! {}), map! {"_seq" => 7, "_stamp" => "now"});
+        assert_eq!(stamp(map! {"a" => 1, "_stamp" => "then"}), map! {"a" => 1, "_stamp" => "then", "_seq" => 7});
+        assert_eq!(stamp(map! {"_seq" => 900, "a" => 1}), map! {"_seq" => 7, "a" => 1, "_stamp" => "now"});
+    }
+
+    #[test]
+    fn stamps_have_six_digits() {
+        let time = Timestamp::from_microsecond(1_000_004).unwrap();
+        assert_eq!(stamp_of(time), "1970-01-01T00:00:01.000004");
+    }
+
+    proptest! {
+        #[test]
+        fn stamping_keeps_the_rest(entries in prop::collection::btree_map("[a-z]{1,300}", any::<i64>(), 0..40), seq: u64) {
+            let map: Map = entries.into_iter().map(|(k, v)| (Value::from(k), Value::from(v))).collect();
+            let body = stamped(&msgpack::pack_map(&map), seq, "s").unwrap();
+            let mut out = msgpack::unpack_map(&body).unwrap();
+            prop_assert_eq!(out.shift_remove("_seq"), Some(Value::from(seq)));
+            prop_assert_eq!(out.shift_remove("_stamp"), Some(Value::from("s")));
+            prop_assert_eq!(out, map);
+        }
+
+        #[test]
+        fn any_frame_is_read_or_refused(frame: Vec<u8>) {
+            let _ = Event::from_frame(&Bytes::from(frame));
+        }
+    }
+}

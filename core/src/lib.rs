@@ -1,0 +1,36 @@
+//! The vocabulary that all of Brine shares. Knows nothing of master, minion, reactor or terminals.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`value`] | data: what msgpack, JSON and YAML can say |
+//! | [`event`], [`bus`] | events, and the bus that carries, keeps and hands them out |
+//! | [`store`] | the one embedded store on disk |
+//! | [`wire`], [`crypt`], [`transport`] | what travels between machines, how it is sealed, how it gets there |
+//! | [`target`], [`glob`] | which minions are meant |
+//! | [`sls`] | text to data to low chunks |
+//! | [`function`] | what can be called by name |
+//! | [`config`] | the master's and the minion's configuration |
+//! | [`jid`], [`metrics`], [`files`] | job ids, counters, careful file writing |
+
+pub mod bus;
+pub mod config;
+pub mod crypt;
+pub mod event;
+pub mod files;
+pub mod function;
+pub mod glob;
+pub mod jid;
+pub mod metrics;
+pub mod sls;
+pub mod store;
+pub mod target;
+pub mod transport;
+pub mod value;
+pub mod wire;
+
+pub use event::Event;
+pub use jid::Jid;
+pub use value::{Map, Value};
+
+/// The version of Brine.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,128 @@
+//! Values as Python prints them: `repr()`.
+
+use std::fmt::{self, Write};
+
+use super::Value;
+
+/// The text that Python's `repr()` gives.
+pub fn repr(value: &Value) -> String {
+    let mut out = String::new();
+    _ = write_repr(value, &mut out);
+    out
+}
+
+/// Writes the text that Python's `repr()` gives.
+pub fn write_repr(value: &Value, out: &mut impl Write) -> fmt::Result {
+    match value {
+        Value::Nil => out.write_str("None"),
+        Value::Bool(true) => out.write_str("True"),
+        Value::Bool(false) => out.write_str("False"),
+        Value::Int(n) => write!(out, "{n}"),
+        Value::UInt(n) => write!(out, "{n}"),
+        Value::Float(f) => write_float(*f, out),
+        Value::Str(s) => write_str(s, out),
+        Value::Bytes(b) => write_bytes(b, out),
+        Value::List(items) => {
+            out.write_char('[')?;
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.write_str(", ")?;
+                }
+                write_repr(item, out)?;
+            }
+            out.write_char(']')
+        }
+        Value::Map(map) => {
+            out.write_char('{')?;
+            for (i, (key, value)) in map.iter().enumerate() {
+                if i > 0 {
+                    out.write_str(", ")?;
+                }
+                write_repr(key, out)?;
+                out.write_str(": ")?;
+                write_repr(value, out)?;
+            }
+            out.write_char('}')
+        }
+    }
+}
+
+fn write_float(f: f64, out: &mut impl Write) -> fmt::Result {
+    if f.is_nan() {
+        return out.write_str("nan");
+    }
+    if f.is_infinite() {
+        return out.write_str(if f > 0.0 { "inf" } else { "-inf" });
+    }
+    let magnitude = f.abs();
+    if magnitude != 0.0 && !(1e-4..1e16).contains(&magnitude) {
+        // Python writes the exponent with a sign and two digits at least.
+        let text = format!("{f:e}");
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+        return write!(out, "{mantissa}e{sign}{digits:0>2}");
+    }
+    if f.fract() == 0.0 { write!(out, "{f:.1}") } else { write!(out, "{f}") }
+}
+
+/// Single quotes unless the text has some and no double ones, as Python chooses.
+fn write_str(text: &str, out: &mut impl Write) -> fmt::Result {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    out.write_char(quote)?;
+    for c in text.chars() {
+        match c {
+            '\\' => out.write_str("\\\\")?,
+            '\n' => out.write_str("\\n")?,
+            '\r' => out.write_str("\\r")?,
+            '\t' => out.write_str("\\t")?,
+            c if c == quote => write!(out, "\\{c}")?,
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => write!(out, "\\x{:02x}", c as u32)?,
+            c if (0x80..=0xa0).contains(&(c as u32)) || c as u32 == 0xad => write!(out, "\\x{:02x}", c as u32)?,
+            c => out.write_char(c)?,
+        }
+    }
+    out.write_char(quote)
+}
+
+fn write_bytes(bytes: &[u8], out: &mut impl Write) -> fmt::Result {
+    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { b'"' } else { b'\'' };
+    write!(out, "b{}", quote as char)?;
+    for byte in bytes {
+        match byte {
+            b'\\' => out.write_str("\\\\")?,
+            b'\n' => out.write_str("\\n")?,
+            b'\r' => out.write_str("\\r")?,
+            b'\t' => out.write_str("\\t")?,
+            byte if *byte == quote => write!(out, "\\{}", *byte as char)?,
+            0x20..0x7f => out.write_char(*byte as char)?,
+            byte => write!(out, "\\x{byte:02x}")?,
+        }
+    }
+    out.write_char(quote as char)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{list, map};
+
+    #[test]
+    fn prints_as_python() {
+        for (value, text) in [
+            (Value::Nil, "None"),
+            (Value::from(1.0), "1.0"),
+            (Value::from(1e16), "1e+16"),
+            (Value::from(0.00001), "1e-05"),
+            (Value::from(-1.5e300), "-1.5e+300"),
+            (Value::from("it's"), r#""it's""#),
+            (Value::from("a\n'\""), r#"'a\n\'"'"#),
+            (Value::from(vec![0u8, b'a', 0xff]), r"b'\x00a\xff'"),
+            (Value::from("ü"), "'ü'"),
+            (list![1, "a", true], "[1, 'a', True]"),
+            (Value::from(map! {"a" => map!{}, 1 => Value::Nil}), "{'a': {}, 1: None}"),
+        ] {
+            assert_eq!(repr(&value), text);
+        }
+        assert_eq!(Value::from("bare").to_string(), "bare");
+    }
+}
