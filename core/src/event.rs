@@ -3,8 +3,6 @@
 //! The body stays packed until somebody looks into it. On sockets an event is its tag, two newlines
 //! and the packed body, as Salt has it.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use jiff::Timestamp;
 
@@ -19,15 +17,12 @@ pub const MAX_TAG: usize = 4096;
 
 const SEPARATOR: &[u8] = b"\n\n";
 
-/// Something that happened.
+/// Something that happened. Cheap to clone: all copies share one buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The place on the bus, rising by one; 0 before the bus has seen the event.
-    pub seq: u64,
-    /// What happened, such as `salt/auth`.
-    pub tag: Arc<str>,
-    /// The details: one packed msgpack map.
-    pub body: Bytes,
+    seq: u64,
+    frame: Bytes,
+    tag_len: usize,
 }
 
 /// Why bytes are not an event.
@@ -45,35 +40,102 @@ pub enum EventError {
 }
 
 impl Event {
-    /// An event from its parts; the body is checked.
-    pub fn new(tag: &str, body: Bytes) -> Result<Self, EventError> {
-        if tag.is_empty() || tag.len() > MAX_TAG || tag.contains('\n') {
-            return Err(EventError::BadTag);
-        }
-        msgpack::scan(&body, |_| ())?;
-        Ok(Event { seq: 0, tag: tag.into(), body })
+    /// An event from its parts; the body is checked to be one packed map.
+    pub fn new(tag: &str, body: &[u8]) -> Result<Self, EventError> {
+        check_tag(tag)?;
+        msgpack::scan(body, |_| ())?;
+        Ok(Self::join(tag, 0, |frame| frame.extend_from_slice(body)))
+    }
+
+    /// An event whose body is this mapping.
+    pub fn from_map(tag: &str, body: &Map) -> Result<Self, EventError> {
+        check_tag(tag)?;
+        Ok(Self::join(tag, 0, |frame| msgpack::pack_map_into(frame, body)))
     }
 
     /// Reads the form on sockets.
-    pub fn from_frame(frame: &Bytes) -> Result<Self, EventError> {
-        let (tag, body) = split(frame).ok_or(EventError::NoSeparator)?;
-        Self::new(std::str::from_utf8(tag).map_err(|_| EventError::BadTag)?, frame.slice_ref(body))
+    pub fn from_frame(frame: Bytes) -> Result<Self, EventError> {
+        let event = Self::from_trusted_frame(0, frame)?;
+        msgpack::scan(event.body(), |_| ())?;
+        Ok(event)
     }
 
-    /// Writes the form on sockets.
-    pub fn to_frame(&self) -> Bytes {
-        let mut frame = Vec::with_capacity(self.tag.len() + SEPARATOR.len() + self.body.len());
-        frame.extend_from_slice(self.tag.as_bytes());
+    /// Reads the form on sockets where the body has been checked before: what comes out of the journal.
+    pub fn from_trusted_frame(seq: u64, frame: Bytes) -> Result<Self, EventError> {
+        let (tag, _) = split(&frame).ok_or(EventError::NoSeparator)?;
+        check_tag(std::str::from_utf8(tag).map_err(|_| EventError::BadTag)?)?;
+        let tag_len = tag.len();
+        Ok(Event { seq, frame, tag_len })
+    }
+
+    fn join(tag: &str, seq: u64, write_body: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut frame = Vec::with_capacity(tag.len() + 256);
+        frame.extend_from_slice(tag.as_bytes());
         frame.extend_from_slice(SEPARATOR);
-        frame.extend_from_slice(&self.body);
-        frame.into()
+        write_body(&mut frame);
+        Event { seq, frame: frame.into(), tag_len: tag.len() }
+    }
+
+    /// The place on the bus, rising by one; 0 before the bus has seen the event.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// What happened, such as `salt/auth`.
+    pub fn tag(&self) -> &str {
+        // Checked when the event was made.
+        std::str::from_utf8(&self.frame[..self.tag_len]).unwrap_or_default()
+    }
+
+    /// The details: one packed msgpack map.
+    pub fn body(&self) -> &[u8] {
+        &self.frame[self.tag_len + SEPARATOR.len()..]
+    }
+
+    /// The form on sockets.
+    pub fn frame(&self) -> &Bytes {
+        &self.frame
     }
 
     /// The body as a mapping. Bodies are checked when an event is made, so this fails only for
     /// bodies that nest too deep; such a one reads as empty.
     pub fn data(&self) -> Map {
-        msgpack::unpack_map(&self.body).unwrap_or_default()
+        msgpack::unpack_map(self.body()).unwrap_or_default()
     }
+
+    /// The same event with `_seq` set to `seq` and, where it has none, `_stamp` set to `stamp`.
+    pub fn stamped(&self, seq: u64, stamp: &str) -> Result<Self, EventError> {
+        let body = self.body();
+        let (mut has_stamp, mut old_seq) = (false, None);
+        let (len, header) = msgpack::scan(body, |entry| match entry.key {
+            Some(STAMP) => has_stamp = true,
+            Some(SEQ) => old_seq = Some((entry.offset, entry.value.len())),
+            _ => {}
+        })?;
+        let added = u32::from(!has_stamp) + u32::from(old_seq.is_none());
+        let mut frame = Vec::with_capacity(self.frame.len() + 64);
+        frame.extend_from_slice(&self.frame[..self.tag_len + SEPARATOR.len()]);
+        // Writing into a `Vec` cannot fail.
+        _ = rmp::encode::write_map_len(&mut frame, len + added);
+        if let Some((offset, length)) = old_seq {
+            frame.extend_from_slice(&body[header..offset]);
+            _ = rmp::encode::write_uint(&mut frame, seq);
+            frame.extend_from_slice(&body[offset + length..]);
+        } else {
+            frame.extend_from_slice(&body[header..]);
+            _ = rmp::encode::write_str(&mut frame, SEQ);
+            _ = rmp::encode::write_uint(&mut frame, seq);
+        }
+        if !has_stamp {
+            _ = rmp::encode::write_str(&mut frame, STAMP);
+            _ = rmp::encode::write_str(&mut frame, stamp);
+        }
+        Ok(Event { seq, frame: frame.into(), tag_len: self.tag_len })
+    }
+}
+
+fn check_tag(tag: &str) -> Result<(), EventError> {
+    if tag.is_empty() || tag.len() > MAX_TAG || tag.contains('\n') { Err(EventError::BadTag) } else { Ok(()) }
 }
 
 /// Tag and body of an event's form on sockets.
@@ -93,35 +155,6 @@ pub fn stamp_of(time: Timestamp) -> String {
     format!("{}.{micros:06}", time.strftime("%Y-%m-%dT%H:%M:%S"))
 }
 
-/// The body with `_seq` set to `seq` and, where it has none, `_stamp` set to `stamp`; all else stays
-/// as it is. `body` must be a packed map.
-pub fn stamped(body: &[u8], seq: u64, stamp: &str) -> Result<Bytes, msgpack::UnpackError> {
-    let (mut has_stamp, mut old_seq) = (false, None);
-    let (len, header) = msgpack::scan(body, |entry| match entry.key {
-        Some(STAMP) => has_stamp = true,
-        Some(SEQ) => old_seq = Some((entry.offset, entry.value.len())),
-        _ => {}
-    })?;
-    let added = u32::from(!has_stamp) + u32::from(old_seq.is_none());
-    let mut out = Vec::with_capacity(body.len() + 64);
-    // Writing into a `Vec` cannot fail.
-    _ = rmp::encode::write_map_len(&mut out, len + added);
-    if let Some((offset, length)) = old_seq {
-        out.extend_from_slice(&body[header..offset]);
-        _ = rmp::encode::write_uint(&mut out, seq);
-        out.extend_from_slice(&body[offset + length..]);
-    } else {
-        out.extend_from_slice(&body[header..]);
-        _ = rmp::encode::write_str(&mut out, SEQ);
-        _ = rmp::encode::write_uint(&mut out, seq);
-    }
-    if !has_stamp {
-        _ = rmp::encode::write_str(&mut out, STAMP);
-        _ = rmp::encode::write_str(&mut out, stamp);
-    }
-    Ok(out.into())
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -131,11 +164,11 @@ mod tests {
 
     #[test]
     fn frames_go_both_ways() {
-        let body = Bytes::from(msgpack::pack_map(&map! {"id" => "web1"}));
-        let event = Event::new("salt/auth", body).unwrap();
-        let frame = event.to_frame();
-        assert!(frame.starts_with(b"salt/auth\n\n\x81"));
-        assert_eq!(Event::from_frame(&frame), Ok(event));
+        let event = Event::from_map("salt/auth", &map! {"id" => "web1"}).unwrap();
+        assert!(event.frame().starts_with(b"salt/auth\n\n\x81"));
+        assert_eq!((event.tag(), event.data()), ("salt/auth", map! {"id" => "web1"}));
+        assert_eq!(Event::from_frame(event.frame().clone()), Ok(event.clone()));
+        assert_eq!(Event::new(event.tag(), event.body()), Ok(event));
     }
 
     #[test]
@@ -149,15 +182,16 @@ mod tests {
             (b"tag\n\n\x01", EventError::BadBody(msgpack::UnpackError::NotAMap)),
             (b"tag\n\n\x80\x80", EventError::BadBody(msgpack::UnpackError::Trailing(1))),
         ] {
-            assert_eq!(Event::from_frame(&Bytes::from_static(frame)), Err(error), "{frame:?}");
+            assert_eq!(Event::from_frame(Bytes::from_static(frame)), Err(error), "{frame:?}");
         }
     }
 
     #[test]
     fn stamping_adds_or_replaces_what_it_must() {
         let stamp = |map: Map| {
-            let body = stamped(&msgpack::pack_map(&map), 7, "now").unwrap();
-            msgpack::unpack_map(&body).unwrap()
+            let event = Event::from_map("t", &map).unwrap().stamped(7, "now").unwrap();
+            assert_eq!((event.tag(), event.seq()), ("t", 7));
+            event.data()
         };
         assert_eq!(stamp(map! {}), map! {"_seq" => 7, "_stamp" => "now"});
         assert_eq!(stamp(map! {"a" => 1, "_stamp" => "then"}), map! {"a" => 1, "_stamp" => "then", "_seq" => 7});
@@ -174,8 +208,7 @@ mod tests {
         #[test]
         fn stamping_keeps_the_rest(entries in prop::collection::btree_map("[a-z]{1,300}", any::<i64>(), 0..40), seq: u64) {
             let map: Map = entries.into_iter().map(|(k, v)| (Value::from(k), Value::from(v))).collect();
-            let body = stamped(&msgpack::pack_map(&map), seq, "s").unwrap();
-            let mut out = msgpack::unpack_map(&body).unwrap();
+            let mut out = Event::from_map("t", &map).unwrap().stamped(seq, "s").unwrap().data();
             prop_assert_eq!(out.shift_remove("_seq"), Some(Value::from(seq)));
             prop_assert_eq!(out.shift_remove("_stamp"), Some(Value::from("s")));
             prop_assert_eq!(out, map);
@@ -183,7 +216,7 @@ mod tests {
 
         #[test]
         fn any_frame_is_read_or_refused(frame: Vec<u8>) {
-            let _ = Event::from_frame(&Bytes::from(frame));
+            let _ = Event::from_frame(Bytes::from(frame));
         }
     }
 }
