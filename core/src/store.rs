@@ -31,6 +31,9 @@ impl Table {
     }
 }
 
+/// A key and its value.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
 /// Why the store cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
@@ -270,7 +273,7 @@ impl Store {
     }
 
     /// Up to `limit` pairs in rising order of their keys, from `start` on.
-    pub fn scan(&self, table: Table, start: &[u8], limit: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    pub fn scan(&self, table: Table, start: &[u8], limit: usize) -> Result<Vec<Pair>, StoreError> {
         self.read(table, |table| {
             let range = table.range::<&[u8]>((Bound::Included(start), Bound::Unbounded))?;
             range
@@ -281,7 +284,7 @@ impl Store {
     }
 
     /// All pairs whose keys start so, in rising order.
-    pub fn scan_prefix(&self, table: Table, prefix: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    pub fn scan_prefix(&self, table: Table, prefix: &[u8]) -> Result<Vec<Pair>, StoreError> {
         self.read(table, |table| {
             let mut found = Vec::new();
             for pair in table.range::<&[u8]>((Bound::Included(prefix), Bound::Unbounded))? {
@@ -296,12 +299,12 @@ impl Store {
     }
 
     /// The pair with the last key.
-    pub fn last(&self, table: Table) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError> {
+    pub fn last(&self, table: Table) -> Result<Option<Pair>, StoreError> {
         self.read(table, |table| Ok(table.last()?.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))))
     }
 
     /// The pair with the greatest key that is not above this one.
-    pub fn at_or_before(&self, table: Table, key: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError> {
+    pub fn at_or_before(&self, table: Table, key: &[u8]) -> Result<Option<Pair>, StoreError> {
         self.read(table, |table| {
             let mut range = table.range::<&[u8]>((Bound::Unbounded, Bound::Included(key)))?;
             let pair = range.next_back().transpose()?;
@@ -418,7 +421,7 @@ mod tests {
         store.write(batch).durable_blocking().unwrap();
     }
 
-    fn keys(pairs: Vec<(Vec<u8>, Vec<u8>)>) -> Vec<String> {
+    fn keys(pairs: Vec<Pair>) -> Vec<String> {
         pairs.into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect()
     }
 

@@ -1,1 +1,17 @@
-//! Stub.
+//! The master's and the minion's configuration: typed, with defaults and documentation in one place.
+//!
+//! `master.rs` and `minion.rs` declare the options, `load.rs` reads files and drop-ins, `known.rs`
+//! lists what else Salt knows, so that a mistyped name is told from one that has no effect here.
+
+mod known;
+mod load;
+mod master;
+mod minion;
+mod options;
+
+pub use master::MasterConfig;
+pub use minion::MinionConfig;
+pub use options::{OptionDoc, Roots};
+
+/// Where configuration is looked for when nothing else is said.
+pub const DEFAULT_DIRECTORY: &str = "/etc/salt";

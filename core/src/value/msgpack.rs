@@ -259,7 +259,7 @@ impl<'a> Reader<'a> {
             match self.marker()? {
                 Marker::Null | Marker::True | Marker::False | Marker::FixPos(_) | Marker::FixNeg(_) => {}
                 Marker::U8 | Marker::I8 => _ = self.bytes(1)?,
-                Marker::U16 | Marker::I16 => _ = self.bytes(2)?,
+                Marker::U16 | Marker::I16 | Marker::FixExt1 => _ = self.bytes(2)?,
                 Marker::U32 | Marker::I32 | Marker::F32 => _ = self.bytes(4)?,
                 Marker::U64 | Marker::I64 | Marker::F64 => _ = self.bytes(8)?,
                 Marker::FixStr(n) => _ = self.bytes(n.into())?,
@@ -272,7 +272,6 @@ impl<'a> Reader<'a> {
                 Marker::FixMap(n) => open += 2 * u64::from(n),
                 Marker::Map16 => open += 2 * self.number(2)?,
                 Marker::Map32 => open += 2 * self.number(4)?,
-                Marker::FixExt1 => _ = self.bytes(2)?,
                 Marker::FixExt2 => _ = self.bytes(3)?,
                 Marker::FixExt4 => _ = self.bytes(5)?,
                 Marker::FixExt8 => _ = self.bytes(9)?,

@@ -1,0 +1,149 @@
+//! The options of the master.
+
+use std::path::PathBuf;
+
+use super::options::{Roots, below_root, options};
+use crate::value::{Map, Value};
+
+fn roots(folder: &str) -> Roots {
+    Roots::from([("base".to_owned(), vec![PathBuf::from(folder)])])
+}
+
+options! {
+    /// The master's configuration, as `/etc/salt/master` and `master.d/*.conf` say it.
+    MasterConfig for "master";
+
+    /// The folder that all other folders are below.
+    root_dir: PathBuf = "/".into(),
+    /// The address to listen on.
+    interface: String = "0.0.0.0".into(),
+    /// The port that publishes go out on.
+    publish_port: u16 = 4505,
+    /// The port that requests come in on.
+    ret_port: u16 = 4506,
+    /// The master's own id; default: the host's name with `_master` behind it.
+    id: Option<String> = None,
+    /// The user to run as. Brine runs as the user who starts it and warns if that is another one.
+    user: Option<String> = None,
+    /// Where keys are kept.
+    pki_dir: PathBuf = "/etc/salt/pki/master".into(),
+    /// Where the store (journal, job cache, minion data) and the root key are kept.
+    cachedir: PathBuf = "/var/cache/salt/master".into(),
+    /// Where the event bus has its sockets.
+    sock_dir: PathBuf = "/var/run/salt/master".into(),
+    /// The file that holds the daemon's process number.
+    pidfile: PathBuf = "/var/run/salt-master.pid".into(),
+    /// Where a daemon writes its log.
+    log_file: PathBuf = "/var/log/salt/master".into(),
+    /// What is logged to the terminal: garbage, trace, debug, info, warning, error, critical, quiet.
+    log_level: String = "warning".into(),
+    /// What is logged to the file; default: as `log_level`.
+    log_level_logfile: Option<String> = None,
+
+    /// How many requests are handled at the same time.
+    worker_threads: usize = 5,
+    /// Seconds that `salt` waits before it asks who is still working.
+    timeout: u64 = 5,
+    /// Seconds that minions have to say whether a job still runs.
+    gather_job_timeout: u64 = 10,
+    /// The largest message that is taken from the network, in bytes.
+    max_message_size: usize = 64 << 20,
+    /// The largest event that is taken, in bytes.
+    max_event_size: usize = 1 << 20,
+
+    /// How many hours jobs are kept in the job cache.
+    keep_jobs: u64 = 24,
+    /// How many seconds jobs are kept; counts before `keep_jobs`.
+    keep_jobs_seconds: Option<u64> = None,
+    /// Whether jobs are kept at all.
+    job_cache: bool = true,
+    /// The returner that keeps jobs.
+    master_job_cache: String = "local_cache".into(),
+    /// Returners that every event is handed to.
+    event_return: Vec<String> = Vec::new(),
+    /// Only events whose tags match one of these globs are handed to `event_return`.
+    event_return_whitelist: Vec<String> = Vec::new(),
+    /// Events whose tags match one of these globs are not handed to `event_return`.
+    event_return_blacklist: Vec<String> = Vec::new(),
+    /// Seconds between two runs of the maintenance task.
+    loop_interval: u64 = 60,
+    /// Hours that events stay in the journal.
+    event_journal_hours: u64 = 24,
+    /// The size in MiB above which the oldest events leave the journal.
+    event_journal_size: u64 = 1024,
+
+    /// Bits of the keys that are made.
+    keysize: usize = 2048,
+    /// Accept every key. Not for anything that matters.
+    auto_accept: bool = false,
+    /// Accept every key and also changed ones: no authentication at all.
+    open_mode: bool = false,
+    /// A file of ids, globs and regular expressions, one a line, whose keys are accepted.
+    autosign_file: Option<PathBuf> = None,
+    /// A file of ids, globs and regular expressions, one a line, whose keys are rejected.
+    autoreject_file: Option<PathBuf> = None,
+    /// How many accepted minions there may be; 0 for no limit.
+    max_minions: usize = 0,
+    /// Seconds after which the session keys are replaced.
+    publish_session: u64 = 86_400,
+    /// Whether the session keys are replaced when a key is deleted or rejected.
+    rotate_aes_key: bool = true,
+    /// The oldest protocol version that is spoken with.
+    minimum_auth_version: i64 = 3,
+    /// The session ciphers that minions may choose: `aes-256-gcm` (Brine) and `aes-192-cbc` (Salt).
+    ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc".into()],
+    /// Whether publishes are signed.
+    sign_pub_messages: bool = true,
+    /// Seconds after which a minion's request counts as replayed; 0 for never.
+    request_server_ttl: u64 = 0,
+    /// Groups of minions by name, each a compound target.
+    nodegroups: Map = Map::new(),
+
+    /// Where state and other files are, by environment.
+    file_roots: Roots = roots("/srv/salt"),
+    /// Where pillar files are, by environment.
+    pillar_roots: Roots = roots("/srv/pillar"),
+    /// Globs of file names that are not served.
+    file_ignore_glob: Vec<String> = Vec::new(),
+    /// Regular expressions of file names that are not served.
+    file_ignore_regex: Vec<String> = Vec::new(),
+    /// The name of the top file.
+    state_top: String = "top.sls".into(),
+    /// The renderers of SLS files that do not say.
+    renderer: String = "jinja|yaml".into(),
+
+    /// Which reactor SLS files belong to which event tags: a list of one-key maps.
+    reactor: Value = Value::List(Vec::new()),
+    /// How many reactions run side by side.
+    reactor_worker_threads: usize = 10,
+    /// How many reactions may wait.
+    reactor_worker_hwm: usize = 10_000,
+
+    /// Whether `salt/presence` events are fired.
+    presence_events: bool = false,
+    /// The outputter of `salt` when nothing else says.
+    output: Option<String> = None,
+    /// Whether there is colour on terminals.
+    color: bool = true,
+    /// Which states the highstate outputter shows at length.
+    state_output: String = "full".into(),
+    /// Whether the highstate outputter shows states that changed nothing.
+    state_verbose: bool = true,
+}
+
+impl MasterConfig {
+    fn finish_paths(&mut self) {
+        let root = self.root_dir.clone();
+        for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile, &mut self.log_file] {
+            *path = below_root(&root, path);
+        }
+        for path in [&mut self.autosign_file, &mut self.autoreject_file].into_iter().flatten() {
+            *path = below_root(&root, path);
+        }
+    }
+
+    /// How long jobs are kept.
+    pub fn job_lifetime(&self) -> std::time::Duration {
+        std::time::Duration::from_secs(self.keep_jobs_seconds.unwrap_or(self.keep_jobs * 3600))
+    }
+}

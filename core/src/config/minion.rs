@@ -1,0 +1,124 @@
+//! The options of the minion.
+
+use std::path::PathBuf;
+
+use super::options::{Roots, below_root, options};
+use crate::value::{Map, Value};
+
+fn roots(folder: &str) -> Roots {
+    Roots::from([("base".to_owned(), vec![PathBuf::from(folder)])])
+}
+
+options! {
+    /// The minion's configuration, as `/etc/salt/minion` and `minion.d/*.conf` say it.
+    MinionConfig for "minion";
+
+    /// The folder that all other folders are below.
+    root_dir: PathBuf = "/".into(),
+    /// The minion's id; default: `minion_id` in the configuration folder, else the host's name.
+    id: Option<String> = None,
+    /// The master's address, or several of which the first that answers is taken.
+    master: Vec<String> = vec!["salt".into()],
+    /// The master's port for requests.
+    master_port: u16 = 4506,
+    /// The master's port for publishes; default: what the master says when it accepts the minion.
+    publish_port: Option<u16> = None,
+    /// The fingerprint that the master's key must have at the first contact.
+    master_finger: Option<String> = None,
+    /// The user to run as. Brine runs as the user who starts it and warns if that is another one.
+    user: Option<String> = None,
+    /// Where keys are kept.
+    pki_dir: PathBuf = "/etc/salt/pki/minion".into(),
+    /// Where files from the master, jobs and grains are cached.
+    cachedir: PathBuf = "/var/cache/salt/minion".into(),
+    /// Where the minion's event bus has its sockets.
+    sock_dir: PathBuf = "/var/run/salt/minion".into(),
+    /// The file that holds the daemon's process number.
+    pidfile: PathBuf = "/var/run/salt-minion.pid".into(),
+    /// Where a daemon writes its log.
+    log_file: PathBuf = "/var/log/salt/minion".into(),
+    /// What is logged to the terminal: garbage, trace, debug, info, warning, error, critical, quiet.
+    log_level: String = "warning".into(),
+    /// What is logged to the file; default: as `log_level`.
+    log_level_logfile: Option<String> = None,
+
+    /// Seconds between two looks whether the master has accepted the key.
+    acceptance_wait_time: u64 = 10,
+    /// The most seconds between two looks; 0 for always `acceptance_wait_time`.
+    acceptance_wait_time_max: u64 = 0,
+    /// Whether the minion goes on asking when its key is rejected.
+    rejected_retry: bool = false,
+    /// Seconds until an authentication without an answer is given up.
+    auth_timeout: u64 = 5,
+    /// Seconds until a request without an answer is given up.
+    request_timeout: u64 = 60,
+    /// The shortest time in milliseconds before the minion connects again.
+    recon_default: u64 = 1000,
+    /// The longest time in milliseconds before the minion connects again.
+    recon_max: u64 = 10_000,
+    /// Bits of the key that is made.
+    keysize: usize = 2048,
+    /// The session ciphers that the minion offers, best first.
+    ciphers: Vec<String> = vec!["aes-256-gcm".into()],
+    /// How keys are sealed in the authentication: OAEP-SHA1 or OAEP-SHA224.
+    encryption_algorithm: String = "OAEP-SHA1".into(),
+    /// How messages are signed: PKCS1v15-SHA1 or PKCS1v15-SHA224.
+    signing_algorithm: String = "PKCS1v15-SHA1".into(),
+    /// The largest message that is taken from the network, in bytes.
+    max_message_size: usize = 64 << 20,
+    /// How many jobs run at the same time; -1 for no limit.
+    process_count_max: i64 = -1,
+
+    /// Grains that are set by hand.
+    grains: Map = Map::new(),
+    /// Grains that are sent along when the minion authenticates.
+    autosign_grains: Vec<String> = Vec::new(),
+    /// What states run when the minion starts: highstate, sls or top.
+    startup_states: Option<String> = None,
+    /// The SLS files for `startup_states: sls`.
+    sls_list: Vec<String> = Vec::new(),
+    /// `remote`: files and pillar from the master; `local`: from this host.
+    file_client: String = "remote".into(),
+    /// Where state and other files are, by environment, when the minion works without a master.
+    file_roots: Roots = roots("/srv/salt"),
+    /// Where pillar files are, by environment, when the minion works without a master.
+    pillar_roots: Roots = roots("/srv/pillar"),
+    /// Globs of file names that are not served.
+    file_ignore_glob: Vec<String> = Vec::new(),
+    /// Regular expressions of file names that are not served.
+    file_ignore_regex: Vec<String> = Vec::new(),
+    /// The environment of states when nothing else says.
+    saltenv: Option<String> = None,
+    /// The environment of pillar when nothing else says.
+    pillarenv: Option<String> = None,
+    /// The name of the top file.
+    state_top: String = "top.sls".into(),
+    /// The renderers of SLS files that do not say.
+    renderer: String = "jinja|yaml".into(),
+    /// Whether states only say what they would do.
+    test: bool = false,
+    /// Whether the first failing state ends the run.
+    failhard: bool = false,
+    /// Groups of minions by name, for targets that the minion evaluates without a master.
+    nodegroups: Map = Map::new(),
+    /// What the minion's own reactor binds, as the master's `reactor`.
+    reactor: Value = Value::List(Vec::new()),
+
+    /// The outputter of `salt-call` when nothing else says.
+    output: Option<String> = None,
+    /// Whether there is colour on terminals.
+    color: bool = true,
+    /// Which states the highstate outputter shows at length.
+    state_output: String = "full".into(),
+    /// Whether the highstate outputter shows states that changed nothing.
+    state_verbose: bool = true,
+}
+
+impl MinionConfig {
+    fn finish_paths(&mut self) {
+        let root = self.root_dir.clone();
+        for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile, &mut self.log_file] {
+            *path = below_root(&root, path);
+        }
+    }
+}

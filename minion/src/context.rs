@@ -1,0 +1,142 @@
+//! What a running function sees of its minion and of its job.
+//!
+//! Functions are synchronous: each job has a thread of its own, as a Jinja template that calls
+//! `salt['cmd.run']` in its middle cannot wait. What must reach the network does so through the
+//! traits here, whose implementations wait on the runtime.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use brine_core::config::MinionConfig;
+use brine_core::function::{Args, CallError, Registry};
+use brine_core::{Map, Value};
+use parking_lot::{Mutex, RwLock};
+use tokio_util::sync::CancellationToken;
+
+/// Files under `salt://`, from the master or from this host.
+pub trait FileClient: Send + Sync {
+    /// The content of a file, or nothing if the environment has no such file. `path` is without `salt://`.
+    fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String>;
+    /// The SHA-256 of a file in hex, or nothing if the environment has no such file.
+    fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String>;
+    /// All files of an environment, sorted.
+    fn list(&self, saltenv: &str) -> Result<Vec<String>, String>;
+    /// All folders of an environment, sorted.
+    fn folders(&self, saltenv: &str) -> Result<Vec<String>, String>;
+    /// All environments.
+    fn environments(&self) -> Result<Vec<String>, String>;
+    /// Options of the master that matter to states: `state_top`, `nodegroups`, `renderer`, ...
+    fn master_opts(&self) -> Result<Map, String>;
+}
+
+/// Where events go and pillar comes from.
+pub trait Upstream: Send + Sync {
+    /// Fires an event on the minion's own bus.
+    fn fire_local(&self, tag: &str, data: Map) -> Result<(), String>;
+    /// Fires an event on the master's bus; returns when the master has it.
+    fn fire_master(&self, tag: &str, data: Map) -> Result<(), String>;
+    /// A freshly rendered pillar, with `override_pillar` merged over it.
+    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, override_pillar: &Map) -> Result<Map, String>;
+}
+
+/// What all jobs of a minion share.
+pub struct Minion {
+    /// The minion's id.
+    pub id: String,
+    /// The configuration.
+    pub config: Arc<MinionConfig>,
+    /// Facts about this host.
+    pub grains: RwLock<Arc<Map>>,
+    /// The pillar as it was last rendered.
+    pub pillar: RwLock<Arc<Map>>,
+    /// Files under `salt://`.
+    pub files: Arc<dyn FileClient>,
+    /// Events and pillar.
+    pub upstream: Arc<dyn Upstream>,
+    /// Jobs that run now, by jid.
+    pub jobs: Mutex<indexmap::IndexMap<String, Arc<Job>>>,
+    /// Execution functions.
+    pub functions: Registry<Context>,
+    /// State functions.
+    pub states: Registry<crate::states::StateContext>,
+}
+
+/// One job, or one call from the command line.
+pub struct Job {
+    /// The job id.
+    pub jid: String,
+    /// The function that was asked for.
+    pub fun: String,
+    /// Its arguments as they came.
+    pub arg: Vec<Value>,
+    /// The load of the publish: `tgt`, `tgt_type`, `user`, `ret`, ...
+    pub load: Map,
+    /// The thread's or process's number, for `saltutil.running`.
+    pub pid: u32,
+    /// The retcode that the function has set, if it is not 0.
+    pub retcode: AtomicI64,
+    /// Ends the job: functions that take long look at it or wait on it.
+    pub cancel: CancellationToken,
+    /// Child processes of the job, ended with it.
+    pub children: crate::process::Children,
+}
+
+impl Job {
+    /// A job that nobody published: a call from the command line or a test.
+    pub fn local(jid: &brine_core::Jid, fun: &str, args: &Args) -> Self {
+        Job {
+            jid: jid.to_string(),
+            fun: fun.to_owned(),
+            arg: args.to_wire(),
+            load: Map::new(),
+            pid: std::process::id(),
+            retcode: AtomicI64::new(0),
+            cancel: CancellationToken::new(),
+            children: crate::process::Children::default(),
+        }
+    }
+}
+
+/// The context of execution functions.
+#[derive(Clone)]
+pub struct Context {
+    /// The minion.
+    pub minion: Arc<Minion>,
+    /// The job that the function runs in.
+    pub job: Arc<Job>,
+    /// Whether the call comes out of a template: `cmd.run` then works without a shell and pillar is
+    /// shown unmasked.
+    pub in_template: bool,
+}
+
+impl Context {
+    /// Calls another execution function within the same job.
+    pub fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        self.minion.functions.call(self, function, args)
+    }
+
+    /// Sets the retcode that the job returns.
+    pub fn set_retcode(&self, retcode: i64) {
+        self.job.retcode.store(retcode, Ordering::Relaxed);
+    }
+
+    /// The grains as they are now.
+    pub fn grains(&self) -> Arc<Map> {
+        Arc::clone(&self.minion.grains.read())
+    }
+
+    /// The pillar as it is now.
+    pub fn pillar(&self) -> Arc<Map> {
+        Arc::clone(&self.minion.pillar.read())
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &MinionConfig {
+        &self.minion.config
+    }
+
+    /// The same context for calls that come out of a template.
+    pub fn for_template(&self) -> Self {
+        Context { in_template: true, ..self.clone() }
+    }
+}

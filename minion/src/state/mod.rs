@@ -1,0 +1,1 @@
+//! From top file to low chunks to results: the state run.

@@ -1,0 +1,89 @@
+//! State functions: one file a Salt module, each declared with `brine_core::functions!`.
+//!
+//! A state function looks at the host, changes what differs, unless it is only asked what it would
+//! do, and says so in a [`StateReturn`].
+
+use std::sync::Arc;
+
+use brine_core::function::Function;
+use brine_core::{Map, Value};
+
+use crate::context::Context;
+
+/// All state functions: one line a module.
+pub static MODULES: &[&[Function<StateContext>]] = &[];
+
+/// The context of state functions.
+#[derive(Clone)]
+pub struct StateContext {
+    /// What execution functions see.
+    pub call: Context,
+    /// Whether the state only says what it would do.
+    pub test: bool,
+    /// The environment of the SLS that the state is from.
+    pub saltenv: String,
+    /// The SLS that the state is from.
+    pub sls: String,
+    /// The id of the state.
+    pub id: String,
+    /// The low chunk as it is: for functions that look at other arguments than their own.
+    pub chunk: Arc<Map>,
+}
+
+/// What a state function has to say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StateReturn {
+    /// The name that the state is about.
+    pub name: String,
+    /// `Some(true)`: as it should be; `Some(false)`: failed; `None`: would change (test mode).
+    pub result: Option<bool>,
+    /// What was done, in words.
+    pub comment: String,
+    /// What changed.
+    pub changes: Map,
+    /// Further keys that some states return: `pchanges`, `warnings`, `skip_watch`, ...
+    pub more: Map,
+}
+
+impl StateReturn {
+    /// All is as it should be.
+    pub fn ok(name: &str, comment: impl Into<String>) -> Self {
+        StateReturn {
+            name: name.to_owned(),
+            result: Some(true),
+            comment: comment.into(),
+            changes: Map::new(),
+            more: Map::new(),
+        }
+    }
+
+    /// The state could not be reached.
+    pub fn failed(name: &str, comment: impl Into<String>) -> Self {
+        StateReturn { result: Some(false), ..Self::ok(name, comment) }
+    }
+
+    /// Something would change if this were no test.
+    pub fn would(name: &str, comment: impl Into<String>) -> Self {
+        StateReturn { result: None, ..Self::ok(name, comment) }
+    }
+
+    /// With these changes.
+    #[must_use]
+    pub fn with_changes(mut self, changes: Map) -> Self {
+        self.changes = changes;
+        self
+    }
+}
+
+impl From<StateReturn> for Value {
+    fn from(state: StateReturn) -> Self {
+        let mut map = brine_core::map! {
+            "name" => state.name,
+            "changes" => state.changes,
+            "result" => state.result,
+            "comment" => state.comment,
+        };
+        map.extend(state.more);
+        Value::Map(map)
+    }
+}
