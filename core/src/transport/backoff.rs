@@ -1,0 +1,53 @@
+//! How long to wait before trying again.
+
+use std::time::Duration;
+
+/// Waits that double up to a limit, each shortened by a random part, so that ten thousand minions do
+/// not come back in the same moment.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    first: Duration,
+    most: Duration,
+    next: Duration,
+}
+
+impl Backoff {
+    /// Waits from `first` up to `most`.
+    pub fn new(first: Duration, most: Duration) -> Self {
+        let first = first.max(Duration::from_millis(1));
+        Backoff { first, most: most.max(first), next: first }
+    }
+
+    /// The next wait: between half of the step and the whole of it.
+    pub fn next_wait(&mut self) -> Duration {
+        let step = self.next;
+        self.next = (step * 2).min(self.most);
+        step.mul_f64(rand::random_range(0.5..1.0))
+    }
+
+    /// Starts again from the first step: the last try worked.
+    pub fn reset(&mut self) {
+        self.next = self.first;
+    }
+
+    /// Waits.
+    pub async fn wait(&mut self) {
+        tokio::time::sleep(self.next_wait()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_limit() {
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_millis(350));
+        for step in [100u64, 200, 350, 350] {
+            let wait = backoff.next_wait();
+            assert!(wait >= Duration::from_millis(step / 2) && wait <= Duration::from_millis(step), "{wait:?}");
+        }
+        backoff.reset();
+        assert!(backoff.next_wait() <= Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,178 @@
+//! Addresses, and listening on them: TCP for other machines, unix sockets for this one.
+
+use std::fmt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use super::TransportError;
+use super::zmtp::{ReadHalf, WriteHalf};
+
+/// Where a socket is: `tcp://host:port` or `ipc:///path`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// A host (name or address) and a port.
+    Tcp(String, u16),
+    /// A unix socket.
+    Ipc(PathBuf),
+}
+
+impl FromStr for Endpoint {
+    type Err = TransportError;
+
+    fn from_str(text: &str) -> Result<Self, TransportError> {
+        let bad = || TransportError::BadEndpoint(text.to_owned());
+        if let Some(path) = text.strip_prefix("ipc://") {
+            return if path.is_empty() { Err(bad()) } else { Ok(Endpoint::Ipc(path.into())) };
+        }
+        let (host, port) = text.strip_prefix("tcp://").and_then(|rest| rest.rsplit_once(':')).ok_or_else(bad)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() {
+            return Err(bad());
+        }
+        Ok(Endpoint::Tcp(host.to_owned(), port.parse().map_err(|_| bad())?))
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Tcp(host, port) if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
+            Endpoint::Tcp(host, port) => write!(f, "tcp://{host}:{port}"),
+            Endpoint::Ipc(path) => write!(f, "ipc://{}", path.display()),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Connects.
+    pub(super) async fn open(&self) -> Result<(ReadHalf, WriteHalf), TransportError> {
+        match self {
+            Endpoint::Tcp(host, port) => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(TransportError::io(self))?;
+                prepare(&stream);
+                let (read, write) = stream.into_split();
+                Ok((ReadHalf::Tcp(read), WriteHalf::Tcp(write)))
+            }
+            Endpoint::Ipc(path) => {
+                let stream = UnixStream::connect(path).await.map_err(TransportError::io(self))?;
+                let (read, write) = stream.into_split();
+                Ok((ReadHalf::Unix(read), WriteHalf::Unix(write)))
+            }
+        }
+    }
+}
+
+/// Messages are small and somebody waits for each; peers that vanished must be noticed.
+fn prepare(stream: &TcpStream) {
+    _ = stream.set_nodelay(true);
+    let keepalive = socket2::TcpKeepalive::new()
+        .with_time(Duration::from_secs(60))
+        .with_interval(Duration::from_secs(20))
+        .with_retries(3);
+    _ = socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive);
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub struct Listener {
+    endpoint: Endpoint,
+    socket: Socket,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    /// Listens at an address. A unix socket gets mode 0600; a stale one of an earlier process is
+    /// replaced, one that is in use is an error. Port 0 takes any free port.
+    pub async fn bind(endpoint: &Endpoint) -> Result<Self, TransportError> {
+        let failed = || TransportError::io(endpoint);
+        match endpoint {
+            Endpoint::Tcp(host, port) => {
+                let listener = TcpListener::bind((host.as_str(), *port)).await.map_err(failed())?;
+                let port = listener.local_addr().map_err(failed())?.port();
+                Ok(Listener { endpoint: Endpoint::Tcp(host.clone(), port), socket: Socket::Tcp(listener) })
+            }
+            Endpoint::Ipc(path) => {
+                if UnixStream::connect(path).await.is_ok() {
+                    return Err(failed()(std::io::ErrorKind::AddrInUse.into()));
+                }
+                match std::fs::remove_file(path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed()(error)),
+                    _ => {}
+                }
+                let listener = UnixListener::bind(path).map_err(failed())?;
+                std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).map_err(failed())?;
+                Ok(Listener { endpoint: endpoint.clone(), socket: Socket::Unix(listener) })
+            }
+        }
+    }
+
+    /// Where it listens, with the port that it got.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The next connection, and who it is from. Trouble with a single one (it broke, no file
+    /// descriptors are left) is waited out.
+    pub(super) async fn accept(&self) -> (ReadHalf, WriteHalf, String) {
+        loop {
+            let accepted = match &self.socket {
+                Socket::Tcp(listener) => listener.accept().await.map(|(stream, peer)| {
+                    prepare(&stream);
+                    let (read, write) = stream.into_split();
+                    (ReadHalf::Tcp(read), WriteHalf::Tcp(write), peer.to_string())
+                }),
+                Socket::Unix(listener) => listener.accept().await.map(|(stream, _)| {
+                    let (read, write) = stream.into_split();
+                    (ReadHalf::Unix(read), WriteHalf::Unix(write), "local".to_owned())
+                }),
+            };
+            match accepted {
+                Ok(connection) => return connection,
+                Err(error) => {
+                    crate::metrics::ACCEPT_FAILED.add(1);
+                    tracing::warn!(endpoint = %self.endpoint, %error, "a connection could not be taken");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Endpoint::Ipc(path) = &self.endpoint {
+            // Another process may have replaced it by now; that is then its to remove.
+            _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        for (text, endpoint) in [
+            ("tcp://127.0.0.1:4506", Endpoint::Tcp("127.0.0.1".into(), 4506)),
+            ("tcp://[::1]:4506", Endpoint::Tcp("::1".into(), 4506)),
+            ("ipc:///run/x.ipc", Endpoint::Ipc("/run/x.ipc".into())),
+        ] {
+            let read: Endpoint = text.parse().unwrap();
+            assert_eq!(read, endpoint);
+            assert_eq!(read.to_string(), text);
+        }
+        for bad in ["", "tcp://", "tcp://host", "tcp://:1", "tcp://h:99999", "ipc://", "udp://h:1"] {
+            assert!(bad.parse::<Endpoint>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The publisher: one message to all who subscribe, encoded once.
+//!
+//! A subscriber that does not keep up misses messages, as ZeroMQ's PUB has it, but it is counted and
+//! logged. What must not be lost does not rest on this; the event bus serves its own subscribers.
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio_util::sync::CancellationToken;
+
+use super::zmtp::{self, Limits, Reader, SocketType, Writer};
+use super::{Listener, TransportError};
+use crate::metrics;
+
+/// How many messages a subscriber may be behind.
+const BEHIND: usize = 1024;
+
+#[derive(Debug, Clone)]
+struct Published {
+    topic: Bytes,
+    frames: Bytes,
+}
+
+/// Sends messages to all subscribers.
+#[derive(Debug, Clone)]
+pub struct Publisher {
+    channel: broadcast::Sender<Published>,
+}
+
+impl Default for Publisher {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Publisher {
+    /// A publisher without subscribers.
+    pub fn new() -> Self {
+        Publisher { channel: broadcast::channel(BEHIND).0 }
+    }
+
+    /// Publishes a message of one or more frames; subscriptions look at the first. Says how many
+    /// connections there are.
+    pub fn publish(&self, frames: &[Bytes]) -> usize {
+        let Some(topic) = frames.first() else { return 0 };
+        let mut encoded = BytesMut::with_capacity(frames.iter().map(|frame| frame.len() + 9).sum());
+        for (i, frame) in frames.iter().enumerate() {
+            zmtp::put_frame(&mut encoded, frame, u8::from(i + 1 < frames.len()));
+        }
+        // An error says that nobody is connected.
+        self.channel.send(Published { topic: topic.clone(), frames: encoded.freeze() }).unwrap_or(0)
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        self.channel.receiver_count()
+    }
+
+    /// Serves subscribers until `shutdown`.
+    pub async fn serve(self, listener: Listener, shutdown: CancellationToken) {
+        // Subscribers send nothing but their subscriptions.
+        let limits = Limits { message: 4096, frames: 1 };
+        loop {
+            let (read, write, address) = tokio::select! {
+                connection = listener.accept() => connection,
+                () = shutdown.cancelled() => return,
+            };
+            let (messages, shutdown) = (self.channel.subscribe(), shutdown.clone());
+            tokio::spawn(async move {
+                let served = async {
+                    let (reader, writer) = zmtp::accepted(read, write, SocketType::Pub, limits).await?;
+                    serve_subscriber(reader, writer, messages, &address).await
+                };
+                let result = tokio::select! {
+                    result = served => result,
+                    () = shutdown.cancelled() => Ok(()),
+                };
+                match result {
+                    Ok(()) | Err(TransportError::Closed) => {}
+                    Err(error) => {
+                        metrics::CONNECTIONS_REFUSED.add(1);
+                        tracing::warn!(peer = %address, %error, "a subscriber's connection is closed");
+                    }
+                }
+            });
+        }
+    }
+}
+
+async fn serve_subscriber(
+    mut reader: Reader,
+    mut writer: Writer,
+    mut messages: broadcast::Receiver<Published>,
+    address: &str,
+) -> Result<(), TransportError> {
+    let mut prefixes: Vec<Bytes> = Vec::new();
+    loop {
+        tokio::select! {
+            message = messages.recv() => match message {
+                Ok(message) if prefixes.iter().any(|prefix| message.topic.starts_with(prefix)) => {
+                    writer.write_raw(&message.frames).await?;
+                }
+                Ok(_) => {}
+                Err(RecvError::Lagged(count)) => {
+                    metrics::PUBLISHES_LOST.add(count);
+                    tracing::warn!(peer = %address, count, "a subscriber is too slow and missed publishes");
+                }
+                Err(RecvError::Closed) => return Ok(()),
+            },
+            message = reader.read() => match zmtp::subscription(&message?) {
+                Some((true, prefix)) if prefixes.len() < 1024 => prefixes.push(prefix),
+                Some((false, prefix)) => {
+                    if let Some(at) = prefixes.iter().position(|have| *have == prefix) {
+                        prefixes.swap_remove(at);
+                    }
+                }
+                _ => {}
+            },
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Every socket against itself, against the `zeromq` crate, and against hostile bytes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use zeromq::{Socket, SocketRecv, SocketSend};
+
+use super::*;
+
+struct Echo;
+
+impl Handler for Echo {
+    async fn handle(&self, _peer: Peer, request: Bytes) -> Option<Bytes> {
+        (request != "silence").then_some(request)
+    }
+}
+
+async fn any_port() -> Listener {
+    Listener::bind(&Endpoint::Tcp("127.0.0.1".into(), 0)).await.unwrap()
+}
+
+async fn echo_server(limits: Limits) -> (Endpoint, tokio_util::sync::DropGuard) {
+    let listener = any_port().await;
+    let endpoint = listener.endpoint().clone();
+    let shutdown = CancellationToken::new();
+    tokio::spawn(Router::serve(listener, Arc::new(Echo), 4, limits, shutdown.clone()));
+    (endpoint, shutdown.drop_guard())
+}
+
+fn client(endpoint: &Endpoint) -> RequestClient {
+    RequestClient::new(endpoint.clone(), Limits::default())
+}
+
+const LONG: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn many_requests_over_one_connection_get_their_own_replies() {
+    let (endpoint, _guard) = echo_server(Limits::default()).await;
+    let client = client(&endpoint);
+    let asked = (0..200).map(|n| {
+        let client = client.clone();
+        tokio::spawn(async move { (n, client.request(format!("number {n}"), LONG).await.unwrap()) })
+    });
+    for one in futures::future::join_all(asked).await {
+        let (n, reply) = one.unwrap();
+        assert_eq!(reply, format!("number {n}"));
+    }
+    let large = vec![7; 3_000_000];
+    assert_eq!(client.request(large.clone(), LONG).await.unwrap(), large);
+}
+
+#[tokio::test]
+async fn a_request_without_a_reply_times_out_and_the_next_one_works() {
+    let (endpoint, _guard) = echo_server(Limits::default()).await;
+    let client = client(&endpoint);
+    let error = client.request("silence", Duration::from_millis(30)).await.unwrap_err();
+    assert!(matches!(error, TransportError::TimedOut { .. }), "{error}");
+    assert_eq!(client.request("word", LONG).await.unwrap(), "word");
+}
+
+#[tokio::test]
+async fn a_client_connects_again_after_the_server_came_back() {
+    let listener = any_port().await;
+    let endpoint = listener.endpoint().clone();
+    let shutdown = CancellationToken::new();
+    let server = tokio::spawn(Router::serve(listener, Arc::new(Echo), 4, Limits::default(), shutdown.clone()));
+    let client = client(&endpoint);
+    assert_eq!(client.request("a", LONG).await.unwrap(), "a");
+    shutdown.cancel();
+    server.await.unwrap();
+    let listener = loop {
+        // The port is free once the last connection of the old server is gone.
+        match Listener::bind(&endpoint).await {
+            Ok(listener) => break listener,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    tokio::spawn(Router::serve(listener, Arc::new(Echo), 4, Limits::default(), CancellationToken::new()));
+    let mut tries = 0;
+    while client.request("b", LONG).await.is_err() {
+        tries += 1;
+        assert!(tries < 5, "the client does not come back");
+    }
+}
+
+#[tokio::test]
+async fn the_zeromq_crates_req_socket_is_served() {
+    let (endpoint, _guard) = echo_server(Limits::default()).await;
+    let mut req = zeromq::ReqSocket::new();
+    req.connect(&endpoint.to_string()).await.unwrap();
+    for text in ["one", "two"] {
+        req.send(text.into()).await.unwrap();
+        assert_eq!(req.recv().await.unwrap().get(0).unwrap(), text);
+    }
+}
+
+#[tokio::test]
+async fn a_request_goes_to_the_zeromq_crates_router_socket() {
+    let mut router = zeromq::RouterSocket::new();
+    let endpoint: Endpoint = router.bind("tcp://127.0.0.1:0").await.unwrap().to_string().parse().unwrap();
+    tokio::spawn(async move {
+        let message = router.recv().await.unwrap();
+        router.send(message).await.unwrap();
+    });
+    assert_eq!(client(&endpoint).request("over there", LONG).await.unwrap(), "over there");
+}
+
+#[tokio::test]
+async fn frames_beyond_the_limit_end_the_connection_and_nothing_else() {
+    let (endpoint, _guard) = echo_server(Limits { message: 1000, frames: 4 }).await;
+    let Endpoint::Tcp(host, port) = endpoint.clone() else { unreachable!() };
+    let before = crate::metrics::CONNECTIONS_REFUSED.get();
+    for hostile in [
+        // eight exabytes are announced
+        &b"\x02\x7f\xff\xff\xff\xff\xff\xff\xff"[..],
+        b"\x02\x00\x00\x00\x00\x00\x00\x03\xe9",
+        // five frames
+        b"\x01\x00\x01\x00\x01\x00\x01\x00\x01\x00",
+        // no empty frame
+        b"\x00\x03abc",
+    ] {
+        let mut stream = tokio::net::TcpStream::connect((host.as_str(), port)).await.unwrap();
+        let mut greeting = [0; 64];
+        (greeting[0], greeting[9], greeting[10]) = (0xff, 0x7f, 3);
+        greeting[12..16].copy_from_slice(b"NULL");
+        stream.write_all(&greeting).await.unwrap();
+        stream.write_all(b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03REQ").await.unwrap();
+        stream.write_all(hostile).await.unwrap();
+        let mut rest = Vec::new();
+        // Closed or reset: either way it ends.
+        let _ = stream.read_to_end(&mut rest).await;
+    }
+    assert_eq!(client(&endpoint).request("still here", LONG).await.unwrap(), "still here");
+    assert!(crate::metrics::CONNECTIONS_REFUSED.get() >= before + 4);
+}
+
+#[tokio::test]
+async fn what_is_no_zeromq_is_closed() {
+    let (endpoint, _guard) = echo_server(Limits::default()).await;
+    let Endpoint::Tcp(host, port) = endpoint.clone() else { unreachable!() };
+    let mut stream = tokio::net::TcpStream::connect((host.as_str(), port)).await.unwrap();
+    stream.write_all(&[b'G'; 100]).await.unwrap();
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest).await;
+    assert_eq!(client(&endpoint).request("still here", LONG).await.unwrap(), "still here");
+}
+
+#[tokio::test]
+async fn publishes_reach_those_who_subscribed() {
+    let listener = any_port().await;
+    let endpoint = listener.endpoint().clone();
+    let (publisher, shutdown) = (Publisher::new(), CancellationToken::new());
+    tokio::spawn(publisher.clone().serve(listener, shutdown.clone()));
+    let _guard = shutdown.drop_guard();
+    let mut ours = Subscriber::connect(&endpoint, &[b"salt/"], Limits::default()).await.unwrap();
+    let mut theirs = zeromq::SubSocket::new();
+    theirs.connect(&endpoint.to_string()).await.unwrap();
+    theirs.subscribe("salt/").await.unwrap();
+    // Subscriptions travel: publish until both have heard.
+    let (mut heard_ours, mut heard_theirs) = (false, false);
+    while !(heard_ours && heard_theirs) {
+        publisher.publish(&["other".into()]);
+        publisher.publish(&["salt/auth".into(), "body".into()]);
+        if let Ok(frames) = tokio::time::timeout(Duration::from_millis(20), ours.recv()).await {
+            assert_eq!(frames.unwrap(), ["salt/auth", "body"]);
+            heard_ours = true;
+        }
+        if let Ok(message) = tokio::time::timeout(Duration::from_millis(20), theirs.recv()).await {
+            assert_eq!(message.unwrap().into_vec(), ["salt/auth", "body"]);
+            heard_theirs = true;
+        }
+    }
+}
+
+#[tokio::test]
+async fn pushed_messages_come_in_order_from_either_kind_of_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let endpoint = Endpoint::Ipc(folder.path().join("pull.ipc"));
+    let listener = Listener::bind(&endpoint).await.unwrap();
+    let (taken, mut all) = mpsc::unbounded_channel();
+    let take = move |batch: Vec<Bytes>| {
+        for message in batch {
+            taken.send(message).unwrap();
+        }
+        std::future::ready(())
+    };
+    let shutdown = CancellationToken::new();
+    tokio::spawn(Pull::serve(listener, take, Limits::default(), shutdown.clone()));
+    let _guard = shutdown.drop_guard();
+    let mut push = Push::connect(&endpoint).await.unwrap();
+    for n in 0..1000 {
+        push.push(format!("{n}").as_bytes());
+    }
+    push.flush().await.unwrap();
+    for n in 0..1000 {
+        assert_eq!(all.recv().await.unwrap(), format!("{n}"));
+    }
+    let mut push = zeromq::PushSocket::new();
+    push.connect(&endpoint.to_string()).await.unwrap();
+    push.send("theirs".into()).await.unwrap();
+    assert_eq!(all.recv().await.unwrap(), "theirs");
+}
+
+#[tokio::test]
+async fn a_unix_socket_is_private_and_a_stale_one_is_replaced() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ipc");
+    let endpoint = Endpoint::Ipc(path.clone());
+    // A socket that nobody listens on any more.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let listener = Listener::bind(&endpoint).await.unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(matches!(Listener::bind(&endpoint).await, Err(TransportError::Io { .. })));
+    drop(listener);
+    assert!(!path.exists());
+}
