@@ -1,1 +1,225 @@
-//! Stub.
+//! The bus: everything that happens is an event on it, everything that acts is a subscriber of it.
+//!
+//! A fired event gets the next sequence number and a stamp, goes into the ring in memory, from there
+//! into the journal on disk, and to subscribers. A subscriber that is behind the ring reads on from the
+//! journal: it lags, it never loses. When the journal falls behind by a whole ring, who fires waits.
+
+mod journal;
+mod ring;
+mod sockets;
+mod subscription;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+pub use journal::{JournalLimits, TimeOrSeq};
+pub use sockets::{EventSockets, SocketNames};
+pub use subscription::{Filter, Start, Subscription};
+
+use crate::event::{Event, EventError};
+use crate::metrics;
+use crate::store::{Opened, Store, StoreError};
+use crate::value::Map;
+use journal::Journal;
+use ring::Ring;
+
+/// Sizes of a bus.
+#[derive(Debug, Clone, Copy)]
+pub struct BusLimits {
+    /// How many events are kept in memory.
+    pub ring_events: usize,
+    /// How many bytes of events are kept in memory.
+    pub ring_bytes: usize,
+    /// The largest event that is taken, in bytes.
+    pub event: usize,
+}
+
+impl Default for BusLimits {
+    fn default() -> Self {
+        BusLimits { ring_events: 32_768, ring_bytes: 8 << 20, event: 1 << 20 }
+    }
+}
+
+/// Why an event was not fired, or is not known to be kept.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum BusError {
+    /// It is no event.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// It is too large.
+    #[error("an event of {size} bytes is too large: {limit} are allowed (max_event_size)")]
+    TooLarge {
+        /// Its size in bytes.
+        size: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+    /// The journal could not write it.
+    #[error("the event went out but could not be kept: {0}")]
+    NotKept(StoreError),
+    /// The bus has been closed.
+    #[error("the event bus is closed")]
+    Closed,
+}
+
+/// The event bus. Clones share it.
+#[derive(Clone)]
+pub struct Bus {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    ring: Mutex<Ring>,
+    /// Something was fired, or the bus was closed.
+    arrived: Notify,
+    /// The journal has written something: there is room, and who waited for it can go on.
+    kept: Notify,
+    journal: Option<Journal>,
+    limits: BusLimits,
+}
+
+impl std::fmt::Debug for Bus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bus").field("last", &self.last_seq()).finish_non_exhaustive()
+    }
+}
+
+impl Bus {
+    /// A bus without a journal: what a subscriber does not read in time is missed and counted.
+    pub fn in_memory(limits: BusLimits) -> Self {
+        Self::with(limits, None, 1)
+    }
+
+    /// A bus that keeps its events in a store. Must be called within a runtime.
+    pub fn with_journal(
+        limits: BusLimits,
+        store: Store,
+        opened: Opened,
+        keep: JournalLimits,
+    ) -> Result<Self, StoreError> {
+        let (journal, last) = Journal::open(store, keep)?;
+        // After an unclean stop, numbers may have gone out that are not in the journal: never use them again.
+        let next = match opened {
+            Opened::Repaired => last + 1 + limits.ring_events as u64,
+            Opened::New | Opened::Clean | Opened::Replaced => last + 1,
+        };
+        let bus = Self::with(limits, Some(journal), next);
+        tokio::spawn(journal::write(Arc::downgrade(&bus.inner)));
+        Ok(bus)
+    }
+
+    fn with(limits: BusLimits, journal: Option<Journal>, next: u64) -> Self {
+        let ring = Mutex::new(Ring::new(limits, journal.is_some(), next));
+        Bus { inner: Arc::new(Inner { ring, arrived: Notify::new(), kept: Notify::new(), journal, limits }) }
+    }
+
+    /// Fires an event and says its sequence number. Waits only while the journal is a whole ring behind.
+    pub async fn fire(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
+        self.fire_event(Event::from_map(tag, body)?).await
+    }
+
+    /// Fires an event that is packed already.
+    pub async fn fire_event(&self, event: Event) -> Result<u64, BusError> {
+        self.check_size(&event)?;
+        loop {
+            let room = self.inner.kept.notified();
+            let mut room = std::pin::pin!(room);
+            room.as_mut().enable();
+            if let Some(fired) = self.try_fire(&event)? {
+                return Ok(fired);
+            }
+            room.await;
+        }
+    }
+
+    /// Fires an event if there is room for it at once.
+    pub fn try_fire(&self, event: &Event) -> Result<Option<u64>, BusError> {
+        let mut ring = self.inner.ring.lock();
+        if ring.closed {
+            return Err(BusError::Closed);
+        }
+        if ring.is_full() {
+            return Ok(None);
+        }
+        let seq = ring.push(event)?;
+        drop(ring);
+        metrics::EVENTS.add(1);
+        self.inner.arrived.notify_waiters();
+        Ok(Some(seq))
+    }
+
+    /// Fires an event and waits until the journal has it on disk.
+    pub async fn fire_durably(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
+        let seq = self.fire(tag, body).await?;
+        self.kept(seq).await?;
+        Ok(seq)
+    }
+
+    /// Waits until the journal has all events up to this one on disk. Without a journal, that is at once.
+    pub async fn kept(&self, seq: u64) -> Result<(), BusError> {
+        if self.inner.journal.is_none() {
+            return Ok(());
+        }
+        loop {
+            let kept = self.inner.kept.notified();
+            let mut kept = std::pin::pin!(kept);
+            kept.as_mut().enable();
+            {
+                let ring = self.inner.ring.lock();
+                if let Some(error) = ring.failure(seq) {
+                    return Err(BusError::NotKept(error));
+                }
+                if ring.kept >= seq {
+                    return Ok(());
+                }
+                if ring.stopped {
+                    return Err(BusError::Closed);
+                }
+            }
+            kept.await;
+        }
+    }
+
+    /// Subscribes to the events that the filter lets through.
+    pub fn subscribe(&self, filter: Filter, start: Start) -> Result<Subscription, StoreError> {
+        Subscription::new(self.clone(), filter, start)
+    }
+
+    /// The number of the last event that was fired; 0 before the first one.
+    pub fn last_seq(&self) -> u64 {
+        self.inner.ring.lock().next - 1
+    }
+
+    /// Up to `limit` kept events from a place on, in order. Without a journal: those still in memory.
+    pub fn read(&self, from: TimeOrSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        if let Some(journal) = &self.inner.journal {
+            return journal.read(journal.place(from)?, limit);
+        }
+        let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
+        Ok(self.inner.ring.lock().from(seq, limit).unwrap_or_default())
+    }
+
+    /// Ends the bus: nothing can be fired any more, subscribers get what is there and then the end.
+    /// Returns when the journal has everything on disk.
+    pub async fn close(&self) {
+        self.inner.ring.lock().closed = true;
+        self.inner.arrived.notify_waiters();
+        let last = self.last_seq();
+        // What could not be kept has been logged by the journal.
+        _ = self.kept(last).await;
+    }
+
+    fn check_size(&self, event: &Event) -> Result<(), BusError> {
+        let (size, limit) = (event.frame().len(), self.inner.limits.event);
+        if size > limit {
+            metrics::EVENTS_REFUSED.add(1);
+            return Err(BusError::TooLarge { size, limit });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

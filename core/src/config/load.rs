@@ -1,1 +1,298 @@
-//! Stub.
+//! Reading configuration: the file, its drop-ins, and what is wrong with them.
+
+use std::path::{Path, PathBuf};
+
+use super::known;
+use super::options::Options;
+use super::{MasterConfig, MinionConfig};
+use crate::sls::yaml::{self, Located, YamlError};
+use crate::value::{Map, Value};
+
+/// Options that drop-ins add to instead of replacing: each drop-in brings its own reactions.
+const LISTS_THAT_GROW: &[&str] = &["reactor"];
+
+/// A configuration, and what should be said about it.
+#[derive(Debug)]
+pub struct Loaded<T> {
+    /// The configuration.
+    pub config: T,
+    /// What is not an error but probably a mistake.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something in the configuration that is probably a mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Warning {
+    /// The folder does not exist: everything is default.
+    NoDirectory(PathBuf),
+    /// An option that neither Brine nor Salt knows.
+    Unknown {
+        /// The file it is in.
+        file: PathBuf,
+        /// The line it is on.
+        line: usize,
+        /// Its name.
+        name: String,
+        /// The known name that is most like it.
+        nearest: Option<&'static str>,
+    },
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Warning::NoDirectory(path) => {
+                write!(f, "CONFIG '{}' directory does not exist.", path.display())
+            }
+            Warning::Unknown { file, line, name, nearest } => {
+                write!(f, "{}:{line}: unknown option '{name}'", file.display())?;
+                nearest.map_or(Ok(()), |nearest| write!(f, ": did you mean '{nearest}'?"))
+            }
+        }
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file is not YAML.
+    #[error("{path}:{}: {}\n{}", .error.line, .error.message, .error.snippet())]
+    Yaml {
+        /// Which file.
+        path: PathBuf,
+        /// Where and why.
+        error: Box<YamlError>,
+    },
+    /// A file is YAML, but no mapping.
+    #[error("{path}: a configuration is a mapping of option to value, this is of type {got}")]
+    NotAMapping {
+        /// Which file.
+        path: PathBuf,
+        /// What it is instead.
+        got: &'static str,
+    },
+    /// An option has a value of the wrong type.
+    #[error("{path}:{line}: option '{name}': expected {expected}, got {got}")]
+    WrongType {
+        /// Which file.
+        path: PathBuf,
+        /// On which line.
+        line: usize,
+        /// Which option.
+        name: &'static str,
+        /// What would be right, in words.
+        expected: &'static str,
+        /// What it is instead.
+        got: &'static str,
+    },
+}
+
+struct File {
+    path: PathBuf,
+    located: Located,
+}
+
+impl MasterConfig {
+    /// Reads `master` and `master.d/*.conf` in a folder; `overrides` count before both.
+    pub fn load(directory: &Path, overrides: &Map) -> Result<Loaded<Self>, ConfigError> {
+        load(directory, overrides)
+    }
+}
+
+impl MinionConfig {
+    /// Reads `minion` and `minion.d/*.conf` in a folder; `overrides` count before both.
+    pub fn load(directory: &Path, overrides: &Map) -> Result<Loaded<Self>, ConfigError> {
+        load(directory, overrides)
+    }
+}
+
+fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, ConfigError> {
+    let mut warnings = Vec::new();
+    if !directory.is_dir() {
+        warnings.push(Warning::NoDirectory(directory.to_owned()));
+    }
+    let files = files(directory, T::FILE)?;
+    let mut given = Map::new();
+    for File { path, located } in &files {
+        let Some(map) = located.value.as_map() else { continue };
+        for (key, value) in map {
+            if let Some(name) = key.as_str().filter(|name| !is_known::<T>(name)) {
+                let line = line_of(located, name);
+                let nearest = nearest::<T>(name);
+                warnings.push(Warning::Unknown { file: path.clone(), line, name: name.to_owned(), nearest });
+            }
+            merge(&mut given, key, value);
+        }
+    }
+    for (key, value) in overrides {
+        given.insert(key.clone(), value.clone());
+    }
+    let mut config = T::from_given(&given).map_err(|bad| {
+        // The last file that gives the option is the one that counts.
+        let place = files.iter().rev().find(|file| file.located.value.get(bad.name).is_some());
+        ConfigError::WrongType {
+            path: place.map_or_else(|| "command line".into(), |file| file.path.clone()),
+            line: place.map_or(0, |file| line_of(&file.located, bad.name)),
+            name: bad.name,
+            expected: bad.error.expected,
+            got: bad.error.got,
+        }
+    })?;
+    config.finish(directory);
+    config.fill_opts(given);
+    Ok(Loaded { config, warnings })
+}
+
+fn line_of(located: &Located, name: &str) -> usize {
+    located.position(&[name.into()]).map_or(0, |position| position.line)
+}
+
+/// The main file and the drop-ins, those in order of their names.
+fn files(directory: &Path, name: &str) -> Result<Vec<File>, ConfigError> {
+    let mut files = Vec::new();
+    let main = directory.join(name);
+    if main.exists() {
+        files.push(read(main)?);
+    }
+    let drop_ins = directory.join(format!("{name}.d"));
+    if drop_ins.is_dir() {
+        let failed = |source| ConfigError::Read { path: drop_ins.clone(), source };
+        let entries = std::fs::read_dir(&drop_ins).map_err(failed)?;
+        let mut paths: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
+        paths.sort();
+        for path in paths {
+            files.push(read(path)?);
+        }
+    }
+    Ok(files)
+}
+
+fn read(path: PathBuf) -> Result<File, ConfigError> {
+    let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read { path: path.clone(), source })?;
+    let located =
+        yaml::load_located(&text).map_err(|error| ConfigError::Yaml { path: path.clone(), error: Box::new(error) })?;
+    match &located.value {
+        Value::Map(_) | Value::Nil => Ok(File { path, located }),
+        other => Err(ConfigError::NotAMapping { path, got: other.type_name() }),
+    }
+}
+
+/// Later files count before earlier ones; mappings are merged.
+fn merge(into: &mut Map, key: &Value, value: &Value) {
+    let grows = key.as_str().is_some_and(|name| LISTS_THAT_GROW.contains(&name));
+    match (into.get_mut(key), value) {
+        (Some(Value::Map(have)), Value::Map(more)) => {
+            for (key, value) in more {
+                merge(have, key, value);
+            }
+        }
+        (Some(Value::List(have)), Value::List(more)) if grows => have.extend(more.iter().cloned()),
+        _ => _ = into.insert(key.clone(), value.clone()),
+    }
+}
+
+fn is_known<T: Options>(name: &str) -> bool {
+    // Modules and returners have options of their own, with their name in front of a dot.
+    name.contains('.') || T::DOCS.iter().any(|doc| doc.name == name) || known::SALT.binary_search(&name).is_ok()
+}
+
+fn nearest<T: Options>(name: &str) -> Option<&'static str> {
+    let names = T::DOCS.iter().map(|doc| doc.name).chain(known::SALT.iter().copied());
+    let scored = names.map(|known| (strsim::damerau_levenshtein(known, name), known));
+    scored.min().filter(|(distance, _)| *distance <= 1 + name.len() / 4).map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn master(files: &[(&str, &str)]) -> (Result<Loaded<MasterConfig>, ConfigError>, String) {
+        let folder = folder(files);
+        let path = folder.path().display().to_string();
+        (MasterConfig::load(folder.path(), &Map::new()), path)
+    }
+
+    #[test]
+    fn defaults_are_salts_and_drop_ins_are_merged() {
+        let (loaded, path) = master(&[
+            ("master", "root_dir: /tmp/r\nworker_threads: 2\nnodegroups: {a: 'x*'}\nreactor:\n  - 'a': [/1.sls]\n"),
+            ("master.d/b.conf", "worker_threads: 3\nnodegroups: {b: 'y*'}\nreactor:\n  - 'b': [/2.sls]\n"),
+            ("master.d/ignored.txt", "worker_threads: 4\n"),
+        ]);
+        let Loaded { config, warnings } = loaded.unwrap();
+        assert_eq!(warnings, []);
+        assert_eq!((config.ret_port, config.worker_threads), (4506, 3));
+        assert_eq!(config.pki_dir, Path::new("/tmp/r/etc/salt/pki/master"));
+        assert_eq!(config.nodegroups, map! {"a" => "x*", "b" => "y*"});
+        assert_eq!(config.reactor.as_list().unwrap().len(), 2);
+        assert_eq!(config.opts.get("conf_file"), Some(&format!("{path}/master").into()));
+        assert_eq!(config.opts.get("ret_port"), Some(&4506.into()));
+    }
+
+    #[test]
+    fn an_unknown_option_is_told_with_its_nearest() {
+        let (loaded, path) =
+            master(&[("master", "# comment\nworker_thread: 2\nredis.host: x\nzmq_filtering: True\nqqqqqqqqqqqq: 1\n")]);
+        let texts: Vec<_> = loaded.unwrap().warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                format!("{path}/master:2: unknown option 'worker_thread': did you mean 'worker_threads'?"),
+                format!("{path}/master:5: unknown option 'qqqqqqqqqqqq'"),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_file_and_line() {
+        for (files, message) in [
+            (
+                &[("master", "a.b: 1\nworker_threads: many\n")][..],
+                "/master:2: option 'worker_threads': expected a whole number that is not negative, got str",
+            ),
+            (
+                &[("master", ""), ("master.d/x.conf", "\nfile_roots: /srv\n")],
+                "/master.d/x.conf:2: option 'file_roots': expected a mapping of environment to a list of folders, got str",
+            ),
+            (&[("master", "- a\n")], "/master: a configuration is a mapping of option to value, this is of type list"),
+            (&[("master", "a: b: c\n")], "/master:1: mapping values are not allowed in this context\na: b: c\n    ^"),
+        ] {
+            let (loaded, path) = master(files);
+            let text = loaded.unwrap_err().to_string();
+            assert_eq!(text.strip_prefix(&path), Some(message));
+        }
+    }
+
+    #[test]
+    fn a_missing_folder_means_defaults() {
+        let loaded = MinionConfig::load(Path::new("/nonexistent"), &map! {"id" => "m1"}).unwrap();
+        assert_eq!(loaded.warnings[0].to_string(), "CONFIG '/nonexistent' directory does not exist.");
+        assert_eq!(loaded.config.id.as_deref(), Some("m1"));
+        assert_eq!(loaded.config.master, ["salt"]);
+    }
+
+    #[test]
+    fn the_known_names_are_sorted() {
+        assert!(known::SALT.is_sorted());
+    }
+}

@@ -9,6 +9,7 @@ mod master;
 mod minion;
 mod options;
 
+pub use load::{ConfigError, Loaded, Warning};
 pub use master::MasterConfig;
 pub use minion::MinionConfig;
 pub use options::{OptionDoc, Roots};

@@ -21,7 +21,8 @@ pub use pull::{Pull, Push};
 pub use request::RequestClient;
 pub use router::{Handler, Peer, Router};
 pub use subscriber::Subscriber;
-pub use zmtp::{Limits, Message, Reader, SocketType, Writer, accept, connect};
+pub use zmtp::{Accepted, Limits, Message, Reader, SocketType, Writer, connect};
+pub(crate) use zmtp::{Subscriptions, accept_raw};
 
 use std::time::Duration;
 

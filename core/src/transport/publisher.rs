@@ -60,14 +60,15 @@ impl Publisher {
         // Subscribers send nothing but their subscriptions.
         let limits = Limits { message: 4096, frames: 1 };
         loop {
-            let (read, write, address) = tokio::select! {
-                connection = listener.accept() => connection,
+            let accepted = tokio::select! {
+                accepted = zmtp::accept_raw(&listener) => accepted,
                 () = shutdown.cancelled() => return,
             };
             let (messages, shutdown) = (self.channel.subscribe(), shutdown.clone());
             tokio::spawn(async move {
+                let address = accepted.address.clone();
                 let served = async {
-                    let (reader, writer) = zmtp::accepted(read, write, SocketType::Pub, limits).await?;
+                    let (reader, writer) = accepted.handshake(SocketType::Pub, limits).await?;
                     serve_subscriber(reader, writer, messages, &address).await
                 };
                 let result = tokio::select! {
@@ -92,13 +93,11 @@ async fn serve_subscriber(
     mut messages: broadcast::Receiver<Published>,
     address: &str,
 ) -> Result<(), TransportError> {
-    let mut prefixes: Vec<Bytes> = Vec::new();
+    let mut wanted = zmtp::Subscriptions::default();
     loop {
         tokio::select! {
             message = messages.recv() => match message {
-                Ok(message) if prefixes.iter().any(|prefix| message.topic.starts_with(prefix)) => {
-                    writer.write_raw(&message.frames).await?;
-                }
+                Ok(message) if wanted.wants(&message.topic) => writer.write_raw(&message.frames).await?,
                 Ok(_) => {}
                 Err(RecvError::Lagged(count)) => {
                     metrics::PUBLISHES_LOST.add(count);
@@ -106,15 +105,7 @@ async fn serve_subscriber(
                 }
                 Err(RecvError::Closed) => return Ok(()),
             },
-            message = reader.read() => match zmtp::subscription(&message?) {
-                Some((true, prefix)) if prefixes.len() < 1024 => prefixes.push(prefix),
-                Some((false, prefix)) => {
-                    if let Some(at) = prefixes.iter().position(|have| *have == prefix) {
-                        prefixes.swap_remove(at);
-                    }
-                }
-                _ => {}
-            },
+            message = reader.read() => wanted.change(&message?),
         }
     }
 }

@@ -30,14 +30,15 @@ impl Pull {
     {
         let take = Arc::new(take);
         loop {
-            let (read, write, address) = tokio::select! {
-                connection = listener.accept() => connection,
+            let accepted = tokio::select! {
+                accepted = zmtp::accept_raw(&listener) => accepted,
                 () = shutdown.cancelled() => return,
             };
             let (take, shutdown) = (Arc::clone(&take), shutdown.clone());
             tokio::spawn(async move {
+                let address = accepted.address.clone();
                 let served = async {
-                    let (mut reader, writer) = zmtp::accepted(read, write, SocketType::Pull, limits).await?;
+                    let (mut reader, writer) = accepted.handshake(SocketType::Pull, limits).await?;
                     let _open = writer;
                     loop {
                         let mut batch = Vec::new();

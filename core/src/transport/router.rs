@@ -45,15 +45,15 @@ impl Router {
     ) {
         let workers = Arc::new(Semaphore::new(workers.max(1)));
         loop {
-            let (read, write, address) = tokio::select! {
-                connection = listener.accept() => connection,
+            let accepted = tokio::select! {
+                accepted = zmtp::accept_raw(&listener) => accepted,
                 () = shutdown.cancelled() => return,
             };
             let (handler, workers, shutdown) = (Arc::clone(&handler), Arc::clone(&workers), shutdown.clone());
             tokio::spawn(async move {
-                let peer = Peer { address: address.into() };
+                let peer = Peer { address: accepted.address.as_str().into() };
                 let served = async {
-                    let (reader, writer) = zmtp::accepted(read, write, SocketType::Router, limits).await?;
+                    let (reader, writer) = accepted.handshake(SocketType::Router, limits).await?;
                     serve_peer(reader, writer, &peer, &handler, &workers).await
                 };
                 tokio::select! {

@@ -281,25 +281,27 @@ pub async fn connect(
     tokio::time::timeout(HANDSHAKE_TIME, in_time).await.map_err(timed_out)?
 }
 
-/// Shakes hands with who has connected.
-pub(super) async fn accepted(
+/// A connection before its handshake.
+pub struct Accepted {
     read: ReadHalf,
     write: WriteHalf,
-    as_type: SocketType,
-    limits: Limits,
-) -> Result<(Reader, Writer), TransportError> {
-    let timed_out = |_| TransportError::Handshake("it did not finish its greeting in time");
-    tokio::time::timeout(HANDSHAKE_TIME, handshake(read, write, as_type, limits)).await.map_err(timed_out)?
+    /// Who has connected: an address, or `local`.
+    pub address: String,
 }
 
-/// Takes the next connection of a listener and shakes hands.
-pub async fn accept(
-    listener: &super::Listener,
-    as_type: SocketType,
-    limits: Limits,
-) -> Result<(Reader, Writer), TransportError> {
-    let (read, write, _) = listener.accept().await;
-    accepted(read, write, as_type, limits).await
+impl Accepted {
+    /// Shakes hands, within ten seconds.
+    pub async fn handshake(self, as_type: SocketType, limits: Limits) -> Result<(Reader, Writer), TransportError> {
+        let timed_out = |_| TransportError::Handshake("it did not finish its greeting in time");
+        let shake = handshake(self.read, self.write, as_type, limits);
+        tokio::time::timeout(HANDSHAKE_TIME, shake).await.map_err(timed_out)?
+    }
+}
+
+/// Takes the next connection of a listener.
+pub(crate) async fn accept_raw(listener: &super::Listener) -> Accepted {
+    let (read, write, address) = listener.accept().await;
+    Accepted { read, write, address }
 }
 
 async fn handshake(
@@ -373,19 +375,43 @@ pub(super) fn pong(command: &[u8]) -> Option<Vec<u8>> {
     Some([b"\x04PONG", context].concat())
 }
 
-/// A change of subscription, in either of its forms: `true` to add a prefix, `false` to take it away.
-pub(super) fn subscription(message: &Message) -> Option<(bool, Bytes)> {
-    match message {
-        Message::Frames(frames) => match frames.first()?.split_first()? {
-            (1, prefix) => Some((true, frames[0].slice_ref(prefix))),
-            (0, prefix) => Some((false, frames[0].slice_ref(prefix))),
-            _ => None,
-        },
-        Message::Command(command) => {
-            if let Some(prefix) = command.strip_prefix(b"\x09SUBSCRIBE") {
-                return Some((true, command.slice_ref(prefix)));
+/// The prefixes that a subscriber has asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Subscriptions(pub Vec<Bytes>);
+
+impl Subscriptions {
+    /// How many prefixes one subscriber may have.
+    const MOST: usize = 1024;
+
+    /// Takes a change of subscription, in either of its forms; other messages change nothing.
+    pub fn change(&mut self, message: &Message) {
+        let (add, prefix) = match message {
+            Message::Frames(frames) => {
+                match frames.first().and_then(|frame| frame.split_first().map(|split| (frame, split))) {
+                    Some((frame, (1, prefix))) => (true, frame.slice_ref(prefix)),
+                    Some((frame, (0, prefix))) => (false, frame.slice_ref(prefix)),
+                    _ => return,
+                }
             }
-            command.strip_prefix(b"\x06CANCEL").map(|prefix| (false, command.slice_ref(prefix)))
+            Message::Command(command) => {
+                if let Some(prefix) = command.strip_prefix(b"\x09SUBSCRIBE") {
+                    (true, command.slice_ref(prefix))
+                } else if let Some(prefix) = command.strip_prefix(b"\x06CANCEL") {
+                    (false, command.slice_ref(prefix))
+                } else {
+                    return;
+                }
+            }
+        };
+        if add && self.0.len() < Self::MOST {
+            self.0.push(prefix);
+        } else if let (false, Some(at)) = (add, self.0.iter().position(|have| *have == prefix)) {
+            self.0.swap_remove(at);
         }
+    }
+
+    /// Whether the subscriber wants a message that starts so.
+    pub fn wants(&self, topic: &[u8]) -> bool {
+        self.0.iter().any(|prefix| topic.starts_with(prefix))
     }
 }
