@@ -28,20 +28,21 @@ pub(super) struct Crypticle {
 }
 
 impl Crypticle {
-    pub(super) fn generate() -> Result<Self, CryptError> {
+    pub(super) fn generate() -> Self {
         Self::new(random_bytes())
     }
 
-    fn new(key: [u8; AES_KEY + HMAC_KEY]) -> Result<Self, CryptError> {
-        let bad = |_| CryptError::Malformed(NOT_A_KEY);
-        let aes = Aes192::new_from_slice(&key[..AES_KEY]).map_err(bad)?;
-        let mac = Hmac::new_from_slice(&key[AES_KEY..]).map_err(bad)?;
-        Ok(Crypticle { key, aes, mac })
+    fn new(key: [u8; AES_KEY + HMAC_KEY]) -> Self {
+        // HMAC fills a key that is shorter than a block of its hash with zeros.
+        let mut block = [0; 64];
+        block[..HMAC_KEY].copy_from_slice(&key[AES_KEY..]);
+        let aes: [u8; AES_KEY] = std::array::from_fn(|i| key[i]);
+        Crypticle { key, aes: Aes192::new(&aes.into()), mac: Hmac::new(&block.into()) }
     }
 
     pub(super) fn from_key_text(text: &str) -> Result<Self, CryptError> {
         let key = BASE64_STANDARD.decode(text.trim()).map_err(|_| CryptError::Malformed(NOT_A_KEY))?;
-        Self::new(key.try_into().map_err(|_| CryptError::Malformed(NOT_A_KEY))?)
+        key.try_into().map(Self::new).map_err(|_| CryptError::Malformed(NOT_A_KEY))
     }
 
     pub(super) fn key_text(&self) -> String {
