@@ -1,1 +1,295 @@
-//! Stub.
+//! Careful file work that all of Brine shares: files that appear whole or not at all, folders that
+//! nobody else can read, and joins of paths that came from elsewhere.
+//!
+//! Everything here blocks: callers on the asynchronous runtime hand it to a blocking thread.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+/// Something could not be done with a file or folder. Says with which, why, and what may help.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {}: {source}{}", path.display(), hint(source))]
+pub struct FileError {
+    /// What was tried, such as `read` or `write`.
+    pub action: &'static str,
+    /// What it was tried on.
+    pub path: PathBuf,
+    /// What the system answered.
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// An error about this path; for `map_err`.
+    pub fn at(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| FileError { action, path, source }
+    }
+
+    /// Whether there simply is no such file or folder.
+    pub fn is_not_found(&self) -> bool {
+        self.source.kind() == ErrorKind::NotFound
+    }
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied => "; run this as the user who owns it (often root), or give this user the right",
+        ErrorKind::NotFound => "; create it, or correct the path in the configuration",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free some space on that file system",
+        ErrorKind::ReadOnlyFilesystem => "; choose a folder that can be written to",
+        _ => "",
+    }
+}
+
+/// Writes a file so that a reader, or a crash at any moment, finds the old content or the new one and
+/// never a part of it. `mode` holds before the first byte is written, whatever the umask says.
+pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+    let path = path.as_ref();
+    let temporary = write_beside(path, bytes, mode)?;
+    fs::rename(&temporary, path).map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        FileError::at("write", path)(error)
+    })?;
+    sync_parent(path)
+}
+
+/// As [`write_atomic`], unless the file is there already: then it is left alone and the answer is
+/// `false`. Of several processes at the same moment exactly one wins.
+pub fn write_new(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
+    let path = path.as_ref();
+    let temporary = write_beside(path, bytes, mode)?;
+    // A rename would replace what another process just wrote; a link never does.
+    let linked = fs::hard_link(&temporary, path);
+    let _ = fs::remove_file(&temporary);
+    match linked {
+        Ok(()) => sync_parent(path).map(|()| true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(FileError::at("write", path)(error)),
+    }
+}
+
+/// Writes a new file in the folder of `path`, under a name that nobody can guess and plant a link at.
+fn write_beside(path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf, FileError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    write().map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        FileError::at("write", path)(error)
+    })?;
+    Ok(temporary)
+}
+
+/// A new name is on disk only when its folder is.
+fn sync_parent(path: &Path) -> Result<(), FileError> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent).and_then(|folder| folder.sync_all()).map_err(FileError::at("sync", parent))
+}
+
+/// Makes sure that a folder is there and that its owner alone can enter it (mode 0700). Missing
+/// parents are created with the mode that the umask gives.
+pub fn create_private_dir(path: impl AsRef<Path>) -> Result<(), FileError> {
+    let path = path.as_ref();
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(FileError::at("create", parent))?;
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        done => return done.map_err(FileError::at("create", path)),
+    }
+    let found = fs::metadata(path).map_err(FileError::at("read", path))?;
+    if !found.is_dir() {
+        return Err(FileError::at("create", path)(ErrorKind::NotADirectory.into()));
+    }
+    if found.permissions().mode() & 0o077 != 0 {
+        let private = Permissions::from_mode(0o700);
+        fs::set_permissions(path, private).map_err(FileError::at("change the mode of", path))?;
+    }
+    Ok(())
+}
+
+/// Reads a whole file as text.
+pub fn read_to_string(path: impl AsRef<Path>) -> Result<String, FileError> {
+    let path = path.as_ref();
+    fs::read_to_string(path).map_err(FileError::at("read", path))
+}
+
+/// Reads a whole file as text, or nothing if there is none.
+pub fn read_if_exists(path: impl AsRef<Path>) -> Result<Option<String>, FileError> {
+    match read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A path that came from elsewhere, as a path that goes down only: nothing if it is empty, absolute,
+/// or holds `..` or a NUL. Looks at the text alone: links are not resolved, see [`path_within`].
+pub fn relative_path(path: &str) -> Option<PathBuf> {
+    if path.contains('\0') {
+        return None;
+    }
+    let mut clean = PathBuf::new();
+    for component in Path::new(path).components() {
+        match component {
+            Component::Normal(part) => clean.push(part),
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    (!clean.as_os_str().is_empty()).then_some(clean)
+}
+
+/// Joins a path that came from elsewhere to a folder, so that the result is within that folder after
+/// all symbolic links are resolved. Nothing if it is not: absolute paths, `..`, NUL, links that lead
+/// out, links that lead nowhere. What is named need not exist yet; `root` must.
+pub fn path_within(root: &Path, relative: &str) -> Option<PathBuf> {
+    let root = root.canonicalize().ok()?;
+    let wanted = root.join(relative_path(relative)?);
+    let mut existing = wanted.as_path();
+    let resolved = loop {
+        match existing.canonicalize() {
+            Ok(resolved) => break resolved,
+            // A link to nothing would be followed by whoever creates the file.
+            Err(error) if error.kind() == ErrorKind::NotFound && existing.symlink_metadata().is_err() => {
+                existing = existing.parent()?;
+            }
+            Err(_) => return None,
+        }
+    };
+    let rest = wanted.strip_prefix(existing).ok()?;
+    let result = if rest.as_os_str().is_empty() { resolved } else { resolved.join(rest) };
+    result.starts_with(&root).then_some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_is_written_whole_with_its_mode_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key.pem");
+        for (content, wanted) in [("one", 0o400), ("two", 0o644), ("three", 0o666)] {
+            write_atomic(&path, content.as_bytes(), wanted).unwrap();
+            assert_eq!((read_to_string(&path).unwrap().as_str(), mode(&path)), (content, wanted));
+        }
+        assert_eq!(names(folder.path()), ["key.pem"]);
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_not_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (victim, path) = (folder.path().join("victim"), folder.path().join("link"));
+        fs::write(&victim, "untouched").unwrap();
+        symlink(&victim, &path).unwrap();
+        write_atomic(&path, b"new", 0o600).unwrap();
+        assert_eq!(read_to_string(&victim).unwrap(), "untouched");
+        assert!(path.symlink_metadata().unwrap().is_file());
+    }
+
+    #[test]
+    fn a_new_file_never_replaces_one_that_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        assert!(write_new(&path, b"first", 0o400).unwrap());
+        assert!(!write_new(&path, b"second", 0o400).unwrap());
+        assert_eq!(read_to_string(&path).unwrap(), "first");
+        assert_eq!(names(folder.path()), ["key"]);
+    }
+
+    #[test]
+    fn errors_say_what_was_tried_on_what_and_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("none/file");
+        let told = |error: FileError| error.to_string().replace(&*folder.path().to_string_lossy(), "DIR");
+        insta::assert_snapshot!(told(read_to_string(&path).unwrap_err()), @"cannot read DIR/none/file: No such file or directory (os error 2); create it, or correct the path in the configuration");
+        insta::assert_snapshot!(told(write_atomic(&path, b"", 0o600).unwrap_err()), @"cannot write DIR/none/file: No such file or directory (os error 2); create it, or correct the path in the configuration");
+        assert_eq!(read_if_exists(&path).unwrap(), None);
+        assert!(write_atomic(folder.path().join(".."), b"", 0o600).is_err());
+    }
+
+    #[test]
+    fn a_private_folder_is_for_its_owner_alone_even_if_it_was_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let (made, open) = (folder.path().join("a/b"), folder.path().join("open"));
+        create_private_dir(&made).unwrap();
+        assert_eq!(mode(&made), 0o700);
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+        create_private_dir(&open).unwrap();
+        assert_eq!(mode(&open), 0o700);
+        fs::write(folder.path().join("file"), "").unwrap();
+        assert!(create_private_dir(folder.path().join("file")).is_err());
+    }
+
+    #[test]
+    fn a_join_stays_within_its_root() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        fs::create_dir_all(root.join("sub")).unwrap();
+        fs::write(root.join("sub/file"), "").unwrap();
+        fs::write(folder.path().join("secret"), "").unwrap();
+        symlink("sub/file", root.join("inside")).unwrap();
+        symlink("sub", root.join("inside_dir")).unwrap();
+        symlink("../secret", root.join("outside")).unwrap();
+        symlink("..", root.join("outside_dir")).unwrap();
+        symlink("/nowhere/at/all", root.join("dangling")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        let real = root.canonicalize().unwrap();
+        for (relative, wanted) in [
+            ("sub/file", Some("sub/file")),
+            ("./sub//file", Some("sub/file")),
+            ("inside", Some("sub/file")),
+            ("inside_dir/file", Some("sub/file")),
+            ("new", Some("new")),
+            ("sub/new/deeper", Some("sub/new/deeper")),
+            ("inside_dir/new", Some("sub/new")),
+            ("..file", Some("..file")),
+            ("", None),
+            (".", None),
+            ("..", None),
+            ("../secret", None),
+            ("sub/../sub/file", None),
+            ("/etc/passwd", None),
+            ("sub/file\0", None),
+            ("outside", None),
+            ("outside_dir/secret", None),
+            ("outside_dir/new", None),
+            ("dangling", None),
+            ("dangling/new", None),
+            ("loop", None),
+            ("sub/file/below", None),
+        ] {
+            assert_eq!(path_within(&root, relative), wanted.map(|path| real.join(path)), "{relative:?}");
+        }
+        assert_eq!(path_within(&root.join("missing"), "file"), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_leads_out(text in "[./a\\x00]{0,12}") {
+            if let Some(path) = path_within(&std::env::temp_dir(), &text) {
+                proptest::prop_assert!(path.starts_with(std::env::temp_dir().canonicalize().unwrap()));
+                proptest::prop_assert!(!path.components().any(|part| part == Component::ParentDir));
+            }
+        }
+    }
+}

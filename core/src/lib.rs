@@ -7,6 +7,7 @@
 //! | [`store`] | the one embedded store on disk |
 //! | [`wire`], [`crypt`], [`transport`] | what travels between machines, how it is sealed, how it gets there |
 //! | [`target`], [`glob`] | which minions are meant |
+//! | [`fileserver`] | the files of `file_roots`: found, read, hashed, listed |
 //! | [`sls`] | text to data to low chunks |
 //! | [`function`] | what can be called by name |
 //! | [`config`] | the master's and the minion's configuration |
@@ -17,6 +18,7 @@ pub mod config;
 pub mod crypt;
 pub mod event;
 pub mod files;
+pub mod fileserver;
 pub mod function;
 pub mod glob;
 pub mod jid;

@@ -1,0 +1,98 @@
+//! The names of algorithms, as they travel and as configuration files write them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::CryptError;
+
+macro_rules! names {
+    ($type:ident { $($variant:ident = $name:literal),* $(,)? }) => {
+        impl $type {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The name on the wire and in configuration files.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),*
+                }
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = CryptError;
+
+            fn from_str(name: &str) -> Result<Self, CryptError> {
+                match name {
+                    $($name => Ok(Self::$variant),)*
+                    // The name may come from the network: do not repeat it at any length.
+                    _ => Err(CryptError::UnknownAlgorithm(name.chars().take(64).collect())),
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+/// How a session key is encrypted to an RSA key (`enc_algo`, `encryption_algorithm`). The same hash
+/// serves the padding and its mask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum EncryptionAlgorithm {
+    /// OAEP with SHA-1, Salt's default.
+    #[default]
+    OaepSha1,
+    /// OAEP with SHA-224.
+    OaepSha224,
+}
+
+names!(EncryptionAlgorithm { OaepSha1 = "OAEP-SHA1", OaepSha224 = "OAEP-SHA224" });
+
+/// How messages are signed (`sig_algo`, `signing_algorithm`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SignatureAlgorithm {
+    /// PKCS#1 v1.5 with SHA-1, Salt's default.
+    #[default]
+    Pkcs1v15Sha1,
+    /// PKCS#1 v1.5 with SHA-224.
+    Pkcs1v15Sha224,
+}
+
+names!(SignatureAlgorithm { Pkcs1v15Sha1 = "PKCS1v15-SHA1", Pkcs1v15Sha224 = "PKCS1v15-SHA224" });
+
+/// What a [`Session`](super::Session) seals with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Cipher {
+    /// Salt's own: AES-192-CBC and HMAC-SHA256. What a peer that names no cipher speaks.
+    #[default]
+    AesCbcHmac,
+    /// AES-256-GCM, between Brine and Brine.
+    Aes256Gcm,
+}
+
+names!(Cipher { AesCbcHmac = "aes-192-cbc-hmac", Aes256Gcm = "aes-256-gcm" });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_as_they_are_written() {
+        assert!(EncryptionAlgorithm::ALL.iter().all(|a| a.to_string().parse::<EncryptionAlgorithm>().unwrap() == *a));
+        assert!(SignatureAlgorithm::ALL.iter().all(|a| a.to_string().parse::<SignatureAlgorithm>().unwrap() == *a));
+        assert!(Cipher::ALL.iter().all(|a| a.to_string().parse::<Cipher>().unwrap() == *a));
+    }
+
+    #[test]
+    fn unknown_names_are_refused_and_not_repeated_at_any_length() {
+        for name in ["", "oaep-sha1", "OAEP-SHA256", "PKCS1v15-SHA1"] {
+            assert!(name.parse::<EncryptionAlgorithm>().is_err(), "{name}");
+        }
+        let told = "x".repeat(10_000).parse::<Cipher>().unwrap_err().to_string();
+        assert!(told.len() < 200, "{told}");
+    }
+}

@@ -1,0 +1,292 @@
+//! RSA keys: reading and writing them as PEM, and what is done with them. Private operations are
+//! blinded, so that their duration tells nothing about the key.
+
+use std::fmt;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use rsa::pkcs1::{DecodeRsaPrivateKey, DecodeRsaPublicKey, EncodeRsaPrivateKey};
+use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePublicKey, LineEnding};
+use rsa::{Oaep, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
+use sha1::{Digest, Sha1};
+use sha2::{Sha224, Sha256};
+
+use super::{CryptError, EncryptionAlgorithm, SignatureAlgorithm};
+
+/// The private half of an identity. Shows only its fingerprint when printed.
+#[derive(Clone)]
+pub struct PrivateKey(pub(super) RsaPrivateKey);
+
+/// The public half of an identity. Two are equal if their numbers are, however their texts are laid out.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PublicKey(pub(super) RsaPublicKey);
+
+impl PrivateKey {
+    /// Makes a new key. 2048 bits take some hundred milliseconds, 4096 some seconds.
+    pub fn generate(bits: usize) -> Result<Self, CryptError> {
+        if !(2048..=RsaPublicKey::MAX_SIZE).contains(&bits) {
+            return Err(CryptError::BadKeySize(bits));
+        }
+        RsaPrivateKey::new(&mut rand::rng(), bits).map(PrivateKey).map_err(|_| CryptError::BadKeySize(bits))
+    }
+
+    /// Reads a key in PKCS#1 form, which Salt writes, or in PKCS#8 form. Not one with a passphrase.
+    pub fn from_pem(text: &str) -> Result<Self, CryptError> {
+        let (label, der) = read_pem(text)?;
+        match label {
+            "ENCRYPTED PRIVATE KEY" => return Err(CryptError::BadKey(PASSPHRASE)),
+            "PRIVATE KEY" | "RSA PRIVATE KEY" => {}
+            _ => return Err(CryptError::BadKey("it is not a private key")),
+        }
+        RsaPrivateKey::from_pkcs1_der(&der)
+            .ok()
+            .or_else(|| RsaPrivateKey::from_pkcs8_der(&der).ok())
+            .map(PrivateKey)
+            .ok_or(CryptError::BadKey("its numbers are not those of an RSA private key"))
+    }
+
+    /// The key in PKCS#1 form, as Salt writes it.
+    pub fn to_pem(&self) -> Result<String, CryptError> {
+        let pem = self.0.to_pkcs1_pem(LineEnding::LF).map_err(|_| CryptError::BadKey("it cannot be written"))?;
+        Ok(pem.as_str().to_owned())
+    }
+
+    /// The half that everybody may know.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.to_public_key())
+    }
+
+    /// Decrypts what was encrypted to the public half.
+    pub fn decrypt(&self, data: &[u8], algorithm: EncryptionAlgorithm) -> Result<Vec<u8>, CryptError> {
+        let rng = &mut rand::rng();
+        match algorithm {
+            EncryptionAlgorithm::OaepSha1 => self.0.decrypt_blinded(rng, Oaep::<Sha1>::new(), data),
+            EncryptionAlgorithm::OaepSha224 => self.0.decrypt_blinded(rng, Oaep::<Sha224>::new(), data),
+        }
+        .map_err(|_| CryptError::WrongKey)
+    }
+
+    /// Signs data.
+    pub fn sign(&self, data: &[u8], algorithm: SignatureAlgorithm) -> Result<Vec<u8>, CryptError> {
+        let (scheme, digest) = scheme(data, algorithm);
+        let failed = |_| CryptError::BadKey("it fails to sign; is the file damaged?");
+        self.0.sign_with_rng(&mut rand::rng(), scheme, &digest).map_err(failed)
+    }
+}
+
+impl PublicKey {
+    /// Reads a key in SPKI form, which Salt writes, or in PKCS#1 form, with or without line breaks:
+    /// Salt strips some of them on the wire.
+    pub fn from_pem(text: &str) -> Result<Self, CryptError> {
+        let (label, der) = read_pem(text)?;
+        if !matches!(label, "PUBLIC KEY" | "RSA PUBLIC KEY") {
+            return Err(CryptError::BadKey("it is not a public key"));
+        }
+        RsaPublicKey::from_public_key_der(&der)
+            .ok()
+            .or_else(|| RsaPublicKey::from_pkcs1_der(&der).ok())
+            .map(PublicKey)
+            .ok_or(CryptError::BadKey("its numbers are not those of an RSA public key"))
+    }
+
+    /// The key in SPKI form with a line break at its end, as Salt writes it into files.
+    pub fn to_pem(&self) -> String {
+        let der = self.0.to_public_key_der().map(rsa::pkcs8::Document::into_vec).unwrap_or_default();
+        format!("-----BEGIN PUBLIC KEY-----\n{}-----END PUBLIC KEY-----\n", body(&der))
+    }
+
+    /// What people compare: the SHA-256 of the text between the first and the last line, two digits
+    /// at a time with colons between. `key.finger` and `master_finger` have always computed it so,
+    /// and `salt-key -F` before 3008, which hashes the first and last line along, so that the two
+    /// ends of one key differ there.
+    pub fn fingerprint(&self) -> String {
+        let der = self.0.to_public_key_der().map(rsa::pkcs8::Document::into_vec).unwrap_or_default();
+        let digest = Sha256::digest(body(&der));
+        digest.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+    }
+
+    /// Encrypts a short text, such as a session key, to the holder of the private half.
+    pub fn encrypt(&self, data: &[u8], algorithm: EncryptionAlgorithm) -> Result<Vec<u8>, CryptError> {
+        let rng = &mut rand::rng();
+        match algorithm {
+            EncryptionAlgorithm::OaepSha1 => self.0.encrypt(rng, Oaep::<Sha1>::new(), data),
+            EncryptionAlgorithm::OaepSha224 => self.0.encrypt(rng, Oaep::<Sha224>::new(), data),
+        }
+        .map_err(|_| CryptError::BadLength(data.len()))
+    }
+
+    /// Checks a signature of the private half.
+    pub fn verify(&self, data: &[u8], signature: &[u8], algorithm: SignatureAlgorithm) -> Result<(), CryptError> {
+        let (scheme, digest) = scheme(data, algorithm);
+        self.0.verify(scheme, &digest, signature).map_err(|_| CryptError::BadSignature)
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PrivateKey({})", self.public().fingerprint())
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({})", self.fingerprint())
+    }
+}
+
+fn scheme(data: &[u8], algorithm: SignatureAlgorithm) -> (Pkcs1v15Sign, Vec<u8>) {
+    match algorithm {
+        SignatureAlgorithm::Pkcs1v15Sha1 => (Pkcs1v15Sign::new::<Sha1>(), Sha1::digest(data).to_vec()),
+        SignatureAlgorithm::Pkcs1v15Sha224 => (Pkcs1v15Sign::new::<Sha224>(), Sha224::digest(data).to_vec()),
+    }
+}
+
+const PASSPHRASE: &str = "it has a passphrase, which is not supported; write it without one (openssl rsa)";
+
+/// The label and the bytes of the first PEM block. Line breaks and spaces may be anywhere or nowhere.
+fn read_pem(text: &str) -> Result<(&str, Vec<u8>), CryptError> {
+    let block = || {
+        let (_, rest) = text.split_once("-----BEGIN ")?;
+        let (label, rest) = rest.split_once("-----")?;
+        let (body, rest) = rest.split_once("-----END ")?;
+        rest.starts_with(label).then_some((label, body))
+    };
+    let (label, body) = block().ok_or(CryptError::BadKey("it has no BEGIN and END line of a PEM file"))?;
+    if body.contains("ENCRYPTED") {
+        return Err(CryptError::BadKey(PASSPHRASE));
+    }
+    let packed: String = body.split_whitespace().collect();
+    let der = BASE64_STANDARD.decode(packed).map_err(|_| CryptError::BadKey("what is in it is not base64"))?;
+    Ok((label, der))
+}
+
+/// The lines of a PEM file without the first and the last.
+fn body(der: &[u8]) -> String {
+    let text = BASE64_STANDARD.encode(der);
+    let mut lines = String::with_capacity(text.len() + text.len() / 64 + 1);
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(rest.len().min(64));
+        lines.push_str(line);
+        lines.push('\n');
+        rest = after;
+    }
+    lines
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::LazyLock;
+
+    use super::*;
+
+    /// A key that was made with Salt for these tests and is used nowhere else.
+    pub const PEM: &str = include_str!("testdata/identity.pem");
+    const PUB: &str = include_str!("testdata/identity.pub");
+
+    /// The same, read once.
+    pub static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::from_pem(PEM).unwrap());
+
+    /// What Salt made of that key, by name.
+    pub fn made_by_salt(name: &str) -> Vec<u8> {
+        let all = include_str!("testdata/salt.txt");
+        let line = all.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap();
+        BASE64_STANDARD.decode(line).unwrap()
+    }
+
+    #[test]
+    fn keys_are_written_byte_for_byte_as_salt_writes_them() {
+        assert_eq!(KEY.to_pem().unwrap(), PEM);
+        assert_eq!(KEY.public().to_pem(), PUB);
+    }
+
+    #[test]
+    fn every_form_of_a_key_is_read() {
+        let pkcs8 = PrivateKey::from_pem(include_str!("testdata/identity.pkcs8.pem")).unwrap();
+        assert_eq!(pkcs8.to_pem().unwrap(), PEM);
+        for text in [
+            PUB.to_owned(),
+            PUB.trim().to_owned(),
+            PUB.replace('\n', ""),
+            PUB.replace('\n', "\r\n"),
+            format!("  \n{PUB}\n\n"),
+            PUB.replace("PUBLIC", "RSA PUBLIC"),
+            include_str!("testdata/identity.pkcs1.pub").to_owned(),
+        ] {
+            assert_eq!(PublicKey::from_pem(&text).unwrap(), KEY.public(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_with_a_reason() {
+        let told = |text: &str| PrivateKey::from_pem(text).unwrap_err().to_string();
+        insta::assert_snapshot!(told(""), @"this is not a usable RSA key: it has no BEGIN and END line of a PEM file");
+        insta::assert_snapshot!(told(PUB), @"this is not a usable RSA key: it is not a private key");
+        insta::assert_snapshot!(told(&PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n")), @"this is not a usable RSA key: it has a passphrase, which is not supported; write it without one (openssl rsa)");
+        insta::assert_snapshot!(told(&PEM.replacen('\n', "\n?", 2)), @"this is not a usable RSA key: what is in it is not base64");
+        insta::assert_snapshot!(PublicKey::from_pem(&PUB.replacen("MII", "MIJ", 1)).unwrap_err(), @"this is not a usable RSA key: its numbers are not those of an RSA public key");
+        assert!(PublicKey::from_pem(PEM).is_err());
+    }
+
+    #[test]
+    fn the_fingerprint_is_what_key_finger_prints() {
+        insta::assert_snapshot!(KEY.public().fingerprint(), @"22:80:76:00:db:a3:65:bc:f6:2b:16:6d:10:94:51:14:44:58:38:ab:1a:db:b1:48:08:17:c4:1c:71:f1:a9:50");
+    }
+
+    #[test]
+    fn printing_a_private_key_shows_its_fingerprint_alone() {
+        assert_eq!(format!("{:?}", *KEY), format!("PrivateKey({})", KEY.public().fingerprint()));
+    }
+
+    #[test]
+    fn salt_s_signatures_are_made_and_verified() {
+        for algorithm in SignatureAlgorithm::ALL {
+            let signature = made_by_salt(&format!("sign {algorithm}"));
+            assert_eq!(KEY.sign(b"brine", *algorithm).unwrap(), signature, "{algorithm}");
+            KEY.public().verify(b"brine", &signature, *algorithm).unwrap();
+            assert!(KEY.public().verify(b"Brine", &signature, *algorithm).is_err());
+            assert!(KEY.public().verify(b"brine", &signature[1..], *algorithm).is_err());
+        }
+        let sha1 = made_by_salt("sign PKCS1v15-SHA1");
+        assert!(KEY.public().verify(b"brine", &sha1, SignatureAlgorithm::Pkcs1v15Sha224).is_err());
+    }
+
+    #[test]
+    fn what_salt_encrypts_is_decrypted_and_the_other_way() {
+        for algorithm in EncryptionAlgorithm::ALL {
+            assert_eq!(KEY.decrypt(&made_by_salt(&format!("encrypt {algorithm}")), *algorithm).unwrap(), b"brine");
+            let sealed = KEY.public().encrypt(b"session", *algorithm).unwrap();
+            assert_eq!(KEY.decrypt(&sealed, *algorithm).unwrap(), b"session");
+        }
+        let sha1 = made_by_salt("encrypt OAEP-SHA1");
+        assert!(matches!(KEY.decrypt(&sha1, EncryptionAlgorithm::OaepSha224), Err(CryptError::WrongKey)));
+        assert!(matches!(KEY.decrypt(b"short", EncryptionAlgorithm::OaepSha1), Err(CryptError::WrongKey)));
+        let long = KEY.public().encrypt(&[0; 256], EncryptionAlgorithm::OaepSha1);
+        assert!(matches!(long, Err(CryptError::BadLength(256))));
+    }
+
+    #[test]
+    fn keys_of_unsafe_or_absurd_lengths_are_not_made() {
+        for bits in [0, 512, 1024, 2047, 8193, usize::MAX] {
+            assert!(matches!(PrivateKey::generate(bits), Err(CryptError::BadKeySize(_))), "{bits}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(label in "(RSA )?(PUBLIC|PRIVATE) KEY", body in "[A-Za-z0-9+/=\n]{0,80}") {
+            let text = format!("-----BEGIN {label}-----{body}-----END {label}-----");
+            let _ = (PrivateKey::from_pem(&text), PublicKey::from_pem(&text), PublicKey::from_pem(&body));
+        }
+
+        #[test]
+        fn any_bytes_are_refused(bytes in proptest::prop_oneof![
+            proptest::collection::vec(0u8.., 0..300),
+            proptest::collection::vec(0u8.., 256),
+        ]) {
+            let public = KEY.public();
+            proptest::prop_assert!(KEY.decrypt(&bytes, EncryptionAlgorithm::OaepSha1).is_err());
+            proptest::prop_assert!(public.verify(b"x", &bytes, SignatureAlgorithm::Pkcs1v15Sha1).is_err());
+            proptest::prop_assert!(public.recover_x931(&bytes).is_err());
+        }
+    }
+}

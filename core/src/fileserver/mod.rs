@@ -1,0 +1,224 @@
+//! The files that states and templates are made of: Salt's `roots` backend, shared by the master and
+//! the masterless minion. Finds, reads, hashes and lists; what travels is the caller's business.
+//!
+//! Paths and environments come from minions, so nothing here leads out of `file_roots` by its name:
+//! neither a path nor an environment that fills in for `__env__` (where Salt looks at the path alone).
+//! Links are the operator's own: `fileserver_followsymlinks` is on as in Salt, and then a link may
+//! lead out of its root; where it is off, only links that stay within are followed.
+//!
+//! Everything here blocks: callers on the asynchronous runtime hand it to a blocking thread.
+
+mod hashes;
+mod lists;
+
+use std::fs::{self, File, Metadata};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use fancy_regex::Regex;
+use indexmap::IndexMap;
+
+pub use lists::FileLists;
+
+use crate::files::{self, FileError};
+use crate::glob::Glob;
+use hashes::Hashes;
+
+/// How many bytes one answer to a minion holds (`file_buffer_size`).
+pub const BUFFER_SIZE: u64 = 262_144;
+
+/// The environment whose folders serve for all that are not named, with their name filled in.
+const ANY_ENVIRONMENT: &str = "__env__";
+
+/// The options of the file server, by their names in the configuration.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `fileserver_followsymlinks`: whether links may lead out of their root, and are walked in lists.
+    pub follow_symlinks: bool,
+    /// `fileserver_ignoresymlinks`: whether lists leave links out.
+    pub ignore_symlinks: bool,
+    /// `file_ignore_glob`: files that match are neither found nor listed. Found files are matched with
+    /// their whole path, listed ones with the path below their root, as in Salt.
+    pub ignore_globs: Vec<String>,
+    /// `file_ignore_regex`: the same as regular expressions, which match anywhere.
+    pub ignore_regexes: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { follow_symlinks: true, ignore_symlinks: false, ignore_globs: Vec::new(), ignore_regexes: Vec::new() }
+    }
+}
+
+/// The folders of each environment (`file_roots`), and what is in them.
+#[derive(Debug)]
+pub struct Roots {
+    environments: IndexMap<String, Vec<PathBuf>>,
+    follow_symlinks: bool,
+    ignore_symlinks: bool,
+    ignore_globs: Vec<Glob>,
+    ignore_regexes: Vec<Regex>,
+    hashes: Hashes,
+}
+
+/// A file that was asked for.
+#[derive(Debug, Clone)]
+pub struct FoundFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its path below its root, cleaned: `rel` of Salt's answers.
+    pub relative: String,
+    /// Its state when it was found.
+    pub metadata: Metadata,
+}
+
+impl FoundFile {
+    /// Mode, inode, device, links, user, group, size, and the times of access, change and creation in
+    /// seconds: the `stat` list of Salt's answers.
+    pub fn stat(&self) -> [i64; 10] {
+        let stat = &self.metadata;
+        [
+            stat.mode().into(),
+            stat.ino() as i64,
+            stat.dev() as i64,
+            stat.nlink() as i64,
+            stat.uid().into(),
+            stat.gid().into(),
+            stat.size() as i64,
+            stat.atime(),
+            stat.mtime(),
+            stat.ctime(),
+        ]
+    }
+}
+
+/// A part of a file. Empty data means that the place asked for is at the end or behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// The bytes.
+    pub data: Vec<u8>,
+    /// The file's path below its root (`dest`).
+    pub relative: String,
+}
+
+impl Roots {
+    /// Serves these folders. Patterns that cannot be used are told and left out, as Salt does.
+    pub fn new(roots: IndexMap<String, Vec<PathBuf>>, options: &Options) -> Self {
+        let unusable = |pattern: &str, error: &dyn std::fmt::Display| {
+            tracing::warn!(pattern, %error, "a pattern of files to ignore cannot be used and is left out");
+        };
+        let glob = |pattern: &String| Glob::new(pattern).inspect_err(|error| unusable(pattern, error)).ok();
+        let regex = |pattern: &String| Regex::new(pattern).inspect_err(|error| unusable(pattern, error)).ok();
+        Roots {
+            environments: roots,
+            follow_symlinks: options.follow_symlinks,
+            ignore_symlinks: options.ignore_symlinks,
+            ignore_globs: options.ignore_globs.iter().filter_map(glob).collect(),
+            ignore_regexes: options.ignore_regexes.iter().filter_map(regex).collect(),
+            hashes: Hashes::default(),
+        }
+    }
+
+    /// The environments, sorted.
+    pub fn envs(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.environments.keys().cloned().collect();
+        names.sort();
+        names
+    }
+
+    /// The first file of that path in the environment's roots. `?saltenv=` behind the path names
+    /// another environment, `|` in front of it says that a question mark is part of the name.
+    pub fn find(&self, path: &str, saltenv: &str) -> Option<FoundFile> {
+        let (path, saltenv) = match path.strip_prefix('|') {
+            Some(verbatim) => (verbatim, saltenv),
+            None => split_query(path, saltenv),
+        };
+        let clean = files::relative_path(path)?;
+        let relative = clean.to_str()?;
+        self.roots_of(saltenv).iter().find_map(|root| {
+            let whole = root.join(&clean);
+            if self.is_ignored(&whole.to_string_lossy()) {
+                return None;
+            }
+            let path = if self.follow_symlinks { whole } else { files::path_within(root, relative)? };
+            let metadata = fs::metadata(&path).ok().filter(Metadata::is_file)?;
+            Some(FoundFile { path, relative: relative.to_owned(), metadata })
+        })
+    }
+
+    /// At most `size` bytes of a file from the place `loc` on, or nothing if there is no such file.
+    pub fn read_chunk(&self, path: &str, saltenv: &str, loc: u64, size: u64) -> Result<Option<Chunk>, FileError> {
+        let Some(found) = self.find(path, saltenv) else { return Ok(None) };
+        let mut data = Vec::new();
+        // Not every file system lets one go to a place behind the end.
+        if loc < found.metadata.len() {
+            let mut file = File::open(&found.path).map_err(FileError::at("read", &found.path))?;
+            file.seek(SeekFrom::Start(loc))
+                .and_then(|_| file.take(size).read_to_end(&mut data))
+                .map_err(FileError::at("read", &found.path))?;
+        }
+        Ok(Some(Chunk { data, relative: found.relative }))
+    }
+
+    /// The SHA-256 of a file in hexadecimal, or nothing if there is no such file. Computed once for
+    /// each state of a file.
+    pub fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, FileError> {
+        self.find(path, saltenv).map(|found| self.hashes.of(&found.path)).transpose()
+    }
+
+    /// The paths below their roots of all files whose path starts with the prefix, sorted. Those whose
+    /// names start with a dot too.
+    pub fn file_list(&self, saltenv: &str, prefix: &str) -> Vec<String> {
+        with_prefix(self.lists(saltenv).files, prefix)
+    }
+
+    /// As [`Roots::file_list`], of all folders.
+    pub fn dir_list(&self, saltenv: &str, prefix: &str) -> Vec<String> {
+        with_prefix(self.lists(saltenv).dirs, prefix)
+    }
+
+    /// As [`Roots::file_list`], of all folders with nothing in them.
+    pub fn empty_dirs(&self, saltenv: &str, prefix: &str) -> Vec<String> {
+        with_prefix(self.lists(saltenv).empty_dirs, prefix)
+    }
+
+    /// Where each link leads whose path starts with the prefix.
+    pub fn symlink_list(&self, saltenv: &str, prefix: &str) -> IndexMap<String, String> {
+        let prefix = prefix.trim_matches('/');
+        self.lists(saltenv).links.into_iter().filter(|(path, _)| path.starts_with(prefix)).collect()
+    }
+
+    /// The roots of an environment; none if it is not known or is not a name.
+    fn roots_of(&self, saltenv: &str) -> Vec<PathBuf> {
+        if let Some(roots) = self.environments.get(saltenv) {
+            return roots.clone();
+        }
+        let (Some(roots), Some(_)) = (self.environments.get(ANY_ENVIRONMENT), files::relative_path(saltenv)) else {
+            return Vec::new();
+        };
+        let fill = |root: &PathBuf| root.to_string_lossy().replace(ANY_ENVIRONMENT, saltenv).into();
+        roots.iter().map(fill).collect()
+    }
+
+    fn is_ignored(&self, path: &str) -> bool {
+        // A pattern that takes too long on a path counts as a match: what was to be hidden stays so.
+        self.ignore_regexes.iter().any(|regex| regex.is_match(path).unwrap_or(true))
+            || self.ignore_globs.iter().any(|glob| glob.is_match(path))
+    }
+}
+
+fn with_prefix(paths: impl IntoIterator<Item = String>, prefix: &str) -> Vec<String> {
+    let prefix = prefix.trim_matches('/');
+    paths.into_iter().filter(|path| path.starts_with(prefix)).collect()
+}
+
+/// A path without what follows its question mark, and the environment that is named there.
+fn split_query<'a>(path: &'a str, saltenv: &'a str) -> (&'a str, &'a str) {
+    let Some((path, query)) = path.split_once('?') else { return (path, saltenv) };
+    let named = query.split(['&', '?']).find_map(|option| option.strip_prefix("saltenv="));
+    (path, named.unwrap_or(saltenv))
+}
+
+#[cfg(test)]
+mod tests;

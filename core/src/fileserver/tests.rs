@@ -1,0 +1,219 @@
+use std::os::unix::fs::symlink;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// Two roots for `base`, one for any other environment, and files outside of all.
+fn tree() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |path: &str| dir.path().join(path);
+    for path in ["base/sub/deep", "base/empty", "out/dir", "two", "envs/dev"] {
+        fs::create_dir_all(at(path)).unwrap();
+    }
+    for path in [
+        "base/top.sls",
+        "base/sub/a",
+        "base/.hidden",
+        "base/x.swp",
+        "base/what?",
+        "out/secret",
+        "out/dir/f",
+        "two/top.sls",
+        "two/b",
+        "envs/dev/top.sls",
+    ] {
+        fs::write(at(path), path).unwrap();
+    }
+    for (target, link) in [
+        ("top.sls", "l_in"),
+        ("../out/secret", "l_out"),
+        ("nowhere", "l_broken"),
+        ("sub", "d_in"),
+        ("../out/dir", "d_out"),
+        (".", "sub/loop"),
+    ] {
+        symlink(target, at("base").join(link)).unwrap();
+    }
+    symlink(at("out/secret"), at("base/l_abs")).unwrap();
+    dir
+}
+
+fn roots(dir: &TempDir, options: &Options) -> Roots {
+    let at = |path: &str| dir.path().join(path);
+    let map = [
+        ("base".to_owned(), vec![at("base"), at("missing"), at("two")]),
+        ("__env__".to_owned(), vec![at("envs/__env__")]),
+    ];
+    Roots::new(map.into_iter().collect(), options)
+}
+
+fn found(roots: &Roots, path: &str, saltenv: &str) -> Option<String> {
+    let found = roots.find(path, saltenv)?;
+    assert!(found.metadata.is_file());
+    Some(fs::read_to_string(found.path).unwrap())
+}
+
+#[test]
+fn a_file_is_found_in_the_first_root_that_has_it() {
+    let dir = tree();
+    let roots = roots(&dir, &Options::default());
+    for (path, saltenv, wanted) in [
+        ("top.sls", "base", Some("base/top.sls")),
+        ("./top.sls", "base", Some("base/top.sls")),
+        ("sub//a", "base", Some("base/sub/a")),
+        ("b", "base", Some("two/b")),
+        (".hidden", "base", Some("base/.hidden")),
+        ("l_in", "base", Some("base/top.sls")),
+        ("d_in/a", "base", Some("base/sub/a")),
+        ("top.sls", "dev", Some("envs/dev/top.sls")),
+        ("top.sls?saltenv=dev", "base", Some("envs/dev/top.sls")),
+        ("top.sls?x=1&saltenv=dev", "base", Some("envs/dev/top.sls")),
+        ("|top.sls", "base", Some("base/top.sls")),
+        ("|what?", "base", Some("base/what?")),
+        ("what?", "base", None),
+        ("top.sls", "none", None),
+        ("sub", "base", None),
+        ("l_broken", "base", None),
+        ("", "base", None),
+    ] {
+        assert_eq!(found(&roots, path, saltenv).as_deref(), wanted, "{path} in {saltenv}");
+    }
+    assert_eq!(roots.envs(), ["__env__", "base"]);
+}
+
+#[test]
+fn no_name_leads_out_of_the_roots() {
+    let dir = tree();
+    let absolute = dir.path().join("out/secret");
+    for follow_symlinks in [true, false] {
+        let roots = roots(&dir, &Options { follow_symlinks, ..Options::default() });
+        for (path, saltenv) in [
+            ("../out/secret", "base"),
+            ("sub/../../out/secret", "base"),
+            ("sub/../top.sls", "base"),
+            ("|../out/secret", "base"),
+            ("../out/secret?saltenv=base", "base"),
+            (absolute.to_str().unwrap(), "base"),
+            ("top.sls\0", "base"),
+            ("top.sls\0.png", "base"),
+            ("secret", "../out"),
+            ("secret?saltenv=../out", "base"),
+            ("secret", "dev/../../out"),
+            ("top.sls", "dev\0"),
+            ("top.sls", ""),
+            (absolute.strip_prefix("/").unwrap().to_str().unwrap(), "/"),
+        ] {
+            assert_eq!(found(&roots, path, saltenv), None, "{path:?} in {saltenv:?}");
+            assert_eq!(roots.read_chunk(path, saltenv, 0, BUFFER_SIZE).unwrap(), None);
+            assert_eq!(roots.hash(path, saltenv).unwrap(), None);
+        }
+        assert_eq!(roots.lists("../out"), FileLists::default());
+        assert_eq!(roots.lists("dev/../../out"), FileLists::default());
+    }
+}
+
+#[test]
+fn links_lead_out_of_their_root_only_where_links_are_followed() {
+    let dir = tree();
+    let following = roots(&dir, &Options::default());
+    let staying = roots(&dir, &Options { follow_symlinks: false, ..Options::default() });
+    for (path, wanted) in [("l_out", "out/secret"), ("l_abs", "out/secret"), ("d_out/f", "out/dir/f")] {
+        assert_eq!(found(&following, path, "base").as_deref(), Some(wanted), "{path}");
+        assert_eq!(found(&staying, path, "base"), None, "{path}");
+    }
+    assert_eq!(found(&staying, "d_in/a", "base").as_deref(), Some("base/sub/a"));
+}
+
+#[test]
+fn a_file_is_read_in_parts_until_an_empty_one() {
+    let dir = tree();
+    let roots = roots(&dir, &Options::default());
+    let read = |loc| roots.read_chunk("./top.sls", "base", loc, 5).unwrap().unwrap();
+    for (loc, data) in [(0, "base/"), (5, "top.s"), (10, "ls"), (12, ""), (13, ""), (u64::MAX, "")] {
+        let chunk = Chunk { data: data.into(), relative: "top.sls".into() };
+        assert_eq!(read(loc), chunk, "{loc}");
+    }
+}
+
+#[test]
+fn hashes_and_stats_are_those_of_the_file() {
+    let dir = tree();
+    let roots = roots(&dir, &Options::default());
+    let hash = roots.hash("top.sls", "base").unwrap().unwrap();
+    insta::assert_snapshot!(hash, @"9292818f9afc6e422f5285f0dc84a64dcfdedabd025c15ad2687af5c8dabca68");
+    let stat = roots.find("top.sls", "base").unwrap().stat();
+    assert_eq!((stat[0] & 0o170_000, stat[6]), (0o100_000, 12));
+}
+
+#[test]
+fn lists_are_those_of_salt() {
+    let dir = tree();
+    let roots = roots(&dir, &Options::default());
+    insta::assert_snapshot!(roots.file_list("base", "").join(" "), @".hidden b d_in/a d_out/f l_abs l_broken l_in l_out sub/a top.sls what? x.swp");
+    insta::assert_snapshot!(roots.dir_list("base", "").join(" "), @"d_in d_in/deep d_in/loop d_out empty sub sub/deep sub/loop");
+    insta::assert_snapshot!(roots.empty_dirs("base", "").join(" "), @"d_in/deep empty sub/deep");
+    let links: Vec<_> =
+        roots.symlink_list("base", "").into_iter().map(|(link, target)| format!("{link}>{target}")).collect();
+    insta::assert_snapshot!(links.join(" "), @"d_in>sub d_in/loop>. d_out>../out/dir l_broken>nowhere l_in>top.sls l_out>../out/secret sub/loop>.");
+}
+
+#[test]
+fn links_that_are_not_followed_are_listed_and_not_walked() {
+    let dir = tree();
+    let roots = roots(&dir, &Options { follow_symlinks: false, ..Options::default() });
+    assert!(roots.file_list("base", "d_").is_empty());
+    assert_eq!(roots.dir_list("base", "d_"), ["d_in", "d_out"]);
+    assert!(roots.symlink_list("base", "l_").contains_key("l_abs"));
+}
+
+#[test]
+fn links_that_are_ignored_are_not_listed() {
+    let dir = tree();
+    let roots = roots(&dir, &Options { ignore_symlinks: true, follow_symlinks: false, ..Options::default() });
+    assert_eq!(roots.dir_list("base", ""), ["empty", "sub", "sub/deep"]);
+    assert_eq!(roots.file_list("base", "l_"), [""; 0]);
+    assert!(roots.symlink_list("base", "").is_empty());
+}
+
+#[test]
+fn a_prefix_is_the_start_of_a_path_without_slashes_around_it() {
+    let dir = tree();
+    let roots = roots(&dir, &Options::default());
+    for (prefix, wanted) in [("su", &["sub/a"][..]), ("/sub/", &["sub/a"]), ("top", &["top.sls"]), ("none", &[])] {
+        assert_eq!(roots.file_list("base", prefix), wanted, "{prefix}");
+    }
+    assert_eq!(roots.empty_dirs("base", "sub"), ["sub/deep"]);
+    assert_eq!(roots.symlink_list("base", "/sub/").into_iter().collect::<Vec<_>>(), [("sub/loop".into(), ".".into())]);
+    assert_eq!(roots.file_list("dev", ""), ["top.sls"]);
+}
+
+#[test]
+fn ignored_files_are_neither_found_nor_listed() {
+    let dir = tree();
+    let options = Options {
+        ignore_globs: vec!["*.swp".into(), "sub/*".into()],
+        ignore_regexes: vec![r"/\.hid".into(), "^sub$".into(), "(".into()],
+        ..Options::default()
+    };
+    let roots = roots(&dir, &options);
+    // A found file is matched with its whole path, so that these two rules miss it, as in Salt.
+    for (path, is_found) in [("x.swp", false), (".hidden", false), ("sub/a", true), ("top.sls", true)] {
+        assert_eq!(roots.find(path, "base").is_some(), is_found, "{path}");
+    }
+    let files = roots.file_list("base", "");
+    assert!(!files.iter().any(|path| path == "x.swp" || path.starts_with("sub/")), "{files:?}");
+    assert!(files.contains(&".hidden".to_owned()) && files.contains(&"d_in/a".to_owned()), "{files:?}");
+    assert!(!roots.dir_list("base", "").contains(&"sub".to_owned()));
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_is_found_outside(path in "[./a|?\\x00]{0,8}(secret)?(\\?saltenv=[./]{0,4}(out)?)?", saltenv in "[./]{0,3}(out|base|dev)?") {
+        static DIR: std::sync::LazyLock<TempDir> = std::sync::LazyLock::new(tree);
+        let roots = roots(&DIR, &Options::default());
+        if let Some(text) = found(&roots, &path, &saltenv) {
+            proptest::prop_assert!(!text.starts_with("out"), "{} in {}", path, saltenv);
+        }
+    }
+}
