@@ -1,1 +1,6 @@
-//! Stub.
+//! SLS: from text to data to what is run.
+//!
+//! `yaml` reads and writes YAML as Salt does; `arguments` reads the words of a command line.
+
+pub mod arguments;
+pub mod yaml;

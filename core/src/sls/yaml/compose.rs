@@ -1,0 +1,173 @@
+//! From the parser's events to a tree of nodes in which aliases share what they name.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use libyaml_safer::{Encoding, ErrorKind, EventData, Parser, ScalarStyle};
+
+use super::error::{Context, Origin, YamlError};
+use super::{MAX_DEPTH, NODE_COST};
+
+/// A place in the text, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Mark {
+    pub line: usize,
+    pub column: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub at: Mark,
+    /// The tag in full, such as `tag:yaml.org,2002:str`, if one was written.
+    pub tag: Option<String>,
+    pub content: Content,
+}
+
+pub(super) type Pair = (Rc<Node>, Rc<Node>);
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Scalar { text: String, plain: bool },
+    List(Vec<Rc<Node>>),
+    Map(Vec<Pair>),
+}
+
+/// Builds errors that carry their line of the text.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a>(pub &'a str);
+
+impl Source<'_> {
+    pub fn error(self, origin: Origin, at: Mark, message: impl Into<String>) -> YamlError {
+        let source = self.0.lines().nth(at.line.saturating_sub(1)).unwrap_or_default().to_owned();
+        YamlError { message: message.into(), line: at.line, column: at.column, context: None, origin, source }
+    }
+}
+
+impl YamlError {
+    pub(super) fn within(mut self, what: &str, at: Mark) -> Self {
+        self.context = Some(Context { what: what.to_owned(), line: at.line, column: at.column });
+        self
+    }
+}
+
+pub(super) struct Composer<'a> {
+    source: Source<'a>,
+    parser: Parser<&'a [u8]>,
+    anchors: HashMap<String, Rc<Node>>,
+    depth: usize,
+    /// Whether the last line end was not written by the author: a block scalar at the end has not got it.
+    ended: bool,
+    /// What all nodes written out in the text cost.
+    pub cost: usize,
+}
+
+impl<'a> Composer<'a> {
+    pub fn new(text: &'a str, ended: bool) -> Self {
+        let mut parser = Parser::new();
+        parser.set_encoding(Encoding::Utf8);
+        parser.set_input(text.as_bytes());
+        Composer { source: Source(text), parser, anchors: HashMap::new(), depth: 0, ended, cost: 0 }
+    }
+
+    /// The one document of the text, or nothing if it has none.
+    pub fn document(&mut self) -> Result<Option<Rc<Node>>, YamlError> {
+        let mut root: Option<Rc<Node>> = None;
+        loop {
+            match (self.next()?, &root) {
+                ((EventData::StreamStart { .. } | EventData::DocumentEnd { .. }, _), _)
+                | ((EventData::DocumentStart { .. }, _), None) => {}
+                ((EventData::StreamEnd, _), _) => return Ok(root),
+                ((EventData::DocumentStart { .. }, at), Some(first)) => {
+                    return Err(self
+                        .source
+                        .error(Origin::Parser, at, "but found another document")
+                        .within("expected a single document in the stream", first.at));
+                }
+                ((event, at), _) => root = Some(self.node(event, at)?),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<(EventData, Mark), YamlError> {
+        let mut event = self.parser.parse().map_err(|error| self.refused(&error))?;
+        if let EventData::Scalar { value, style: ScalarStyle::Literal | ScalarStyle::Folded, .. } = &mut event.data
+            && self.ended
+            && event.end_mark.index as usize >= self.source.0.len()
+        {
+            value.truncate(value.strip_suffix('\n').unwrap_or(value).len());
+        }
+        Ok((event.data, event.start_mark.into()))
+    }
+
+    fn node(&mut self, event: EventData, at: Mark) -> Result<Rc<Node>, YamlError> {
+        if self.depth >= MAX_DEPTH {
+            let message = format!("found more than {MAX_DEPTH} collections inside each other");
+            return Err(self.source.error(Origin::Parser, at, message));
+        }
+        self.cost = self.cost.saturating_add(NODE_COST);
+        self.depth += 1;
+        let (anchor, tag, content) = match event {
+            EventData::Alias { anchor } => {
+                self.depth -= 1;
+                let undefined = || self.source.error(Origin::Parser, at, "found undefined alias");
+                return self.anchors.get(&anchor).cloned().ok_or_else(undefined);
+            }
+            EventData::Scalar { anchor, tag, value: text, style, plain_implicit, .. } => {
+                self.cost = self.cost.saturating_add(text.len());
+                // The lone tag `!` makes quoted text plain, as in PyYAML.
+                let plain = if tag.is_none() { style == ScalarStyle::Plain } else { plain_implicit };
+                (anchor, tag, Content::Scalar { text, plain })
+            }
+            EventData::SequenceStart { anchor, tag, .. } => {
+                let mut items = Vec::new();
+                loop {
+                    match self.next()? {
+                        (EventData::SequenceEnd, _) => break,
+                        (event, at) => items.push(self.node(event, at)?),
+                    }
+                }
+                (anchor, tag, Content::List(items))
+            }
+            EventData::MappingStart { anchor, tag, .. } => {
+                let mut pairs = Vec::new();
+                loop {
+                    let key = match self.next()? {
+                        (EventData::MappingEnd, _) => break,
+                        (event, at) => self.node(event, at)?,
+                    };
+                    let (event, at) = self.next()?;
+                    pairs.push((key, self.node(event, at)?));
+                }
+                (anchor, tag, Content::Map(pairs))
+            }
+            _ => return Err(self.source.error(Origin::Parser, at, "did not find expected node content")),
+        };
+        self.depth -= 1;
+        // The lone `!` says nothing.
+        let node = Rc::new(Node { at, tag: tag.filter(|tag| tag != "!"), content });
+        if let Some(anchor) = anchor {
+            // An anchor inside of what it names is not known before its end: nothing can hold itself.
+            if let Some(first) = self.anchors.insert(anchor, Rc::clone(&node)) {
+                let error = self.source.error(Origin::Parser, at, "second occurrence");
+                return Err(error.within("found duplicate anchor; first occurrence", first.at));
+            }
+        }
+        Ok(node)
+    }
+
+    fn refused(&self, error: &libyaml_safer::Error) -> YamlError {
+        let origin = if error.kind() == ErrorKind::Parser { Origin::Parser } else { Origin::Scanner };
+        let at = error.problem_mark().map(Mark::from).unwrap_or_default();
+        let refused = self.source.error(origin, at, error.problem());
+        match (error.context(), error.context_mark()) {
+            (Some(what), Some(begin)) => refused.within(what, begin.into()),
+            _ => refused,
+        }
+    }
+}
+
+impl From<libyaml_safer::Mark> for Mark {
+    fn from(mark: libyaml_safer::Mark) -> Self {
+        Mark { line: mark.line as usize + 1, column: mark.column as usize + 1 }
+    }
+}
