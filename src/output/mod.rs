@@ -12,6 +12,7 @@ mod pprint;
 mod raw;
 mod text;
 mod txt;
+mod yaml;
 
 use std::str::FromStr;
 
@@ -92,7 +93,8 @@ impl Outputter {
 pub fn display(value: &Value, outputter: Outputter, options: &OutputOptions) -> String {
     let nested = || nested::render(value, options);
     let text = match outputter {
-        Outputter::Nested | Outputter::Yaml => nested(),
+        Outputter::Nested => nested(),
+        Outputter::Yaml => yaml::render(value, options.indent),
         Outputter::Highstate => highstate::render(value, options).unwrap_or_else(nested),
         Outputter::Json => json::render(value, options.indent),
         Outputter::Raw => raw::render(value),

@@ -98,7 +98,10 @@ impl<'a> State<'a> {
             return Some(Changes { text: String::new(), changed: false });
         }
         let Some(map) = self.changes.as_map() else {
-            return Some(Changes { text: format!("Invalid Changes data: {}", self.changes), changed: true });
+            return Some(Changes {
+                text: format!("Invalid Changes data: {}", harmless(&self.changes.to_string())),
+                changed: true,
+            });
         };
         if let Some(hosts) = map.get("ret").filter(|_| map.get("out").and_then(Value::as_str) == Some("highstate")) {
             let mut changes = Changes { text: String::new(), changed: false };
@@ -144,8 +147,8 @@ impl<'a> State<'a> {
         })
     }
 
-    fn shown_name(&self, options: &OutputOptions) -> Cow<'_, str> {
-        harmless(if options.state_output.by_id { &self.id } else { &self.name })
+    fn shown_name(&self, options: &OutputOptions) -> &str {
+        if options.state_output.by_id { &self.id } else { &self.name }
     }
 
     /// Start and duration, if they are wanted and known.
@@ -183,20 +186,20 @@ impl<'a> State<'a> {
         let warnings = self.warnings().map_or_else(String::new, |warnings| {
             colours.paint(Colour::LightRed, &format!("Warnings:\n{}", harmless(&warnings)))
         });
-        format!("{warnings} {}", colours.paint(colour, &line))
+        format!("{warnings} {}", colours.paint(colour, &harmless(&line)))
     }
 
     fn full(&self, changes: &Changes, colour: Colour, options: &OutputOptions) -> String {
         let colours = options.colours;
         let mut out = vec![colours.paint(colour, "----------")];
         let mut field = |label: &str, text: &str| {
-            out.push(format!("    {}", colours.paint(colour, &format!("{label:>8}: {text}"))));
+            out.push(format!("    {}", colours.paint(colour, &format!("{label:>8}: {}", harmless(text)))));
         };
-        field("ID", &harmless(&self.id));
+        field("ID", &self.id);
         field("Function", &format!("{}.{}", self.module, self.function));
         let name = self.shown_name(options);
-        if name != harmless(&self.id) {
-            field("Name", &name);
+        if name != self.id {
+            field("Name", name);
         }
         field("Result", &self.result.to_string());
         field("Comment", &self.comment());
@@ -229,7 +232,7 @@ impl<'a> State<'a> {
             }
             Some(other) => _ = write!(comment, " {other}"),
         }
-        harmless(&comment).into_owned()
+        comment
     }
 }
 
