@@ -1,10 +1,9 @@
 //! From the parser's events to a tree of nodes in which aliases share what they name.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use libyaml_safer::{Encoding, ErrorKind, EventData, Parser, ScalarStyle};
 
 use super::error::{Context, Origin, YamlError};
 use super::{MAX_DEPTH, NODE_COST};
@@ -17,20 +16,20 @@ pub(super) struct Mark {
 }
 
 #[derive(Debug)]
-pub(super) struct Node<'a> {
+pub(super) struct Node {
     pub at: Mark,
     /// The tag in full, such as `tag:yaml.org,2002:str`, if one was written.
     pub tag: Option<String>,
-    pub content: Content<'a>,
+    pub content: Content,
 }
 
-pub(super) type Pair<'a> = (Rc<Node<'a>>, Rc<Node<'a>>);
+pub(super) type Pair = (Rc<Node>, Rc<Node>);
 
 #[derive(Debug)]
-pub(super) enum Content<'a> {
-    Scalar { text: Cow<'a, str>, plain: bool },
-    List(Vec<Rc<Node<'a>>>),
-    Map(Vec<Pair<'a>>),
+pub(super) enum Content {
+    Scalar { text: String, plain: bool },
+    List(Vec<Rc<Node>>),
+    Map(Vec<Pair>),
 }
 
 /// Builds errors that carry their line of the text.
@@ -53,150 +52,122 @@ impl YamlError {
 
 pub(super) struct Composer<'a> {
     source: Source<'a>,
-    parser: Parser<'a, StrInput<'a>>,
-    anchors: HashMap<usize, Rc<Node<'a>>>,
-    /// Where the collections begin that are open, innermost last.
-    open: Vec<Mark>,
+    parser: Parser<&'a [u8]>,
+    anchors: HashMap<String, Rc<Node>>,
+    depth: usize,
+    /// Whether the last line end was not written by the author: a block scalar at the end has not got it.
+    ended: bool,
     /// What all nodes written out in the text cost.
     pub cost: usize,
 }
 
 impl<'a> Composer<'a> {
-    pub fn new(text: &'a str) -> Self {
-        Composer {
-            source: Source(text),
-            parser: Parser::new_from_str(text),
-            anchors: HashMap::new(),
-            open: Vec::new(),
-            cost: 0,
-        }
+    pub fn new(text: &'a str, ended: bool) -> Self {
+        let mut parser = Parser::new();
+        parser.set_encoding(Encoding::Utf8);
+        parser.set_input(text.as_bytes());
+        Composer { source: Source(text), parser, anchors: HashMap::new(), depth: 0, ended, cost: 0 }
     }
 
     /// The one document of the text, or nothing if it has none.
-    pub fn document(&mut self) -> Result<Option<Rc<Node<'a>>>, YamlError> {
-        let mut root: Option<Rc<Node<'a>>> = None;
-        while let Some((event, span)) = self.next()? {
-            match event {
-                Event::StreamStart | Event::DocumentEnd | Event::Nothing => {}
-                Event::StreamEnd => break,
-                Event::DocumentStart(_) if root.is_some() => {
-                    let first = root.map(|node| node.at).unwrap_or_default();
+    pub fn document(&mut self) -> Result<Option<Rc<Node>>, YamlError> {
+        let mut root: Option<Rc<Node>> = None;
+        loop {
+            match (self.next()?, &root) {
+                ((EventData::StreamStart { .. } | EventData::DocumentEnd { .. }, _), _)
+                | ((EventData::DocumentStart { .. }, _), None) => {}
+                ((EventData::StreamEnd, _), _) => return Ok(root),
+                ((EventData::DocumentStart { .. }, at), Some(first)) => {
                     return Err(self
                         .source
-                        .error(Origin::Parser, mark(span), "but found another document")
-                        .within("expected a single document in the stream", first));
+                        .error(Origin::Parser, at, "but found another document")
+                        .within("expected a single document in the stream", first.at));
                 }
-                Event::DocumentStart(_) => {}
-                event => root = Some(self.node(event, span)?),
+                ((event, at), _) => root = Some(self.node(event, at)?),
             }
         }
-        Ok(root)
     }
 
-    fn next(&mut self) -> Result<Option<(Event<'a>, Span)>, YamlError> {
-        self.parser.next_event().transpose().map_err(|error| self.scan_error(&error))
+    fn next(&mut self) -> Result<(EventData, Mark), YamlError> {
+        let mut event = self.parser.parse().map_err(|error| self.refused(&error))?;
+        if let EventData::Scalar { value, style: ScalarStyle::Literal | ScalarStyle::Folded, .. } = &mut event.data
+            && self.ended
+            && event.end_mark.index as usize >= self.source.0.len()
+        {
+            value.truncate(value.strip_suffix('\n').unwrap_or(value).len());
+        }
+        Ok((event.data, event.start_mark.into()))
     }
 
-    fn following(&mut self) -> Result<(Event<'a>, Span), YamlError> {
-        self.next()?.ok_or_else(|| self.source.error(Origin::Parser, Mark::default(), "found unexpected end of stream"))
-    }
-
-    fn node(&mut self, event: Event<'a>, span: Span) -> Result<Rc<Node<'a>>, YamlError> {
-        let at = mark(span);
-        if self.open.len() >= MAX_DEPTH {
+    fn node(&mut self, event: EventData, at: Mark) -> Result<Rc<Node>, YamlError> {
+        if self.depth >= MAX_DEPTH {
             let message = format!("found more than {MAX_DEPTH} collections inside each other");
             return Err(self.source.error(Origin::Parser, at, message));
         }
         self.cost = self.cost.saturating_add(NODE_COST);
+        self.depth += 1;
         let (anchor, tag, content) = match event {
-            Event::Alias(id) => {
+            EventData::Alias { anchor } => {
+                self.depth -= 1;
                 let undefined = || self.source.error(Origin::Parser, at, "found undefined alias");
-                return self.anchors.get(&id).cloned().ok_or_else(undefined);
+                return self.anchors.get(&anchor).cloned().ok_or_else(undefined);
             }
-            Event::Scalar(text, style, anchor, tag) => {
+            EventData::Scalar { anchor, tag, value: text, style, plain_implicit, .. } => {
                 self.cost = self.cost.saturating_add(text.len());
-                (anchor, tag, Content::Scalar { text, plain: style == ScalarStyle::Plain })
+                // The lone tag `!` makes quoted text plain, as in PyYAML.
+                let plain = if tag.is_none() { style == ScalarStyle::Plain } else { plain_implicit };
+                (anchor, tag, Content::Scalar { text, plain })
             }
-            Event::SequenceStart(anchor, tag) => {
-                self.open.push(at);
+            EventData::SequenceStart { anchor, tag, .. } => {
                 let mut items = Vec::new();
                 loop {
-                    match self.following()? {
-                        (Event::SequenceEnd, _) => break,
-                        (event, span) => items.push(self.node(event, span)?),
+                    match self.next()? {
+                        (EventData::SequenceEnd, _) => break,
+                        (event, at) => items.push(self.node(event, at)?),
                     }
                 }
-                self.open.pop();
                 (anchor, tag, Content::List(items))
             }
-            Event::MappingStart(anchor, tag) => {
-                self.open.push(at);
+            EventData::MappingStart { anchor, tag, .. } => {
                 let mut pairs = Vec::new();
                 loop {
-                    let key = match self.following()? {
-                        (Event::MappingEnd, _) => break,
-                        (event, span) => self.node(event, span)?,
+                    let key = match self.next()? {
+                        (EventData::MappingEnd, _) => break,
+                        (event, at) => self.node(event, at)?,
                     };
-                    let (event, span) = self.following()?;
-                    pairs.push((key, self.node(event, span)?));
+                    let (event, at) = self.next()?;
+                    pairs.push((key, self.node(event, at)?));
                 }
-                self.open.pop();
                 (anchor, tag, Content::Map(pairs))
             }
             _ => return Err(self.source.error(Origin::Parser, at, "did not find expected node content")),
         };
-        let node = Rc::new(Node { at, tag: full_tag(tag), content });
-        if anchor > 0 {
-            self.anchors.insert(anchor, Rc::clone(&node));
+        self.depth -= 1;
+        // The lone `!` says nothing.
+        let node = Rc::new(Node { at, tag: tag.filter(|tag| tag != "!"), content });
+        if let Some(anchor) = anchor {
+            // An anchor inside of what it names is not known before its end: nothing can hold itself.
+            if let Some(first) = self.anchors.insert(anchor, Rc::clone(&node)) {
+                let error = self.source.error(Origin::Parser, at, "second occurrence");
+                return Err(error.within("found duplicate anchor; first occurrence", first.at));
+            }
         }
         Ok(node)
     }
 
-    /// Puts the parser's words into those that Salt shows.
-    fn scan_error(&self, error: &ScanError) -> YamlError {
-        let at = Mark { line: error.marker().line(), column: error.marker().col() + 1 };
-        let info = error.info();
-        let (context, problem) = match info.split_once(", ") {
-            Some((context, problem)) if context.starts_with("while ") => (Some(context), problem),
-            _ => (None, info),
-        };
-        let message = match problem {
-            _ if problem.starts_with("unexpected character") => "found character that cannot start any token",
-            "tabs disallowed within this context (block indentation)"
-            | "tabs disallowed in this context"
-            | "tab cannot be used as indentation" => "found character that cannot start any token",
-            "found a tab" => "found a tab character that violates indentation",
-            "a block scalar content cannot start with a tab" => {
-                "found a tab character where an indentation space is expected"
-            }
-            "simple key expected" | "simple key expect ':'" => "could not find expected ':'",
-            "found unknown anchor" => "found undefined alias",
-            "expected ',' or ']'" => "did not find expected ',' or ']'",
-            "misplaced bracket" => "did not find expected node content",
-            other => other,
-        };
-        // The parser knows where it failed, not where the collection began: the open ones are known here.
-        let origin = if message.starts_with("did not find expected")
-            && context != Some("while scanning an anchor or alias")
-            || message == "found undefined alias"
-        {
-            Origin::Parser
-        } else {
-            Origin::Scanner
-        };
-        let error = self.source.error(origin, at, message);
-        match (context, self.open.last()) {
-            (Some(what), Some(begin)) if message != "found undefined alias" => error.within(what, *begin),
-            _ => error,
+    fn refused(&self, error: &libyaml_safer::Error) -> YamlError {
+        let origin = if error.kind() == ErrorKind::Parser { Origin::Parser } else { Origin::Scanner };
+        let at = error.problem_mark().map(Mark::from).unwrap_or_default();
+        let refused = self.source.error(origin, at, error.problem());
+        match (error.context(), error.context_mark()) {
+            (Some(what), Some(begin)) => refused.within(what, begin.into()),
+            _ => refused,
         }
     }
 }
 
-fn mark(span: Span) -> Mark {
-    Mark { line: span.start.line(), column: span.start.col() + 1 }
-}
-
-/// The tag in full; the lone `!` says nothing.
-fn full_tag(tag: Option<Cow<'_, Tag>>) -> Option<String> {
-    tag.map(|tag| format!("{}{}", tag.handle, tag.suffix)).filter(|tag| tag != "!")
+impl From<libyaml_safer::Mark> for Mark {
+    fn from(mark: libyaml_safer::Mark) -> Self {
+        Mark { line: mark.line as usize + 1, column: mark.column as usize + 1 }
+    }
 }

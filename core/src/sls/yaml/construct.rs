@@ -31,7 +31,7 @@ impl<'a> Constructor<'a> {
         Constructor { source, budget: cost.saturating_add(ALIAS_BUDGET) }
     }
 
-    pub fn value(&mut self, node: &Node<'a>, depth: usize) -> Constructed {
+    pub fn value(&mut self, node: &Node, depth: usize) -> Constructed {
         if depth > MAX_DEPTH {
             let message = format!("found more than {MAX_DEPTH} collections inside each other");
             return Err(self.error(node, message));
@@ -69,7 +69,7 @@ impl<'a> Constructor<'a> {
         }
     }
 
-    fn list(&mut self, node: &Node<'a>, items: &[Rc<Node<'a>>], depth: usize) -> Constructed {
+    fn list(&mut self, node: &Node, items: &[Rc<Node>], depth: usize) -> Constructed {
         let (mut values, mut place) = (Vec::with_capacity(items.len()), Place::new(node.at));
         for item in items {
             let (value, inside) = self.value(item, depth + 1)?;
@@ -80,7 +80,7 @@ impl<'a> Constructor<'a> {
     }
 
     /// `!!pairs`: a list of mappings with one key becomes a list of two items each.
-    fn pairs(&mut self, node: &Node<'a>, items: &[Rc<Node<'a>>], depth: usize) -> Constructed {
+    fn pairs(&mut self, node: &Node, items: &[Rc<Node>], depth: usize) -> Constructed {
         let (value, place) = self.list(node, items, depth)?;
         let Value::List(items) = value else { return Ok((value, place)) };
         let pair = |item: Value| match item {
@@ -93,7 +93,7 @@ impl<'a> Constructor<'a> {
         Ok((Value::List(pairs?.into_iter().flatten().collect()), place))
     }
 
-    fn map(&mut self, node: &Node<'a>, pairs: &[Pair<'a>], depth: usize) -> Constructed {
+    fn map(&mut self, node: &Node, pairs: &[Pair], depth: usize) -> Constructed {
         let flat;
         let pairs = if pairs.iter().any(|(key, _)| is_merge(key)) {
             flat = self.flatten(node, pairs, depth)?;
@@ -122,7 +122,7 @@ impl<'a> Constructor<'a> {
         Ok((Value::Map(map), place))
     }
 
-    fn key(&mut self, map: &Node<'a>, node: &Node<'a>, depth: usize) -> Result<Value, YamlError> {
+    fn key(&mut self, map: &Node, node: &Node, depth: usize) -> Result<Value, YamlError> {
         if let Content::Scalar { text, plain: true } = &node.content
             && node.tag.is_none()
             && scalar::kind(text) == Kind::Default
@@ -141,7 +141,7 @@ impl<'a> Constructor<'a> {
     }
 
     /// The pairs of a mapping with merge keys: first what is merged in, then its own, which win.
-    fn flatten(&mut self, node: &Node<'a>, pairs: &[Pair<'a>], depth: usize) -> Result<Vec<Pair<'a>>, YamlError> {
+    fn flatten(&mut self, node: &Node, pairs: &[Pair], depth: usize) -> Result<Vec<Pair>, YamlError> {
         if depth > MAX_DEPTH {
             let message = format!("found more than {MAX_DEPTH} collections inside each other");
             return Err(self.error(node, message));
@@ -155,7 +155,8 @@ impl<'a> Constructor<'a> {
             match &value.content {
                 Content::Map(pairs) => merged.extend(self.flatten(value, pairs, depth + 1)?),
                 Content::List(items) => {
-                    for item in items {
+                    // PyYAML goes backwards here, which shows in the order of the keys.
+                    for item in items.iter().rev() {
                         let Content::Map(pairs) = &item.content else {
                             let message = format!("expected a mapping for merging, but found {}", item.name());
                             return Err(self.error(item, message).within(IN_MAPPING, node.at));
@@ -177,7 +178,7 @@ impl<'a> Constructor<'a> {
         Ok(merged)
     }
 
-    fn untagged(&self, node: &Node<'a>, text: &str, plain: bool) -> Result<Value, YamlError> {
+    fn untagged(&self, node: &Node, text: &str, plain: bool) -> Result<Value, YamlError> {
         if !plain {
             return Ok(Value::from(text));
         }
@@ -188,7 +189,7 @@ impl<'a> Constructor<'a> {
         }
     }
 
-    fn tagged(&self, node: &Node<'a>, text: &str, tag: &str, name: &str) -> Result<Value, YamlError> {
+    fn tagged(&self, node: &Node, text: &str, tag: &str, name: &str) -> Result<Value, YamlError> {
         let unreadable = |what| self.error(node, format!("could not read {} as {what}", python::repr(&text.into())));
         match name {
             "str" | "timestamp" | "python/unicode" => Ok(Value::from(text)),
@@ -201,7 +202,7 @@ impl<'a> Constructor<'a> {
         }
     }
 
-    fn wrong_tag(&self, node: &Node<'a>, tag: &str, name: &str) -> YamlError {
+    fn wrong_tag(&self, node: &Node, tag: &str, name: &str) -> YamlError {
         let wanted = match name {
             "str" | "int" | "float" | "bool" | "null" | "binary" | "timestamp" | "python/unicode" => "scalar",
             "seq" | "pairs" => "sequence",
@@ -211,11 +212,11 @@ impl<'a> Constructor<'a> {
         self.error(node, format!("expected a {wanted} node, but found {}", node.name()))
     }
 
-    fn no_constructor(&self, node: &Node<'a>, tag: &str) -> YamlError {
+    fn no_constructor(&self, node: &Node, tag: &str) -> YamlError {
         self.error(node, format!("could not determine a constructor for the tag '{tag}'"))
     }
 
-    fn spend(&mut self, node: &Node<'a>, cost: usize) -> Result<(), YamlError> {
+    fn spend(&mut self, node: &Node, cost: usize) -> Result<(), YamlError> {
         match self.budget.checked_sub(cost) {
             Some(rest) => {
                 self.budget = rest;
@@ -225,12 +226,12 @@ impl<'a> Constructor<'a> {
         }
     }
 
-    fn error(&self, node: &Node<'a>, message: impl Into<String>) -> YamlError {
+    fn error(&self, node: &Node, message: impl Into<String>) -> YamlError {
         self.source.error(Origin::Constructor, node.at, message)
     }
 }
 
-impl Node<'_> {
+impl Node {
     fn name(&self) -> &'static str {
         match self.content {
             Content::Scalar { .. } => "scalar",
@@ -247,7 +248,7 @@ impl Node<'_> {
     }
 }
 
-fn is_merge(key: &Node<'_>) -> bool {
+fn is_merge(key: &Node) -> bool {
     match (&key.tag, &key.content) {
         (Some(tag), Content::Scalar { .. }) => tag == "tag:yaml.org,2002:merge",
         (None, Content::Scalar { text, plain: true }) => text == "<<",
@@ -268,16 +269,16 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
 const DESCRIPTION: usize = 2000;
 
 /// A node's content as Salt shows it for an unacceptable key.
-fn describe_content(node: &Node<'_>, out: &mut String) {
+fn describe_content(node: &Node, out: &mut String) {
     if out.len() > DESCRIPTION {
         out.push_str("...");
         return;
     }
     match &node.content {
-        Content::Scalar { text, .. } => _ = python::write_repr(&Value::from(text.as_ref()), out),
+        Content::Scalar { text, .. } => _ = python::write_repr(&Value::from(text.as_str()), out),
         Content::List(items) => {
             out.push('[');
-            for (i, item) in items.iter().enumerate().take_while(|_| true) {
+            for (i, item) in items.iter().enumerate() {
                 out.push_str(if i > 0 { ", " } else { "" });
                 describe(item, out);
             }
@@ -297,7 +298,7 @@ fn describe_content(node: &Node<'_>, out: &mut String) {
     }
 }
 
-fn describe(node: &Node<'_>, out: &mut String) {
+fn describe(node: &Node, out: &mut String) {
     if out.len() > DESCRIPTION {
         return;
     }

@@ -5,11 +5,18 @@
 
 mod compose;
 mod construct;
+mod dump;
 mod error;
 mod scalar;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use compose::{Composer, Mark, Source};
 use construct::Constructor;
+pub use dump::{Style, dump};
 pub use error::{Context, Origin, YamlError};
 pub use scalar::plain;
 
@@ -41,10 +48,21 @@ pub fn load(text: &str) -> Result<Value, YamlError> {
 
 /// Reads one YAML document, and keeps where everything stands.
 pub fn load_located(text: &str) -> Result<Located, YamlError> {
-    let source = Source(text);
-    refuse_control_characters(text, source)?;
-    let mut composer = Composer::new(text);
-    match composer.document()? {
+    refuse_control_characters(text, Source(text))?;
+    // The parser cannot read a last line that does not end.
+    let spaces_cut = text.trim_end_matches(' ');
+    let (text, ended) = match spaces_cut {
+        "" => (Cow::Borrowed("\n"), false),
+        whole if whole.ends_with('\n') => (Cow::Borrowed(whole), false),
+        _ => (Cow::Owned(format!("{text}\n")), true),
+    };
+    let source = Source(&text);
+    let mut composer = Composer::new(&text, ended);
+    // The parser panics on a tag that a comma follows at once inside of brackets, `[!a,b]`.
+    let document = catch_unwind(AssertUnwindSafe(|| composer.document()));
+    let odd_tag =
+        |_| Err(source.error(Origin::Scanner, Mark { line: 1, column: 1 }, "found a tag right before a comma"));
+    match document.unwrap_or_else(odd_tag)? {
         None => Ok(Located { value: Value::Nil, place: Place::default() }),
         Some(root) => {
             let (value, place) = Constructor::new(source, composer.cost).value(&root, 0)?;

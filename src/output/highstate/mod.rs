@@ -1,0 +1,131 @@
+//! The outputter of state runs: a block or a line for each state, and a summary for each minion.
+//!
+//! `state` shows one state, `summary` what stands below them, `compress` joins states of one id, `wrap` wraps warnings.
+
+mod compress;
+mod state;
+mod summary;
+mod wrap;
+
+use brine_core::{Map, Value};
+use state::State;
+use summary::Counts;
+
+use super::text::{harmless, lines};
+use super::{OutputOptions, pprint};
+use crate::ui::{Colour, Colours};
+
+/// How far the parts of a state block stand from the margin.
+const MARGIN: usize = 14;
+
+/// The text of `{id: return}`, or nothing if the value does not have that shape.
+pub fn render(value: &Value, options: &OutputOptions) -> Option<String> {
+    document(value, options, 1)
+}
+
+/// A document `depth` runs deep: an orchestration that another one ran is indented further.
+fn document(value: &Value, options: &OutputOptions, depth: usize) -> Option<String> {
+    let mut hosts = value.as_map()?;
+    // The runner's wrapping (`data`, `outputter`, `retcode`) around the returns is none of them.
+    if let Some(data) = hosts.get("data") {
+        hosts = data.as_map()?;
+    }
+    let is_master = |id: &&Value| id.as_str().is_some_and(|id| id.ends_with("_master"));
+    let orchestration = hosts.keys().filter(is_master).count() == 1;
+    let blocks: Option<Vec<String>> = hosts
+        .iter()
+        .filter(|(id, _)| !(orchestration && id.as_str() == Some("retcode")))
+        .map(|(id, data)| host(&id.to_string(), data, options, depth).map(|host| host.text))
+        .collect();
+    Some(blocks?.join("\n"))
+}
+
+/// What one minion returned, as text.
+struct Host {
+    text: String,
+    changed: bool,
+}
+
+fn host(id: &str, data: &Value, options: &OutputOptions, depth: usize) -> Option<Host> {
+    let colours = options.colours;
+    let mut body = Vec::new();
+    let (colour, changed) = match data {
+        // A plain return, such as that of a function that an orchestration called, always counts as a change.
+        Value::Str(_) | Value::Bool(_) | Value::Int(_) | Value::UInt(_) => {
+            for line in lines(&data.to_string()) {
+                body.push(colours.paint(Colour::Green, &format!("    {}", harmless(line))));
+            }
+            (Colour::Cyan, true)
+        }
+        Value::List(errors) => {
+            compile_errors(errors, colours, &mut body);
+            (Colour::LightRed, false)
+        }
+        Value::Map(states) => {
+            let (colour, counts) = run(states, options, depth, &mut body)?;
+            let changed = counts.changed > 0;
+            counts.write(id, options, &mut body);
+            (colour, changed)
+        }
+        Value::Nil | Value::Float(_) | Value::Bytes(_) => (Colour::Green, false),
+    };
+    body.insert(0, colours.paint(colour, &format!("{}:", harmless(id))));
+    Some(Host { text: body.join("\n"), changed })
+}
+
+fn compile_errors(errors: &[Value], colours: Colours, body: &mut Vec<String>) {
+    body.push(format!("    {}", colours.paint(Colour::LightRed, "Data failed to compile:")));
+    for error in errors {
+        let error = error.to_string();
+        body.push(colours.paint(Colour::LightRed, &format!("----------\n    {}", harmless(&error))));
+    }
+}
+
+/// Writes the states of one run in their order. Gives the colour of the host's line, which is that of the last state
+/// that was not simply fine, and the counts for the summary.
+fn run(states: &Map, options: &OutputOptions, depth: usize, body: &mut Vec<String>) -> Option<(Colour, Counts)> {
+    for (key, data) in states {
+        let unordered = data.as_map().is_some_and(|data| !data.is_empty() && !data.contains_key("__run_num__"));
+        if unordered && key.as_str() != Some("changes") {
+            body.insert(0, pprint::render(data));
+            body.insert(
+                0,
+                "The State execution failed to record the order in which all states were executed. \
+                 The state return missing data is:"
+                    .into(),
+            );
+        }
+    }
+    let mut shown = Vec::new();
+    for (key, data) in states {
+        if let Some(data) = data.as_map().filter(|data| data.contains_key("result")) {
+            shown.push(State::read(key.as_str()?, data)?);
+        }
+    }
+    shown.sort_by_key(|state| state.run_number);
+    if options.state_compress_ids {
+        shown = compress::compress(shown);
+    }
+    let mut colour = Colour::Green;
+    let mut counts = Counts::default();
+    for state in &shown {
+        let changes = state.changes(options, depth)?;
+        counts.add(state, changes.changed);
+        if state.is_success() && !changes.changed && (options.state_output_diff || !options.state_verbose) {
+            continue;
+        }
+        match state.result {
+            Value::Bool(false) => colour = Colour::Red,
+            Value::Nil => colour = Colour::LightYellow,
+            _ => {}
+        }
+        if let Some(text) = state.show(&changes, options) {
+            counts.warnings += usize::from(text.has_warnings_block);
+            body.push(text.text);
+        }
+    }
+    Some((colour, counts))
+}
+
+#[cfg(test)]
+mod tests;

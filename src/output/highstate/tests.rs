@@ -1,0 +1,150 @@
+use brine_core::{list, map};
+
+use super::*;
+
+/// A state that did its work in 1.5 ms, with fields of its own.
+fn state(number: i64, result: impl Into<Value>, fields: Map) -> Value {
+    let mut data = map! {
+        "name" => "n", "result" => result.into(), "changes" => Value::map(), "comment" => "ok", "__run_num__" => number,
+        "__sls__" => "s", "start_time" => "10:00:00.000001", "duration" => 1.5,
+    };
+    data.extend(fields);
+    Value::Map(data)
+}
+
+fn show(states: Map, options: &OutputOptions) -> String {
+    render(&Value::from(map! {"m" => states}), options).unwrap()
+}
+
+#[test]
+fn states_come_in_the_order_of_their_run_numbers() {
+    let states = map! {
+        "test_|-late_|-late_|-nop" => state(11, true, map! {}),
+        "test_|-early_|-named_|-nop" => state(2, Value::Nil, map! {"comment" => " two\nlines\n"}),
+    };
+    let options = OutputOptions { state_output_profile: false, ..OutputOptions::default() };
+    insta::assert_snapshot!(show(states, &options), @"
+    m:
+    ----------
+              ID: early
+        Function: test.nop
+            Name: named
+          Result: None
+         Comment: two
+                  lines
+         Changes:   
+    ----------
+              ID: late
+        Function: test.nop
+          Result: True
+         Comment: ok
+         Changes:   
+
+    Summary for m
+    ------------
+    Succeeded: 2 (unchanged=1)
+    Failed:    0
+    ------------
+    Total states run:     2
+    ");
+}
+
+#[test]
+fn counts_widen_the_summary_and_a_second_is_shown_in_seconds() {
+    let states = (0..12).map(|n| {
+        let fields = map! {"duration" => 100.25, "__parallel__" => n > 9};
+        (Value::from(format!("test_|-i{n}_|-i{n}_|-nop")), state(n, n != 3, fields))
+    });
+    let options = OutputOptions { state_output_diff: true, state_output_pct: true, ..OutputOptions::default() };
+    insta::assert_snapshot!(show(states.collect(), &options), @"
+    m:
+    ----------
+              ID: i3
+        Function: test.nop
+          Result: False
+         Comment: ok
+         Started: 10:00:00.000001
+        Duration: 100.25 ms
+         Changes:   
+
+    Summary for m
+    -------------
+    Succeeded: 11
+    Failed:     1
+    Success %: 91.67
+    Failure %: 8.33
+    -------------
+    Total states run:     12
+    Total run time:    1.103 s
+    ");
+}
+
+#[test]
+fn names_of_one_id_with_one_result_become_one_entry() {
+    let key = |name: &str| format!("test_|-i_|-{name}_|-nop");
+    let states = map! {
+        key("a") => state(0, true, map! {"changes" => map!{"x" => 1}}),
+        key("b") => state(1, false, map! {}),
+        key("c") => state(2, true, map! {}),
+    };
+    let options = OutputOptions { state_compress_ids: true, state_output_profile: false, ..OutputOptions::default() };
+    insta::assert_snapshot!(show(states, &options), @"
+    m:
+    ----------
+              ID: i (2)
+        Function: test.nop
+            Name: state_compressed_s_i_True
+          Result: True
+         Comment: ok
+         Changes:   
+                  ----------
+                  compressed changes:
+                      ----------
+                      a:
+                          ----------
+                          x:
+                              1
+    ----------
+              ID: i
+        Function: test.nop
+            Name: b
+          Result: False
+         Comment: ok
+         Changes:   
+
+    Summary for m
+    ------------
+    Succeeded: 2 (changed=1)
+    Failed:    1
+    ------------
+    Total states run:     3
+    ");
+}
+
+#[test]
+fn what_is_no_state_run_has_no_highstate_text() {
+    let without_comment = map! {"test_|-a_|-a_|-nop" => map!{"result" => true, "changes" => Value::map()}};
+    for value in [
+        Value::from("text"),
+        list![1],
+        Value::from(map! {"m" => map!{"key" => map!{"result" => true, "comment" => "", "changes" => ""}}}),
+        Value::from(map! {"m" => without_comment}),
+        Value::from(map! {"data" => "text"}),
+    ] {
+        assert_eq!(render(&value, &OutputOptions::default()), None, "{value:?}");
+    }
+}
+
+#[test]
+fn the_wrapping_of_an_orchestration_is_not_a_minion() {
+    let returns = Value::from(map! {"vm_master" => list!["broken"]});
+    let plain = render(&returns, &OutputOptions::default()).unwrap();
+    insta::assert_snapshot!(plain, @"
+    vm_master:
+        Data failed to compile:
+    ----------
+        broken
+    ");
+    let wrapped = map! {"data" => map!{"vm_master" => list!["broken"], "retcode" => 1}, "outputter" => "highstate"};
+    assert_eq!(render(&Value::from(wrapped), &OutputOptions::default()).unwrap(), plain);
+}

@@ -1,0 +1,37 @@
+//! JSON, in the order of insertion unless sorting is asked for.
+
+use brine_core::Value;
+use brine_core::value::json::{sorted, to_json, to_json_pretty};
+
+use super::Indent;
+
+/// The whole text of a value.
+pub fn render(value: &Value, indent: Indent) -> String {
+    match indent {
+        Indent::Default => to_json_pretty(value, 4),
+        Indent::Pretty => to_json_pretty(&sorted(value), 4),
+        Indent::Columns(columns) => {
+            usize::try_from(columns).map_or_else(|_| to_json(value), |columns| to_json_pretty(value, columns))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn indentation_is_four_or_asked_for_or_none() {
+        let value = Value::from(map! {"b" => list![1, list![]], "a" => "ü"});
+        for (indent, text) in [
+            (Indent::Default, "{\n    \"b\": [\n        1,\n        []\n    ],\n    \"a\": \"ü\"\n}"),
+            (Indent::Columns(1), "{\n \"b\": [\n  1,\n  []\n ],\n \"a\": \"ü\"\n}"),
+            (Indent::Columns(-1), r#"{"b": [1, []], "a": "ü"}"#),
+            (Indent::Pretty, "{\n    \"a\": \"ü\",\n    \"b\": [\n        1,\n        []\n    ]\n}"),
+        ] {
+            assert_eq!(render(&value, indent), text);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! salt-key's lists: a heading a state of keys, then the names.
+
+use brine_core::Value;
+
+use super::text::sorted_items;
+use crate::ui::{Colour, Colours};
+
+/// The field of a key list, its heading, and the colours of heading and names, in the order of printing.
+const SECTIONS: [(&str, &str, Colour, Colour); 5] = [
+    ("local", "Local Keys:", Colour::LightMagenta, Colour::Magenta),
+    ("minions", "Accepted Keys:", Colour::LightGreen, Colour::Green),
+    ("minions_denied", "Denied Keys:", Colour::LightMagenta, Colour::Magenta),
+    ("minions_pre", "Unaccepted Keys:", Colour::LightRed, Colour::Red),
+    ("minions_rejected", "Rejected Keys:", Colour::LightBlue, Colour::Blue),
+];
+
+/// The whole text of a key list, or nothing if the value is not one.
+///
+/// A section is a list of names, or a mapping from names to what is shown behind them (key or fingerprint).
+pub fn render(value: &Value, colours: Colours) -> Option<String> {
+    let map = value.as_map()?;
+    if !map.keys().all(|key| SECTIONS.iter().any(|(field, ..)| key.as_str() == Some(field))) {
+        return None;
+    }
+    let mut out = Vec::new();
+    for (field, heading, heading_colour, colour) in SECTIONS {
+        let Some(section) = map.get(field) else { continue };
+        out.push(colours.paint(heading_colour, heading));
+        match section {
+            Value::List(names) => {
+                let mut names: Vec<String> = names.iter().map(Value::to_string).collect();
+                names.sort();
+                out.extend(names.iter().map(|name| colours.paint(colour, name)));
+            }
+            Value::Map(keys) => {
+                for (name, shown) in sorted_items(keys) {
+                    out.push(colours.paint(colour, &format!("{name}:  {shown}")));
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(out.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn all_sections_that_are_there_have_a_heading() {
+        let value = Value::from(map! {
+            "minions_pre" => list!["zz2"], "minions_rejected" => list![], "minions" => list!["m2", "m1"],
+        });
+        assert_eq!(
+            render(&value, Colours::OFF).unwrap(),
+            "Accepted Keys:\nm1\nm2\nUnaccepted Keys:\nzz2\nRejected Keys:"
+        );
+    }
+
+    #[test]
+    fn keys_and_fingerprints_stand_behind_the_names() {
+        let value = Value::from(map! {"local" => map!{"master.pub" => "aa:bb"}, "minions" => map!{"m1" => "1\n2"}});
+        assert_eq!(render(&value, Colours::OFF).unwrap(), "Local Keys:\nmaster.pub:  aa:bb\nAccepted Keys:\nm1:  1\n2");
+    }
+
+    #[test]
+    fn something_else_is_no_key_list() {
+        assert_eq!(render(&Value::from(map! {"bogus" => list!["x"]}), Colours::OFF), None);
+        assert_eq!(render(&Value::from("x"), Colours::OFF), None);
+    }
+}

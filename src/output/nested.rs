@@ -1,0 +1,113 @@
+//! The default outputter: mappings and lists indented, one item a line.
+
+use brine_core::Value;
+
+use super::OutputOptions;
+use super::text::{harmless, lines, sorted_items};
+use crate::ui::{Colour, Colours};
+
+/// The whole text of a value.
+pub fn render(value: &Value, options: &OutputOptions) -> String {
+    let key = if options.retcode == 0 { Colour::Cyan } else { Colour::Red };
+    // Marks of nested lists are green, unless the job failed.
+    let mark = if options.retcode == 0 { Colour::Green } else { Colour::Red };
+    let mut out = Nested { colours: options.colours, key, mark, lines: Vec::new() };
+    out.value(value, 0, "");
+    out.lines.join("\n")
+}
+
+/// The text of a value that is part of another text, some columns in. A mapping starts with its line of dashes.
+pub fn render_indented(value: &Value, indent: usize, colours: Colours) -> String {
+    let mut out = Nested { colours, key: Colour::Cyan, mark: Colour::Green, lines: Vec::new() };
+    out.value(value, indent, "");
+    out.lines.join("\n")
+}
+
+struct Nested {
+    colours: Colours,
+    key: Colour,
+    mark: Colour,
+    lines: Vec<String>,
+}
+
+impl Nested {
+    fn line(&mut self, indent: usize, colour: Colour, text: &str, suffix: &str) {
+        self.lines.push(format!("{:indent$}{}{suffix}", "", self.colours.paint(colour, text)));
+    }
+
+    fn value(&mut self, value: &Value, indent: usize, prefix: &str) {
+        match value {
+            Value::Nil | Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) => {
+                self.line(indent, Colour::LightYellow, &format!("{prefix}{value}"), "");
+            }
+            Value::Str(text) => self.text(text, indent, prefix),
+            Value::Bytes(bytes) => self.text(&String::from_utf8_lossy(bytes), indent, prefix),
+            Value::List(items) => {
+                for item in items {
+                    if matches!(item, Value::List(_) | Value::Map(_)) {
+                        self.line(indent, self.mark, "|_", "");
+                        self.value(item, indent + 2, "");
+                    } else {
+                        self.value(item, indent, "- ");
+                    }
+                }
+            }
+            Value::Map(map) => {
+                if indent > 0 {
+                    self.line(indent, self.key, "----------", "");
+                }
+                for (key, value) in sorted_items(map) {
+                    self.line(indent, self.key, &harmless(&key.to_string()), ":");
+                    self.value(value, indent + 4, "");
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str, indent: usize, prefix: &str) {
+        for (number, line) in lines(text).into_iter().enumerate() {
+            let prefix = if number == 0 { prefix } else { &"    "[..prefix.len()] };
+            self.line(indent, Colour::Green, &format!("{prefix}{}", harmless(line)), "");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn keys_and_marks_of_a_failed_job_are_red() {
+        let value = Value::from(map! {"m" => map!{"a" => list![1, list!["x"]]}});
+        let options = OutputOptions { colours: Colours::ON, retcode: 1, ..OutputOptions::default() };
+        insta::assert_snapshot!(render(&value, &options).replace('\x1b', "^"), @"
+        ^[0;31mm^[0;0m:
+            ^[0;31m----------^[0;0m
+            ^[0;31ma^[0;0m:
+                ^[0;1;33m- 1^[0;0m
+                ^[0;31m|_^[0;0m
+                  ^[0;32m- x^[0;0m
+        ");
+    }
+
+    #[test]
+    fn escape_characters_and_bytes_cannot_hurt_the_terminal() {
+        let value = Value::from(map! {"a\x1b[1m" => "x\x1b[2Jy", "b" => vec![0xffu8, b'b']});
+        assert_eq!(render(&value, &OutputOptions::default()), "a?[1m:\n    x?[2Jy\nb:\n    \u{fffd}b");
+    }
+
+    #[test]
+    fn empty_things_print_as_salt_prints_them() {
+        for (value, text) in [
+            (list!["", list![], Value::map(), Value::Nil, list![""]], "|_\n|_\n  ----------\n- None\n|_"),
+            (Value::from(map! {"m" => ""}), "m:"),
+            (Value::from(map! {"m" => list![]}), "m:"),
+            (Value::from(map! {"m" => Value::map()}), "m:\n    ----------"),
+            (Value::from("plain"), "plain"),
+        ] {
+            assert_eq!(render(&value, &OutputOptions::default()), text);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What is said of minions that did not return: red lines below their ids.
+
+use brine_core::Value;
+
+use super::text::{lines, sorted_items};
+use crate::ui::{Colour, Colours};
+
+/// The text of a minion that did not answer, with the way to look the job up later.
+pub fn message(jid: &str) -> String {
+    format!(
+        "Minion did not return. [No response]\n\
+         The minions may not have all finished running and any remaining minions will return upon completion. \
+         To look up the return data for this job later, run the following command:\n\
+         \n\
+         salt-run jobs.lookup_jid {jid}"
+    )
+}
+
+/// The whole text of `{id: message}`.
+pub fn render(value: &Value, colours: Colours) -> String {
+    let mut out = Vec::new();
+    write(value, 0, colours, &mut out);
+    out.join("\n")
+}
+
+fn write(value: &Value, indent: usize, colours: Colours, out: &mut Vec<String>) {
+    match value {
+        Value::Str(text) => {
+            for line in lines(text) {
+                out.push(colours.paint(Colour::Red, &format!("{:indent$}{line}", "")));
+            }
+        }
+        Value::Map(map) => {
+            for (key, value) in sorted_items(map) {
+                out.push(format!("{:indent$}{}:", "", colours.paint(Colour::Cyan, &key.to_string())));
+                write(value, indent + 4, colours, out);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::map;
+
+    use super::*;
+
+    #[test]
+    fn each_line_is_red_as_a_whole_and_empty_ones_keep_their_blanks() {
+        let value = Value::from(map! {"m2" => "gone\n\nreally"});
+        assert_eq!(render(&value, Colours::OFF), "m2:\n    gone\n    \n    really");
+        assert_eq!(
+            render(&value, Colours::ON).replace('\x1b', "^"),
+            "^[0;36mm2^[0;0m:\n^[0;31m    gone^[0;0m\n^[0;31m    ^[0;0m\n^[0;31m    really^[0;0m"
+        );
+    }
+
+    #[test]
+    fn the_message_names_the_job() {
+        let text = message("20261121002328592174");
+        assert!(text.starts_with("Minion did not return. [No response]\nThe minions may"), "{text}");
+        assert!(text.ends_with(":\n\nsalt-run jobs.lookup_jid 20261121002328592174"), "{text}");
+    }
+}

@@ -1,0 +1,198 @@
+//! How output is to look: what the configuration and the command line say about it.
+
+use brine_core::value::FromValue;
+use brine_core::{Map, Value};
+
+use crate::ui::Colours;
+
+/// How far JSON and YAML indent (`output_indent`, `--out-indent`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Indent {
+    /// The outputter's own: 4 for JSON, 2 for YAML.
+    #[default]
+    Default,
+    /// So many columns; negative means all on one line.
+    Columns(i64),
+    /// The outputter's own, and sorted by keys (`pretty`).
+    Pretty,
+}
+
+/// Which states are shown in full and which on one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StateMode {
+    /// All in full.
+    #[default]
+    Full,
+    /// All on one line.
+    Terse,
+    /// Failures in full.
+    Mixed,
+    /// Failures and changes in full.
+    Changes,
+    /// As `state_output_exclude` and `state_output_terse` say.
+    Filter,
+}
+
+/// `state_output`: the mode, and whether states show their id instead of their name (`_id`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StateOutput {
+    /// What is shown in full.
+    pub mode: StateMode,
+    /// The id takes the place of the name.
+    pub by_id: bool,
+}
+
+impl StateOutput {
+    /// Reads Salt's word in any case. Unknown words mean full, as in Salt.
+    pub fn parse(word: &str) -> Self {
+        let word = word.to_ascii_lowercase();
+        let (mode, by_id) = word.strip_suffix("_id").map_or((word.as_str(), false), |mode| (mode, true));
+        let mode = match mode {
+            "terse" => StateMode::Terse,
+            "mixed" => StateMode::Mixed,
+            "changes" => StateMode::Changes,
+            "filter" => StateMode::Filter,
+            _ => StateMode::Full,
+        };
+        StateOutput { mode, by_id }
+    }
+}
+
+/// How output is to look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutputOptions {
+    /// `output_indent`.
+    pub indent: Indent,
+    /// The palette to use.
+    pub colours: Colours,
+    /// The job's retcode; keys of nested output are red if it is not 0.
+    pub retcode: i64,
+    /// `state_output`.
+    pub state_output: StateOutput,
+    /// `state_verbose`: successful states without changes are shown too.
+    pub state_verbose: bool,
+    /// `state_output_diff`: only states with changes and failures are shown.
+    pub state_output_diff: bool,
+    /// `state_output_profile`: start, duration and total run time are shown.
+    pub state_output_profile: bool,
+    /// `state_output_pct`: the summary has percentages.
+    pub state_output_pct: bool,
+    /// `state_compress_ids`: several names of one id with one result become one entry.
+    pub state_compress_ids: bool,
+    /// `state_output_exclude`: results (`True`, `False`, `None`) that the filter mode hides.
+    pub state_output_exclude: Vec<String>,
+    /// `state_output_terse`: results that the filter mode shows on one line.
+    pub state_output_terse: Vec<String>,
+}
+
+impl Default for OutputOptions {
+    fn default() -> Self {
+        OutputOptions {
+            indent: Indent::Default,
+            colours: Colours::OFF,
+            retcode: 0,
+            state_output: StateOutput::default(),
+            state_verbose: true,
+            state_output_diff: false,
+            state_output_profile: true,
+            state_output_pct: false,
+            state_compress_ids: false,
+            state_output_exclude: Vec::new(),
+            state_output_terse: Vec::new(),
+        }
+    }
+}
+
+impl OutputOptions {
+    /// Takes over what a configuration, or the keywords of a state call, say under Salt's names.
+    ///
+    /// Values of another type than expected are left out, as they would mean nothing.
+    pub fn set_all(&mut self, config: &Map) {
+        for (key, value) in config {
+            if let Some(key) = key.as_str() {
+                self.set(key, value);
+            }
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &Value) {
+        match key {
+            "output_indent" => match value {
+                Value::Str(word) if word == "pretty" => self.indent = Indent::Pretty,
+                value => self.indent = i64::from_value(value).map_or(Indent::Default, Indent::Columns),
+            },
+            "state_output" => self.state_output = StateOutput::parse(&value.to_string()),
+            "state_verbose" => set_bool(&mut self.state_verbose, value),
+            "state_output_diff" => set_bool(&mut self.state_output_diff, value),
+            "state_output_profile" => set_bool(&mut self.state_output_profile, value),
+            "state_output_pct" => set_bool(&mut self.state_output_pct, value),
+            "state_compress_ids" => set_bool(&mut self.state_compress_ids, value),
+            // `exclude` and `terse` are the keywords that `state.apply` takes for the filter mode.
+            "state_output_exclude" | "exclude" => self.state_output_exclude = results(value),
+            "state_output_terse" | "terse" => self.state_output_terse = results(value),
+            _ => {}
+        }
+    }
+}
+
+fn set_bool(field: &mut bool, value: &Value) {
+    if let Some(value) = bool::from_value(value) {
+        *field = value;
+    }
+}
+
+/// A list of results, or one text with commas between them.
+fn results(value: &Value) -> Vec<String> {
+    match value {
+        Value::Str(text) => {
+            text.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+        }
+        Value::List(items) => items.iter().map(Value::to_string).collect(),
+        other => vec![other.to_string()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn state_output_knows_salts_words() {
+        for (word, mode, by_id) in [
+            ("full", StateMode::Full, false),
+            ("Terse_ID", StateMode::Terse, true),
+            ("mixed", StateMode::Mixed, false),
+            ("changes_id", StateMode::Changes, true),
+            ("filter", StateMode::Filter, false),
+            ("bogus", StateMode::Full, false),
+        ] {
+            assert_eq!(StateOutput::parse(word), StateOutput { mode, by_id }, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_configuration_is_read_by_salts_names() {
+        let mut options = OutputOptions::default();
+        options.set_all(&map! {
+            "output_indent" => 2, "state_output" => "terse", "state_verbose" => false, "state_output_pct" => "yes",
+            "exclude" => "True,", "state_output_terse" => list![false, "None"], "color" => true, 5 => 6,
+            "state_output_diff" => list![],
+        });
+        assert_eq!(
+            options,
+            OutputOptions {
+                indent: Indent::Columns(2),
+                state_output: StateOutput { mode: StateMode::Terse, by_id: false },
+                state_verbose: false,
+                state_output_pct: true,
+                state_output_exclude: vec!["True".into()],
+                state_output_terse: vec!["False".into(), "None".into()],
+                ..OutputOptions::default()
+            }
+        );
+        options.set_all(&map! {"output_indent" => "pretty"});
+        assert_eq!(options.indent, Indent::Pretty);
+    }
+}

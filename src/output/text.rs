@@ -1,0 +1,86 @@
+//! Small treatments of text that the outputters share: Python's idea of a line, and harmless terminals.
+
+use std::borrow::Cow;
+
+use brine_core::Value;
+
+/// The lines of a text as Python's `splitlines` sees them: form feeds and Unicode's line ends count as well.
+pub fn lines(text: &str) -> Vec<&str> {
+    lines_with_ends(text).into_iter().map(|line| line.trim_end_matches(is_line_end)).collect()
+}
+
+/// The same lines, each with its line end.
+pub fn lines_with_ends(text: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut start = 0;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        if !is_line_end(c) || (c == '\r' && chars.peek().is_some_and(|(_, next)| *next == '\n')) {
+            continue;
+        }
+        let end = at + c.len_utf8();
+        lines.push(&text[start..end]);
+        start = end;
+    }
+    if start < text.len() {
+        lines.push(&text[start..]);
+    }
+    lines
+}
+
+fn is_line_end(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// The text with its escape characters made visible, so that a return cannot play with the terminal.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    if text.contains('\x1b') { Cow::Owned(text.replace('\x1b', "?")) } else { Cow::Borrowed(text) }
+}
+
+/// The text with every further line pushed in by some blanks.
+pub fn hang(text: &str, blanks: usize) -> String {
+    text.replace('\n', &format!("\n{}", " ".repeat(blanks)))
+}
+
+/// The keys of a mapping with their values in the order of Python's `sorted`; keys that do not compare with each
+/// other are sorted by their text.
+pub fn sorted_items(map: &brine_core::Map) -> Vec<(&Value, &Value)> {
+    let mut items: Vec<_> = map.iter().collect();
+    if map.keys().all(|key| key.as_f64().is_some()) {
+        items.sort_by(|(a, _), (b, _)| a.as_f64().unwrap_or(0.0).total_cmp(&b.as_f64().unwrap_or(0.0)));
+    } else {
+        items.sort_by_cached_key(|(key, _)| key.to_string());
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::map;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_pythons() {
+        for (text, expected) in [
+            ("", vec![]),
+            ("a", vec!["a"]),
+            ("a\n", vec!["a"]),
+            ("a\n\nb", vec!["a", "", "b"]),
+            ("a\r\nb\rc", vec!["a", "b", "c"]),
+            ("a\x0bb\x0cc\u{85}d\u{2028}e\x1cf", vec!["a", "b", "c", "d", "e", "f"]),
+            ("\n", vec![""]),
+        ] {
+            assert_eq!(lines(text), expected, "{text:?}");
+        }
+        assert_eq!(lines_with_ends("a\r\nb\n"), ["a\r\n", "b\n"]);
+    }
+
+    #[test]
+    fn numbers_sort_as_numbers_and_mixed_keys_as_text() {
+        let keys =
+            |map: brine_core::Map| sorted_items(&map).into_iter().map(|(k, _)| k.to_string()).collect::<Vec<_>>();
+        assert_eq!(keys(map! {10 => 0, 9 => 0, 100 => 0}), ["9", "10", "100"]);
+        assert_eq!(keys(map! {10 => 0, 9 => 0, "8" => 0, true => 0}), ["10", "8", "9", "True"]);
+    }
+}

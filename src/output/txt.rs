@@ -1,0 +1,31 @@
+//! One line after the other, each with the minion's id in front, for `grep` and friends.
+
+use brine_core::Value;
+
+use super::text::lines;
+
+/// The whole text of a value; without ids, text stays bare.
+pub fn render(value: &Value) -> String {
+    let Some(map) = value.as_map() else { return value.to_string() };
+    let mut out = Vec::new();
+    for (id, value) in map {
+        for line in lines(&value.to_string()) {
+            out.push(format!("{id}: {line}"));
+        }
+    }
+    out.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn every_line_carries_its_id() {
+        let value = Value::from(map! {"m" => "a\n\nb\n", "n" => list!["x", 1], "o" => "", "p" => Value::Nil});
+        assert_eq!(render(&value), "m: a\nm: \nm: b\nn: ['x', 1]\np: None");
+        assert_eq!(render(&list![1]), "[1]");
+    }
+}

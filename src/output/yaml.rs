@@ -1,0 +1,41 @@
+//! YAML, as Salt's own outputter writes it.
+
+use brine_core::Value;
+use brine_core::sls::yaml::{Style, dump};
+
+use super::Indent;
+
+/// The whole text of a value. A negative indent puts it all on one line.
+pub fn render(value: &Value, indent: Indent) -> String {
+    dump(value, style(indent))
+}
+
+fn style(indent: Indent) -> Style {
+    match indent {
+        Indent::Columns(columns) if columns < 0 => Style::FLOW,
+        // YAML's writer knows 2 to 9 columns and takes 2 for anything else.
+        Indent::Columns(columns @ 2..=9) => Style { indent: columns as u8, ..Style::BLOCK },
+        _ => Style::BLOCK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn indentation_is_two_or_asked_for_or_none() {
+        let value = Value::from(map! {"b" => map!{"d" => list![1, map!{"x" => 1}]}, "a" => "ü"});
+        for (indent, text) in [
+            (Indent::Default, "a: ü\nb:\n  d:\n  - 1\n  - x: 1\n"),
+            (Indent::Pretty, "a: ü\nb:\n  d:\n  - 1\n  - x: 1\n"),
+            (Indent::Columns(4), "a: ü\nb:\n    d:\n    - 1\n    -   x: 1\n"),
+            (Indent::Columns(1), "a: ü\nb:\n  d:\n  - 1\n  - x: 1\n"),
+            (Indent::Columns(-1), "{a: ü, b: {d: [1, {x: 1}]}}\n"),
+        ] {
+            assert_eq!(render(&value, indent), text, "{indent:?}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The only door to the terminal: what is written where, in which colours, and what happens when nobody reads it.
+//!
+//! The tools build text and hand it over here; they never print by themselves. Knows nothing of values or outputters.
+
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+
+/// One colour of Salt's palette.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// Failures, keys of failed jobs, pending keys.
+    Red,
+    /// Texts, clean states, accepted keys.
+    Green,
+    /// Keys, states with changes, summaries.
+    Cyan,
+    /// Local and denied keys.
+    Magenta,
+    /// Rejected keys.
+    Blue,
+    /// Warnings and compile errors.
+    LightRed,
+    /// Heading of accepted keys.
+    LightGreen,
+    /// Numbers, truth values, states that would change.
+    LightYellow,
+    /// Heading of rejected keys.
+    LightBlue,
+    /// Heading of local and denied keys.
+    LightMagenta,
+}
+
+impl Colour {
+    fn escape(self) -> &'static str {
+        match self {
+            Colour::Red => "\x1b[0;31m",
+            Colour::Green => "\x1b[0;32m",
+            Colour::Blue => "\x1b[0;34m",
+            Colour::Magenta => "\x1b[0;35m",
+            Colour::Cyan => "\x1b[0;36m",
+            Colour::LightRed => "\x1b[0;1;31m",
+            Colour::LightGreen => "\x1b[0;1;32m",
+            Colour::LightYellow => "\x1b[0;1;33m",
+            Colour::LightBlue => "\x1b[0;1;34m",
+            Colour::LightMagenta => "\x1b[0;1;35m",
+        }
+    }
+}
+
+/// Whether colours are written, and how. Off by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Colours {
+    enabled: bool,
+}
+
+impl Colours {
+    /// Colours are written.
+    pub const ON: Colours = Colours { enabled: true };
+    /// Text stays plain.
+    pub const OFF: Colours = Colours { enabled: false };
+
+    /// The sequence that starts a colour; empty when colours are off.
+    pub fn start(self, colour: Colour) -> &'static str {
+        if self.enabled { colour.escape() } else { "" }
+    }
+
+    /// The sequence that ends any colour; empty when colours are off.
+    pub fn end(self) -> &'static str {
+        if self.enabled { "\x1b[0;0m" } else { "" }
+    }
+
+    /// The text in a colour.
+    pub fn paint(self, colour: Colour, text: &str) -> String {
+        format!("{}{text}{}", self.start(colour), self.end())
+    }
+}
+
+/// What the user asked for: `--force-color`, `--no-color`, or neither.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ColourChoice {
+    /// Colours on a terminal, unless the environment variable NO_COLOR is set to something.
+    #[default]
+    Auto,
+    /// Never (`--no-color`).
+    Never,
+    /// Always, whatever stdout is (`--force-color`).
+    Always,
+}
+
+impl ColourChoice {
+    fn colours(self, terminal: bool, no_color: Option<&str>) -> Colours {
+        let enabled = match self {
+            ColourChoice::Always => true,
+            ColourChoice::Never => false,
+            ColourChoice::Auto => terminal && no_color.is_none_or(str::is_empty),
+        };
+        Colours { enabled }
+    }
+}
+
+/// What a shell reports for a program that was ended by a closed pipe (128 and SIGPIPE's number).
+const CLOSED_PIPE_STATUS: i32 = 141;
+
+/// Standard output and standard error of one run.
+pub struct Ui {
+    out: Box<dyn Write + Send>,
+    err: Box<dyn Write + Send>,
+    colours: Colours,
+    progress_wanted: bool,
+    progress_shown: bool,
+}
+
+impl Ui {
+    /// Writes to the process's stdout and stderr.
+    pub fn new(choice: ColourChoice) -> Self {
+        let no_color = std::env::var("NO_COLOR").ok();
+        Ui {
+            colours: choice.colours(io::stdout().is_terminal(), no_color.as_deref()),
+            out: Box::new(io::stdout()),
+            err: Box::new(io::stderr()),
+            progress_wanted: io::stderr().is_terminal(),
+            progress_shown: false,
+        }
+    }
+
+    /// The colours to build text with.
+    pub fn colours(&self) -> Colours {
+        self.colours
+    }
+
+    /// Sends all further output to a file (`--out-file`); without `append` its old content goes.
+    pub fn redirect(&mut self, path: &Path, append: bool) -> io::Result<()> {
+        let file = OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path)?;
+        self.out = Box::new(file);
+        Ok(())
+    }
+
+    /// Prints text and a newline on stdout.
+    ///
+    /// When nobody reads stdout any more the process ends without a word, as tools in a pipe do.
+    pub fn print(&mut self, text: &str) -> io::Result<()> {
+        self.clear_progress()?;
+        match write_line(&mut self.out, text) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(CLOSED_PIPE_STATUS),
+            other => other,
+        }
+    }
+
+    /// Prints text and a newline on stderr. A closed stderr is ignored: there is nobody left to tell.
+    pub fn print_error(&mut self, text: &str) -> io::Result<()> {
+        self.clear_progress()?;
+        match write_line(&mut self.err, text) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Shows one line of progress on stderr in place of the one before; nothing unless stderr is a terminal.
+    pub fn progress(&mut self, text: &str) -> io::Result<()> {
+        if self.progress_wanted {
+            write!(self.err, "\r\x1b[K{text}")?;
+            self.err.flush()?;
+            self.progress_shown = true;
+        }
+        Ok(())
+    }
+
+    /// Takes the line of progress away.
+    pub fn clear_progress(&mut self) -> io::Result<()> {
+        if self.progress_shown {
+            self.progress_shown = false;
+            write!(self.err, "\r\x1b[K")?;
+            self.err.flush()?;
+        }
+        Ok(())
+    }
+}
+
+fn write_line(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    // One write for the whole: lines of two programs on one terminal must not mix.
+    out.write_all(format!("{text}\n").as_bytes())?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    struct Closed;
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn ui(progress_wanted: bool) -> (Ui, Sink, Sink) {
+        let (out, err) = (Sink::default(), Sink::default());
+        let ui = Ui {
+            out: Box::new(out.clone()),
+            err: Box::new(err.clone()),
+            colours: Colours::OFF,
+            progress_wanted,
+            progress_shown: false,
+        };
+        (ui, out, err)
+    }
+
+    #[test]
+    fn colours_follow_the_options_then_the_terminal_and_no_color() {
+        for (choice, terminal, no_color, on) in [
+            (ColourChoice::Auto, true, None, true),
+            (ColourChoice::Auto, true, Some(""), true),
+            (ColourChoice::Auto, true, Some("1"), false),
+            (ColourChoice::Auto, false, None, false),
+            (ColourChoice::Never, true, None, false),
+            (ColourChoice::Always, false, Some("1"), true),
+        ] {
+            let colours = choice.colours(terminal, no_color);
+            assert_eq!(colours, Colours { enabled: on }, "{choice:?} {terminal} {no_color:?}");
+        }
+    }
+
+    #[test]
+    fn painting_is_the_bare_text_when_colours_are_off() {
+        assert_eq!(Colours::ON.paint(Colour::LightYellow, "x"), "\x1b[0;1;33mx\x1b[0;0m");
+        assert_eq!(Colours::OFF.paint(Colour::LightYellow, "x"), "x");
+    }
+
+    #[test]
+    fn progress_is_replaced_and_gone_before_the_next_output() {
+        let (mut ui, out, err) = ui(true);
+        ui.progress("1 of 2").unwrap();
+        ui.progress("2 of 2").unwrap();
+        ui.print("done").unwrap();
+        ui.print_error("really").unwrap();
+        assert_eq!(*out.0.lock().unwrap(), b"done\n");
+        assert_eq!(*err.0.lock().unwrap(), b"\r\x1b[K1 of 2\r\x1b[K2 of 2\r\x1b[Kreally\n");
+    }
+
+    #[test]
+    fn there_is_no_progress_without_a_terminal() {
+        let (mut ui, _, err) = ui(false);
+        ui.progress("1 of 2").unwrap();
+        ui.clear_progress().unwrap();
+        assert!(err.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_closed_stderr_is_ignored() {
+        let (mut ui, ..) = ui(false);
+        ui.err = Box::new(Closed);
+        ui.print_error("nobody hears").unwrap();
+    }
+
+    #[test]
+    fn a_file_takes_the_output_and_is_appended_to_only_when_asked() {
+        let path = tempfile::tempdir().unwrap().keep().join("out");
+        for (append, expected) in [(false, "x\n"), (true, "x\nx\n"), (false, "x\n")] {
+            let (mut ui, out, _) = ui(false);
+            ui.redirect(&path, append).unwrap();
+            ui.print("x").unwrap();
+            assert!(out.0.lock().unwrap().is_empty());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+        }
+        std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+}
