@@ -23,6 +23,7 @@ pub mod function;
 pub mod glob;
 pub mod jid;
 pub mod metrics;
+pub mod minion_id;
 pub mod sls;
 pub mod store;
 pub mod target;
@@ -32,6 +33,7 @@ pub mod wire;
 
 pub use event::Event;
 pub use jid::Jid;
+pub use minion_id::MinionId;
 pub use value::{Map, Value};
 
 /// The version of Brine.

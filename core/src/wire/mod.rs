@@ -1,1 +1,69 @@
-//! Stub.
+//! What travels between minions, clients and the master: envelopes and typed commands.
+//!
+//! Bytes become an [`Envelope`], its load becomes a [`MinionCommand`] or a [`ClientCommand`]: from then
+//! on, what may be done is a match on an enum. Names and fields are Salt's, version 3.
+
+mod auth;
+mod command;
+mod envelope;
+mod publish;
+
+pub use auth::{AuthReply, AuthRequest, Verdict};
+pub use command::{Call, ClientCommand, ListKind, MinionCommand};
+pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
+pub use publish::{Publication, PublishRequest, TOPIC_GCM};
+
+use crate::value::msgpack::UnpackError;
+use crate::value::{FromValue, Map};
+
+/// Why a message is not one that is understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// It is not msgpack.
+    #[error("the message is not msgpack: {0}")]
+    Unpack(#[from] UnpackError),
+    /// A field is not there.
+    #[error("the message has no field '{0}'")]
+    Missing(&'static str),
+    /// A field is of the wrong type or has a value that cannot be.
+    #[error("the message's field '{field}' is wrong: {reason}")]
+    Field {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The command is not known.
+    #[error("the command '{0}' is not known")]
+    UnknownCommand(String),
+    /// A protocol version that is too old.
+    #[error("protocol version {0} is too old")]
+    OldVersion(i64),
+}
+
+/// Reads a field that must be there.
+fn field<T: FromValue>(map: &Map, name: &'static str) -> Result<T, WireError> {
+    let value = map.get(name).ok_or(WireError::Missing(name))?;
+    T::try_from_value(value).map_err(|error| WireError::Field { field: name, reason: error.to_string() })
+}
+
+/// Reads a field that may be left out.
+fn optional<T: FromValue>(map: &Map, name: &'static str) -> Result<Option<T>, WireError> {
+    match map.get(name).filter(|value| !value.is_nil()) {
+        None => Ok(None),
+        Some(_) => field(map, name).map(Some),
+    }
+}
+
+/// Reads a field as the type that its text parses to.
+fn parsed<T>(map: &Map, name: &'static str) -> Result<T, WireError>
+where
+    T: std::str::FromStr,
+    T::Err: std::fmt::Display,
+{
+    let text: String = field(map, name)?;
+    text.parse().map_err(|error: T::Err| WireError::Field { field: name, reason: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! Names of minions.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A minion's name, checked: safe as a file name and as a part of a tag.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MinionId(String);
+
+/// The text cannot be a minion's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} cannot be a minion id: 1 to 255 bytes without '/', '\\', control characters or a leading dot can")]
+pub struct InvalidMinionId(String);
+
+impl MinionId {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for MinionId {
+    type Err = InvalidMinionId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidMinionId> {
+        let harmful = |c: char| c == '/' || c == '\\' || c.is_control();
+        if text.is_empty() || text.len() > 255 || text.starts_with('.') || text.contains(harmful) {
+            return Err(InvalidMinionId(text.chars().take(300).collect()));
+        }
+        Ok(MinionId(text.to_owned()))
+    }
+}
+
+impl fmt::Display for MinionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&MinionId> for crate::value::Value {
+    fn from(id: &MinionId) -> Self {
+        id.as_str().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_safe_names_are_taken() {
+        for good in ["web1", "web1.example.org", "a b", "ü", "db_1-x", "id@realm:1"] {
+            assert_eq!(good.parse::<MinionId>().unwrap().to_string(), good);
+        }
+        let long = "x".repeat(256);
+        for bad in ["", ".", "..", ".hidden", "a/b", "../etc/passwd", "a\\b", "a\0b", "a\nb", &long] {
+            assert!(bad.parse::<MinionId>().is_err(), "{bad:?}");
+        }
+    }
+}

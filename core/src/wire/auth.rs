@@ -1,0 +1,169 @@
+//! Authentication: how a minion shows its key and gets session keys.
+
+use std::str::FromStr;
+
+use super::{WireError, field, optional, parsed};
+use crate::crypt::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
+use crate::map;
+use crate::minion_id::MinionId;
+use crate::value::{Map, Value};
+
+/// A minion asks to be let in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuthRequest {
+    /// Who it says to be.
+    pub id: MinionId,
+    /// Its public key, PEM.
+    pub public_key: String,
+    /// Random text that the reply must carry.
+    pub nonce: String,
+    /// How the reply's keys are to be sealed.
+    pub encryption: EncryptionAlgorithm,
+    /// How the reply is to be signed.
+    pub signature: SignatureAlgorithm,
+    /// Random bytes sealed to the master's key, if the minion knows it: the master shows by returning
+    /// them that it holds that key.
+    pub token: Option<Vec<u8>>,
+    /// The session ciphers that the minion can use beside Salt's, best first.
+    pub ciphers: Vec<Cipher>,
+    /// Grains that may let the key be accepted.
+    pub autosign_grains: Map,
+}
+
+impl AuthRequest {
+    /// Reads the fields of an `_auth` command.
+    pub fn from_map(map: &Map) -> Result<Self, WireError> {
+        let algorithm =
+            |name, default: &str| Ok::<_, WireError>(optional(map, name)?.unwrap_or_else(|| default.to_owned()));
+        let known = |field, error: String| WireError::Field { field, reason: error };
+        let encryption = EncryptionAlgorithm::from_str(&algorithm("enc_algo", EncryptionAlgorithm::default().name())?)
+            .map_err(|error| known("enc_algo", error.to_string()))?;
+        let signature = SignatureAlgorithm::from_str(&algorithm("sig_algo", SignatureAlgorithm::default().name())?)
+            .map_err(|error| known("sig_algo", error.to_string()))?;
+        let ciphers: Vec<String> = optional(map, "ciphers")?.unwrap_or_default();
+        Ok(AuthRequest {
+            id: parsed(map, "id")?,
+            public_key: field(map, "pub")?,
+            nonce: field(map, "nonce")?,
+            encryption,
+            signature,
+            token: map.get("token").and_then(Value::as_bytes).map(<[u8]>::to_vec),
+            // A cipher that is not known here is one that cannot be chosen.
+            ciphers: ciphers.iter().filter_map(|name| name.parse().ok()).collect(),
+            autosign_grains: optional(map, "autosign_grains")?.unwrap_or_default(),
+        })
+    }
+
+    /// The fields of the `_auth` command.
+    pub fn to_map(&self) -> Map {
+        let mut map = map! {
+            "cmd" => "_auth",
+            "id" => &self.id,
+            "nonce" => &self.nonce,
+            "pub" => &self.public_key,
+            "enc_algo" => self.encryption.name(),
+            "sig_algo" => self.signature.name(),
+        };
+        if let Some(token) = &self.token {
+            map.insert("token".into(), token.clone().into());
+        }
+        if !self.ciphers.is_empty() {
+            map.insert("ciphers".into(), self.ciphers.iter().map(|cipher| cipher.name()).collect());
+        }
+        if !self.autosign_grains.is_empty() {
+            map.insert("autosign_grains".into(), self.autosign_grains.clone().into());
+        }
+        map
+    }
+}
+
+/// What the master says to a minion that may not come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The key waits to be accepted.
+    Pending,
+    /// The key is rejected, or is not the one that was accepted.
+    Rejected,
+    /// There are as many minions as there may be.
+    Full,
+}
+
+/// The signed content of the reply to `_auth`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AuthReply {
+    /// Not now, or not at all.
+    Refused(Verdict),
+    /// The minion is in.
+    Accepted {
+        /// The master's public key, PEM.
+        public_key: String,
+        /// The port that publishes go out on.
+        publish_port: u16,
+        /// The key of the publish stream, with the minion's token behind it if it sent one, sealed to the
+        /// minion's key.
+        publish_key: Vec<u8>,
+        /// The minion's own session key, sealed to its key.
+        session_key: Vec<u8>,
+        /// The master's X9.31 signature of the publish key's digest.
+        signature: Vec<u8>,
+        /// The cipher of both keys; nothing for Salt's.
+        cipher: Cipher,
+    },
+}
+
+impl AuthReply {
+    /// The map that is packed and signed.
+    pub fn to_map(&self, nonce: &str) -> Map {
+        let mut map = match self {
+            AuthReply::Refused(Verdict::Pending) => map! {"ret" => true},
+            AuthReply::Refused(Verdict::Rejected) => map! {"ret" => false},
+            AuthReply::Refused(Verdict::Full) => map! {"ret" => "full"},
+            AuthReply::Accepted { public_key, publish_port, publish_key, session_key, signature, cipher } => {
+                let mut map = map! {
+                    "enc" => "pub",
+                    "pub_key" => public_key,
+                    "publish_port" => *publish_port,
+                    "aes" => publish_key.clone(),
+                    "session" => session_key.clone(),
+                    "sig" => signature.clone(),
+                };
+                if *cipher != Cipher::default() {
+                    map.insert("cipher".into(), cipher.name().into());
+                }
+                map
+            }
+        };
+        map.insert("nonce".into(), nonce.into());
+        map
+    }
+
+    /// Reads the signed map, whose nonce must be the one that was asked with.
+    pub fn from_map(map: &Map, nonce: &str) -> Result<Self, WireError> {
+        let theirs: String = field(map, "nonce")?;
+        if !crate::crypt::token::constant_time_eq(&theirs, nonce) {
+            return Err(WireError::Field { field: "nonce", reason: "it is not the one that was sent".into() });
+        }
+        match map.get("ret") {
+            Some(Value::Bool(true)) => return Ok(AuthReply::Refused(Verdict::Pending)),
+            Some(Value::Bool(false)) => return Ok(AuthReply::Refused(Verdict::Rejected)),
+            Some(Value::Str(word)) if word == "full" => return Ok(AuthReply::Refused(Verdict::Full)),
+            Some(other) => {
+                return Err(WireError::Field { field: "ret", reason: format!("the master says {other}") });
+            }
+            None => {}
+        }
+        let bytes = |name| map.get(name).and_then(Value::as_bytes).map(<[u8]>::to_vec).ok_or(WireError::Missing(name));
+        let cipher = match map.get("cipher") {
+            None => Cipher::default(),
+            Some(_) => parsed(map, "cipher")?,
+        };
+        Ok(AuthReply::Accepted {
+            public_key: field(map, "pub_key")?,
+            publish_port: field(map, "publish_port")?,
+            publish_key: bytes("aes")?,
+            session_key: bytes("session")?,
+            signature: bytes("sig")?,
+            cipher,
+        })
+    }
+}

@@ -1,0 +1,218 @@
+//! What can be asked of a master: by a minion in its session, and by a client on the same machine.
+
+use super::publish::PublishRequest;
+use super::{AuthRequest, WireError, field, optional};
+use crate::function::Args;
+use crate::value::{Map, Value};
+
+/// What an accepted minion can ask, all about itself: whatever id a message names, it speaks for its
+/// own session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MinionCommand {
+    /// The minion's pillar, rendered anew.
+    Pillar {
+        /// What the minion is.
+        grains: Map,
+        /// The environment of states.
+        saltenv: Option<String>,
+        /// The environment of pillar.
+        pillarenv: Option<String>,
+        /// What is merged over the pillar.
+        pillar_override: Map,
+    },
+    /// Events for the master's bus.
+    Events(Vec<(String, Map)>),
+    /// What came of jobs.
+    Returns(Vec<Map>),
+    /// Options of the master that states need.
+    MasterOpts,
+    /// SLS files that something beside the top file assigns.
+    MasterTops,
+    /// A piece of a file.
+    ServeFile {
+        /// The file.
+        path: String,
+        /// The environment.
+        saltenv: String,
+        /// Where the piece starts.
+        loc: u64,
+    },
+    /// The digest of a file.
+    FileHash {
+        /// The file.
+        path: String,
+        /// The environment.
+        saltenv: String,
+        /// Whether the file's status is wanted too.
+        stat: bool,
+    },
+    /// Where a file is.
+    FileFind {
+        /// The file.
+        path: String,
+        /// The environment.
+        saltenv: String,
+    },
+    /// What files, folders or links there are.
+    FileList {
+        /// Of which kind.
+        kind: ListKind,
+        /// The environment.
+        saltenv: String,
+        /// Only below this folder.
+        prefix: String,
+    },
+    /// What environments there are.
+    FileEnvs,
+}
+
+/// Of what a list is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListKind {
+    /// Files.
+    Files,
+    /// Folders.
+    Folders,
+    /// Folders without files.
+    EmptyFolders,
+    /// Symbolic links.
+    Links,
+}
+
+impl MinionCommand {
+    /// Reads the fields of a command.
+    pub fn from_map(map: &Map) -> Result<Self, WireError> {
+        let cmd: String = field(map, "cmd")?;
+        let saltenv = || Ok::<_, WireError>(optional(map, "saltenv")?.unwrap_or_else(|| "base".to_owned()));
+        let list = |kind| {
+            let prefix = optional(map, "prefix")?.unwrap_or_default();
+            Ok(MinionCommand::FileList { kind, saltenv: saltenv()?, prefix })
+        };
+        match cmd.as_str() {
+            "_pillar" => Ok(MinionCommand::Pillar {
+                grains: field(map, "grains")?,
+                saltenv: optional(map, "saltenv")?,
+                pillarenv: optional(map, "pillarenv")?,
+                pillar_override: optional(map, "pillar_override")?.unwrap_or_default(),
+            }),
+            "_minion_event" => events(map),
+            "_return" => match map.get("load") {
+                // Several returns in one message.
+                Some(Value::List(loads)) => {
+                    let loads: Option<Vec<Map>> = loads.iter().map(|load| load.as_map().cloned()).collect();
+                    let wrong = || WireError::Field { field: "load", reason: "expected a list of mappings".into() };
+                    Ok(MinionCommand::Returns(loads.ok_or_else(wrong)?))
+                }
+                _ => Ok(MinionCommand::Returns(vec![map.clone()])),
+            },
+            "_master_opts" => Ok(MinionCommand::MasterOpts),
+            "_master_tops" | "_ext_nodes" => Ok(MinionCommand::MasterTops),
+            "_serve_file" => Ok(MinionCommand::ServeFile {
+                path: field(map, "path")?,
+                saltenv: saltenv()?,
+                loc: optional(map, "loc")?.unwrap_or(0),
+            }),
+            "_file_hash" => Ok(MinionCommand::FileHash { path: field(map, "path")?, saltenv: saltenv()?, stat: false }),
+            "_file_hash_and_stat" => {
+                Ok(MinionCommand::FileHash { path: field(map, "path")?, saltenv: saltenv()?, stat: true })
+            }
+            "_file_find" => Ok(MinionCommand::FileFind { path: field(map, "path")?, saltenv: saltenv()? }),
+            "_file_list" => list(ListKind::Files),
+            "_dir_list" => list(ListKind::Folders),
+            "_file_list_emptydirs" => list(ListKind::EmptyFolders),
+            "_symlink_list" => list(ListKind::Links),
+            "_file_envs" => Ok(MinionCommand::FileEnvs),
+            other => Err(WireError::UnknownCommand(other.chars().take(64).collect())),
+        }
+    }
+}
+
+/// One event in the message itself, or several in a list.
+fn events(map: &Map) -> Result<MinionCommand, WireError> {
+    let one = |map: &Map, pretag: Option<&str>| {
+        let tag: String = field(map, "tag")?;
+        let tag = pretag.map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
+        Ok::<_, WireError>((tag, optional(map, "data")?.unwrap_or_default()))
+    };
+    let pretag: Option<String> = optional(map, "pretag")?;
+    match map.get("events") {
+        Some(Value::List(events)) => {
+            let wrong = || WireError::Field { field: "events", reason: "expected a list of mappings".into() };
+            let each = events.iter().map(|event| one(event.as_map().ok_or_else(wrong)?, pretag.as_deref()));
+            each.collect::<Result<_, _>>().map(MinionCommand::Events)
+        }
+        _ => Ok(MinionCommand::Events(vec![one(map, pretag.as_deref())?])),
+    }
+}
+
+/// What can be asked in clear: by anybody who shows the key that the command needs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClientCommand {
+    /// Whether the master is there. Needs nothing.
+    Ping,
+    /// A minion asks to be let in. The key that it needs is its own.
+    Auth(Box<AuthRequest>),
+    /// A job for minions. Needs the master's root key.
+    Publish(Box<PublishRequest>),
+    /// A call of a runner function. Needs the master's root key.
+    Runner(Call),
+    /// A call of a wheel function. Needs the master's root key.
+    Wheel(Call),
+}
+
+/// A call of a function on the master.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// The function's name.
+    pub fun: String,
+    /// Its arguments.
+    pub args: Args,
+    /// The key that was shown.
+    pub key: Option<String>,
+    /// Who asks.
+    pub user: String,
+    /// Whether the answer is the job id at once, and not the result.
+    pub asynchronous: bool,
+}
+
+impl Call {
+    fn from_map(map: &Map) -> Result<Self, WireError> {
+        let positional: Vec<Value> = optional(map, "arg")?.unwrap_or_default();
+        let mut args = Args::from_wire(&positional);
+        args.keyword.extend(optional::<Map>(map, "kwarg")?.unwrap_or_default());
+        Ok(Call {
+            fun: field(map, "fun")?,
+            args,
+            key: optional(map, "key")?,
+            user: optional(map, "user")?.unwrap_or_else(|| "UNKNOWN".to_owned()),
+            asynchronous: optional(map, "async")?.unwrap_or(false),
+        })
+    }
+}
+
+impl ClientCommand {
+    /// Reads the fields of a command.
+    pub fn from_map(map: &Map) -> Result<Self, WireError> {
+        let cmd: String = field(map, "cmd")?;
+        match cmd.as_str() {
+            "ping" => Ok(ClientCommand::Ping),
+            "_auth" => AuthRequest::from_map(map).map(|request| ClientCommand::Auth(Box::new(request))),
+            "publish" => PublishRequest::from_map(map).map(|request| ClientCommand::Publish(Box::new(request))),
+            "runner" => Call::from_map(map).map(ClientCommand::Runner),
+            "wheel" => Call::from_map(map).map(ClientCommand::Wheel),
+            other => Err(WireError::UnknownCommand(other.chars().take(64).collect())),
+        }
+    }
+
+    /// The fields of a `runner` or `wheel` command.
+    pub fn call_map(cmd: &'static str, call: &Call) -> Map {
+        crate::map! {
+            "cmd" => cmd,
+            "fun" => &call.fun,
+            "arg" => call.args.to_wire(),
+            "key" => call.key.clone(),
+            "user" => &call.user,
+            "async" => call.asynchronous,
+        }
+    }
+}

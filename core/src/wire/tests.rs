@@ -1,0 +1,106 @@
+//! Messages as they are, and messages as they should not be.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::crypt::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
+use crate::value::{Value, msgpack};
+use crate::{list, map};
+
+#[test]
+fn an_auth_request_goes_both_ways() {
+    let request = AuthRequest {
+        id: "web1".parse().unwrap(),
+        public_key: "PEM".into(),
+        nonce: "n".into(),
+        encryption: EncryptionAlgorithm::default(),
+        signature: SignatureAlgorithm::default(),
+        token: Some(vec![1, 2]),
+        ciphers: vec![Cipher::Aes256Gcm],
+        autosign_grains: map! {"role" => "web"},
+    };
+    assert_eq!(AuthRequest::from_map(&request.to_map()), Ok(request));
+}
+
+#[test]
+fn an_auth_reply_must_carry_the_nonce_that_was_sent() {
+    let replies = [
+        AuthReply::Refused(Verdict::Pending),
+        AuthReply::Refused(Verdict::Rejected),
+        AuthReply::Refused(Verdict::Full),
+        AuthReply::Accepted {
+            public_key: "PEM".into(),
+            publish_port: 4505,
+            publish_key: vec![1],
+            session_key: vec![2],
+            signature: vec![3],
+            cipher: Cipher::Aes256Gcm,
+        },
+    ];
+    for reply in replies {
+        let map = reply.to_map("mine");
+        assert_eq!(AuthReply::from_map(&map, "mine"), Ok(reply));
+        assert!(AuthReply::from_map(&map, "other").is_err());
+    }
+}
+
+#[test]
+fn what_is_no_envelope_is_refused() {
+    let pack = |map: Map| msgpack::pack_map(&map);
+    for (bytes, error) in [
+        (b"garbage".to_vec(), "the message is not msgpack: msgpack has 6 bytes after its value"),
+        (pack(map! {"load" => map!{}}), "the message has no field 'enc'"),
+        (pack(map! {"enc" => "clear"}), "the message has no field 'load'"),
+        (pack(map! {"enc" => "clear", "load" => 5}), "the message's field 'load' is wrong: expected a mapping"),
+        (
+            pack(map! {"enc" => "rot13", "load" => map!{}}),
+            "the message's field 'enc' is wrong: 'rot13' is neither clear nor aes",
+        ),
+        (pack(map! {"enc" => "aes", "load" => vec![0u8]}), "the message has no field 'id'"),
+    ] {
+        assert_eq!(Envelope::unpack(&bytes).unwrap_err().to_string(), error);
+    }
+    let evil = pack(map! {"enc" => "aes", "id" => "../x", "load" => vec![0u8]});
+    assert!(Envelope::unpack(&evil).unwrap_err().to_string().contains("cannot be a minion id"));
+}
+
+#[test]
+fn commands_that_are_not_known_are_refused() {
+    for cmd in ["_prep_auth_info", "__getattribute__", "_send_pub", "", "publish"] {
+        let error = MinionCommand::from_map(&map! {"cmd" => cmd}).unwrap_err();
+        assert_eq!(error, WireError::UnknownCommand(cmd.into()));
+    }
+    for cmd in ["_prep_auth_info", "_send_pub", "_return", "_minion_event", "_pillar"] {
+        let error = ClientCommand::from_map(&map! {"cmd" => cmd}).unwrap_err();
+        assert_eq!(error, WireError::UnknownCommand(cmd.into()));
+    }
+    assert_eq!(ClientCommand::from_map(&map! {}), Err(WireError::Missing("cmd")));
+}
+
+#[test]
+fn one_event_or_many_come_in_one_message() {
+    let one = map! {"cmd" => "_minion_event", "tag" => "t", "data" => map!{"a" => 1}, "pretag" => Value::Nil};
+    assert_eq!(MinionCommand::from_map(&one), Ok(MinionCommand::Events(vec![("t".into(), map! {"a" => 1})])));
+    let many = map! {
+        "cmd" => "_minion_event",
+        "pretag" => "beacon",
+        "events" => list![map!{"tag" => "a", "data" => map!{}}, map!{"tag" => "b"}],
+    };
+    let events = vec![("beacon/a".into(), map! {}), ("beacon/b".into(), map! {})];
+    assert_eq!(MinionCommand::from_map(&many), Ok(MinionCommand::Events(events)));
+}
+
+#[test]
+fn a_job_id_with_path_separators_is_refused() {
+    let load = map! {"fun" => "test.ping", "tgt" => "*", "jid" => "../../etc/passwd"};
+    assert!(Publication::from_map(load.clone()).is_err());
+    assert!(PublishRequest::from_map(&load).is_err());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_an_envelope_or_refused(bytes: Vec<u8>) {
+        let _ = Envelope::unpack(&Bytes::from(bytes));
+    }
+}
