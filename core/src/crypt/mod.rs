@@ -14,12 +14,14 @@ mod algorithm;
 mod crypticle;
 mod gcm;
 mod identity;
+mod replay;
 mod rsa;
 mod session;
 pub mod token;
 mod x931;
 
 pub use algorithm::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
+pub use replay::ReplayWindow;
 pub use rsa::{PrivateKey, PublicKey};
 pub use session::Session;
 

@@ -20,7 +20,7 @@ pub enum MinionCommand {
         /// What is merged over the pillar.
         pillar_override: Map,
     },
-    /// Events for the master's bus.
+    /// Events for the master's bus: tag and body.
     Events(Vec<(String, Map)>),
     /// What came of jobs.
     Returns(Vec<Map>),
@@ -127,23 +127,33 @@ impl MinionCommand {
     }
 }
 
-/// One event in the message itself, or several in a list.
+/// One event in the message itself, whose body is then the message, or several in a list.
 fn events(map: &Map) -> Result<MinionCommand, WireError> {
-    let one = |map: &Map, pretag: Option<&str>| {
-        let tag: String = field(map, "tag")?;
-        let tag = pretag.map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
-        Ok::<_, WireError>((tag, optional(map, "data")?.unwrap_or_default()))
+    let Some(Value::List(events)) = map.get("events") else {
+        let mut body = map.clone();
+        body.retain(|key, _| !key.as_str().is_some_and(|key| TRANSPORT_FIELDS.contains(&key)));
+        if body.get("data").is_none_or(|data| !data.is_truthy()) {
+            body.insert("data".into(), Value::map());
+        }
+        return Ok(MinionCommand::Events(vec![(field(map, "tag")?, body)]));
     };
     let pretag: Option<String> = optional(map, "pretag")?;
-    match map.get("events") {
-        Some(Value::List(events)) => {
-            let wrong = || WireError::Field { field: "events", reason: "expected a list of mappings".into() };
-            let each = events.iter().map(|event| one(event.as_map().ok_or_else(wrong)?, pretag.as_deref()));
-            each.collect::<Result<_, _>>().map(MinionCommand::Events)
-        }
-        _ => Ok(MinionCommand::Events(vec![one(map, pretag.as_deref())?])),
-    }
+    let one = |event: &Value| {
+        let wrong = || WireError::Field { field: "events", reason: "expected a list of mappings".into() };
+        let event = event.as_map().ok_or_else(wrong)?;
+        let tag: String = field(event, "tag")?;
+        let tag = pretag.as_ref().map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
+        let body = match event.get("data") {
+            Some(Value::Map(data)) => data.clone(),
+            _ => event.clone(),
+        };
+        Ok((tag, body))
+    };
+    events.iter().map(one).collect::<Result<_, _>>().map(MinionCommand::Events)
 }
+
+/// Fields of a message that are for its way, not part of what it says.
+pub(super) const TRANSPORT_FIELDS: &[&str] = &["tok", "nonce", "ts", "serial"];
 
 /// What can be asked in clear: by anybody who shows the key that the command needs.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::crypt::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
-use crate::value::{Value, msgpack};
+use crate::value::msgpack;
 use crate::{list, map};
 
 #[test]
@@ -80,14 +80,15 @@ fn commands_that_are_not_known_are_refused() {
 
 #[test]
 fn one_event_or_many_come_in_one_message() {
-    let one = map! {"cmd" => "_minion_event", "tag" => "t", "data" => map!{"a" => 1}, "pretag" => Value::Nil};
-    assert_eq!(MinionCommand::from_map(&one), Ok(MinionCommand::Events(vec![("t".into(), map! {"a" => 1})])));
+    let one = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}, "nonce" => "n"};
+    let body = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}};
+    assert_eq!(MinionCommand::from_map(&one), Ok(MinionCommand::Events(vec![("t".into(), body)])));
     let many = map! {
         "cmd" => "_minion_event",
         "pretag" => "beacon",
-        "events" => list![map!{"tag" => "a", "data" => map!{}}, map!{"tag" => "b"}],
+        "events" => list![map!{"tag" => "a", "data" => map!{"x" => 1}}, map!{"tag" => "b"}],
     };
-    let events = vec![("beacon/a".into(), map! {}), ("beacon/b".into(), map! {})];
+    let events = vec![("beacon/a".into(), map! {"x" => 1}), ("beacon/b".into(), map! {"tag" => "b"})];
     assert_eq!(MinionCommand::from_map(&many), Ok(MinionCommand::Events(events)));
 }
 
