@@ -1,10 +1,12 @@
 //! Compound targets: `G@os:Debian and ( web* or not L@db1,db2 )`.
 //!
 //! Words are split at blanks. `not` binds closer than `and`, `and` closer than `or`; `not` after a
-//! term means `and not`. Node groups are expanded in place.
+//! term means `and not`.
+
+use std::borrow::Cow;
 
 use super::lookup::Comparison;
-use super::{Facts, Match, Matcher, TargetError, TargetKind};
+use super::{Facts, Match, Matcher, TargetError};
 use crate::value::{Map, Value};
 
 /// A parsed expression.
@@ -18,13 +20,10 @@ pub(super) enum Expression {
 
 impl Expression {
     pub fn parse(words: &[&str], nodegroups: &Map) -> Result<Self, TargetError> {
-        let mut budget = MAX_TERMS;
-        Parser { words, at: 0, depth: 0, nodegroups, inside: &[], budget: &mut budget }.whole()
-    }
-
-    /// What a node group's definition stands for: compound text, a list of words, or a list of ids.
-    pub fn nodegroup(name: &str, nodegroups: &Map) -> Result<Self, TargetError> {
-        Parser { words: &[], at: 0, depth: 0, nodegroups, inside: &[], budget: &mut MAX_TERMS.clone() }.group(name)
+        let mut expanded = Vec::new();
+        expand(words, nodegroups, &mut Vec::new(), &mut expanded)?;
+        let words: Vec<&str> = expanded.iter().map(AsRef::as_ref).collect();
+        Parser { words: &words, at: 0, depth: 0 }.whole()
     }
 
     /// Whether the facts are in, as far as they are known.
@@ -55,20 +54,62 @@ fn first_or(parts: &[Expression], facts: &impl Facts, decides: Match, otherwise:
     sum
 }
 
-/// Terms in one expression, all node groups expanded.
-const MAX_TERMS: usize = 10_000;
+/// Words in one expression, all node groups expanded.
+const MAX_WORDS: usize = 20_000;
 
 /// Parentheses and node groups inside each other.
 const MAX_DEPTH: usize = 100;
+
+/// Writes out the words with the definitions of node groups in place of their names.
+///
+/// As in Salt, a definition stands there without parentheses, unless one group uses another: with
+/// `web: a or b`, `N@web and c` means `a or b and c`.
+fn expand<'a>(
+    words: &[&'a str],
+    nodegroups: &'a Map,
+    inside: &mut Vec<&'a str>,
+    out: &mut Vec<Cow<'a, str>>,
+) -> Result<(), TargetError> {
+    for word in words {
+        if out.len() >= MAX_WORDS {
+            return Err(TargetError::TooLarge(words.join(" ")));
+        }
+        let Some(name) = word.strip_prefix("N@") else {
+            out.push(Cow::Borrowed(word));
+            continue;
+        };
+        if inside.contains(&name) || inside.len() >= MAX_DEPTH {
+            return Err(TargetError::NodegroupLoop(name.to_owned()));
+        }
+        let unknown = || TargetError::UnknownNodegroup(name.to_owned());
+        let definition: Vec<&str> = match nodegroups.get(name).ok_or_else(unknown)? {
+            Value::Str(text) => text.split_whitespace().collect(),
+            Value::List(items) => items.iter().filter_map(Value::as_str).collect(),
+            _ => return Err(unknown()),
+        };
+        if !definition.is_empty() && definition.iter().all(|word| is_plain_id(word)) {
+            out.push(Cow::Owned(format!("L@{}", definition.join(","))));
+            continue;
+        }
+        let in_parentheses = !inside.is_empty() || definition.iter().any(|word| word.starts_with("N@"));
+        inside.push(name);
+        out.extend(in_parentheses.then_some(Cow::Borrowed("(")));
+        expand(&definition, nodegroups, inside, out)?;
+        out.extend(in_parentheses.then_some(Cow::Borrowed(")")));
+        inside.pop();
+    }
+    Ok(())
+}
+
+/// Whether a word of a node group can only be a minion's id.
+fn is_plain_id(word: &str) -> bool {
+    !matches!(word, "and" | "or" | "not" | "(" | ")") && !word.contains(['@', '*', '?', '[', ']', '(', ')', ',', ' '])
+}
 
 struct Parser<'a> {
     words: &'a [&'a str],
     at: usize,
     depth: usize,
-    nodegroups: &'a Map,
-    /// The node groups that are being expanded.
-    inside: &'a [&'a str],
-    budget: &'a mut usize,
 }
 
 impl<'a> Parser<'a> {
@@ -114,54 +155,11 @@ impl<'a> Parser<'a> {
                 if self.take(")") { Ok(inner) } else { Err(self.wrong("a '(' is not closed")) }
             }
             Some(word) => {
-                let term = self.term(word)?;
+                let term = term(word)?;
                 self.at += 1;
                 Ok(term)
             }
         }
-    }
-
-    fn term(&mut self, word: &str) -> Result<Expression, TargetError> {
-        let Some(rest) = self.budget.checked_sub(1) else {
-            return Err(TargetError::TooLarge(self.words.join(" ")));
-        };
-        *self.budget = rest;
-        let (letter, delimiter, text) = split_term(word);
-        let matcher = match letter {
-            None => Matcher::glob(text)?,
-            Some('G') => Matcher::grain(text, delimiter, Comparison::Glob)?,
-            Some('P') => Matcher::grain(text, delimiter, Comparison::Pcre)?,
-            Some('I') => Matcher::pillar(text, delimiter, Comparison::Glob)?,
-            Some('J') => Matcher::pillar(text, delimiter, Comparison::Pcre)?,
-            Some('E') => Matcher::pcre(text)?,
-            Some('S') => Matcher::network(text)?,
-            Some('L') => Matcher::list(text.split(',')),
-            Some('N') => return self.group(text),
-            Some(other) => {
-                let kind = if other == 'R' { TargetKind::Range.to_string() } else { format!("{other}@") };
-                return Err(TargetError::Unsupported(kind));
-            }
-        };
-        Ok(Expression::Term(matcher))
-    }
-
-    fn group(&mut self, name: &str) -> Result<Expression, TargetError> {
-        if self.inside.contains(&name) || self.inside.len() + self.depth >= MAX_DEPTH {
-            return Err(TargetError::NodegroupLoop(name.to_owned()));
-        }
-        let unknown = || TargetError::UnknownNodegroup(name.to_owned());
-        let definition = self.nodegroups.get(name).ok_or_else(unknown)?;
-        let words: Vec<&str> = match definition {
-            Value::Str(text) => text.split_whitespace().collect(),
-            Value::List(items) => items.iter().filter_map(Value::as_str).collect(),
-            _ => return Err(unknown()),
-        };
-        if !words.is_empty() && words.iter().all(|word| is_plain_id(word)) {
-            return Ok(Expression::Term(Matcher::list(words.into_iter())));
-        }
-        let inside: Vec<&str> = self.inside.iter().copied().chain([name]).collect();
-        let (depth, nodegroups) = (self.depth, self.nodegroups);
-        Parser { words: &words, at: 0, depth, nodegroups, inside: &inside, budget: self.budget }.whole()
     }
 
     fn peek(&self) -> Option<&'a str> {
@@ -178,6 +176,22 @@ impl<'a> Parser<'a> {
         let word = self.peek().unwrap_or_default().to_owned();
         TargetError::Compound { expression: self.words.join(" "), place: self.at + 1, word, reason }
     }
+}
+
+fn term(word: &str) -> Result<Expression, TargetError> {
+    let (letter, delimiter, text) = split_term(word);
+    let matcher = match letter {
+        None => Matcher::glob(text),
+        Some('G') => Matcher::grain(text, delimiter, Comparison::Glob),
+        Some('P') => Matcher::grain(text, delimiter, Comparison::Pcre),
+        Some('I') => Matcher::pillar(text, delimiter, Comparison::Glob),
+        Some('J') => Matcher::pillar(text, delimiter, Comparison::Pcre),
+        Some('E') => Matcher::pcre(text),
+        Some('S') => Matcher::network(text),
+        Some('L') => Ok(Matcher::list(text.split(','))),
+        Some(other) => Err(TargetError::Unsupported(format!("{other}@"))),
+    };
+    matcher.map(Expression::Term)
 }
 
 fn one_or(mut parts: Vec<Expression>, many: fn(Vec<Expression>) -> Expression) -> Expression {
@@ -202,17 +216,10 @@ fn split_term(word: &str) -> (Option<char>, &str, &str) {
             // `G@@os@x`: the delimiter is itself an at sign.
             (engine.chars().next(), "@", &text[1..])
         }
-        (Some(letter @ ('G' | 'P' | 'I' | 'J' | 'L' | 'N' | 'S' | 'E' | 'R' | 'T' | 'M')), "") => {
-            (Some(letter), ":", text)
-        }
+        (Some(letter @ ('G' | 'P' | 'I' | 'J' | 'L' | 'S' | 'E' | 'R' | 'T' | 'M')), "") => (Some(letter), ":", text),
         (Some(letter @ ('G' | 'P' | 'I' | 'J')), delimiter) if delimiter.chars().count() == 1 => {
             (Some(letter), delimiter, text)
         }
         _ => glob,
     }
-}
-
-/// Whether a word of a node group can only be a minion's id.
-fn is_plain_id(word: &str) -> bool {
-    !matches!(word, "and" | "or" | "not" | "(" | ")") && !word.contains(['@', '*', '?', '[', ']', '(', ')', ',', ' '])
 }

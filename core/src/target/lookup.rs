@@ -88,14 +88,15 @@ impl Lookup {
         })
     }
 
-    /// Whether a mapping that the path led to matches the words from `from`: it has them as a key,
-    /// or leads on along them. A `*` in front stands for any key.
+    /// Whether a mapping that the path led to matches the words from `from`: one of its keys does, or
+    /// leads on along them. A `*` in front stands for any key.
     fn in_map(&self, data: &Map, from: usize) -> bool {
         let any_key = self.words[from] == "*" && from + 1 < self.words.len();
         let from = if any_key { from + 1 } else { from };
         let rest = &self.ends[from].text;
         rest == "*"
             || data.contains_key(rest.as_str())
+            || data.keys().any(|key| self.compare(key, from))
             || self.walk(data, from)
             || any_key
                 && data.values().any(|value| match value {

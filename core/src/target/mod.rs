@@ -132,7 +132,7 @@ pub enum TargetError {
     /// A compound expression is not well formed.
     #[error("the target '{expression}' cannot be read at word {place} '{word}': {reason}")]
     Compound {
-        /// The expression, or the node group's definition that it led to.
+        /// The expression, with node groups expanded.
         expression: String,
         /// Which word, counted from 1.
         place: usize,
@@ -219,7 +219,8 @@ impl Target {
                 return Ok(Target { kind, expression: Expression::parse(&words, nodegroups)? });
             }
             TargetKind::Nodegroup => {
-                return Ok(Target { kind, expression: Expression::nodegroup(text()?, nodegroups)? });
+                let name = format!("N@{}", text()?);
+                return Ok(Target { kind, expression: Expression::parse(&[&name], nodegroups)? });
             }
             TargetKind::List if !matches!(value, Value::Str(_) | Value::List(_)) => return Err(not_text()),
             TargetKind::List => Matcher::list(words.into_iter()),

@@ -109,6 +109,7 @@ fn grains_are_matched_along_their_paths() {
         "d:g:h:i",
         "d:g:*",
         "d:1:one",
+        "d:1",
         "d:x:y",
         "*:Debian",
         "empty:",
@@ -135,7 +136,7 @@ fn grains_are_matched_along_their_paths() {
     ];
     check(TargetKind::Grain, &globs, true);
     let nobody =
-        ["OS:Debian", "n:5.0", "none", "os", "", "*", "l:0", "ll:x", "e:f:g", "zz:*", "o*:Debian", "d:1", "nothing:*"];
+        ["OS:Debian", "n:5.0", "none", "os", "", "*", "l:0", "ll:x", "e:f:g", "zz:*", "o*:Debian", "nothing:*"];
     check(TargetKind::Grain, &nobody, false);
     check(TargetKind::GrainPcre, &nobody, false);
     check(TargetKind::Grain, &["os:"], false);
@@ -296,7 +297,7 @@ fn a_compound_that_is_not_well_formed_names_nobody_and_says_why() {
 fn what_cannot_be_used_is_told() {
     for (kind, text, error) in [
         (TargetKind::Compound, "S@x", "'x' is neither an IP address nor a network"),
-        (TargetKind::Compound, "R@%x or m1", "targets of type range are not supported"),
+        (TargetKind::Compound, "R@%x or m1", "targets of type R@ are not supported"),
         (TargetKind::Compound, "T@x", "targets of type T@ are not supported"),
         (TargetKind::Compound, "N@zz", "node group 'zz' is not defined"),
         (TargetKind::Compound, "m1 or N@loop", "node group 'loop' contains itself"),
@@ -329,6 +330,9 @@ fn what_cannot_be_used_is_told() {
 #[test]
 fn nodegroups_are_compounds_lists_of_words_or_lists_of_ids() {
     check(TargetKind::Nodegroup, &["both", "ids", "words", "one", "nested", "list", "mixed"], true);
+    // Without parentheses of its own: `m1 or m2 and m2`.
+    check(TargetKind::Compound, &["N@both and m2", "N@words and m2"], true);
+    check(TargetKind::Compound, &["N@mixed and m2", "N@nested and m2", "N@ids and m2"], false);
 }
 
 #[test]
@@ -356,7 +360,7 @@ fn what_depends_on_unknown_facts_is_unknown() {
 fn size_and_depth_are_bounded() {
     let parens = format!("{}m1{}", "( ".repeat(5000), " )".repeat(5000));
     assert!(matches!(outcome(TargetKind::Compound, parens), Err(TargetError::TooLarge(_))));
-    let doubling = |i: usize| (format!("g{i}").into(), format!("N@g{0} or N@g{0}", i + 1).into());
+    let doubling = |i: usize| (format!("g{i}").into(), format!("N@g{0} N@g{0}", i + 1).into());
     let groups: Map = (0..40).map(doubling).chain([("g40".into(), "m1".into())]).collect();
     let error = Target::parse(TargetKind::Nodegroup, "g0", ":", &groups).unwrap_err();
     assert!(matches!(error, TargetError::TooLarge(_)), "{error}");

@@ -6,9 +6,9 @@ use crate::value::{Map, Value};
 
 /// The value at the end of a path.
 ///
-/// In a mapping a step is a text key, else the key that it means in YAML (`1`, `true`). In a list
-/// the mappings inside are asked first and the first that has the key is taken; else a number is
-/// an index, from the end if negative.
+/// In a mapping a step is a text key, else the key that it means in YAML (`1`, `true`). In a list a
+/// word goes to the first mapping inside that has it as a key; so does a number, with a key that
+/// is one, and else it is an index, from the end if negative.
 ///
 /// # Examples
 /// ```
@@ -36,11 +36,14 @@ pub(super) fn follow<'v>(map: &'v Map, path: &[String]) -> Option<&'v Value> {
 fn step<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     match value {
         Value::Map(map) => entry(map, key),
-        Value::List(items) => items.iter().filter_map(Value::as_map).find_map(|map| entry(map, key)).or_else(|| {
-            let index: i64 = key.trim().parse().ok()?;
-            let from_end = || items.len().checked_sub(usize::try_from(index.unsigned_abs()).ok()?);
-            items.get(if index < 0 { from_end()? } else { usize::try_from(index).ok()? })
-        }),
+        Value::List(items) => {
+            let mut maps = items.iter().filter_map(Value::as_map);
+            let Ok(index) = key.trim().parse::<i64>() else { return maps.find_map(|map| map.get(key)) };
+            maps.find_map(|map| map.get(&Value::Int(index))).or_else(|| {
+                let from_end = || items.len().checked_sub(usize::try_from(index.unsigned_abs()).ok()?);
+                items.get(if index < 0 { from_end()? } else { usize::try_from(index).ok()? })
+            })
+        }
         _ => None,
     }
 }
@@ -73,7 +76,7 @@ mod tests {
             "a" => inner,
             "l" => list!["x", map! {"k" => 1}, map! {"k" => 2, "j" => 3}, map! {0 => "zero"}],
             "lm" => list![map! {"k" => map! {"z" => 1}}, map! {"k" => map! {"w" => 2}}],
-            "ll" => list![list![1, 2], list![map! {"q" => 5}]],
+            "ln" => list![map! {"1" => "one"}, "b", map! {true => 2}], "ll" => list![list![1, 2], list![map! {"q" => 5}]],
             "s" => "str", "x:y" => 1, "0" => "text zero", "n" => Value::Nil,
         });
         for (path, found) in [
@@ -96,6 +99,9 @@ mod tests {
             ("l:-1", Some(map! {0 => "zero"}.into())),
             ("l:9", None),
             ("l:-9", None),
+            ("ln:0", Some(map! {"1" => "one"}.into())),
+            ("ln:1", Some("b".into())),
+            ("ln:true", None),
             ("lm:k:z", Some(1.into())),
             ("lm:k:w", None),
             ("lm:1:k:w", Some(2.into())),
