@@ -254,14 +254,14 @@ fn every_key_and_item_has_a_place() {
 #[test]
 fn aliases_and_depth_are_bounded() {
     let list = |i: usize| format!("a{i}: &a{i} [{}]\n", vec![format!("*a{}", i.max(1) - 1); 9].join(", "));
-    let laughs = |levels| format!("a0: &a0 [lol]\n{}", (1..levels).map(list).collect::<String>());
+    let laughs = |levels| format!("a0: &a0 [lol]\n{}", (1..levels).map(list).collect::<Vec<_>>().concat());
     assert!(message(&laughs(40)).ends_with("aliases repeat too much of the text"));
     let endless_key = message(&format!("{}? *a4\n: b", laughs(5)));
     assert!(endless_key.contains("found unacceptable key") && endless_key.len() < 3000, "{}", endless_key.len());
     let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
     assert!(message(&deep).ends_with("found more than 200 collections inside each other"));
     assert!(message(&"- ".repeat(5000)).ends_with("found more than 200 collections inside each other"));
-    let chain: String = (1..300).map(|i| format!("- &c{i} [*c{}]\n", i - 1)).collect();
+    let chain = (1..300).map(|i| format!("- &c{i} [*c{}]\n", i - 1)).collect::<Vec<_>>().concat();
     assert!(message(&format!("- &c0 []\n{chain}")).ends_with("found more than 200 collections inside each other"));
 }
 
