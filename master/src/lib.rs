@@ -1,1 +1,335 @@
-//! Stub.
+//! The Brine master: requests, publishes, keys, jobs and runners around one event bus.
+//!
+//! [`Master::start`] reads like the drawing in ARCHITECTURE.md: the bus, its subscribers, then the
+//! sockets. No part calls another to tell it that something happened; it fires an event.
+
+mod auth;
+pub mod autosign;
+mod calls;
+mod job_cache;
+pub mod keys;
+mod maintenance;
+mod minion_data;
+mod pillar;
+mod publish;
+mod reactions;
+mod requests;
+pub mod runner;
+mod sessions;
+pub mod wheel;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use brine_core::bus::{Bus, BusError, BusLimits, EventSockets, Filter, JournalLimits, SocketNames, Start};
+use brine_core::config::MasterConfig;
+use brine_core::crypt::{Cipher, CryptError, PrivateKey, token};
+use brine_core::files::{self, FileError};
+use brine_core::fileserver;
+use brine_core::function::Registry;
+use brine_core::glob::GlobSet;
+use brine_core::store::{Opened, Store, StoreError};
+use brine_core::transport::{Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
+use brine_core::{Map, Value};
+use brine_returners::{Returner, ReturnerError};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use calls::Kind;
+pub use maintenance::ROTATE_FILE;
+
+/// Bytes of the store that are kept in memory.
+const STORE_CACHE: usize = 4 << 20;
+/// The socket that feeds the publish port.
+const PUBLISH_PULL: &str = "publish_pull.ipc";
+/// How long the master waits for its parts when it stops.
+const STOP_TIME: Duration = Duration::from_secs(10);
+
+/// Why a master cannot start. Each is one sentence that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A folder or file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The master's key cannot be used.
+    #[error(transparent)]
+    Key(#[from] CryptError),
+    /// The key store cannot be used.
+    #[error(transparent)]
+    Keys(#[from] keys::KeyError),
+    /// A port or socket cannot be listened on.
+    #[error("cannot listen: {0}; is another master running?")]
+    Listen(#[from] TransportError),
+    /// A returner cannot be used.
+    #[error("{0}")]
+    Returner(#[from] ReturnerError),
+    /// An option has a value that cannot be.
+    #[error("option '{option}': {reason}")]
+    Config {
+        /// Which option.
+        option: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What all parts of a master share.
+pub struct Shared {
+    pub(crate) id: String,
+    pub(crate) config: Arc<MasterConfig>,
+    pub(crate) bus: Bus,
+    pub(crate) keys: Arc<keys::KeyStore>,
+    pub(crate) private_key: PrivateKey,
+    pub(crate) public_key_pem: String,
+    pub(crate) ciphers: Vec<Cipher>,
+    pub(crate) root_key: String,
+    pub(crate) sessions: sessions::Sessions,
+    pub(crate) publisher: Publisher,
+    pub(crate) files: fileserver::Roots,
+    pub(crate) minion_data: minion_data::MinionData,
+    pub(crate) job_cache: Arc<dyn Returner>,
+    pub(crate) runners: Registry<runner::RunnerContext>,
+    pub(crate) wheels: Registry<wheel::WheelContext>,
+    jobs_fired: AtomicU64,
+    jobs_kept: watch::Receiver<u64>,
+}
+
+impl Shared {
+    /// Fires an event of the master's own. That it cannot be fired is logged: its cause goes on.
+    pub(crate) async fn fire(&self, tag: &str, body: &Map) {
+        if let Err(error) = self.bus.fire(tag, body).await {
+            tracing::error!(tag, %error, "an event could not be fired");
+        }
+    }
+
+    /// Fires an event about a job, which the job cache will keep.
+    pub(crate) async fn fire_job(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
+        let seq = self.bus.fire(tag, body).await?;
+        self.jobs_fired.fetch_max(seq, Ordering::Relaxed);
+        Ok(seq)
+    }
+
+    /// Waits until the job cache has kept all that was fired so far, for this long at most.
+    pub(crate) async fn jobs_caught_up(&self, timeout: Duration) {
+        let fired = self.jobs_fired.load(Ordering::Relaxed);
+        let mut kept = self.jobs_kept.clone();
+        let caught_up = kept.wait_for(|kept| *kept >= fired);
+        if tokio::time::timeout(timeout, caught_up).await.is_err() {
+            tracing::warn!(fired, "the job cache is behind: what it says is not the newest");
+        }
+    }
+}
+
+/// A running master. Dropping it stops it at once; [`Master::stop`] does so in order.
+pub struct Master {
+    shared: Arc<Shared>,
+    tasks: TaskTracker,
+    shutdown: CancellationToken,
+    publish_port: u16,
+    ret_port: u16,
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+impl Master {
+    /// Starts a master. It serves when this returns.
+    pub async fn start(config: MasterConfig) -> Result<Self, StartError> {
+        let mut config = config;
+        // Listening comes first: a second master must not touch the first one's files.
+        for folder in [&config.pki_dir, &config.cachedir, &config.sock_dir] {
+            files::create_private_dir(folder)?;
+        }
+        let listen = |port| Endpoint::Tcp(config.interface.clone(), port);
+        let publish_listener = Listener::bind(&listen(config.publish_port)).await?;
+        let request_listener = Listener::bind(&listen(config.ret_port)).await?;
+        let event_sockets = EventSockets::bind(&config.sock_dir, &SocketNames::master()).await?;
+        let feed = Listener::bind(&Endpoint::Ipc(config.sock_dir.join(PUBLISH_PULL))).await?;
+        config.publish_port = port_of(&publish_listener);
+        config.ret_port = port_of(&request_listener);
+        let (publish_port, ret_port) = (config.publish_port, config.ret_port);
+
+        // The bus.
+        let (store, opened) = Store::open(&config.cachedir.join("brine.redb"), STORE_CACHE)?;
+        report_opened(&store, opened);
+        let limits = BusLimits { event: config.max_event_size, ..BusLimits::default() };
+        let keep = JournalLimits {
+            age: Duration::from_secs(config.event_journal_hours * 3600),
+            bytes: config.event_journal_size << 20,
+        };
+        let bus = Bus::with_journal(limits, store.clone(), opened, keep)?;
+
+        // What the parts share.
+        let private_key = PrivateKey::load_or_generate(&config.pki_dir, "master", config.keysize)?;
+        let (kept, jobs_kept) = watch::channel(0);
+        let options = brine_returners::Options::new(&config.opts, Some(store.clone()));
+        let job_cache: Arc<dyn Returner> = brine_returners::open(&config.master_job_cache, &options)?.into();
+        let shared = Arc::new(Shared {
+            id: config.id.clone().unwrap_or_else(default_id),
+            bus: bus.clone(),
+            keys: Arc::new(keys::KeyStore::open(&config.pki_dir)?),
+            public_key_pem: private_key.public().to_pem(),
+            private_key,
+            ciphers: ciphers(&config.ciphers)?,
+            root_key: root_key(&config.cachedir)?,
+            sessions: sessions::Sessions::new(),
+            publisher: Publisher::new(),
+            files: roots(&config)?,
+            minion_data: minion_data::MinionData::new(store.clone()),
+            job_cache,
+            runners: Registry::new(runner::MODULES),
+            wheels: Registry::new(wheel::MODULES),
+            jobs_fired: AtomicU64::new(0),
+            jobs_kept,
+            config: Arc::new(config),
+        });
+
+        // The subscribers of the bus.
+        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        let config = &shared.config;
+        if config.job_cache {
+            let jobs = job_cache::subscribe_jobs(&bus)?;
+            tasks.spawn(job_cache::keep_jobs(jobs, Arc::clone(&shared.job_cache), kept, shutdown.clone()));
+        }
+        for name in &config.event_return {
+            let returner = brine_returners::open(name, &options)?;
+            let (filter, deny) = event_return_filters(config)?;
+            let events = bus.subscribe(filter, Start::Durable(format!("event_return/{name}")))?;
+            tasks.spawn(job_cache::return_events(events, returner, deny, shutdown.clone()));
+        }
+        reactions::start(&shared, &tasks, &shutdown)?;
+        tasks.spawn(maintenance::maintain(Arc::clone(&shared), shutdown.clone()));
+
+        // The sockets: from here on, others are served.
+        let frames = Limits { message: config.max_message_size, ..Limits::default() };
+        tasks.spawn(event_sockets.serve(bus, shutdown.clone()));
+        tasks.spawn(shared.publisher.clone().serve(publish_listener, shutdown.clone()));
+        tasks.spawn(feed_publisher(feed, shared.publisher.clone(), frames, shutdown.clone()));
+        let requests = Arc::new(requests::Requests(Arc::clone(&shared)));
+        tasks.spawn(Router::serve(request_listener, requests, config.worker_threads, frames, shutdown.clone()));
+        tasks.close();
+        tracing::info!(publish_port, ret_port, "the master is ready");
+        Ok(Master { shared, tasks, shutdown, publish_port, ret_port })
+    }
+
+    /// The port that publishes go out on.
+    pub fn publish_port(&self) -> u16 {
+        self.publish_port
+    }
+
+    /// The port that requests come in on.
+    pub fn ret_port(&self) -> u16 {
+        self.ret_port
+    }
+
+    /// The event bus.
+    pub fn bus(&self) -> &Bus {
+        &self.shared.bus
+    }
+
+    /// Stops serving, ends all parts and brings what is in memory to disk.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        let ended = async {
+            self.tasks.wait().await;
+            self.shared.bus.close().await;
+        };
+        if tokio::time::timeout(STOP_TIME, ended).await.is_err() {
+            tracing::warn!("some parts of the master did not stop in time and are cut off");
+        }
+    }
+}
+
+/// Publishes what other programs on this machine push into `publish_pull.ipc`: sealed payloads, one
+/// frame each.
+async fn feed_publisher(feed: Listener, publisher: Publisher, limits: Limits, shutdown: CancellationToken) {
+    let take = move |payloads: Vec<bytes::Bytes>| {
+        for payload in payloads {
+            publisher.publish(&[payload]);
+        }
+        std::future::ready(())
+    };
+    Pull::serve(feed, take, limits, shutdown).await;
+}
+
+fn port_of(listener: &Listener) -> u16 {
+    match listener.endpoint() {
+        Endpoint::Tcp(_, port) => *port,
+        Endpoint::Ipc(_) => 0,
+    }
+}
+
+fn report_opened(store: &Store, opened: Opened) {
+    match opened {
+        Opened::New | Opened::Clean => {}
+        Opened::Repaired => {
+            tracing::warn!(store = %store.path().display(), "the last stop was not clean; the store has been repaired");
+        }
+        Opened::Replaced => {
+            tracing::error!(store = %store.path().display(), "the store was damaged; events and jobs of before are in the file beside it");
+        }
+    }
+}
+
+fn default_id() -> String {
+    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    format!("{}_master", name.unwrap_or_else(|| "localhost".into()))
+}
+
+fn ciphers(names: &[String]) -> Result<Vec<Cipher>, StartError> {
+    let bad = |error: CryptError| StartError::Config { option: "ciphers", reason: error.to_string() };
+    names.iter().map(|name| name.parse().map_err(bad)).collect()
+}
+
+fn roots(config: &MasterConfig) -> Result<fileserver::Roots, StartError> {
+    let options = fileserver::Options::from_opts(&config.opts)
+        .map_err(|reason| StartError::Config { option: "file_ignore_regex", reason })?;
+    Ok(fileserver::Roots::new(config.file_roots.clone(), &options))
+}
+
+fn event_return_filters(config: &MasterConfig) -> Result<(Filter, Option<GlobSet>), StartError> {
+    let globs = |option: &'static str, patterns: &[String]| {
+        GlobSet::new(patterns).map_err(|error| StartError::Config { option, reason: error.to_string() })
+    };
+    let allow = match &config.event_return_whitelist[..] {
+        [] => Filter::All,
+        patterns => Filter::Globs(globs("event_return_whitelist", patterns)?),
+    };
+    let deny = match &config.event_return_blacklist[..] {
+        [] => None,
+        patterns => Some(globs("event_return_blacklist", patterns)?),
+    };
+    Ok((allow, deny))
+}
+
+/// The file whose content allows everything on this master: `.root_key`, for the user who runs it.
+pub fn root_key_path(cachedir: &Path) -> PathBuf {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    let name = user.map_or_else(|| "root".to_owned(), |user| user.name);
+    cachedir.join(format!(".{name}_key"))
+}
+
+/// Reads the root key, or makes one.
+fn root_key(cachedir: &Path) -> Result<String, FileError> {
+    let path = root_key_path(cachedir);
+    if let Some(key) = files::read_if_exists(&path)?.filter(|key| key.len() >= 32) {
+        return Ok(key);
+    }
+    let key = token::root_key();
+    files::write_atomic(&path, key.as_bytes(), 0o400)?;
+    Ok(key)
+}
+
+/// A value for `opts` in templates.
+pub(crate) fn opts(config: &MasterConfig) -> Value {
+    Value::Map(config.opts.clone())
+}

@@ -7,6 +7,7 @@ mod auth;
 mod command;
 mod envelope;
 mod publish;
+pub mod purpose;
 
 pub use auth::{AuthReply, AuthRequest, Verdict};
 pub use command::{Call, ClientCommand, ListKind, MinionCommand};

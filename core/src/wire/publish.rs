@@ -33,6 +33,21 @@ pub struct PublishRequest {
 }
 
 impl PublishRequest {
+    /// A request without arguments for the minions of a glob.
+    pub fn new(tgt: &str, fun: &str, user: &str) -> Self {
+        PublishRequest {
+            tgt: tgt.into(),
+            tgt_type: "glob".to_owned(),
+            fun: fun.into(),
+            arg: Vec::new(),
+            ret: String::new(),
+            jid: None,
+            key: None,
+            user: user.to_owned(),
+            kwargs: Map::new(),
+        }
+    }
+
     /// Reads the fields of a `publish` command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
         let jid: Option<String> = optional(map, "jid")?;

@@ -1,0 +1,110 @@
+//! Authentication: a minion shows its key, the key store decides, and who may come in gets keys.
+
+use std::sync::Arc;
+
+use brine_core::crypt::{Cipher, CryptError, PublicKey};
+use brine_core::value::msgpack;
+use brine_core::wire::{AuthReply, AuthRequest, Verdict};
+use brine_core::{Map, Value, map, metrics};
+use sha2::{Digest, Sha256};
+
+use crate::Shared;
+use crate::keys::Decision;
+
+impl Shared {
+    /// Answers an `_auth` request: the signed reply, packed.
+    pub(crate) async fn authenticate(self: &Arc<Self>, request: AuthRequest) -> Vec<u8> {
+        let Ok(public_key) = PublicKey::from_pem(&request.public_key) else {
+            metrics::AUTHENTICATIONS_REFUSED.add(1);
+            tracing::warn!(minion = %request.id, "an authentication shows no usable public key");
+            self.fire_auth(&request, false, "error", None).await;
+            return clear(map! {"ret" => false}.into());
+        };
+        let decision = match self.keys.decide(&self.config, &request.id, &request.public_key, &request.autosign_grains) {
+            Ok(decision) => decision,
+            Err(error) => {
+                tracing::error!(minion = %request.id, %error, "a key could not be looked up or kept");
+                Decision::Reject
+            }
+        };
+        let (act, verdict) = match decision {
+            Decision::Accept => ("accept", None),
+            Decision::Pend => ("pend", Some(Verdict::Pending)),
+            Decision::Reject => ("reject", Some(Verdict::Rejected)),
+            Decision::Denied => ("denied", Some(Verdict::Rejected)),
+            Decision::Full => ("full", Some(Verdict::Full)),
+        };
+        // A pending key is nothing wrong: its event says so too.
+        self.fire_auth(&request, matches!(decision, Decision::Accept | Decision::Pend), act, Some(&request.public_key)).await;
+        let shared = Arc::clone(self);
+        let made = move || match verdict {
+            Some(verdict) => {
+                metrics::AUTHENTICATIONS_REFUSED.add(1);
+                tracing::info!(minion = %request.id, act, "a minion was not let in");
+                shared.sign_reply(&request, &AuthReply::Refused(verdict))
+            }
+            None => shared.let_in(&request, public_key),
+        };
+        // RSA takes milliseconds: not on the threads that serve sockets.
+        match tokio::task::spawn_blocking(made).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "an authentication could not be answered");
+                clear(map! {"ret" => false}.into())
+            }
+            Err(_) => clear(map! {"ret" => false}.into()),
+        }
+    }
+
+    fn let_in(&self, request: &AuthRequest, public_key: PublicKey) -> Result<Vec<u8>, CryptError> {
+        let cipher = self.choose_cipher(&request.ciphers).ok_or_else(|| CryptError::UnknownAlgorithm("aes-192-cbc".into()))?;
+        let publish_key = self.sessions.publish_keys().of(cipher).key_text();
+        let mut publish = publish_key.clone().into_bytes();
+        if let Some(token) = &request.token {
+            let token = self.private_key.decrypt(token, request.encryption)?;
+            publish.extend_from_slice(b"_|-");
+            publish.extend_from_slice(&token);
+        }
+        let publish = public_key.encrypt(&publish, request.encryption)?;
+        let digest: String = brine_core::crypt::token::hex(Sha256::digest(publish_key.as_bytes()));
+        let signature = self.private_key.sign_x931(digest.as_bytes())?;
+        let public_key = Arc::new(public_key);
+        let session = self.sessions.begin(&request.id, Arc::clone(&public_key), cipher);
+        let reply = AuthReply::Accepted {
+            public_key: self.public_key_pem.clone(),
+            publish_port: self.config.publish_port,
+            publish_key: publish,
+            session_key: public_key.encrypt(session.key_text().as_bytes(), request.encryption)?,
+            signature,
+            cipher,
+        };
+        metrics::AUTHENTICATIONS.add(1);
+        tracing::info!(minion = %request.id, %cipher, "a minion is authenticated");
+        self.sign_reply(request, &reply)
+    }
+
+    /// The first cipher that the minion offers and the configuration allows; Salt's if it offers none.
+    fn choose_cipher(&self, offered: &[Cipher]) -> Option<Cipher> {
+        let allowed = |cipher: &Cipher| self.ciphers.contains(cipher);
+        offered.iter().chain([&Cipher::AesCbcHmac]).copied().find(|cipher| allowed(cipher))
+    }
+
+    fn sign_reply(&self, request: &AuthRequest, reply: &AuthReply) -> Result<Vec<u8>, CryptError> {
+        let load = msgpack::pack_map(&reply.to_map(&request.nonce));
+        let sig = self.private_key.sign(&load, request.signature)?;
+        Ok(msgpack::pack_map(&map! {"enc" => "clear", "load" => load, "sig" => sig}))
+    }
+
+    async fn fire_auth(&self, request: &AuthRequest, result: bool, act: &str, public_key: Option<&str>) {
+        let mut body: Map = map! {"result" => result, "act" => act, "id" => &request.id};
+        if let Some(public_key) = public_key {
+            body.insert("pub".into(), public_key.into());
+        }
+        self.fire("salt/auth", &body).await;
+    }
+}
+
+/// A reply in clear.
+pub(crate) fn clear(load: Value) -> Vec<u8> {
+    msgpack::pack_map(&map! {"enc" => "clear", "load" => load})
+}

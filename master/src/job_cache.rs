@@ -1,0 +1,93 @@
+//! The job cache and the event returners: durable subscribers of the bus that hand events to returners.
+
+use std::sync::Arc;
+
+use brine_core::bus::{Bus, Filter, Start, Subscription};
+use brine_core::event::Event;
+use brine_core::glob::GlobSet;
+use brine_core::job::{Load, Return};
+use brine_core::metrics;
+use brine_returners::{Returner, ReturnerError};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Keeps jobs and what minions return for them, until `shutdown`.
+pub(crate) async fn keep_jobs(
+    mut events: Subscription,
+    cache: Arc<dyn Returner>,
+    kept: watch::Sender<u64>,
+    shutdown: CancellationToken,
+) {
+    hand_over(&mut events, shutdown, move |batch| {
+        let last = batch.last().map_or(0, Event::seq);
+        for event in batch {
+            if let Err(error) = keep_job(&*cache, &event) {
+                metrics::RETURNS_LOST.add(1);
+                tracing::error!(tag = event.tag(), seq = event.seq(), %error, "the job cache could not keep this");
+            }
+        }
+        kept.send_replace(last);
+    })
+    .await;
+}
+
+/// The subscription that [`keep_jobs`] wants.
+pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_core::store::StoreError> {
+    bus.subscribe(Filter::prefix("salt/job/"), Start::Durable("job_cache".into()))
+}
+
+fn keep_job(cache: &dyn Returner, event: &Event) -> Result<(), ReturnerError> {
+    let mut parts = event.tag().split('/').skip(3);
+    let malformed = |error: &dyn std::fmt::Display| {
+        tracing::warn!(tag = event.tag(), %error, "a job event is not one that can be kept");
+    };
+    match (parts.next(), parts.next()) {
+        (Some("new"), None) => match Load::from_map(event.data()) {
+            Ok(load) => return cache.save_load(&load),
+            Err(error) => malformed(&error),
+        },
+        (Some("ret"), Some(_)) => match Return::from_map(event.data()) {
+            Ok(job_return) => return cache.returner(&job_return),
+            Err(error) => malformed(&error),
+        },
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Hands every event that passes the lists to one returner of `event_return`, until `shutdown`.
+pub(crate) async fn return_events(
+    mut events: Subscription,
+    returner: Box<dyn Returner>,
+    deny: Option<GlobSet>,
+    shutdown: CancellationToken,
+) {
+    hand_over(&mut events, shutdown, move |mut batch: Vec<Event>| {
+        batch.retain(|event| deny.as_ref().is_none_or(|deny| !deny.is_match(event.tag())));
+        if batch.is_empty() {
+            return;
+        }
+        if let Err(error) = returner.event_return(&batch) {
+            metrics::RETURNS_LOST.add(batch.len() as u64);
+            tracing::error!(returner = returner.name(), events = batch.len(), %error, "events could not be returned");
+        }
+    })
+    .await;
+}
+
+/// Runs `take` on a blocking thread for each batch of events, and remembers how far it got.
+async fn hand_over(events: &mut Subscription, shutdown: CancellationToken, take: impl Fn(Vec<Event>) + Send + Sync + 'static) {
+    let take = Arc::new(take);
+    loop {
+        let batch = tokio::select! {
+            batch = events.recv_many() => batch,
+            () = shutdown.cancelled() => return,
+        };
+        let Some(batch) = batch else { return };
+        let last = batch.last().map_or(0, Event::seq);
+        let take = Arc::clone(&take);
+        if tokio::task::spawn_blocking(move || take(batch)).await.is_ok() {
+            events.commit(last);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What must be done now and then: keys rotated, old jobs removed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::Shared;
+
+/// A file of this name in `cachedir` asks the master to rotate its keys; `salt-key` leaves it.
+pub const ROTATE_FILE: &str = ".dfn";
+const ROTATE_LOOK: Duration = Duration::from_secs(1);
+
+/// Runs until `shutdown`.
+pub(crate) async fn maintain(shared: Arc<Shared>, shutdown: CancellationToken) {
+    let interval = Duration::from_secs(shared.config.loop_interval.max(1));
+    let rotation = Duration::from_secs(shared.config.publish_session.max(1));
+    let (mut cleaned, mut rotated) = (Instant::now(), Instant::now());
+    let mut ticks = tokio::time::interval(ROTATE_LOOK);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = shutdown.cancelled() => return,
+        }
+        let asked = std::fs::remove_file(shared.config.cachedir.join(ROTATE_FILE)).is_ok();
+        if asked || rotated.elapsed() >= rotation {
+            rotated = Instant::now();
+            shared.sessions.rotate();
+            tracing::info!(asked, "the publish keys are rotated: minions authenticate again");
+        }
+        if cleaned.elapsed() >= interval {
+            cleaned = Instant::now();
+            clean(&shared).await;
+        }
+    }
+}
+
+async fn clean(shared: &Arc<Shared>) {
+    let (cache, lifetime) = (Arc::clone(&shared.job_cache), shared.config.job_lifetime());
+    let cleaned = tokio::task::spawn_blocking(move || cache.clean_old_jobs(lifetime)).await;
+    if let Ok(Err(error)) = cleaned {
+        tracing::error!(%error, "old jobs could not be removed");
+    }
+}

@@ -1,0 +1,92 @@
+//! What the master knows of its minions: the grains and pillar that each had when it last asked for
+//! its pillar. Targets that look at them are resolved with it.
+
+use std::cell::OnceCell;
+
+use brine_core::store::{Batch, Store, Table, Ticket};
+use brine_core::target::Facts;
+use brine_core::value::msgpack;
+use brine_core::{Map, MinionId, Value, map};
+
+const MINIONS: Table = Table("minion_data");
+
+/// The minions' data in the store.
+#[derive(Debug, Clone)]
+pub struct MinionData {
+    store: Store,
+}
+
+impl MinionData {
+    /// The data in this store.
+    pub fn new(store: Store) -> Self {
+        MinionData { store }
+    }
+
+    /// Keeps what a minion is now.
+    pub fn put(&self, id: &MinionId, grains: Map, pillar: Map) -> Ticket {
+        let mut batch = Batch::new();
+        let packed = msgpack::pack_map(&map! {"grains" => grains, "pillar" => pillar});
+        batch.put(MINIONS, id.as_str().as_bytes(), packed);
+        self.store.write(batch)
+    }
+
+    /// Forgets a minion.
+    pub fn delete(&self, id: &str) -> Ticket {
+        let mut batch = Batch::new();
+        batch.delete(MINIONS, id.as_bytes());
+        self.store.write(batch)
+    }
+
+    /// The grains of a minion, if it ever asked for its pillar.
+    pub fn grains(&self, id: &str) -> Option<Map> {
+        self.read(id)?.swap_remove("grains").and_then(into_map)
+    }
+
+    /// What a target can look at. Read from the store only if it does.
+    pub fn facts<'a>(&'a self, id: &'a str) -> impl Facts + 'a {
+        StoredFacts { data: self, id, read: OnceCell::new() }
+    }
+
+    fn read(&self, id: &str) -> Option<Map> {
+        match self.store.get(MINIONS, id.as_bytes()) {
+            Ok(packed) => msgpack::unpack_map(&packed?).ok(),
+            Err(error) => {
+                tracing::error!(minion = id, %error, "a minion's data cannot be read");
+                None
+            }
+        }
+    }
+}
+
+fn into_map(value: Value) -> Option<Map> {
+    match value {
+        Value::Map(map) => Some(map),
+        _ => None,
+    }
+}
+
+struct StoredFacts<'a> {
+    data: &'a MinionData,
+    id: &'a str,
+    read: OnceCell<Option<Map>>,
+}
+
+impl StoredFacts<'_> {
+    fn part(&self, name: &str) -> Option<&Map> {
+        self.read.get_or_init(|| self.data.read(self.id)).as_ref()?.get(name)?.as_map()
+    }
+}
+
+impl Facts for StoredFacts<'_> {
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    fn grains(&self) -> Option<&Map> {
+        self.part("grains")
+    }
+
+    fn pillar(&self) -> Option<&Map> {
+        self.part("pillar")
+    }
+}

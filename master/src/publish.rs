@@ -1,0 +1,185 @@
+//! Publishing a job: who is meant, under which job id, and out to the minions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::bus::{Filter, Start};
+use brine_core::crypt::{Cipher, SignatureAlgorithm};
+use brine_core::target::{Target, TargetError, TargetKind};
+use brine_core::value::msgpack;
+use brine_core::wire::{PublishRequest, TOPIC_GCM, purpose};
+use brine_core::{Jid, Map, Value, map, metrics};
+use bytes::Bytes;
+
+use crate::Shared;
+
+/// A job that has gone out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// Its id; nothing if it is for nobody and was not sent.
+    pub jid: Option<Jid>,
+    /// The minions that are expected to return.
+    pub minions: Vec<String>,
+    /// Minions that were named and are not known.
+    pub missing: Vec<String>,
+}
+
+impl Published {
+    /// The answer to a client, as Salt gives it.
+    pub fn to_value(&self) -> Value {
+        map! {
+            "jid" => self.jid.as_ref().map(Jid::to_string),
+            "minions" => self.minions.clone(),
+            "missing" => self.missing.clone(),
+        }
+        .into()
+    }
+}
+
+/// What came of a job whose returns were waited for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answers {
+    /// Who returned, in order of arrival, with the whole return.
+    pub returned: Vec<(String, Map)>,
+    /// Who did not, sorted.
+    pub missing: Vec<String>,
+}
+
+/// Why a job has not gone out.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The target cannot be understood.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A function's name is not text.
+    #[error("a function's name is text such as test.ping, or a list of such texts")]
+    BadFunction,
+    /// The bus or the store does not work.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Shared {
+    /// Publishes a job.
+    pub async fn publish(self: &Arc<Self>, request: PublishRequest) -> Result<Published, PublishError> {
+        match &request.fun {
+            Value::Str(_) => {}
+            Value::List(all) if !all.is_empty() && all.iter().all(|fun| fun.as_str().is_some()) => {}
+            _ => return Err(PublishError::BadFunction),
+        }
+        let delimiter = request.kwargs.get("delimiter").and_then(Value::as_str).unwrap_or(":");
+        let kind: TargetKind = request.tgt_type.parse()?;
+        let target = Target::parse(kind, &request.tgt, delimiter, &self.config.nodegroups)?;
+        let shared = Arc::clone(self);
+        let resolved = tokio::task::spawn_blocking(move || shared.resolve(&target)).await;
+        let (minions, missing) = resolved.map_err(|error| PublishError::Failed(error.to_string()))?;
+        if minions.is_empty() && missing.is_empty() {
+            return Ok(Published { jid: None, minions, missing });
+        }
+        let jid = request.jid.clone().unwrap_or_default();
+        let published = Published { jid: Some(jid.clone()), minions, missing };
+        let load = self.load(&request, &jid);
+        let mut new = load.clone();
+        new.insert("minions".into(), published.minions.clone().into());
+        new.insert("missing".into(), published.missing.clone().into());
+        // First the event: the job is known before anybody can return for it.
+        let tag = format!("salt/job/{jid}/new");
+        self.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;
+        self.send(load).await.map_err(PublishError::Failed)?;
+        metrics::PUBLISHES.add(1);
+        tracing::info!(%jid, fun = %request.fun, user = %request.user, minions = published.minions.len(), "a job is published");
+        Ok(published)
+    }
+
+    /// Publishes a job and waits for its returns, for this long at most.
+    pub async fn ask(self: &Arc<Self>, request: PublishRequest, timeout: Duration) -> Result<Answers, PublishError> {
+        let subscribed = self.bus.subscribe(Filter::prefix("salt/job/"), Start::Now);
+        let mut returns = subscribed.map_err(|error| PublishError::Failed(error.to_string()))?;
+        let published = self.publish(request).await?;
+        let mut answers = Answers { returned: Vec::new(), missing: published.minions };
+        let Some(jid) = published.jid else { return Ok(answers) };
+        let prefix = format!("salt/job/{jid}/ret/");
+        let gather = async {
+            while !answers.missing.is_empty() {
+                let Some(event) = returns.recv().await else { return };
+                let Some(id) = event.tag().strip_prefix(&prefix) else { continue };
+                if let Some(at) = answers.missing.iter().position(|missing| missing == id) {
+                    answers.returned.push((answers.missing.remove(at), event.data()));
+                }
+            }
+        };
+        // Who has not answered by then stays missing.
+        _ = tokio::time::timeout(timeout, gather).await;
+        Ok(answers)
+    }
+
+    /// The load that minions get, without its serial.
+    fn load(&self, request: &PublishRequest, jid: &Jid) -> Map {
+        let mut load = map! {
+            "jid" => jid,
+            "fun" => request.fun.clone(),
+            "arg" => request.arg.clone(),
+            "tgt" => request.tgt.clone(),
+            "tgt_type" => &request.tgt_type,
+            "ret" => &request.ret,
+            "user" => &request.user,
+        };
+        const HANDED_ON: &[&str] =
+            &["delimiter", "metadata", "ret_config", "ret_kwargs", "module_executors", "executor_opts", "start_event", "to"];
+        for name in HANDED_ON {
+            if let Some(value) = request.kwargs.get(*name).filter(|value| !value.is_nil()) {
+                load.insert((*name).into(), value.clone());
+            }
+        }
+        load
+    }
+
+    /// Seals a load once for each cipher in use and sends it out.
+    async fn send(self: &Arc<Self>, mut load: Map) -> Result<(), String> {
+        load.insert("serial".into(), self.sessions.next_serial().into());
+        let shared = Arc::clone(self);
+        let sealed = tokio::task::spawn_blocking(move || {
+            let (keys, load) = (shared.sessions.publish_keys(), msgpack::pack_map(&load));
+            let ciphers = shared.sessions.ciphers_in_use();
+            ciphers.into_iter().map(|cipher| shared.seal_publish(cipher, &keys, &load)).collect::<Result<Vec<_>, _>>()
+        });
+        let messages = sealed.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        for message in messages {
+            self.publisher.publish(&message);
+        }
+        Ok(())
+    }
+
+    fn seal_publish(&self, cipher: Cipher, keys: &crate::sessions::PublishKeys, load: &[u8]) -> Result<Vec<Bytes>, brine_core::crypt::CryptError> {
+        let sealed = keys.of(cipher).seal(load, None, purpose::PUBLISH);
+        let mut envelope = map! {"enc" => "aes"};
+        if self.config.sign_pub_messages {
+            let algorithm = SignatureAlgorithm::default();
+            envelope.insert("sig_algo".into(), algorithm.name().into());
+            envelope.insert("sig".into(), self.private_key.sign(&sealed, algorithm)?.into());
+        }
+        envelope.insert("load".into(), sealed.into());
+        let payload = Bytes::from(msgpack::pack_map(&envelope));
+        Ok(match cipher {
+            Cipher::AesCbcHmac => vec![payload],
+            Cipher::Aes256Gcm => vec![Bytes::from_static(TOPIC_GCM), payload],
+        })
+    }
+
+    /// The accepted minions that a target means, and those that it names which are not known. Reads
+    /// the store: for a blocking thread.
+    fn resolve(&self, target: &Target) -> (Vec<String>, Vec<String>) {
+        let accepted = match self.keys.list(crate::keys::KeyState::Accepted) {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::error!(%error, "the accepted keys cannot be listed");
+                Vec::new()
+            }
+        };
+        let named = target.listed().into_iter().flatten();
+        let missing = named.filter(|id| !accepted.iter().any(|accepted| accepted == id)).map(str::to_owned).collect();
+        // Who has never told what it is may match: it is asked, and decides for itself.
+        let minions = accepted.into_iter().filter(|id| target.may_match(&self.minion_data.facts(id))).collect();
+        (minions, missing)
+    }
+}

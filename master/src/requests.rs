@@ -1,0 +1,283 @@
+//! Requests on port 4506: opened, typed, allowed or refused, answered.
+
+use std::sync::Arc;
+
+use brine_core::transport::{Handler, Peer};
+use brine_core::value::msgpack;
+use brine_core::wire::{Call, ClientCommand, Envelope, ListKind, MinionCommand};
+use brine_core::{Map, MinionId, Value, crypt::token, list, map, metrics};
+use bytes::Bytes;
+
+use crate::Shared;
+use crate::auth::clear;
+
+/// What is said to who sends what is not understood or not allowed, in Salt's words and no others:
+/// strangers learn nothing from it.
+const BAD_LOAD: &str = "bad load";
+
+/// Answers requests.
+pub(crate) struct Requests(pub Arc<Shared>);
+
+impl Handler for Requests {
+    async fn handle(&self, peer: Peer, request: Bytes) -> Option<Bytes> {
+        let envelope = match Envelope::unpack(&request) {
+            Ok(envelope) => envelope,
+            Err(error) => return Some(refuse(&peer, None, &error)),
+        };
+        let reply = match envelope {
+            Envelope::Clear { load, .. } => match ClientCommand::from_map(&load) {
+                Ok(command) => self.0.client_command(&peer, command).await,
+                Err(error) => return Some(refuse(&peer, None, &error)),
+            },
+            Envelope::Sealed { id, version, .. } if version < self.0.config.minimum_auth_version => {
+                return Some(refuse(&peer, Some(&id), &brine_core::wire::WireError::OldVersion(version)));
+            }
+            Envelope::Sealed { id, load, .. } => {
+                let opened = match self.0.sessions.open(&id, &load) {
+                    Ok(opened) => opened,
+                    Err(error) => return Some(refuse(&peer, Some(&id), &error)),
+                };
+                match MinionCommand::from_map(&opened.load) {
+                    Ok(command) => {
+                        let value = self.0.minion_command(&id, command).await;
+                        opened.reply(&value)
+                    }
+                    Err(error) => return Some(refuse(&peer, Some(&id), &error)),
+                }
+            }
+        };
+        Some(reply.into())
+    }
+}
+
+fn refuse(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) -> Bytes {
+    metrics::REQUESTS_REFUSED.add(1);
+    let minion = id.map(MinionId::as_str);
+    tracing::warn!(peer = %peer.address, minion, %error, "a request is refused");
+    msgpack::pack(&BAD_LOAD.into()).into()
+}
+
+impl Shared {
+    async fn client_command(self: &Arc<Self>, peer: &Peer, command: ClientCommand) -> Vec<u8> {
+        match command {
+            ClientCommand::Ping => clear(map! {"cmd" => "ping", "id" => &self.id}.into()),
+            ClientCommand::Auth(request) => self.authenticate(*request).await,
+            ClientCommand::Publish(request) => {
+                if !self.is_root_key(request.key.as_deref()) {
+                    return self.unauthorised(peer, "publish", &request.user);
+                }
+                match self.publish(*request).await {
+                    Ok(published) => clear(published.to_value()),
+                    Err(error) => clear(map! {"error" => map! {"message" => error.to_string()}}.into()),
+                }
+            }
+            ClientCommand::Runner(call) => self.client_call(peer, "runner", call).await,
+            ClientCommand::Wheel(call) => self.client_call(peer, "wheel", call).await,
+        }
+    }
+
+    async fn client_call(self: &Arc<Self>, peer: &Peer, kind: &'static str, call: Call) -> Vec<u8> {
+        if !self.is_root_key(call.key.as_deref()) {
+            return self.unauthorised(peer, kind, &call.user);
+        }
+        let Call { fun, args, user, asynchronous, .. } = call;
+        let kind = if kind == "wheel" { crate::calls::Kind::Wheel } else { crate::calls::Kind::Runner };
+        let started = self.start_call(kind, &fun, args, &user, None).await;
+        if asynchronous {
+            return clear(map! {"jid" => &started.jid, "tag" => started.tag.as_str()}.into());
+        }
+        clear(started.finish().await.into())
+    }
+
+    fn is_root_key(&self, shown: Option<&str>) -> bool {
+        shown.is_some_and(|shown| token::constant_time_eq(shown, &self.root_key))
+    }
+
+    fn unauthorised(&self, peer: &Peer, command: &str, user: &str) -> Vec<u8> {
+        metrics::REQUESTS_REFUSED.add(1);
+        tracing::warn!(peer = %peer.address, command, user, "a request without the master's key is refused");
+        let message = "Authentication failure of type \"user\" occurred.";
+        clear(map! {"error" => map! {"name" => "AuthorizationError", "message" => message}}.into())
+    }
+
+    async fn minion_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand) -> Value {
+        match command {
+            MinionCommand::Events(events) => Value::Bool(self.minion_events(id, events).await),
+            MinionCommand::Returns(loads) => Value::Bool(self.returns(id, loads).await),
+            MinionCommand::Pillar { grains, saltenv, pillarenv, pillar_override } => {
+                self.pillar(id, grains, saltenv, pillarenv, pillar_override).await
+            }
+            MinionCommand::MasterOpts => self.master_opts(),
+            MinionCommand::MasterTops => Value::map(),
+            file => {
+                let shared = Arc::clone(self);
+                let id = id.clone();
+                // Files are read on threads that may wait for a disk.
+                let read = tokio::task::spawn_blocking(move || shared.file_command(&id, file)).await;
+                read.unwrap_or_default()
+            }
+        }
+    }
+
+    /// Fires a minion's events. The reply follows when the journal has them.
+    async fn minion_events(&self, id: &MinionId, events: Vec<(String, Map)>) -> bool {
+        let mut last = 0;
+        for (tag, mut body) in events {
+            if !may_fire(id, &tag) {
+                metrics::EVENTS_REFUSED.add(1);
+                tracing::warn!(minion = %id, %tag, "a minion fires an event that only the master or another minion may");
+                return false;
+            }
+            if body.contains_key("cmd") {
+                body.insert("id".into(), id.into());
+            }
+            match self.bus.fire(&tag, &body).await {
+                Ok(seq) => last = seq,
+                Err(error) => {
+                    tracing::warn!(minion = %id, %tag, %error, "a minion's event is refused");
+                    return false;
+                }
+            }
+        }
+        self.bus.kept(last).await.is_ok()
+    }
+
+    /// Fires a minion's job returns. The reply follows when the journal has them.
+    async fn returns(&self, id: &MinionId, loads: Vec<Map>) -> bool {
+        let mut last = 0;
+        for mut load in loads {
+            let jid = match load.get("jid").and_then(Value::as_str) {
+                // A call on the minion itself that asks for a job id.
+                Some("req") => brine_core::Jid::new(),
+                Some(text) => match text.parse() {
+                    Ok(jid) => jid,
+                    Err(error) => {
+                        metrics::REQUESTS_REFUSED.add(1);
+                        tracing::warn!(minion = %id, %error, "a return is refused");
+                        return false;
+                    }
+                },
+                None => return false,
+            };
+            load.retain(|key, _| !matches!(key.as_str(), Some("cmd" | "tok" | "nonce" | "ts" | "serial" | "load")));
+            load.insert("jid".into(), (&jid).into());
+            load.insert("id".into(), id.into());
+            metrics::RETURNS.add(1);
+            match self.fire_job(&format!("salt/job/{jid}/ret/{id}"), &load).await {
+                Ok(seq) => last = seq,
+                Err(error) => {
+                    tracing::warn!(minion = %id, %jid, %error, "a return is refused");
+                    return false;
+                }
+            }
+        }
+        self.bus.kept(last).await.is_ok()
+    }
+
+    fn master_opts(&self) -> Value {
+        let config = &self.config;
+        map! {
+            "renderer" => &config.renderer,
+            "state_top" => &config.state_top,
+            "nodegroups" => config.nodegroups.clone(),
+            "state_auto_order" => true,
+            "failhard" => false,
+            "file_roots" => config.file_roots.clone(),
+            "jinja_lstrip_blocks" => false,
+            "jinja_trim_blocks" => false,
+        }
+        .into()
+    }
+
+    fn file_command(&self, id: &MinionId, command: MinionCommand) -> Value {
+        let failed = |error: &dyn std::error::Error| {
+            tracing::warn!(minion = %id, %error, "a file cannot be served");
+            Value::map()
+        };
+        match command {
+            MinionCommand::ServeFile { path, saltenv, loc } => {
+                let empty = |dest: &str| map! {"data" => Vec::<u8>::new(), "dest" => dest};
+                match self.files.read_chunk(&path, &saltenv, loc, brine_core::fileserver::BUFFER_SIZE) {
+                    Ok(Some(chunk)) => map! {"data" => chunk.data, "dest" => chunk.relative}.into(),
+                    Ok(None) => empty("").into(),
+                    Err(error) => failed(&error),
+                }
+            }
+            MinionCommand::FileHash { path, saltenv, stat } => match self.files.hash(&path, &saltenv) {
+                Ok(Some(hash)) => {
+                    let hash = Value::from(map! {"hsum" => hash, "hash_type" => "sha256"});
+                    if stat {
+                        let found = self.files.find(&path, &saltenv);
+                        list![hash, found.map(|found| found.stat().into_iter().collect::<Value>())]
+                    } else {
+                        hash
+                    }
+                }
+                Ok(None) if stat => list![Value::map(), Value::Nil],
+                Ok(None) => Value::map(),
+                Err(error) => failed(&error),
+            },
+            MinionCommand::FileFind { path, saltenv } => match self.files.find(&path, &saltenv) {
+                Some(found) => map! {"rel" => path, "path" => "", "stat" => found.stat().into_iter().collect::<Value>()}.into(),
+                None => map! {"rel" => "", "path" => ""}.into(),
+            },
+            MinionCommand::FileList { kind, saltenv, prefix } => match kind {
+                ListKind::Files => self.files.file_list(&saltenv, &prefix).into(),
+                ListKind::Folders => self.files.dir_list(&saltenv, &prefix).into(),
+                ListKind::EmptyFolders => self.files.empty_dirs(&saltenv, &prefix).into(),
+                ListKind::Links => {
+                    let links = self.files.symlink_list(&saltenv, &prefix);
+                    Value::Map(links.into_iter().map(|(link, target)| (link.into(), target.into())).collect())
+                }
+            },
+            MinionCommand::FileEnvs => self.files.envs().into(),
+            // The others do not read files and have been answered.
+            _ => Value::Nil,
+        }
+    }
+}
+
+/// Whether a minion may fire an event of this tag: what the master says of itself and what another minion
+/// says of itself, it may not say in their place.
+fn may_fire(id: &MinionId, tag: &str) -> bool {
+    const MASTERS: &[&str] = &["salt/auth", "salt/key", "salt/run/", "salt/wheel/", "salt/presence/", "salt/reactor/", "minion/refresh/"];
+    if MASTERS.iter().any(|prefix| tag.starts_with(prefix)) {
+        return false;
+    }
+    if let Some(rest) = tag.strip_prefix("salt/minion/") {
+        return rest.strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    }
+    if let Some(rest) = tag.strip_prefix("salt/job/") {
+        // Progress of a state run is the minion's own to tell.
+        let mut parts = rest.split('/');
+        return parts.next().is_some() && parts.next() == Some("prog") && parts.next() == Some(id.as_str());
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minion_speaks_only_for_itself() {
+        let id: MinionId = "web1".parse().unwrap();
+        for (tag, may) in [
+            ("my/event", true),
+            ("minion_start", true),
+            ("salt/minion/web1/start", true),
+            ("salt/minion/web10/start", false),
+            ("salt/minion/db1/start", false),
+            ("salt/beacon/web1/load", true),
+            ("salt/job/20261120235852025555/prog/web1/0", true),
+            ("salt/job/20261120235852025555/prog/db1/0", false),
+            ("salt/job/20261120235852025555/ret/web1", false),
+            ("salt/job/20261120235852025555/new", false),
+            ("salt/auth", false),
+            ("salt/key", false),
+            ("salt/run/1/ret", false),
+        ] {
+            assert_eq!(may_fire(&id, tag), may, "{tag}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! `event`: firing events on the master's bus.
+
+use brine_core::function::CallError;
+use brine_core::{Map, Value, functions};
+
+use super::RunnerContext;
+
+functions! {
+    module "event", context RunnerContext;
+
+    /// Fires an event on the master's bus. Gives true when the journal has it on disk.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run event.send my/custom/event '{"foo": "bar"}'
+    fn send(context, tag: String, data: Map = Map::new()) {
+        context.wait(context.master.bus.fire_durably(&tag, &data)).map_err(CallError::execution)?;
+        Ok(Value::Bool(true))
+    }
+}

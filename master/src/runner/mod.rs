@@ -1,0 +1,48 @@
+//! Runner functions: what `salt-run` calls, one file a Salt module, each declared with
+//! `brine_core::functions!`.
+//!
+//! They run in the master, which owns the job cache and the bus. Like execution functions they are
+//! synchronous and have a thread of their own while they run.
+
+mod event;
+mod jobs;
+mod manage;
+mod metrics;
+mod reactor;
+mod test;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use brine_core::Jid;
+use brine_core::function::Function;
+use tokio::runtime::Handle;
+
+use crate::Shared;
+
+/// All runner functions: one line a module.
+pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
+    event::FUNCTIONS,
+    jobs::FUNCTIONS,
+    manage::FUNCTIONS,
+    metrics::FUNCTIONS,
+    reactor::FUNCTIONS,
+    test::FUNCTIONS,
+];
+
+/// The context of runner functions.
+pub struct RunnerContext {
+    pub(crate) master: Arc<Shared>,
+    /// The call's own job id.
+    pub jid: Jid,
+    /// Who asked.
+    pub user: String,
+    pub(crate) runtime: Handle,
+}
+
+impl RunnerContext {
+    /// Waits for something asynchronous.
+    pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+}

@@ -1,0 +1,174 @@
+//! Session keys: one for each minion, one for each cipher of the publish stream, and their rotation.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use brine_core::crypt::{Cipher, CryptError, PublicKey, ReplayWindow, Session};
+use brine_core::value::msgpack;
+use brine_core::wire::{WireError, purpose};
+use brine_core::{Map, MinionId, Value};
+use parking_lot::{Mutex, RwLock};
+
+/// Why a sealed request is refused. The minion is told only that its load is bad.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The minion has not authenticated with this master since it started or rotated its keys.
+    #[error("there is no session")]
+    NoSession,
+    /// It cannot be opened.
+    #[error(transparent)]
+    Crypt(#[from] CryptError),
+    /// It is not what a request is.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The message names another minion than the session is for.
+    #[error("it claims to be from '{0}'")]
+    ForeignId(String),
+    /// It has been seen before.
+    #[error("it is a replay")]
+    Replay,
+    /// The proof of the minion's key is wrong.
+    #[error("its token does not prove the minion's key")]
+    BadToken,
+}
+
+/// A sealed request that has been opened, and how to seal its reply.
+pub struct Opened {
+    /// The fields of the command.
+    pub load: Map,
+    session: Session,
+    nonce: Option<String>,
+    id: MinionId,
+}
+
+struct MinionSession {
+    session: Session,
+    public_key: Arc<PublicKey>,
+    window: ReplayWindow,
+}
+
+/// The keys of the publish stream.
+#[derive(Clone)]
+pub struct PublishKeys {
+    /// For minions that use Salt's cipher.
+    pub cbc: Session,
+    /// For minions that use AES-256-GCM.
+    pub gcm: Session,
+}
+
+impl PublishKeys {
+    fn generate() -> Self {
+        PublishKeys { cbc: Session::generate(Cipher::AesCbcHmac), gcm: Session::generate(Cipher::Aes256Gcm) }
+    }
+
+    /// The key for this cipher.
+    pub fn of(&self, cipher: Cipher) -> &Session {
+        match cipher {
+            Cipher::AesCbcHmac => &self.cbc,
+            Cipher::Aes256Gcm => &self.gcm,
+        }
+    }
+}
+
+/// All session keys of a master.
+pub struct Sessions {
+    minions: Mutex<HashMap<MinionId, MinionSession>>,
+    publish: RwLock<PublishKeys>,
+    serial: AtomicU64,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Sessions {
+    /// New keys; no minion has a session.
+    pub fn new() -> Self {
+        // Serials go on rising over restarts.
+        let now = jiff::Timestamp::now().as_microsecond().max(1).cast_unsigned();
+        Sessions { minions: Mutex::default(), publish: RwLock::new(PublishKeys::generate()), serial: AtomicU64::new(now) }
+    }
+
+    /// Gives a minion that has shown its key a session.
+    pub fn begin(&self, id: &MinionId, public_key: Arc<PublicKey>, cipher: Cipher) -> Session {
+        let session = Session::generate(cipher);
+        let state = MinionSession { session: session.clone(), public_key, window: ReplayWindow::default() };
+        self.minions.lock().insert(id.clone(), state);
+        session
+    }
+
+    /// Ends a minion's session: its key is not accepted any more.
+    pub fn end(&self, id: &MinionId) {
+        self.minions.lock().remove(id);
+    }
+
+    /// How many minions have a session.
+    pub fn count(&self) -> usize {
+        self.minions.lock().len()
+    }
+
+    /// The keys of the publish stream.
+    pub fn publish_keys(&self) -> PublishKeys {
+        self.publish.read().clone()
+    }
+
+    /// The ciphers of the sessions there are.
+    pub fn ciphers_in_use(&self) -> Vec<Cipher> {
+        let minions = self.minions.lock();
+        let used = |cipher: &Cipher| minions.values().any(|minion| minion.session.cipher() == *cipher);
+        Cipher::ALL.iter().copied().filter(used).collect()
+    }
+
+    /// Replaces the keys of the publish stream: minions notice and authenticate again.
+    pub fn rotate(&self) {
+        *self.publish.write() = PublishKeys::generate();
+    }
+
+    /// The next publish's serial number.
+    pub fn next_serial(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Opens a sealed request and checks that it is fresh and from who it says.
+    pub fn open(&self, id: &MinionId, sealed: &[u8]) -> Result<Opened, SessionError> {
+        let (session, public_key) = {
+            let minions = self.minions.lock();
+            let minion = minions.get(id).ok_or(SessionError::NoSession)?;
+            (minion.session.clone(), Arc::clone(&minion.public_key))
+        };
+        let plain = session.open(sealed, None, &purpose::request(id))?;
+        let load = msgpack::unpack_map(&plain).map_err(WireError::from)?;
+        let inner = load.get("id").and_then(Value::as_str);
+        if inner.is_some_and(|inner| inner != id.as_str()) {
+            return Err(SessionError::ForeignId(inner.unwrap_or_default().chars().take(64).collect()));
+        }
+        let nonce = load.get("nonce").and_then(Value::as_str).map(str::to_owned);
+        match session.cipher() {
+            Cipher::Aes256Gcm => {
+                let serial = load.get("serial").and_then(Value::as_i64).and_then(|serial| u64::try_from(serial).ok());
+                let mut minions = self.minions.lock();
+                let minion = minions.get_mut(id).ok_or(SessionError::NoSession)?;
+                if !serial.is_some_and(|serial| minion.window.is_new(serial)) {
+                    return Err(SessionError::Replay);
+                }
+            }
+            Cipher::AesCbcHmac => {
+                let token = load.get("tok").and_then(Value::as_bytes).ok_or(SessionError::BadToken)?;
+                if public_key.recover_x931(token).ok().as_deref() != Some(b"salt") {
+                    return Err(SessionError::BadToken);
+                }
+            }
+        }
+        Ok(Opened { load, session, nonce, id: id.clone() })
+    }
+}
+
+impl Opened {
+    /// Seals the reply.
+    pub fn reply(&self, value: &Value) -> Vec<u8> {
+        self.session.seal(&msgpack::pack(value), self.nonce.as_deref(), &purpose::reply(&self.id))
+    }
+}
