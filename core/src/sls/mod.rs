@@ -3,4 +3,6 @@
 //! `yaml` reads and writes YAML as Salt does; `arguments` reads the words of a command line.
 
 pub mod arguments;
+pub mod jinja;
+pub mod render;
 pub mod yaml;
