@@ -11,7 +11,8 @@
 //! | [`sls`] | text to data to low chunks |
 //! | [`function`] | what can be called by name |
 //! | [`config`] | the master's and the minion's configuration |
-//! | [`jid`], [`metrics`], [`files`] | job ids, counters, careful file writing |
+//! | [`job`], [`jid`], [`minion_id`] | jobs, what minions return for them, and their names |
+//! | [`metrics`], [`files`] | counters, careful file writing |
 
 pub mod bus;
 pub mod config;
@@ -22,6 +23,7 @@ pub mod fileserver;
 pub mod function;
 pub mod glob;
 pub mod jid;
+pub mod job;
 pub mod metrics;
 pub mod minion_id;
 pub mod sls;

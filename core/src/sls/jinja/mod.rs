@@ -11,8 +11,8 @@ mod value;
 
 use std::sync::Arc;
 
-use minijinja::value::Value as JinjaValue;
 use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Value as JinjaValue;
 use minijinja::{Environment, UndefinedBehavior};
 
 pub use error::JinjaError;
