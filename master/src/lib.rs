@@ -1,1 +1,4 @@
 //! Stub.
+
+pub mod autosign;
+pub mod keys;
