@@ -82,6 +82,12 @@ options! {
     autosign_file: Option<PathBuf> = None,
     /// A file of ids, globs and regular expressions, one a line, whose keys are rejected.
     autoreject_file: Option<PathBuf> = None,
+    /// Minutes after which a file in `minions_autosign` below `pki_dir` no longer lets its minion in; 0 for never.
+    autosign_timeout: u64 = 120,
+    /// A folder with one file a grain: a minion that sends one of the values in it is accepted.
+    autosign_grains_dir: Option<PathBuf> = None,
+    /// Whether `autosign_file` and the like may be writable for their group.
+    permissive_pki_access: bool = false,
     /// How many accepted minions there may be; 0 for no limit.
     max_minions: usize = 0,
     /// Seconds after which the session keys are replaced.
@@ -137,7 +143,9 @@ impl MasterConfig {
         for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile, &mut self.log_file] {
             *path = below_root(&root, path);
         }
-        for path in [&mut self.autosign_file, &mut self.autoreject_file].into_iter().flatten() {
+        for path in
+            [&mut self.autosign_file, &mut self.autoreject_file, &mut self.autosign_grains_dir].into_iter().flatten()
+        {
             *path = below_root(&root, path);
         }
     }

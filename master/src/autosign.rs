@@ -1,0 +1,300 @@
+//! Keys that are decided about without an operator: `autosign_file`, `autoreject_file`, the folder
+//! `minions_autosign`, and `autosign_grains_dir`. Says only who is meant; what follows is `keys`' part.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use brine_core::config::MasterConfig;
+use brine_core::glob::Glob;
+use brine_core::minion_id::MinionId;
+use brine_core::{Map, Value};
+use fancy_regex::Regex;
+
+/// The largest file of names that is read, in bytes.
+const MAX_FILE: u64 = 16 << 20;
+
+/// Knows who is accepted or rejected without asking. Files are read again when they change.
+pub struct Autosign {
+    folder: PathBuf,
+    files: HashMap<PathBuf, (Version, Names)>,
+}
+
+/// What tells one version of a file from another.
+type Version = (i64, i64, u64, u64, u32);
+
+impl Autosign {
+    /// `folder` is where one file a minion lets it join once.
+    pub fn new(folder: PathBuf) -> Self {
+        Autosign { folder, files: HashMap::new() }
+    }
+
+    /// Where one file a minion lets it join once.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether `autoreject_file` names this minion.
+    pub fn rejects(&mut self, config: &MasterConfig, id: &MinionId) -> bool {
+        config.autoreject_file.as_deref().is_some_and(|file| self.is_named(config, file, id))
+    }
+
+    /// Whether this minion is accepted by `auto_accept`, `autosign_file`, a file in `minions_autosign`
+    /// (which is used up) or one of the grains that it sent.
+    pub fn accepts(&mut self, config: &MasterConfig, id: &MinionId, grains: &Map) -> bool {
+        config.auto_accept
+            || config.autosign_file.as_deref().is_some_and(|file| self.is_named(config, file, id))
+            || self.take_stub(config, id)
+            || grain_matches(config, grains)
+    }
+
+    fn is_named(&mut self, config: &MasterConfig, file: &Path, id: &MinionId) -> bool {
+        let Ok(found) = fs::metadata(file) else { return false };
+        let version = (found.mtime(), found.mtime_nsec(), found.size(), found.ino(), found.mode());
+        if self.files.get(file).is_none_or(|(read, _)| *read != version) {
+            let names = read_names(config, file, &found);
+            self.files.insert(file.to_owned(), (version, names));
+        }
+        self.files.get(file).is_some_and(|(_, names)| names.contain(id.as_str()))
+    }
+
+    /// Whether the minion has a file in `minions_autosign` that is younger than `autosign_timeout`
+    /// minutes. It is removed in any case.
+    fn take_stub(&self, config: &MasterConfig, id: &MinionId) -> bool {
+        let stub = self.folder.join(id.as_str());
+        let Ok(found) = fs::symlink_metadata(&stub) else { return false };
+        let lifetime = Duration::from_secs(config.autosign_timeout.saturating_mul(60));
+        let age = found.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+        let expired = !lifetime.is_zero() && age.is_some_and(|age| age > lifetime);
+        if expired {
+            tracing::warn!(file = %stub.display(), "an autosign file has expired");
+        }
+        match fs::remove_file(&stub) {
+            Ok(()) => found.is_file() && !expired,
+            Err(error) => {
+                // One that stays would let in everybody of that name for ever.
+                tracing::error!(file = %stub.display(), %error, "an autosign file cannot be removed and is ignored");
+                false
+            }
+        }
+    }
+}
+
+/// Who may change the file decides who joins: nobody but its owner, and its group if the operator
+/// says so with `permissive_pki_access`.
+fn is_safe(config: &MasterConfig, file: &Path, found: &Metadata) -> bool {
+    let forbidden = if config.permissive_pki_access { 0o002 } else { 0o022 };
+    let safe = found.is_file() && found.mode() & forbidden == 0 && found.size() <= MAX_FILE;
+    if !safe {
+        tracing::warn!(
+            file = %file.display(), mode = format!("{:04o}", found.mode() & 0o7777),
+            "the file is ignored: others than its owner may write to it (chmod go-w), or it is too large"
+        );
+    }
+    safe
+}
+
+/// The lines of a file that mean something.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+fn read_names(config: &MasterConfig, file: &Path, found: &Metadata) -> Names {
+    if !is_safe(config, file, found) {
+        return Names::default();
+    }
+    match fs::read_to_string(file) {
+        Ok(text) => Names::parse(&text),
+        Err(error) => {
+            tracing::warn!(file = %file.display(), %error, "the file is ignored");
+            Names::default()
+        }
+    }
+}
+
+/// The minions that a file names.
+#[derive(Default)]
+struct Names {
+    exact: HashSet<String>,
+    globs: Vec<Glob>,
+    regexes: Vec<Regex>,
+}
+
+impl Names {
+    /// One name, glob or regular expression a line. Each line that is not just a name counts as both,
+    /// as in Salt; a regular expression has to match the whole id. Unlike Salt, the dots of a plain
+    /// name stand for themselves, and both sides of an `a|b` have to match the whole id.
+    fn parse(text: &str) -> Self {
+        let mut names = Names::default();
+        let is_plain = |line: &str| line.chars().all(|c| c.is_alphanumeric() || " ._-@:,".contains(c));
+        for line in lines(text) {
+            if is_plain(line) {
+                names.exact.insert(line.to_owned());
+            } else {
+                names.globs.extend(Glob::new(line));
+                names.regexes.extend(Regex::new(&format!(r"\A(?:{line})\z")));
+            }
+        }
+        names
+    }
+
+    fn contain(&self, id: &str) -> bool {
+        self.exact.contains(id)
+            || self.globs.iter().any(|glob| glob.is_match(id))
+            // One that takes too long to match is no match.
+            || self.regexes.iter().any(|regex| regex.is_match(id).unwrap_or(false))
+    }
+}
+
+/// Whether one of the grains that the minion sent is in the file of its name in `autosign_grains_dir`.
+fn grain_matches(config: &MasterConfig, grains: &Map) -> bool {
+    let Some(folder) = config.autosign_grains_dir.as_deref().filter(|_| !grains.is_empty()) else { return false };
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    // The names of files are looked up among the grains, not the other way: grains come from outside.
+    entries.filter_map(Result::ok).any(|entry| {
+        let name = Value::from(entry.file_name().to_string_lossy().into_owned());
+        let Some(value) = grains.get(&name).map(ToString::to_string) else { return false };
+        let path = entry.path();
+        let Ok(found) = fs::metadata(&path) else { return false };
+        is_safe(config, &path, &found)
+            && fs::read_to_string(&path).is_ok_and(|text| lines(&text).any(|line| line == value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use brine_core::map;
+
+    use super::*;
+
+    fn named(text: &str, id: &str) -> bool {
+        Names::parse(text).contain(id)
+    }
+
+    #[test]
+    fn a_line_is_a_name_a_glob_or_a_regular_expression() {
+        for (line, id, expected) in [
+            ("web1.example.org", "web1.example.org", true),
+            ("web1.example.org", "web1xexample.org", false),
+            ("  web1  ", "web1", true),
+            ("web", "web1", false),
+            ("web*", "web1.example.org", true),
+            ("web[12]", "web2", true),
+            ("web[12]", "web3", false),
+            (r"web\d+", "web12", true),
+            (r"web\d+", "web12a", false),
+            (r"web\d+", "myweb12", false),
+            ("web|db", "web", true),
+            ("web|db", "webevil", false),
+            ("(?!evil).*", "web", true),
+            ("(?!evil).*", "evil1", false),
+            ("#web", "#web", false),
+            ("", "web", false),
+            ("web(", "web(", true),
+            ("*", "anything", true),
+        ] {
+            assert_eq!(named(line, id), expected, "{line:?} {id:?}");
+        }
+        assert!(named("# first\nweb1\n\n  # second\ndb*\n", "db7"));
+    }
+
+    fn folder() -> (tempfile::TempDir, Autosign) {
+        let folder = tempfile::tempdir().unwrap();
+        let autosign = Autosign::new(folder.path().join("minions_autosign"));
+        fs::create_dir(autosign.folder()).unwrap();
+        (folder, autosign)
+    }
+
+    #[test]
+    fn files_that_others_may_write_to_are_ignored_until_that_is_mended() {
+        let (folder, mut autosign) = folder();
+        let file = folder.path().join("names");
+        fs::write(&file, "m1\n").unwrap();
+        let id = "m1".parse().unwrap();
+        for (mode, permissive, expected) in [
+            (0o644, false, true),
+            (0o664, false, false),
+            (0o664, true, true),
+            (0o646, true, false),
+            (0o600, false, true),
+        ] {
+            // What is read is kept by version of the file, and `permissive_pki_access` does not change while running.
+            autosign.files.clear();
+            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            let config = MasterConfig {
+                autosign_file: Some(file.clone()),
+                permissive_pki_access: permissive,
+                ..Default::default()
+            };
+            assert_eq!(autosign.accepts(&config, &id, &Map::new()), expected, "{mode:o} {permissive}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_again_when_it_changes() {
+        let (folder, mut autosign) = folder();
+        let file = folder.path().join("names");
+        let config = MasterConfig { autoreject_file: Some(file.clone()), ..Default::default() };
+        let id = "m1".parse().unwrap();
+        assert!(!autosign.rejects(&config, &id));
+        fs::write(&file, "m1\n").unwrap();
+        assert!(autosign.rejects(&config, &id));
+        fs::write(&file, "other\n").unwrap();
+        assert!(!autosign.rejects(&config, &id));
+    }
+
+    #[test]
+    fn a_stub_lets_in_once_and_not_for_ever() {
+        let (_folder, mut autosign) = folder();
+        let config = MasterConfig::default();
+        let id = "m1".parse().unwrap();
+        let stub = autosign.folder().join("m1");
+        assert!(!autosign.accepts(&config, &id, &Map::new()));
+        fs::write(&stub, "").unwrap();
+        assert!(autosign.accepts(&config, &id, &Map::new()));
+        assert!(!autosign.accepts(&config, &id, &Map::new()));
+
+        let age = |minutes: u64| {
+            let time = SystemTime::now() - Duration::from_secs(minutes * 60);
+            File::create(&stub).unwrap().set_modified(time).unwrap();
+        };
+        age(119);
+        assert!(autosign.accepts(&config, &id, &Map::new()));
+        age(121);
+        assert!(!autosign.accepts(&config, &id, &Map::new()));
+        assert!(!stub.exists());
+        age(121);
+        let without_end = MasterConfig { autosign_timeout: 0, ..Default::default() };
+        assert!(autosign.accepts(&without_end, &id, &Map::new()));
+    }
+
+    #[test]
+    fn grains_are_compared_as_text_with_safe_files_alone() {
+        let (folder, mut autosign) = folder();
+        let grains = folder.path().join("grains");
+        fs::create_dir(&grains).unwrap();
+        fs::write(grains.join("uuid"), "# comment\n\n4711\nabc def\n").unwrap();
+        fs::write(grains.join("open"), "1\n").unwrap();
+        fs::set_permissions(grains.join("open"), Permissions::from_mode(0o666)).unwrap();
+        fs::write(folder.path().join("outside"), "1\n").unwrap();
+        let config = MasterConfig { autosign_grains_dir: Some(grains), ..Default::default() };
+        let id = "m1".parse().unwrap();
+        for (sent, expected) in [
+            (map! {"uuid" => 4711}, true),
+            (map! {"other" => 1, "uuid" => "abc def"}, true),
+            (map! {"uuid" => "4712"}, false),
+            (map! {"uuid" => ""}, false),
+            (map! {"uuid" => "# comment"}, false),
+            (map! {"open" => "1"}, false),
+            (map! {"../outside" => "1"}, false),
+            (Map::new(), false),
+        ] {
+            assert_eq!(autosign.accepts(&config, &id, &sent), expected, "{sent:?}");
+        }
+    }
+}
