@@ -65,7 +65,7 @@ struct Shared {
 #[derive(Default)]
 struct Cursor {
     seq: u64,
-    written: u64,
+    written: Option<u64>,
 }
 
 struct Progress {
@@ -91,7 +91,7 @@ impl Journal {
             let seq = number(&seq);
             // All events may have left by age: their numbers are used up all the same.
             last = last.max(seq);
-            cursors.insert(String::from_utf8_lossy(&name).into_owned(), Cursor { seq, written: seq });
+            cursors.insert(String::from_utf8_lossy(&name).into_owned(), Cursor { seq, written: Some(seq) });
         }
         let bytes = store.last(INDEX)?.map_or(0, |(_, value)| number(value.get(8..).unwrap_or_default()));
         let progress = Mutex::new(Progress { bytes, indexed: 0, trimmed: 0 });
@@ -105,7 +105,7 @@ impl Journal {
         if let Some(cursor) = cursors.get(name) {
             return Ok(cursor.seq);
         }
-        cursors.insert(name.to_owned(), Cursor { seq: now, written: 0 });
+        cursors.insert(name.to_owned(), Cursor { seq: now, written: None });
         drop(cursors);
         self.shared.moved.notify_one();
         Ok(now)
@@ -157,7 +157,7 @@ impl Journal {
 
     fn dirty_cursors(&self, batch: &mut Batch) -> Vec<(String, u64)> {
         let cursors = self.shared.cursors.lock();
-        let dirty = cursors.iter().filter(|(_, cursor)| cursor.seq != cursor.written);
+        let dirty = cursors.iter().filter(|(_, cursor)| cursor.written != Some(cursor.seq));
         let dirty: Vec<_> = dirty.map(|(name, cursor)| (name.clone(), cursor.seq)).collect();
         for (name, seq) in &dirty {
             batch.put(CURSORS, name.as_bytes(), seq.to_be_bytes().to_vec());
@@ -169,7 +169,7 @@ impl Journal {
         let mut cursors = self.shared.cursors.lock();
         for (name, seq) in written {
             if let Some(cursor) = cursors.get_mut(&name) {
-                cursor.written = seq;
+                cursor.written = Some(seq);
             }
         }
     }

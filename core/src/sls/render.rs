@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::jinja::{Context, Host, JinjaError, Template};
-use super::yaml::{self, YamlError};
+use super::yaml::{self, Located, YamlError};
 use crate::map;
 use crate::value::{Map, Value, json};
 
@@ -113,6 +113,14 @@ impl Sls {
         match &self.template {
             Some(template) => template.render(context, host).map_err(Into::into),
             None => Ok(self.source.clone()),
+        }
+    }
+
+    /// The data that the rendered text says, with its places where the renderer knows them.
+    pub fn parse_located(&self, text: &str) -> Result<Located, RenderError> {
+        match self.last {
+            Renderer::Yaml => yaml::load_located(text).map_err(|error| RenderError::Yaml(Box::new(error))),
+            _ => self.parse(text).map(Located::without_places),
         }
     }
 
