@@ -2,3 +2,4 @@
 
 pub mod autosign;
 pub mod keys;
+pub mod wheel;
