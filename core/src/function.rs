@@ -263,6 +263,14 @@ impl Binder {
     }
 }
 
+/// A parameter's name as callers write it: `match`, which Rust has taken, is declared as `r#match`.
+pub const fn bare_name(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        [b'r', b'#', ..] => name.split_at(2).1,
+        _ => name,
+    }
+}
+
 /// Declares the functions of one module: a static `FUNCTIONS` for the registry, and a plain Rust
 /// function for each, so that others can call it directly.
 ///
@@ -323,7 +331,7 @@ macro_rules! functions {
                 out: $crate::functions!(@option $($out)?),
                 params: &[
                     $($crate::function::Param {
-                        name: stringify!($arg),
+                        name: $crate::function::bare_name(stringify!($arg)),
                         kind: $crate::functions!(@kind $type $(, $default)?),
                         expected: <$type as $crate::value::FromValue>::EXPECTED,
                     },)*
@@ -345,7 +353,7 @@ macro_rules! functions {
                     let mut bound = $crate::function::Binder::new($module, NAME, params, args)?;
                     $fun(
                         context
-                        $(, bound.take::<$type>(stringify!($arg), $crate::functions!(@option $($default)?))?)*
+                        $(, bound.take::<$type>($crate::function::bare_name(stringify!($arg)), $crate::functions!(@option $($default)?))?)*
                         $(, { let $args = bound.rest(); $args })?
                         $(, { let $kwargs = bound.keywords(); $kwargs })?
                     )
@@ -386,6 +394,11 @@ mod tests {
             Ok(Value::Bool(true))
         }
 
+        /// Has a parameter whose name Rust has taken.
+        fn find(_ctx, r#match: String) {
+            Ok(Value::from(r#match))
+        }
+
         /// Takes everything.
         fn all(_ctx, *args, **kwargs) {
             Ok(Value::from(map! {"args" => args, "kwargs" => kwargs}))
@@ -402,6 +415,7 @@ mod tests {
         assert_eq!(call("demo.echo", vec!["a".into()], map! {"times" => 3}), Ok("aaa".into()));
         assert_eq!(call("demo.echo", vec![5.into()], Map::new()), Ok("5".into()));
         assert_eq!(call("demo.true", vec![], map! {"__pub_jid" => "1"}), Ok(true.into()));
+        assert_eq!(call("demo.find", vec![], map! {"match" => "web*"}), Ok("web*".into()));
         assert_eq!(
             call("demo.all", vec![1.into()], map! {"b" => 2}),
             Ok(map! {"args" => list![1], "kwargs" => map!{"b" => 2}}.into())
@@ -455,7 +469,7 @@ mod tests {
         assert_eq!(echo.docstring(), "Gives its argument back.\n\nSecond paragraph.");
         assert_eq!(registry.get("demo.true").unwrap().out, Some("txt"));
         let names: Vec<_> = registry.iter().map(|f| f.name).collect();
-        assert_eq!(names, ["all", "echo", "true"]);
+        assert_eq!(names, ["all", "echo", "find", "true"]);
     }
 
     #[test]

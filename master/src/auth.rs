@@ -20,22 +20,22 @@ impl Shared {
             self.fire_auth(&request, false, "error", None).await;
             return clear(map! {"ret" => false}.into());
         };
-        let decision = match self.keys.decide(&self.config, &request.id, &request.public_key, &request.autosign_grains) {
+        let decision = match self.keys.decide(&self.config, &request.id, &request.public_key, &request.autosign_grains)
+        {
             Ok(decision) => decision,
             Err(error) => {
                 tracing::error!(minion = %request.id, %error, "a key could not be looked up or kept");
                 Decision::Reject
             }
         };
-        let (act, verdict) = match decision {
-            Decision::Accept => ("accept", None),
-            Decision::Pend => ("pend", Some(Verdict::Pending)),
-            Decision::Reject => ("reject", Some(Verdict::Rejected)),
-            Decision::Denied => ("denied", Some(Verdict::Rejected)),
-            Decision::Full => ("full", Some(Verdict::Full)),
+        let act = decision.act();
+        let verdict = match decision {
+            Decision::Accept => None,
+            Decision::Pend => Some(Verdict::Pending),
+            Decision::Reject | Decision::Denied => Some(Verdict::Rejected),
+            Decision::Full => Some(Verdict::Full),
         };
-        // A pending key is nothing wrong: its event says so too.
-        self.fire_auth(&request, matches!(decision, Decision::Accept | Decision::Pend), act, Some(&request.public_key)).await;
+        self.fire_auth(&request, decision.result(), act, Some(&request.public_key)).await;
         let shared = Arc::clone(self);
         let made = move || match verdict {
             Some(verdict) => {
@@ -57,7 +57,8 @@ impl Shared {
     }
 
     fn let_in(&self, request: &AuthRequest, public_key: PublicKey) -> Result<Vec<u8>, CryptError> {
-        let cipher = self.choose_cipher(&request.ciphers).ok_or_else(|| CryptError::UnknownAlgorithm("aes-192-cbc".into()))?;
+        let cipher =
+            self.choose_cipher(&request.ciphers).ok_or_else(|| CryptError::UnknownAlgorithm("aes-192-cbc".into()))?;
         let publish_key = self.sessions.publish_keys().of(cipher).key_text();
         let mut publish = publish_key.clone().into_bytes();
         if let Some(token) = &request.token {

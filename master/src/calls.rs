@@ -62,7 +62,14 @@ impl Shared {
 
     /// Starts a call. The event that says so has been fired when this returns. `cause` is the event
     /// that led to it, if one did.
-    pub async fn start_call(self: &Arc<Self>, kind: Kind, function: &str, args: Args, user: &str, cause: Option<u64>) -> Started {
+    pub async fn start_call(
+        self: &Arc<Self>,
+        kind: Kind,
+        function: &str,
+        args: Args,
+        user: &str,
+        cause: Option<u64>,
+    ) -> Started {
         let jid = Jid::new();
         let (tag_word, prefix) = kind.words();
         let tag = format!("salt/{tag_word}/{jid}");

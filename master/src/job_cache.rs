@@ -76,7 +76,11 @@ pub(crate) async fn return_events(
 }
 
 /// Runs `take` on a blocking thread for each batch of events, and remembers how far it got.
-async fn hand_over(events: &mut Subscription, shutdown: CancellationToken, take: impl Fn(Vec<Event>) + Send + Sync + 'static) {
+async fn hand_over(
+    events: &mut Subscription,
+    shutdown: CancellationToken,
+    take: impl Fn(Vec<Event>) + Send + Sync + 'static,
+) {
     let take = Arc::new(take);
     loop {
         let batch = tokio::select! {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use brine_core::Map;
 use brine_core::bus::{Bus, BusError, BusLimits, EventSockets, Filter, JournalLimits, SocketNames, Start};
 use brine_core::config::MasterConfig;
 use brine_core::crypt::{Cipher, CryptError, PrivateKey, token};
@@ -32,8 +33,8 @@ use brine_core::function::Registry;
 use brine_core::glob::GlobSet;
 use brine_core::store::{Opened, Store, StoreError};
 use brine_core::transport::{Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
-use brine_core::{Map, Value};
 use brine_returners::{Returner, ReturnerError};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -60,9 +61,6 @@ pub enum StartError {
     /// The master's key cannot be used.
     #[error(transparent)]
     Key(#[from] CryptError),
-    /// The key store cannot be used.
-    #[error(transparent)]
-    Keys(#[from] keys::KeyError),
     /// A port or socket cannot be listened on.
     #[error("cannot listen: {0}; is another master running?")]
     Listen(#[from] TransportError),
@@ -183,7 +181,7 @@ impl Master {
             root_key: root_key(&config.cachedir)?,
             sessions: sessions::Sessions::new(),
             publisher: Publisher::new(),
-            files: roots(&config)?,
+            files: roots(&config),
             minion_data: minion_data::MinionData::new(store.clone()),
             job_cache,
             runners: Registry::new(runner::MODULES),
@@ -290,10 +288,13 @@ fn ciphers(names: &[String]) -> Result<Vec<Cipher>, StartError> {
     names.iter().map(|name| name.parse().map_err(bad)).collect()
 }
 
-fn roots(config: &MasterConfig) -> Result<fileserver::Roots, StartError> {
-    let options = fileserver::Options::from_opts(&config.opts)
-        .map_err(|reason| StartError::Config { option: "file_ignore_regex", reason })?;
-    Ok(fileserver::Roots::new(config.file_roots.clone(), &options))
+fn roots(config: &MasterConfig) -> fileserver::Roots {
+    let options = fileserver::Options {
+        ignore_globs: config.file_ignore_glob.clone(),
+        ignore_regexes: config.file_ignore_regex.clone(),
+        ..fileserver::Options::default()
+    };
+    fileserver::Roots::new(config.file_roots.clone(), &options)
 }
 
 fn event_return_filters(config: &MasterConfig) -> Result<(Filter, Option<GlobSet>), StartError> {
@@ -329,7 +330,28 @@ fn root_key(cachedir: &Path) -> Result<String, FileError> {
     Ok(key)
 }
 
-/// A value for `opts` in templates.
-pub(crate) fn opts(config: &MasterConfig) -> Value {
-    Value::Map(config.opts.clone())
+/// What wheel functions need of a running master.
+struct WheelOfMaster {
+    shared: Arc<Shared>,
+    runtime: Handle,
+}
+
+impl wheel::WheelHost for WheelOfMaster {
+    fn fire(&self, tag: &str, body: &Map) {
+        self.runtime.block_on(self.shared.fire(tag, body));
+    }
+
+    fn rotate_key(&self) {
+        if self.shared.config.rotate_aes_key {
+            self.shared.sessions.rotate();
+        }
+    }
+}
+
+impl Shared {
+    /// The context of a wheel function; its thread may block.
+    pub(crate) fn wheel_context(self: &Arc<Self>, runtime: Handle) -> wheel::WheelContext {
+        let host = WheelOfMaster { shared: Arc::clone(self), runtime };
+        wheel::WheelContext { keys: Arc::clone(&self.keys), host: Arc::new(host) }
+    }
 }

@@ -69,7 +69,7 @@ impl Shared {
         }
         let delimiter = request.kwargs.get("delimiter").and_then(Value::as_str).unwrap_or(":");
         let kind: TargetKind = request.tgt_type.parse()?;
-        let target = Target::parse(kind, &request.tgt, delimiter, &self.config.nodegroups)?;
+        let target = Target::parse(kind, request.tgt.clone(), delimiter, &self.config.nodegroups)?;
         let shared = Arc::clone(self);
         let resolved = tokio::task::spawn_blocking(move || shared.resolve(&target)).await;
         let (minions, missing) = resolved.map_err(|error| PublishError::Failed(error.to_string()))?;
@@ -124,8 +124,16 @@ impl Shared {
             "ret" => &request.ret,
             "user" => &request.user,
         };
-        const HANDED_ON: &[&str] =
-            &["delimiter", "metadata", "ret_config", "ret_kwargs", "module_executors", "executor_opts", "start_event", "to"];
+        const HANDED_ON: &[&str] = &[
+            "delimiter",
+            "metadata",
+            "ret_config",
+            "ret_kwargs",
+            "module_executors",
+            "executor_opts",
+            "start_event",
+            "to",
+        ];
         for name in HANDED_ON {
             if let Some(value) = request.kwargs.get(*name).filter(|value| !value.is_nil()) {
                 load.insert((*name).into(), value.clone());
@@ -150,7 +158,12 @@ impl Shared {
         Ok(())
     }
 
-    fn seal_publish(&self, cipher: Cipher, keys: &crate::sessions::PublishKeys, load: &[u8]) -> Result<Vec<Bytes>, brine_core::crypt::CryptError> {
+    fn seal_publish(
+        &self,
+        cipher: Cipher,
+        keys: &crate::sessions::PublishKeys,
+        load: &[u8],
+    ) -> Result<Vec<Bytes>, brine_core::crypt::CryptError> {
         let sealed = keys.of(cipher).seal(load, None, purpose::PUBLISH);
         let mut envelope = map! {"enc" => "aes"};
         if self.config.sign_pub_messages {
@@ -177,9 +190,11 @@ impl Shared {
             }
         };
         let named = target.listed().into_iter().flatten();
-        let missing = named.filter(|id| !accepted.iter().any(|accepted| accepted == id)).map(str::to_owned).collect();
+        let missing =
+            named.filter(|id| !accepted.iter().any(|accepted| accepted.as_str() == *id)).map(str::to_owned).collect();
         // Who has never told what it is may match: it is asked, and decides for itself.
-        let minions = accepted.into_iter().filter(|id| target.may_match(&self.minion_data.facts(id))).collect();
+        let minions = accepted.iter().map(|id| id.as_str()).filter(|id| target.may_match(&self.minion_data.facts(id)));
+        let minions = minions.map(str::to_owned).collect();
         (minions, missing)
     }
 }

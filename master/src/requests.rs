@@ -218,7 +218,9 @@ impl Shared {
                 Err(error) => failed(&error),
             },
             MinionCommand::FileFind { path, saltenv } => match self.files.find(&path, &saltenv) {
-                Some(found) => map! {"rel" => path, "path" => "", "stat" => found.stat().into_iter().collect::<Value>()}.into(),
+                Some(found) => {
+                    map! {"rel" => path, "path" => "", "stat" => found.stat().into_iter().collect::<Value>()}.into()
+                }
                 None => map! {"rel" => "", "path" => ""}.into(),
             },
             MinionCommand::FileList { kind, saltenv, prefix } => match kind {
@@ -240,7 +242,8 @@ impl Shared {
 /// Whether a minion may fire an event of this tag: what the master says of itself and what another minion
 /// says of itself, it may not say in their place.
 fn may_fire(id: &MinionId, tag: &str) -> bool {
-    const MASTERS: &[&str] = &["salt/auth", "salt/key", "salt/run/", "salt/wheel/", "salt/presence/", "salt/reactor/", "minion/refresh/"];
+    const MASTERS: &[&str] =
+        &["salt/auth", "salt/key", "salt/run/", "salt/wheel/", "salt/presence/", "salt/reactor/", "minion/refresh/"];
     if MASTERS.iter().any(|prefix| tag.starts_with(prefix)) {
         return false;
     }

@@ -89,7 +89,11 @@ impl Sessions {
     pub fn new() -> Self {
         // Serials go on rising over restarts.
         let now = jiff::Timestamp::now().as_microsecond().max(1).cast_unsigned();
-        Sessions { minions: Mutex::default(), publish: RwLock::new(PublishKeys::generate()), serial: AtomicU64::new(now) }
+        Sessions {
+            minions: Mutex::default(),
+            publish: RwLock::new(PublishKeys::generate()),
+            serial: AtomicU64::new(now),
+        }
     }
 
     /// Gives a minion that has shown its key a session.

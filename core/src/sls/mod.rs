@@ -5,4 +5,5 @@
 pub mod arguments;
 pub mod jinja;
 pub mod render;
+pub mod top;
 pub mod yaml;

@@ -174,15 +174,19 @@ impl KeyStore {
 
     /// The minions that have a key in this state, sorted without regard to case, as Salt does. Files
     /// that cannot be keys (links, names that no minion can have) are left out.
-    pub fn list(&self, state: KeyState) -> Result<Vec<MinionId>, FileError> {
-        let mut ids = self.read_folder(state)?;
-        ids.sort_by_cached_key(|id| (id.as_str().to_lowercase(), id.clone()));
-        Ok(ids)
+    pub fn list(&self, state: KeyState) -> Result<Vec<String>, FileError> {
+        Ok(self.sorted(state)?.iter().map(ToString::to_string).collect())
     }
 
     /// How many minions have joined.
     pub fn count_accepted(&self) -> Result<usize, FileError> {
         Ok(self.read_folder(KeyState::Accepted)?.len())
+    }
+
+    fn sorted(&self, state: KeyState) -> Result<Vec<MinionId>, FileError> {
+        let mut ids = self.read_folder(state)?;
+        ids.sort_by_cached_key(|id| (id.as_str().to_lowercase(), id.clone()));
+        Ok(ids)
     }
 
     fn read_folder(&self, state: KeyState) -> Result<Vec<MinionId>, FileError> {
@@ -201,7 +205,8 @@ impl KeyStore {
         read().map_err(FileError::at("read", &folder))
     }
 
-    /// All keys in these states whose ids match the pattern: globs, several with commas between them.
+    /// All keys in these states, state by state, whose ids match the pattern: globs, several with
+    /// commas between them.
     pub fn select(&self, pattern: &str, states: &[KeyState]) -> Result<Vec<Key>, FileError> {
         // A pattern that is no glob can still be somebody's name.
         let patterns: Vec<_> = pattern.split(',').map(|part| (part, Glob::new(part).ok())).collect();
@@ -209,8 +214,8 @@ impl KeyStore {
             patterns.iter().any(|(text, glob)| glob.as_ref().map_or(*text == id.as_str(), |g| g.is_match(id.as_str())))
         };
         let mut keys = Vec::new();
-        for state in KeyState::ALL.into_iter().filter(|state| states.contains(state)) {
-            keys.extend(self.list(state)?.into_iter().filter(matches).map(|id| Key { id, state }));
+        for &state in states {
+            keys.extend(self.sorted(state)?.into_iter().filter(matches).map(|id| Key { id, state }));
         }
         Ok(keys)
     }
@@ -348,4 +353,4 @@ fn remove(path: &Path) -> Result<bool, FileError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -48,7 +48,9 @@ fn ping(
     timeout: Option<f64>,
 ) -> Result<(Vec<String>, Vec<String>), CallError> {
     let master = &context.master;
-    let timeout = timeout.map_or(Duration::from_secs(master.config.timeout), |seconds| Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0)));
+    let timeout = timeout.map_or(Duration::from_secs(master.config.timeout), |seconds| {
+        Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0))
+    });
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.user) };
     let answers = context.wait(master.ask(request, timeout)).map_err(CallError::execution)?;
     let mut up: Vec<_> = answers.returned.into_iter().map(|(id, _)| id).collect();

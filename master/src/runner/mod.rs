@@ -21,14 +21,8 @@ use tokio::runtime::Handle;
 use crate::Shared;
 
 /// All runner functions: one line a module.
-pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
-    event::FUNCTIONS,
-    jobs::FUNCTIONS,
-    manage::FUNCTIONS,
-    metrics::FUNCTIONS,
-    reactor::FUNCTIONS,
-    test::FUNCTIONS,
-];
+pub(crate) static MODULES: &[&[Function<RunnerContext>]] =
+    &[event::FUNCTIONS, jobs::FUNCTIONS, manage::FUNCTIONS, metrics::FUNCTIONS, reactor::FUNCTIONS, test::FUNCTIONS];
 
 /// The context of runner functions.
 pub struct RunnerContext {

@@ -1,0 +1,244 @@
+//! `wheel.key`: the minions' keys. `match` is a glob or several with commas between; what comes back
+//! names states by their folders (`minions`, `minions_pre`, `minions_rejected`, `minions_denied`).
+
+use brine_core::crypt::{CryptError, PrivateKey};
+use brine_core::files;
+use brine_core::function::CallError;
+use brine_core::functions;
+use brine_core::glob::fnmatch;
+use brine_core::minion_id::MinionId;
+use brine_core::{Map, Value, map};
+
+use super::WheelContext;
+use crate::keys::{Act, Key, KeyError, KeyState};
+
+functions! {
+    module "key", context WheelContext;
+
+    /// The keys of one state: `acc`, `pre` or `un`, `rej`, `den`, or `all`, which also lists the master's own.
+    fn list(context, r#match: String) {
+        match KeyState::of_word(&r#match) {
+            Some(states) if states.len() > 1 => list_all(context),
+            Some(states) => listed(context, states).map(Value::Map),
+            None => Ok(Value::map()),
+        }
+    }
+
+    /// All keys, the master's own under `local`.
+    fn list_all(context) {
+        let mut all = listed(context, &KeyState::ALL)?;
+        all.insert("local".into(), context.keys.local().map_err(CallError::execution)?.into());
+        Ok(all.into())
+    }
+
+    /// The keys whose ids match, by state.
+    fn glob_match(context, r#match: Vec<String>) {
+        found(context, &r#match)
+    }
+
+    /// The keys whose ids match, by state. The old name of `glob_match`.
+    fn name_match(context, r#match: Vec<String>) {
+        found(context, &r#match)
+    }
+
+    /// Accepts pending keys whose ids match; on demand also rejected and denied ones. Gives the states
+    /// in which keys of that match are then.
+    fn accept(context, r#match: Vec<String>, include_rejected: bool = false, include_denied: bool = false) {
+        let states = including(&[(include_rejected, KeyState::Rejected), (include_denied, KeyState::Denied)]);
+        change(context, Act::Accept, &select(context, &r#match, &states)?)?;
+        found(context, &r#match)
+    }
+
+    /// Accepts keys that are named by state: `{minions_pre: [web1, web2]}`.
+    fn accept_dict(context, r#match: Map, include_rejected: bool = false, include_denied: bool = false) {
+        let states = including(&[(include_rejected, KeyState::Rejected), (include_denied, KeyState::Denied)]);
+        change_named(context, Act::Accept, &r#match, &states)
+    }
+
+    /// Rejects pending keys whose ids match; on demand also accepted and denied ones.
+    fn reject(context, r#match: Vec<String>, include_accepted: bool = false, include_denied: bool = false) {
+        let states = including(&[(include_accepted, KeyState::Accepted), (include_denied, KeyState::Denied)]);
+        change(context, Act::Reject, &select(context, &r#match, &states)?)?;
+        found(context, &r#match)
+    }
+
+    /// Rejects keys that are named by state: `{minions_pre: [web1, web2]}`.
+    fn reject_dict(context, r#match: Map, include_accepted: bool = false, include_denied: bool = false) {
+        let states = including(&[(include_accepted, KeyState::Accepted), (include_denied, KeyState::Denied)]);
+        change_named(context, Act::Reject, &r#match, &states)
+    }
+
+    /// Deletes keys whose ids match, whatever their state.
+    fn delete(context, r#match: Vec<String>) {
+        change(context, Act::Delete, &select(context, &r#match, &KeyState::ALL)?)?;
+        found(context, &r#match)
+    }
+
+    /// Deletes keys that are named by state: `{minions: [web1], minions_denied: [web2]}`.
+    fn delete_dict(context, r#match: Map) {
+        change_named(context, Act::Delete, &r#match, &KeyState::ALL)
+    }
+
+    /// The public keys whose ids match, by state and id.
+    fn key_str(context, r#match: Vec<String>) as "print" {
+        let mut by_state = Map::new();
+        for key in select(context, &r#match, &KeyState::ALL)? {
+            if let Some(pem) = context.keys.get(key.state, &key.id).map_err(CallError::execution)? {
+                add(&mut by_state, key.state.folder(), (&key.id).into(), pem);
+            }
+        }
+        Ok(by_state.into())
+    }
+
+    /// The master's public key.
+    fn master_key_str(context) {
+        let pem = files::read_to_string(context.keys.pki_dir().join("master.pub")).map_err(CallError::execution)?;
+        Ok(map! {"local" => map! {"master.pub" => pem}}.into())
+    }
+
+    /// The fingerprints of the keys whose ids match, by state and id; of the master's own under `local`.
+    /// A file that is no key has what is wrong with it in the place of its fingerprint.
+    fn finger(context, r#match: Vec<String>, hash_type: Option<String> = None) {
+        only_sha256(hash_type.as_deref())?;
+        let mut by_state = Map::new();
+        for key in select(context, &r#match, &KeyState::ALL)? {
+            let finger = context.keys.finger(&key).unwrap_or_else(|error| error.to_string());
+            add(&mut by_state, key.state.folder(), (&key.id).into(), finger);
+        }
+        let joined = r#match.join(",");
+        for name in context.keys.local().map_err(CallError::execution)? {
+            if joined.split(',').any(|glob| fnmatch(glob, &name)) {
+                let finger = context.keys.local_finger(&name).unwrap_or_else(|error| error.to_string());
+                add(&mut by_state, "local", name.into(), finger);
+            }
+        }
+        Ok(by_state.into())
+    }
+
+    /// The fingerprint of the master's public key, which minions can be given as `master_finger`.
+    fn finger_master(context, hash_type: Option<String> = None) {
+        only_sha256(hash_type.as_deref())?;
+        let finger = context.keys.local_finger("master.pub").map_err(CallError::execution)?;
+        Ok(map! {"local" => map! {"master.pub" => finger}}.into())
+    }
+
+    /// Makes a pair of keys and keeps neither half.
+    fn gen_pair(_context, id_: Option<String> = None, keysize: usize = 2048) as "gen" {
+        let _ = id_;
+        make_pair(keysize).map(Value::Map)
+    }
+
+    /// Makes a pair of keys for a minion and accepts the public one. Gives the pair, or nothing if the
+    /// minion has a key already, unless forced to replace it.
+    fn gen_accept(context, id_: String, keysize: usize = 2048, force: bool = false) {
+        let id: MinionId = id_.parse().map_err(CallError::execution)?;
+        if !force && context.keys.current(&id).map_err(CallError::execution)?.is_some() {
+            return Ok(Value::map());
+        }
+        let pair = make_pair(keysize)?;
+        let public = pair.get("pub").and_then(Value::as_str).unwrap_or_default();
+        context.keys.set(&id, KeyState::Accepted, public).map_err(CallError::execution)?;
+        Ok(pair.into())
+    }
+}
+
+/// Does this to keys, fires `salt/key` for each that was changed, and has the publish key replaced
+/// where somebody must not read on. Says of each key whether it was done.
+pub fn apply(context: &WheelContext, act: Act, keys: &[Key]) -> Vec<(Key, Result<(), KeyError>)> {
+    let results = context.keys.apply(act, keys);
+    let mut changed = false;
+    for (key, _) in results.iter().filter(|(_, result)| result.is_ok()) {
+        changed = true;
+        context.host.fire("salt/key", &map! {"result" => true, "act" => act.event_word(), "id" => &key.id});
+    }
+    if changed && act != Act::Accept {
+        context.host.rotate_key();
+    }
+    results
+}
+
+/// As [`apply`], for functions: keys that are gone are passed over, bad ones told in the log.
+fn change(context: &WheelContext, act: Act, keys: &[Key]) -> Result<(), CallError> {
+    for (_, result) in apply(context, act, keys) {
+        match result {
+            Ok(()) | Err(KeyError::Gone { .. }) => {}
+            Err(error @ KeyError::NotAKey { .. }) => tracing::error!("{error}"),
+            Err(error) => return Err(CallError::execution(error)),
+        }
+    }
+    Ok(())
+}
+
+fn change_named(context: &WheelContext, act: Act, named: &Map, states: &[KeyState]) -> Result<Value, CallError> {
+    let mut keys = Vec::new();
+    for (folder, ids) in named {
+        let Some(state) = folder.as_str().and_then(KeyState::of_folder) else { continue };
+        for id in ids.as_list().unwrap_or_default() {
+            keys.push(Key { id: id.to_string().parse().map_err(CallError::execution)?, state });
+        }
+    }
+    let chosen: Vec<_> = keys.iter().filter(|key| states.contains(&key.state)).cloned().collect();
+    change(context, act, &chosen)?;
+    let mut now = context.keys.select("*", &KeyState::ALL).map_err(CallError::execution)?;
+    now.retain(|key| keys.iter().any(|named| named.id == key.id));
+    Ok(grouped(&now).into())
+}
+
+/// The states that an act is about: pending, and those that were asked for.
+fn including(more: &[(bool, KeyState)]) -> Vec<KeyState> {
+    let more = more.iter().filter(|(wanted, _)| *wanted).map(|(_, state)| *state);
+    std::iter::once(KeyState::Pending).chain(more).collect()
+}
+
+fn select(context: &WheelContext, patterns: &[String], states: &[KeyState]) -> Result<Vec<Key>, CallError> {
+    context.keys.select(&patterns.join(","), states).map_err(CallError::execution)
+}
+
+fn found(context: &WheelContext, patterns: &[String]) -> Result<Value, CallError> {
+    Ok(grouped(&select(context, patterns, &KeyState::ALL)?).into())
+}
+
+fn listed(context: &WheelContext, states: &[KeyState]) -> Result<Map, CallError> {
+    let list = |state: &KeyState| Ok((state.folder().into(), context.keys.list(*state)?.into()));
+    states.iter().map(list).collect::<Result<_, files::FileError>>().map_err(CallError::execution)
+}
+
+/// Keys by the folders of their states, as Salt's functions give them; states without keys are left out.
+pub fn grouped(keys: &[Key]) -> Map {
+    let mut by_state = Map::new();
+    for key in keys {
+        let ids = by_state.entry(key.state.folder().into()).or_insert_with(|| Value::List(Vec::new()));
+        if let Value::List(ids) = ids {
+            ids.push((&key.id).into());
+        }
+    }
+    by_state
+}
+
+/// Adds `{name: {key: value}}`.
+fn add(map: &mut Map, name: &str, key: Value, value: String) {
+    if let Value::Map(section) = map.entry(name.into()).or_insert_with(Value::map) {
+        section.insert(key, value.into());
+    }
+}
+
+fn only_sha256(hash_type: Option<&str>) -> Result<(), CallError> {
+    match hash_type {
+        None | Some("sha256") => Ok(()),
+        Some(other) => {
+            Err(CallError::execution(format!("fingerprints are SHA-256; hash_type '{other}' is not offered")))
+        }
+    }
+}
+
+/// Salt's smallest size is taken for smaller ones.
+fn make_pair(keysize: usize) -> Result<Map, CallError> {
+    let make = || -> Result<Map, CryptError> {
+        let key = PrivateKey::generate(keysize.max(2048))?;
+        Ok(map! {"priv" => key.to_pem()?, "pub" => key.public().to_pem()})
+    };
+    make().map_err(CallError::execution)
+}
+
+#[cfg(test)]
+mod tests;

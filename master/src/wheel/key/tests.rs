@@ -1,0 +1,190 @@
+//! Tests of `wheel.key`: what comes back, what is fired.
+
+use std::sync::Arc;
+
+use brine_core::function::{Args, Registry};
+use brine_core::list;
+use parking_lot::Mutex;
+
+use super::*;
+use crate::keys::KeyStore;
+use crate::keys::tests::{PEM, store};
+use crate::wheel::{MODULES, WheelHost};
+
+#[derive(Default)]
+struct Recorder(Mutex<Vec<String>>);
+
+impl WheelHost for Recorder {
+    fn fire(&self, tag: &str, body: &Map) {
+        self.0.lock().push(format!("{tag} {}", Value::from(body.clone())));
+    }
+
+    fn rotate_key(&self) {
+        self.0.lock().push("rotate".into());
+    }
+}
+
+struct Fixture {
+    _folder: tempfile::TempDir,
+    context: WheelContext,
+    host: Arc<Recorder>,
+}
+
+/// Keys: web1 and web2 pending, db1 accepted, db2 rejected, web1 denied as well.
+fn fixture() -> Fixture {
+    let (folder, store) = store();
+    for (id, state) in [
+        ("web1", KeyState::Pending),
+        ("web2", KeyState::Pending),
+        ("db1", KeyState::Accepted),
+        ("db2", KeyState::Rejected),
+        ("web1", KeyState::Denied),
+    ] {
+        store.set(&id.parse().unwrap(), state, PEM).unwrap();
+    }
+    let host = Arc::new(Recorder::default());
+    let context = WheelContext { keys: Arc::new(store), host: host.clone() };
+    Fixture { _folder: folder, context, host }
+}
+
+impl Fixture {
+    fn call(&self, name: &str, arguments: Map) -> Value {
+        self.try_call(name, arguments).unwrap()
+    }
+
+    fn try_call(&self, name: &str, arguments: Map) -> Result<Value, CallError> {
+        Registry::new(MODULES).call(&self.context, name, Args::keyword(arguments))
+    }
+
+    fn told(&self) -> Vec<String> {
+        std::mem::take(&mut self.host.0.lock())
+    }
+
+    fn keys(&self) -> &KeyStore {
+        &self.context.keys
+    }
+}
+
+#[test]
+fn lists_have_salts_shape() {
+    let fixture = fixture();
+    for (word, expected) in [
+        ("acc", map! {"minions" => list!["db1"]}),
+        ("un", map! {"minions_pre" => list!["web1", "web2"]}),
+        ("rejected", map! {"minions_rejected" => list!["db2"]}),
+        ("den", map! {"minions_denied" => list!["web1"]}),
+        ("bogus", Map::new()),
+    ] {
+        assert_eq!(fixture.call("key.list", map! {"match" => word}), expected.into(), "{word}");
+    }
+    let all = Value::from(map! {
+        "minions_pre" => list!["web1", "web2"], "minions_rejected" => list!["db2"], "minions" => list!["db1"],
+        "minions_denied" => list!["web1"], "local" => list![],
+    });
+    assert_eq!(fixture.call("key.list_all", Map::new()), all);
+    assert_eq!(fixture.call("key.list", map! {"match" => "all"}), all);
+}
+
+#[test]
+fn a_match_is_a_glob_or_several() {
+    let fixture = fixture();
+    let expected = Value::from(map! {"minions_pre" => list!["web2"], "minions" => list!["db1"]});
+    for pattern in [Value::from("web2,db1"), list!["d*1", "web2"].into()] {
+        assert_eq!(fixture.call("key.name_match", map! {"match" => pattern}), expected);
+    }
+}
+
+#[test]
+fn accepting_gives_where_the_keys_are_then_and_fires() {
+    let fixture = fixture();
+    let after = fixture.call("key.accept", map! {"match" => "web*"});
+    assert_eq!(after, map! {"minions" => list!["web1", "web2"], "minions_denied" => list!["web1"]}.into());
+    assert_eq!(
+        fixture.told(),
+        [
+            "salt/key {'result': True, 'act': 'accepted', 'id': 'web1'}",
+            "salt/key {'result': True, 'act': 'accepted', 'id': 'web2'}"
+        ]
+    );
+    let unchanged = fixture.call("key.accept", map! {"match" => "db2"});
+    assert_eq!(unchanged, map! {"minions_rejected" => list!["db2"]}.into());
+    let included = fixture.call("key.accept", map! {"match" => "db2", "include_rejected" => true});
+    assert_eq!(included, map! {"minions" => list!["db2"]}.into());
+}
+
+#[test]
+fn rejecting_and_deleting_ask_for_a_new_publish_key_once() {
+    let fixture = fixture();
+    let after =
+        fixture.call("key.reject", map! {"match" => "*", "include_accepted" => true, "include_denied" => false});
+    let rejected = list!["db1", "db2", "web1", "web2"];
+    assert_eq!(after, map! {"minions_rejected" => rejected, "minions_denied" => list!["web1"]}.into());
+    let told = fixture.told();
+    assert_eq!((told.len(), told.last().map(String::as_str)), (4, Some("rotate")));
+    assert!(told[0].contains("'act': 'rejected'"), "{told:?}");
+
+    assert_eq!(fixture.call("key.delete", map! {"match" => "web1"}), Value::map());
+    assert_eq!(
+        fixture.told(),
+        [
+            "salt/key {'result': True, 'act': 'delete', 'id': 'web1'}",
+            "salt/key {'result': True, 'act': 'delete', 'id': 'web1'}",
+            "rotate"
+        ]
+    );
+    fixture.call("key.delete", map! {"match" => "nobody"});
+    assert!(fixture.told().is_empty());
+}
+
+#[test]
+fn keys_can_be_named_by_state() {
+    let fixture = fixture();
+    let named = map! {"minions_pre" => list!["web1", "gone"], "minions" => list!["db1"]};
+    let after = fixture.call("key.accept_dict", map! {"match" => named.clone()});
+    assert_eq!(after, map! {"minions" => list!["db1", "web1"], "minions_denied" => list!["web1"]}.into());
+    let after = fixture.call("key.reject_dict", map! {"match" => map! {"minions_pre" => list!["web2"]}});
+    assert_eq!(after, map! {"minions_rejected" => list!["web2"]}.into());
+    // web1 is accepted by now: what is named as pending is not touched.
+    let after = fixture.call("key.delete_dict", map! {"match" => named});
+    assert_eq!(after, map! {"minions" => list!["web1"], "minions_denied" => list!["web1"]}.into());
+    let bad = map! {"match" => map! {"minions" => list!["../../etc/passwd"]}};
+    assert!(fixture.try_call("key.delete_dict", bad).is_err());
+}
+
+#[test]
+fn what_is_no_key_stays_pending() {
+    let fixture = fixture();
+    std::fs::write(fixture.keys().pki_dir().join("minions_pre/bad"), "garbage").unwrap();
+    assert_eq!(fixture.call("key.accept", map! {"match" => "bad"}), map! {"minions_pre" => list!["bad"]}.into());
+    assert!(fixture.told().is_empty());
+}
+
+#[test]
+fn keys_and_fingerprints_are_told_by_state_and_id() {
+    let fixture = fixture();
+    assert_eq!(fixture.call("key.print", map! {"match" => "db1"}), map! {"minions" => map! {"db1" => PEM}}.into());
+    let pair = PrivateKey::load_or_generate(fixture.keys().pki_dir(), "master", 2048).unwrap();
+    let master = pair.public().fingerprint();
+    assert_eq!(fixture.call("key.finger_master", Map::new()), map! {"local" => map! {"master.pub" => &master}}.into());
+    let db1 = brine_core::crypt::PublicKey::from_pem(PEM).unwrap().fingerprint();
+    assert_eq!(
+        fixture.call("key.finger", map! {"match" => "db1,master.pub", "hash_type" => "sha256"}),
+        map! {"minions" => map! {"db1" => db1}, "local" => map! {"master.pub" => &master}}.into()
+    );
+    assert!(fixture.try_call("key.finger", map! {"match" => "*", "hash_type" => "md5"}).is_err());
+    let text = fixture.call("key.master_key_str", Map::new());
+    assert_eq!(text, map! {"local" => map! {"master.pub" => pair.public().to_pem()}}.into());
+}
+
+#[test]
+fn pairs_are_made_and_accepted_once() {
+    let fixture = fixture();
+    let pair = fixture.call("key.gen_accept", map! {"id_" => "new", "keysize" => 1024});
+    let public = pair.get("pub").and_then(Value::as_str).unwrap();
+    let kept = fixture.keys().current(&"new".parse().unwrap()).unwrap();
+    assert_eq!(kept, Some((KeyState::Accepted, public.to_owned())));
+    let private = PrivateKey::from_pem(pair.get("priv").and_then(Value::as_str).unwrap()).unwrap();
+    assert_eq!(private.public().to_pem(), public);
+    assert_eq!(fixture.call("key.gen_accept", map! {"id_" => "new"}), Value::map());
+    assert!(fixture.try_call("key.gen_accept", map! {"id_" => "a/b"}).is_err());
+}

@@ -1,0 +1,34 @@
+//! Wheel functions: what `salt-key`, reactors (`wheel.key.accept`) and the API change on the master,
+//! one file a Salt module, each declared with `brine_core::functions!`.
+//!
+//! They block. What they need of the master beyond its keys is asked of a [`WheelHost`].
+
+pub mod key;
+
+use std::sync::Arc;
+
+use brine_core::Map;
+use brine_core::function::Function;
+
+use crate::keys::KeyStore;
+
+/// All wheel functions: one line a module.
+pub static MODULES: &[&[Function<WheelContext>]] = &[key::FUNCTIONS];
+
+/// Who runs wheel functions: the master, or `salt-key` when it works on the folders by itself.
+pub trait WheelHost: Send + Sync {
+    /// Fires an event.
+    fn fire(&self, tag: &str, body: &Map);
+
+    /// Replaces the publish key because a minion must not read on; whether `rotate_aes_key` allows it
+    /// is the host's to know.
+    fn rotate_key(&self);
+}
+
+/// The context of wheel functions.
+pub struct WheelContext {
+    /// The minions' keys.
+    pub keys: Arc<KeyStore>,
+    /// Who runs the function.
+    pub host: Arc<dyn WheelHost>,
+}
