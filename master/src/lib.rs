@@ -31,6 +31,7 @@ use brine_core::files::{self, FileError};
 use brine_core::fileserver;
 use brine_core::function::Registry;
 use brine_core::glob::GlobSet;
+use brine_core::sls::pillar::PillarSource;
 use brine_core::store::{Opened, Store, StoreError};
 use brine_core::transport::{Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
 use brine_returners::{Returner, ReturnerError};
@@ -91,6 +92,7 @@ pub struct Shared {
     pub(crate) publisher: Publisher,
     pub(crate) files: fileserver::Roots,
     pub(crate) minion_data: minion_data::MinionData,
+    pub(crate) pillar_source: PillarSource,
     pub(crate) job_cache: Arc<dyn Returner>,
     pub(crate) runners: Registry<runner::RunnerContext>,
     pub(crate) wheels: Registry<wheel::WheelContext>,
@@ -183,6 +185,13 @@ impl Master {
             publisher: Publisher::new(),
             files: roots(&config),
             minion_data: minion_data::MinionData::new(store.clone()),
+            pillar_source: PillarSource {
+                roots: config.pillar_roots.clone(),
+                state_top: config.state_top.clone(),
+                renderer: config.renderer.clone(),
+                opts: Arc::new(config.opts.clone()),
+                nodegroups: config.nodegroups.clone(),
+            },
             job_cache,
             runners: Registry::new(runner::MODULES),
             wheels: Registry::new(wheel::MODULES),
@@ -205,6 +214,8 @@ impl Master {
             tasks.spawn(job_cache::return_events(events, returner, deny, shutdown.clone()));
         }
         reactions::start(&shared, &tasks, &shutdown)?;
+        let keys = bus.subscribe(Filter::prefix("salt/key"), Start::Now)?;
+        tasks.spawn(maintenance::forget_minions(Arc::clone(&shared), keys, shutdown.clone()));
         tasks.spawn(maintenance::maintain(Arc::clone(&shared), shutdown.clone()));
 
         // The sockets: from here on, others are served.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_core::bus::Subscription;
+use brine_core::{MinionId, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::Shared;
@@ -31,6 +33,27 @@ pub(crate) async fn maintain(shared: Arc<Shared>, shutdown: CancellationToken) {
         if cleaned.elapsed() >= interval {
             cleaned = Instant::now();
             clean(&shared).await;
+        }
+    }
+}
+
+/// Ends the sessions of minions whose keys are deleted or rejected, until `shutdown`.
+pub(crate) async fn forget_minions(shared: Arc<Shared>, mut keys: Subscription, shutdown: CancellationToken) {
+    loop {
+        let event = tokio::select! {
+            event = keys.recv() => event,
+            () = shutdown.cancelled() => return,
+        };
+        let Some(event) = event else { return };
+        let data = event.data();
+        let text = |name: &str| data.get(name).and_then(Value::as_str);
+        let (Some(act), Some(Ok(id))) = (text("act"), text("id").map(str::parse::<MinionId>)) else { continue };
+        if matches!(act, "delete" | "rejected") {
+            shared.sessions.end(&id);
+            tracing::info!(minion = %id, act, "a minion's session has ended with its key");
+        }
+        if act == "delete" {
+            drop(shared.minion_data.delete(id.as_str()));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use brine_core::store::{Batch, Store, Table, Ticket};
 use brine_core::target::Facts;
 use brine_core::value::msgpack;
-use brine_core::{Map, MinionId, Value, map};
+use brine_core::{Map, MinionId, map};
 
 const MINIONS: Table = Table("minion_data");
 
@@ -37,11 +37,6 @@ impl MinionData {
         self.store.write(batch)
     }
 
-    /// The grains of a minion, if it ever asked for its pillar.
-    pub fn grains(&self, id: &str) -> Option<Map> {
-        self.read(id)?.swap_remove("grains").and_then(into_map)
-    }
-
     /// What a target can look at. Read from the store only if it does.
     pub fn facts<'a>(&'a self, id: &'a str) -> impl Facts + 'a {
         StoredFacts { data: self, id, read: OnceCell::new() }
@@ -55,13 +50,6 @@ impl MinionData {
                 None
             }
         }
-    }
-}
-
-fn into_map(value: Value) -> Option<Map> {
-    match value {
-        Value::Map(map) => Some(map),
-        _ => None,
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod arguments;
 pub mod jinja;
+pub mod pillar;
 pub mod render;
 pub mod top;
 pub mod yaml;

@@ -94,6 +94,10 @@ async fn serve_subscriber(
     address: &str,
 ) -> Result<(), TransportError> {
     let mut wanted = zmtp::Subscriptions::default();
+    // What is published before the first subscription has arrived waits for it.
+    while wanted.0.is_empty() {
+        wanted.change(&reader.read().await?);
+    }
     loop {
         tokio::select! {
             message = messages.recv() => match message {

@@ -1,0 +1,197 @@
+//! Pillar: what one minion is told and no other.
+//!
+//! The pillar top file assigns SLS files to minions; each is rendered with that minion's grains, and the
+//! later ones are merged over the earlier.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::jinja::{Context, Host};
+use super::render::{Sls, sls_variables};
+use super::top;
+use crate::config::Roots;
+use crate::files;
+use crate::function::Args;
+use crate::minion_id::MinionId;
+use crate::target::Facts;
+use crate::value::{Map, Value};
+
+/// Where pillar comes from, and how it is rendered.
+#[derive(Debug, Clone)]
+pub struct PillarSource {
+    /// `pillar_roots`.
+    pub roots: Roots,
+    /// The name of the top file.
+    pub state_top: String,
+    /// The renderers of files that do not say.
+    pub renderer: String,
+    /// `opts` in templates.
+    pub opts: Arc<Map>,
+    /// Groups of minions by name.
+    pub nodegroups: Map,
+}
+
+impl PillarSource {
+    /// Renders a minion's pillar. Errors are in it as a list below `_errors`, as Salt has it: state runs
+    /// then refuse.
+    pub fn render(&self, id: &MinionId, grains: &Arc<Map>, environment: &str) -> Map {
+        let mut render =
+            Render { source: self, grains, environment, done: Vec::new(), pillar: Map::new(), errors: Vec::new() };
+        let facts = PillarFacts { id, grains };
+        match render.file(&self.state_top, "top", &self.state_top) {
+            Ok(Some(top)) => match top::matching(&top, environment, &facts, &self.nodegroups) {
+                Ok(names) => names.iter().for_each(|sls| render.sls(sls)),
+                Err(error) => render.errors.push(error.to_string()),
+            },
+            Ok(None) => {}
+            Err(error) => render.errors.push(error),
+        }
+        let Render { mut pillar, errors, .. } = render;
+        if !errors.is_empty() {
+            tracing::error!(minion = %id, ?errors, "a pillar has errors");
+            pillar.insert("_errors".into(), errors.into());
+        }
+        pillar
+    }
+}
+
+struct PillarFacts<'a> {
+    id: &'a MinionId,
+    grains: &'a Map,
+}
+
+impl Facts for PillarFacts<'_> {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn grains(&self) -> Option<&Map> {
+        Some(self.grains)
+    }
+
+    // The pillar in the making is not something to target by.
+    fn pillar(&self) -> Option<&Map> {
+        None
+    }
+}
+
+struct Render<'a> {
+    source: &'a PillarSource,
+    grains: &'a Arc<Map>,
+    environment: &'a str,
+    done: Vec<String>,
+    pillar: Map,
+    errors: Vec<String>,
+}
+
+impl Render<'_> {
+    /// Renders an SLS, what it includes first, and merges it.
+    fn sls(&mut self, sls: &str) {
+        if self.done.iter().any(|done| done == sls) {
+            return;
+        }
+        self.done.push(sls.to_owned());
+        for path in top::candidates(sls) {
+            match self.file(&path, sls, &path) {
+                Ok(None) => {}
+                Ok(Some(Value::Nil)) => return,
+                Ok(Some(Value::Map(mut data))) => {
+                    if let Some(includes) = data.shift_remove("include") {
+                        for include in includes.as_list().unwrap_or_default().iter().filter_map(Value::as_str) {
+                            self.sls(include);
+                        }
+                    }
+                    merge(&mut self.pillar, &data);
+                    return;
+                }
+                Ok(Some(_)) => return self.errors.push(format!("SLS '{sls}' does not render to a dictionary")),
+                Err(error) => {
+                    tracing::error!(sls, %error, "a pillar SLS does not render");
+                    return self
+                        .errors
+                        .push(format!("Rendering SLS '{sls}' failed. Please see master log for details."));
+                }
+            }
+        }
+        let environment = self.environment;
+        self.errors
+            .push(format!("Specified SLS '{sls}' in environment '{environment}' is not available on the salt master"));
+    }
+
+    /// Renders a file of the environment's first root that has it.
+    fn file(&self, relative: &str, sls: &str, path: &str) -> Result<Option<Value>, String> {
+        let Some(file) = self.find(relative) else { return Ok(None) };
+        let source = files::read_to_string(&file).map_err(|error| error.to_string())?;
+        let config = self.source;
+        let compiled = Sls::compile(path, &source, &config.renderer).map_err(|error| error.to_string())?;
+        let mut context = Context::new(self.environment);
+        context.set_all(&sls_variables(sls, path));
+        context.set_shared("grains", Arc::clone(self.grains));
+        context.set_shared("opts", Arc::clone(&config.opts));
+        context.set("pillar", &Value::map());
+        let roots = config.roots.get(self.environment).cloned().unwrap_or_default();
+        let host: Arc<dyn Host> = Arc::new(PillarHost { grains: Arc::clone(self.grains), roots });
+        compiled.render(&context, &host).map(Some).map_err(|error| error.to_string())
+    }
+
+    fn find(&self, relative: &str) -> Option<PathBuf> {
+        let roots = self.source.roots.get(self.environment)?;
+        find_in(roots, relative)
+    }
+}
+
+fn find_in(roots: &[PathBuf], relative: &str) -> Option<PathBuf> {
+    roots.iter().filter_map(|root: &PathBuf| files::path_within(root as &Path, relative)).find(|path| path.is_file())
+}
+
+/// What templates of pillar files can reach: the minion's grains and other pillar files.
+struct PillarHost {
+    grains: Arc<Map>,
+    roots: Vec<PathBuf>,
+}
+
+impl Host for PillarHost {
+    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+        let default = args.positional.get(1).cloned().unwrap_or_else(|| "".into());
+        match (function, args.positional.first().and_then(Value::as_str)) {
+            ("grains.get", Some(path)) => {
+                let grains = Value::Map((*self.grains).clone());
+                Ok(crate::target::traverse(&grains, path, ":").cloned().unwrap_or(default))
+            }
+            // There is no pillar yet.
+            ("pillar.get", Some(_)) => Ok(default),
+            _ => Err(format!("'{function}' is not available in pillar files")),
+        }
+    }
+
+    fn has(&self, function: &str) -> bool {
+        matches!(function, "grains.get" | "pillar.get")
+    }
+
+    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+        find_in(&self.roots, path).map(files::read_to_string).transpose().map_err(|error| error.to_string())
+    }
+}
+
+/// Merges mappings at every depth; anything else replaces what was there.
+pub fn merge(into: &mut Map, from: &Map) {
+    for (key, value) in from {
+        match (into.get_mut(key), value) {
+            (Some(Value::Map(have)), Value::Map(more)) => merge(have, more),
+            _ => _ = into.insert(key.clone(), value.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{list, map};
+
+    #[test]
+    fn mappings_are_merged_and_lists_replaced() {
+        let mut into = map! {"a" => map!{"x" => 1, "y" => 2}, "l" => list![1], "s" => "old"};
+        merge(&mut into, &map! {"a" => map!{"y" => 3, "z" => 4}, "l" => list![2], "s" => map!{"n" => 1}});
+        assert_eq!(into, map! {"a" => map!{"x" => 1, "y" => 3, "z" => 4}, "l" => list![2], "s" => map!{"n" => 1}});
+    }
+}

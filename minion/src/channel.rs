@@ -1,0 +1,292 @@
+//! The minion's session with its master: authentication, sealed requests, opened publishes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use brine_core::config::MinionConfig;
+use brine_core::crypt::{
+    Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm, token,
+};
+use brine_core::files::{self, FileError};
+use brine_core::transport::{Endpoint, Limits, RequestClient, TransportError};
+use brine_core::value::msgpack;
+use brine_core::wire::{AuthReply, AuthRequest, Envelope, Publication, Verdict, WireError, encrypted, purpose};
+use brine_core::{Map, MinionId, Value};
+use parking_lot::{Mutex, RwLock};
+use sha2::{Digest, Sha256};
+
+const MASTER_KEY: &str = "minion_master.pub";
+/// What a master answers to a request that it cannot open.
+const BAD_LOAD: &str = "bad load";
+
+/// Why the minion and its master do not come together.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// The master does not answer.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// What came cannot be opened or verified.
+    #[error(transparent)]
+    Crypt(#[from] CryptError),
+    /// What came is not understood.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// A key file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The master's key is not the one that is known.
+    #[error("the master's key is not the one in {0}: if the master was really replaced, delete that file; if not, somebody stands between")]
+    ChangedMaster(PathBuf),
+    /// The master's key has another fingerprint than `master_finger` says.
+    #[error("the master's key has the fingerprint {found}, master_finger says {expected}")]
+    WrongFingerprint {
+        /// What is configured.
+        expected: String,
+        /// What the master has.
+        found: String,
+    },
+    /// The master could not show that it holds its key.
+    #[error("the master did not return the token that it was sent")]
+    WrongToken,
+    /// The key waits to be accepted.
+    #[error("the master has not accepted this minion's key yet: run `salt-key -a {0}` there")]
+    Pending(MinionId),
+    /// The key is rejected.
+    #[error("the master has rejected this minion's key: run `salt-key -d {0}` there to try again")]
+    Rejected(MinionId),
+    /// The master has as many minions as it may.
+    #[error("the master has as many minions as it may (max_minions)")]
+    Full,
+    /// The master refuses a request.
+    #[error("the master refuses the request")]
+    Refused,
+    /// The same publish came before.
+    #[error("a publish came twice")]
+    Replay,
+}
+
+struct Keys {
+    session: Session,
+    publish: Session,
+    publish_port: u16,
+}
+
+/// The session with one master.
+pub struct Channel {
+    id: MinionId,
+    config: Arc<MinionConfig>,
+    private_key: PrivateKey,
+    client: RequestClient,
+    keys: RwLock<Option<Arc<Keys>>>,
+    serial: AtomicU64,
+    seen: Mutex<ReplayWindow>,
+    authenticating: tokio::sync::Mutex<()>,
+}
+
+impl Channel {
+    /// A session that is not begun, with the master at this host. Makes the minion's key if there is none.
+    pub fn new(id: MinionId, config: Arc<MinionConfig>, host: &str) -> Result<Self, ChannelError> {
+        files::create_private_dir(&config.pki_dir)?;
+        let private_key = PrivateKey::load_or_generate(&config.pki_dir, "minion", config.keysize)?;
+        let limits = Limits { message: config.max_message_size, ..Limits::default() };
+        let client = RequestClient::new(Endpoint::Tcp(host.to_owned(), config.master_port), limits);
+        Ok(Channel {
+            id,
+            config,
+            private_key,
+            client,
+            keys: RwLock::new(None),
+            serial: AtomicU64::new(0),
+            seen: Mutex::default(),
+            authenticating: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Where publishes come from; known once the session has begun.
+    pub fn publish_endpoint(&self) -> Option<Endpoint> {
+        let keys = self.keys.read().clone()?;
+        let Endpoint::Tcp(host, _) = self.client.endpoint() else { return None };
+        Some(Endpoint::Tcp(host.clone(), self.config.publish_port.unwrap_or(keys.publish_port)))
+    }
+
+    /// What the session is sealed with.
+    pub fn cipher(&self) -> Option<Cipher> {
+        self.keys.read().as_ref().map(|keys| keys.session.cipher())
+    }
+
+    /// Shows the master this minion's key, once, and begins a session if it accepts.
+    pub async fn authenticate(self: &Arc<Self>) -> Result<(), ChannelError> {
+        let _one_at_a_time = self.authenticating.lock().await;
+        let master_key = self.master_key()?;
+        let encryption: EncryptionAlgorithm = self.config.encryption_algorithm.parse()?;
+        let signature: SignatureAlgorithm = self.config.signing_algorithm.parse()?;
+        let secret = token::random_bytes::<24>().to_vec();
+        let sealed = master_key.as_ref().map(|key| key.encrypt(&secret, encryption)).transpose()?;
+        let request = AuthRequest {
+            id: self.id.clone(),
+            public_key: self.private_key.public().to_pem().trim_end().to_owned(),
+            nonce: token::nonce(),
+            encryption,
+            signature,
+            token: sealed,
+            ciphers: self.config.ciphers.iter().filter_map(|name| name.parse().ok()).collect(),
+            autosign_grains: Map::new(),
+        };
+        let timeout = Duration::from_secs(self.config.auth_timeout.max(1));
+        let answer = self.client.request(Envelope::clear(request.to_map()), timeout).await?;
+        let this = Arc::clone(self);
+        let secret = master_key.is_some().then_some(secret);
+        // RSA takes milliseconds: not on the thread that serves sockets.
+        let taken = tokio::task::spawn_blocking(move || this.take_answer(&request, master_key, secret, &answer)).await;
+        let keys = taken.map_err(|_| ChannelError::Refused)??;
+        *self.keys.write() = Some(Arc::new(keys));
+        self.serial.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn take_answer(
+        &self,
+        request: &AuthRequest,
+        known: Option<PublicKey>,
+        secret: Option<Vec<u8>>,
+        answer: &[u8],
+    ) -> Result<Keys, ChannelError> {
+        let answer = msgpack::unpack_map(answer).map_err(WireError::from)?;
+        let (Some(load), Some(sig)) = (answer.get("load").and_then(Value::as_bytes), answer.get("sig").and_then(Value::as_bytes))
+        else {
+            // Older masters do not sign that a minion has to wait; nothing is learned from it.
+            return match answer.get("load").and_then(|load| load.get("ret")) {
+                Some(Value::Bool(true)) => Err(ChannelError::Pending(self.id.clone())),
+                Some(Value::Bool(false)) => Err(ChannelError::Rejected(self.id.clone())),
+                _ => Err(ChannelError::Refused),
+            };
+        };
+        let map = msgpack::unpack_map(load).map_err(WireError::from)?;
+        let reply = AuthReply::from_map(&map, &request.nonce)?;
+        let (pem, publish_key, session_key, digest_sig, publish_port, cipher) = match reply {
+            AuthReply::Refused(verdict) => {
+                if let Some(known) = &known {
+                    known.verify(load, sig, request.signature).map_err(|_| self.changed_master())?;
+                }
+                return Err(match verdict {
+                    Verdict::Pending => ChannelError::Pending(self.id.clone()),
+                    Verdict::Rejected => ChannelError::Rejected(self.id.clone()),
+                    Verdict::Full => ChannelError::Full,
+                });
+            }
+            AuthReply::Accepted { public_key, publish_port, publish_key, session_key, signature, cipher } => {
+                (public_key, publish_key, session_key, signature, publish_port, cipher)
+            }
+        };
+        let master = PublicKey::from_pem(&pem)?;
+        match &known {
+            Some(known) if *known != master => return Err(self.changed_master()),
+            Some(_) => {}
+            None => self.check_fingerprint(&master)?,
+        }
+        master.verify(load, sig, request.signature)?;
+        let publish = self.private_key.decrypt(&publish_key, request.encryption)?;
+        let (publish, returned) = match secret {
+            Some(secret) => {
+                let tail = [b"_|-", &secret[..]].concat();
+                let key = publish.strip_suffix(&tail[..]).ok_or(ChannelError::WrongToken)?;
+                (key.to_vec(), true)
+            }
+            None => (publish, false),
+        };
+        let digest = token::hex(Sha256::digest(&publish));
+        if master.recover_x931(&digest_sig)? != digest.as_bytes() {
+            return Err(CryptError::BadSignature.into());
+        }
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| CryptError::Malformed("a session key"));
+        let publish = Session::from_key_text(&text(publish)?)?;
+        let session = Session::from_key_text(&text(self.private_key.decrypt(&session_key, request.encryption)?)?)?;
+        if publish.cipher() != cipher || session.cipher() != cipher {
+            return Err(CryptError::Malformed("a session key of the cipher that was agreed on").into());
+        }
+        if !returned {
+            // The first contact: this is the master from now on.
+            files::write_atomic(self.config.pki_dir.join(MASTER_KEY), master.to_pem().as_bytes(), 0o644)?;
+            tracing::info!(fingerprint = %master.fingerprint(), "this is the master's key from now on");
+        }
+        Ok(Keys { session, publish, publish_port })
+    }
+
+    fn changed_master(&self) -> ChannelError {
+        ChannelError::ChangedMaster(self.config.pki_dir.join(MASTER_KEY))
+    }
+
+    fn master_key(&self) -> Result<Option<PublicKey>, ChannelError> {
+        let pem = files::read_if_exists(self.config.pki_dir.join(MASTER_KEY))?;
+        Ok(pem.map(|pem| PublicKey::from_pem(&pem)).transpose()?)
+    }
+
+    fn check_fingerprint(&self, master: &PublicKey) -> Result<(), ChannelError> {
+        let Some(expected) = self.config.master_finger.clone().filter(|finger| !finger.is_empty()) else { return Ok(()) };
+        let found = master.fingerprint();
+        if token::constant_time_eq(expected.to_lowercase(), &found) {
+            return Ok(());
+        }
+        Err(ChannelError::WrongFingerprint { expected, found })
+    }
+
+    /// Sends a command to the master and waits for what it says. A master that does not know the session
+    /// any more is authenticated with again, once.
+    pub async fn request(self: &Arc<Self>, load: Map) -> Result<Value, ChannelError> {
+        match self.request_once(&load).await {
+            Err(ChannelError::Refused | ChannelError::Crypt(_)) => {
+                self.authenticate().await?;
+                self.request_once(&load).await
+            }
+            result => result,
+        }
+    }
+
+    async fn request_once(&self, load: &Map) -> Result<Value, ChannelError> {
+        let keys = self.keys.read().clone().ok_or(ChannelError::Refused)?;
+        let mut load = load.clone();
+        let nonce = token::nonce();
+        load.insert("nonce".into(), nonce.as_str().into());
+        load.insert("id".into(), (&self.id).into());
+        match keys.session.cipher() {
+            Cipher::Aes256Gcm => {
+                let serial = self.serial.fetch_add(1, Ordering::Relaxed) + 1;
+                load.insert("serial".into(), serial.into());
+            }
+            Cipher::AesCbcHmac => {
+                load.insert("ts".into(), jiff::Timestamp::now().as_second().into());
+                load.insert("tok".into(), self.private_key.sign_x931(b"salt")?.into());
+            }
+        }
+        let sealed = keys.session.seal(&msgpack::pack_map(&load), None, &purpose::request(&self.id));
+        let envelope = encrypted(&self.id, sealed, &self.config.encryption_algorithm, &self.config.signing_algorithm);
+        let timeout = Duration::from_secs(self.config.request_timeout.max(1));
+        let answer = self.client.request(envelope, timeout).await?;
+        if msgpack::unpack(&answer).is_ok_and(|value| value.as_str() == Some(BAD_LOAD)) {
+            return Err(ChannelError::Refused);
+        }
+        let plain = keys.session.open(&answer, Some(&nonce), &purpose::reply(&self.id))?;
+        Ok(msgpack::unpack(&plain).map_err(WireError::from)?)
+    }
+
+    /// Opens a publish: the payload of what came from the publish port.
+    pub fn open_publish(&self, payload: &[u8]) -> Result<Publication, ChannelError> {
+        let keys = self.keys.read().clone().ok_or(ChannelError::Refused)?;
+        let envelope = msgpack::unpack_map(payload).map_err(WireError::from)?;
+        let load = envelope.get("load").and_then(Value::as_bytes).ok_or(WireError::Missing("load"))?;
+        let plain = keys.publish.open(load, None, purpose::PUBLISH)?;
+        if let Some(sig) = envelope.get("sig").and_then(Value::as_bytes) {
+            let algorithm = envelope.get("sig_algo").and_then(Value::as_str).unwrap_or_default().parse()?;
+            let master = self.master_key()?.ok_or(CryptError::BadSignature)?;
+            master.verify(load, sig, algorithm)?;
+        }
+        let publication = Publication::from_map(msgpack::unpack_map(&plain).map_err(WireError::from)?)?;
+        let new = u64::try_from(publication.serial).is_ok_and(|serial| self.seen.lock().is_new(serial));
+        if keys.publish.cipher() == Cipher::Aes256Gcm && !new {
+            return Err(ChannelError::Replay);
+        }
+        Ok(publication)
+    }
+}

@@ -1,0 +1,140 @@
+//! Files under `salt://`: from the master, cached by hash, or from this host's own folders.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use brine_core::fileserver::{BUFFER_SIZE, Roots};
+use brine_core::{Map, Value, map};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use tokio::runtime::Handle;
+
+use crate::channel::Channel;
+use crate::context::FileClient;
+
+/// Files of this host.
+pub struct LocalFiles {
+    roots: Roots,
+    opts: Map,
+}
+
+impl LocalFiles {
+    /// Files in these folders; `opts` stands in for the master's options.
+    pub fn new(roots: Roots, opts: Map) -> Self {
+        LocalFiles { roots, opts }
+    }
+}
+
+impl FileClient for LocalFiles {
+    fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+        let Some(found) = self.roots.find(path, saltenv) else { return Ok(None) };
+        std::fs::read(&found.path).map(Some).map_err(|error| format!("{}: {error}", found.path.display()))
+    }
+
+    fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+        self.roots.hash(path, saltenv).map_err(|error| error.to_string())
+    }
+
+    fn list(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        Ok(self.roots.file_list(saltenv, ""))
+    }
+
+    fn folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        Ok(self.roots.dir_list(saltenv, ""))
+    }
+
+    fn environments(&self) -> Result<Vec<String>, String> {
+        Ok(self.roots.envs())
+    }
+
+    fn master_opts(&self) -> Result<Map, String> {
+        Ok(self.opts.clone())
+    }
+}
+
+/// Files of the master. Small ones that were read before are kept for as long as their hash is the same.
+pub struct MasterFiles {
+    channel: Arc<Channel>,
+    runtime: Handle,
+    kept: Mutex<HashMap<String, Vec<u8>>>,
+}
+
+/// Files above this size are not kept in memory.
+const KEEP: usize = 64 << 10;
+/// How many files are kept.
+const KEPT: usize = 64;
+
+impl MasterFiles {
+    /// Files of the master of this session. Its functions are for threads that may block.
+    pub fn new(channel: Arc<Channel>, runtime: Handle) -> Self {
+        MasterFiles { channel, runtime, kept: Mutex::default() }
+    }
+
+    fn ask(&self, load: Map) -> Result<Value, String> {
+        self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
+    }
+
+    fn names(&self, cmd: &str, saltenv: &str) -> Result<Vec<String>, String> {
+        let answer = self.ask(map! {"cmd" => cmd, "saltenv" => saltenv, "prefix" => ""})?;
+        let mut names: Vec<String> = answer.as_list().unwrap_or_default().iter().map(ToString::to_string).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn fetch(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+        let mut content = Vec::new();
+        loop {
+            let load = map! {"cmd" => "_serve_file", "path" => path, "saltenv" => saltenv, "loc" => content.len()};
+            let answer = self.ask(load)?;
+            let data = answer.get("data").and_then(Value::as_bytes).unwrap_or_default();
+            content.extend_from_slice(data);
+            if (data.len() as u64) < BUFFER_SIZE {
+                return Ok(Some(content));
+            }
+        }
+    }
+}
+
+impl FileClient for MasterFiles {
+    fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+        let Some(hash) = self.hash(path, saltenv)? else { return Ok(None) };
+        if let Some(kept) = self.kept.lock().get(&hash) {
+            return Ok(Some(kept.clone()));
+        }
+        let content = self.fetch(path, saltenv)?;
+        if let Some(content) = &content {
+            if brine_core::crypt::token::hex(Sha256::digest(content)) != hash {
+                return Err(format!("salt://{path} changed while it was read"));
+            }
+            if content.len() <= KEEP {
+                let mut kept = self.kept.lock();
+                if kept.len() >= KEPT {
+                    kept.clear();
+                }
+                kept.insert(hash, content.clone());
+            }
+        }
+        Ok(content)
+    }
+
+    fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+        let answer = self.ask(map! {"cmd" => "_file_hash", "path" => path, "saltenv" => saltenv})?;
+        Ok(answer.get("hsum").and_then(Value::as_str).filter(|hash| !hash.is_empty()).map(str::to_owned))
+    }
+
+    fn list(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        self.names("_file_list", saltenv)
+    }
+
+    fn folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        self.names("_dir_list", saltenv)
+    }
+
+    fn environments(&self) -> Result<Vec<String>, String> {
+        self.names("_file_envs", "base")
+    }
+
+    fn master_opts(&self) -> Result<Map, String> {
+        Ok(self.ask(map! {"cmd" => "_master_opts"})?.as_map().cloned().unwrap_or_default())
+    }
+}

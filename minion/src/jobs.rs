@@ -1,0 +1,181 @@
+//! Jobs on their way through a minion: called, watched, returned.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use brine_core::function::{Args, CallError};
+use brine_core::value::msgpack;
+use brine_core::{Map, Value, files, map};
+
+use crate::context::{Context, Job, Minion};
+
+/// What came of one call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What the function returned, or why it did not, in words.
+    pub value: Value,
+    /// 0 if all went well.
+    pub retcode: i64,
+    /// Whether the function ran to its end.
+    pub success: bool,
+    /// The outputter that the function asks for.
+    pub out: Option<&'static str>,
+}
+
+/// Calls a function in a job.
+pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
+    let out = context.minion.functions.get(fun).and_then(|function| function.out);
+    context.set_retcode(0);
+    let doc = || context.minion.functions.get(fun).map(brine_core::function::Function::docstring).unwrap_or_default();
+    match context.call(fun, args) {
+        Ok(value) => {
+            let set = context.job.retcode.load(Ordering::Relaxed);
+            let retcode = if set == 0 && says_failed(&value) { 1 } else { set };
+            Outcome { value, retcode, success: true, out }
+        }
+        Err(error) => {
+            let text = match &error {
+                CallError::Arguments { .. } => format!("{error}\n\n{}", doc()),
+                _ => error.to_string(),
+            };
+            Outcome { value: text.into(), retcode: 1, success: false, out: Some("nested") }
+        }
+    }
+}
+
+/// A mapping that says itself that it is no success.
+fn says_failed(value: &Value) -> bool {
+    let says = |key| value.get(key).is_some_and(|word| *word == Value::Bool(false));
+    says("result") || says("success")
+}
+
+/// Runs a published job to its end on this thread: the load to return to the master.
+pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
+    minion.jobs.lock().insert(job.jid.clone(), Arc::clone(job));
+    let proc_file = ProcFile::write(minion, job);
+    let context = Context { minion: Arc::clone(minion), job: Arc::clone(job), in_template: false };
+    let mut load = match job.load.get("fun") {
+        Some(Value::List(functions)) => run_several(&context, functions),
+        _ => {
+            let mut args = Args::from_wire(&job.arg);
+            add_publish_keywords(&context, &job.fun, &mut args);
+            let outcome = call(&context, &job.fun, args);
+            let mut load = map! {
+                "fun" => &job.fun,
+                "fun_args" => job.arg.clone(),
+                "return" => outcome.value,
+                "retcode" => outcome.retcode,
+                "success" => outcome.success,
+            };
+            if let Some(out) = outcome.out {
+                load.insert("out".into(), out.into());
+            }
+            load
+        }
+    };
+    load.insert("cmd".into(), "_return".into());
+    load.insert("jid".into(), job.jid.as_str().into());
+    load.insert("id".into(), minion.id.as_str().into());
+    for name in ["user", "metadata", "ret"] {
+        if let Some(value) = job.load.get(name).filter(|value| value.is_truthy()) {
+            load.insert(name.into(), value.clone());
+        }
+    }
+    drop(proc_file);
+    minion.jobs.lock().shift_remove(&job.jid);
+    load
+}
+
+/// Several functions, one argument list each: their returns by name.
+fn run_several(context: &Context, functions: &[Value]) -> Map {
+    let (mut values, mut retcodes, mut successes) = (Map::new(), Map::new(), Map::new());
+    for (i, fun) in functions.iter().enumerate() {
+        let name = fun.to_string();
+        let list = context.job.arg.get(i).and_then(Value::as_list).unwrap_or_default();
+        let outcome = call(context, &name, Args::from_wire(list));
+        values.insert(fun.clone(), outcome.value);
+        retcodes.insert(fun.clone(), outcome.retcode.into());
+        successes.insert(fun.clone(), outcome.success.into());
+    }
+    map! {"fun" => functions.to_vec(), "fun_args" => context.job.arg.clone(), "return" => values, "retcode" => retcodes, "success" => successes}
+}
+
+/// Functions that take every keyword see what they were published with, as `__pub_*`.
+fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
+    use brine_core::function::ParamKind;
+    let takes = context.minion.functions.get(fun).is_some_and(|function| {
+        function.params.iter().any(|param| matches!(param.kind, ParamKind::Keywords))
+    });
+    if !takes {
+        return;
+    }
+    for name in ["fun", "jid", "tgt", "tgt_type", "user", "ret", "arg"] {
+        if let Some(value) = context.job.load.get(name) {
+            args.keyword.insert(format!("__pub_{name}").into(), value.clone());
+        }
+    }
+}
+
+/// The file below `proc/` that stands for a job as long as it runs.
+struct ProcFile(Option<PathBuf>);
+
+impl ProcFile {
+    fn write(minion: &Minion, job: &Job) -> Self {
+        let path = proc_dir(minion).join(&job.jid);
+        let packed = msgpack::pack_map(&describe(job));
+        let written = files::create_private_dir(proc_dir(minion)).and_then(|()| files::write_atomic(&path, &packed, 0o600));
+        match written {
+            Ok(()) => ProcFile(Some(path)),
+            Err(error) => {
+                tracing::warn!(jid = job.jid, %error, "a job has no proc file");
+                ProcFile(None)
+            }
+        }
+    }
+}
+
+impl Drop for ProcFile {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Who cleaned the folder has done it already.
+            _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Where running jobs have their files.
+pub fn proc_dir(minion: &Minion) -> PathBuf {
+    minion.config.cachedir.join("proc")
+}
+
+/// Where the return of a job is kept for a while.
+pub fn cached_return(minion: &Minion, jid: &str) -> PathBuf {
+    minion.config.cachedir.join("minion_jobs").join(jid).join("return")
+}
+
+/// Keeps the return of a job: also for the time until the master has it.
+pub fn keep_return(minion: &Minion, load: &Map) {
+    let Some(jid) = load.get("jid").and_then(Value::as_str) else { return };
+    let path = cached_return(minion, jid);
+    let folder = path.parent().unwrap_or(&path);
+    let kept = files::create_private_dir(folder).and_then(|()| files::write_atomic(&path, &msgpack::pack_map(load), 0o600));
+    if let Err(error) = kept {
+        tracing::warn!(jid, %error, "a return could not be kept");
+    }
+}
+
+/// A running job, as `saltutil.running` tells it.
+pub fn describe(job: &Job) -> Map {
+    let field = |name: &str| job.load.get(name).cloned().unwrap_or_default();
+    map! {
+        "fun" => &job.fun,
+        "arg" => job.arg.clone(),
+        "jid" => job.jid.as_str(),
+        "pid" => job.pid,
+        "tgt" => field("tgt"),
+        "tgt_type" => field("tgt_type"),
+        "ret" => field("ret"),
+        "user" => field("user"),
+    }
+}

@@ -1,0 +1,90 @@
+//! `pillar`: what the master tells this minion.
+//!
+//! Outside of templates, values are masked, as in Salt 3008: `unmask=True` and `pillar.raw` show them.
+
+use brine_core::target::traverse;
+use brine_core::{Map, Value, functions};
+
+use crate::context::Context;
+
+const MASK: &str = "**********";
+
+functions! {
+    module "pillar", context Context;
+
+    /// The pillar value at a path such as `users:root:shell`, or the default.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pillar.get pkg:apache
+    fn get(context, key: String, default: Value = "".into(), merge: bool = false, delimiter: String = ":".into(), unmask: bool = false) {
+        let pillar = Value::Map((*context.pillar()).clone());
+        let found = traverse(&pillar, &key, &delimiter).cloned();
+        let value = match (found, default) {
+            (Some(Value::Map(over)), Value::Map(mut under)) if merge => {
+                brine_core::sls::pillar::merge(&mut under, &over);
+                Value::Map(under)
+            }
+            (Some(found), _) => found,
+            (None, default) => return Ok(default),
+        };
+        Ok(if context.in_template || unmask { value } else { masked(&value) })
+    }
+
+    /// The whole pillar, rendered anew.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pillar.items
+    fn items(context, unmask: bool = false) {
+        let config = context.config();
+        let fresh = context.minion.upstream.pillar(config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
+        let fresh = Value::Map(fresh.map_err(brine_core::function::CallError::Execution)?);
+        Ok(if context.in_template || unmask { fresh } else { masked(&fresh) })
+    }
+
+    /// Some pillar values by name.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pillar.item foo bar
+    fn item(context, *args) {
+        let pillar = Value::Map((*context.pillar()).clone());
+        let named: Map = args.iter().map(|name| {
+            (name.clone(), traverse(&pillar, &name.to_string(), ":").cloned().unwrap_or_else(|| "".into()))
+        }).collect();
+        Ok(if context.in_template { named.into() } else { masked(&named.into()) })
+    }
+
+    /// The pillar as the minion has it, unmasked.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pillar.raw
+    fn raw(context, key: Option<String>) {
+        let pillar = Value::Map((*context.pillar()).clone());
+        Ok(match key {
+            Some(key) => pillar.get(&key).cloned().unwrap_or_else(Value::map),
+            None => pillar,
+        })
+    }
+
+    /// The names of the pillar's entries.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pillar.ls
+    fn ls(context) {
+        Ok(context.pillar().keys().cloned().collect())
+    }
+}
+
+/// Every value that says something is hidden.
+fn masked(value: &Value) -> Value {
+    match value {
+        Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (key.clone(), masked(value))).collect()),
+        Value::List(items) => items.iter().map(masked).collect(),
+        scalar if scalar.is_truthy() => MASK.into(),
+        scalar => scalar.clone(),
+    }
+}
