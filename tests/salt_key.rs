@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+use std::fmt::Write as _;
 use std::fs;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -73,10 +74,10 @@ fn run(command: &mut Command, words: &str, input: &str) -> String {
     let output = child.wait_with_output().unwrap();
     let mut text = String::from_utf8(output.stdout).unwrap();
     for line in String::from_utf8(output.stderr).unwrap().lines() {
-        text.push_str(&format!("! {line}\n"));
+        writeln!(text, "! {line}").unwrap();
     }
     if let Some(status) = output.status.code().filter(|status| *status != 0) {
-        text.push_str(&format!("-> {status}\n"));
+        writeln!(text, "-> {status}").unwrap();
     }
     text
 }

@@ -120,4 +120,42 @@ mod tests {
         let told = level("loud").unwrap_err();
         assert!(told.starts_with("invalid choice: 'loud' (choose from 'all', 'garbage', "), "{told}");
     }
+
+    #[derive(Clone, Default)]
+    struct Sink(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(detailed: bool) -> String {
+        let sink = Sink::default();
+        let writer = sink.clone();
+        let layer = tracing_subscriber::fmt::layer().event_format(Lines { detailed }).with_ansi(false);
+        let layer = layer.with_writer(move || writer.clone()).with_filter(LevelFilter::WARN);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::warn!(minion = %"m1", count = 2, "something is odd");
+            tracing::error!("it broke");
+            tracing::info!("nobody wants to know");
+        });
+        String::from_utf8(sink.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn lines_are_salts_on_stderr_and_in_files() {
+        assert_eq!(logged(false), "[WARNING ] something is odd minion=m1 count=2\n[ERROR   ] it broke\n");
+        let in_file = logged(true);
+        let line = in_file.lines().last().unwrap();
+        let (time, rest) = line.split_at("2026-11-21 02:39:01,123".len());
+        assert!(time.chars().all(|c| c.is_ascii_digit() || "- :,".contains(c)), "{line}");
+        assert!(rest.starts_with(" [brine::cli::logging::tests:"), "{line}");
+        assert!(rest.ends_with(&format!("][ERROR   ][{}] it broke", std::process::id())), "{line}");
+    }
 }

@@ -19,10 +19,20 @@ pub fn parse<T: FromArgMatches>(
     command: Command,
     words: Vec<OsString>,
 ) -> Result<T, ExitCode> {
-    let mut command = command
-        .name(name)
-        .bin_name(name)
-        .override_usage(usage)
+    let mut command = like_python(command.name(name).bin_name(name).override_usage(usage));
+    read(&mut command, &words).map_err(|mistake| match mistake.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // When nobody reads it there is nobody to tell.
+            let _ = mistake.print();
+            ExitCode::SUCCESS
+        }
+        _ => error(name, usage, &describe(&mistake, &words, &command)),
+    })
+}
+
+/// Makes a command read options as Python's option parser does.
+fn like_python(command: Command) -> Command {
+    command
         .version(concat!(env!("CARGO_PKG_VERSION"), " (Brine)"))
         .no_binary_name(true)
         .infer_long_args(true)
@@ -31,16 +41,11 @@ pub fn parse<T: FromArgMatches>(
         .mut_args(|arg| {
             let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append) && !arg.is_positional();
             if takes_value { arg.allow_hyphen_values(true) } else { arg }
-        });
-    let parsed = command.try_get_matches_from_mut(words.clone()).and_then(|matches| T::from_arg_matches(&matches));
-    parsed.map_err(|mistake| match mistake.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // When nobody reads it there is nobody to tell.
-            let _ = mistake.print();
-            ExitCode::SUCCESS
-        }
-        _ => error(name, usage, &describe(&mistake, &words, &command)),
-    })
+        })
+}
+
+fn read<T: FromArgMatches>(command: &mut Command, words: &[OsString]) -> Result<T, Error> {
+    T::from_arg_matches(&command.try_get_matches_from_mut(words)?)
 }
 
 /// Says that the options make no sense, and gives the exit status for that.
@@ -109,29 +114,22 @@ mod tests {
         words: Vec<String>,
     }
 
-    fn read(line: &str) -> Result<Arguments, String> {
+    fn parsed(line: &str) -> Result<Arguments, String> {
         let words: Vec<_> = line.split_whitespace().map(OsString::from).collect();
-        let mut command = None;
-        let parsed = parse::<Arguments>("tool", "tool [options]", Arguments::command(), words.clone());
-        parsed.map_err(|_| {
-            let command = command.get_or_insert_with(|| {
-                Arguments::command().no_binary_name(true).infer_long_args(true).args_override_self(true)
-            });
-            let mistake = command.try_get_matches_from_mut(words.clone()).unwrap_err();
-            describe(&mistake, &words, command)
-        })
+        let mut command = like_python(Arguments::command());
+        read(&mut command, &words).map_err(|mistake| describe(&mistake, &words, &command))
     }
 
     #[test]
     fn options_may_stand_anywhere_be_short_and_come_twice() {
-        let read = read("one -t 5 --acc web two -yt7 --yes --acc=-x").unwrap();
+        let read = parsed("one -t 5 --acc web two -yt7 --yes --acc=-x").unwrap();
         assert_eq!((read.yes, read.timeout, read.accept.as_deref()), (true, Some(7), Some("-x")));
         assert_eq!(read.words, ["one", "two"]);
     }
 
     #[test]
     fn what_looks_like_an_option_is_a_value_behind_one_that_takes_one() {
-        assert_eq!(read("-a --yes").unwrap().accept.as_deref(), Some("--yes"));
+        assert_eq!(parsed("-a --yes").unwrap().accept.as_deref(), Some("--yes"));
     }
 
     #[test]
@@ -146,7 +144,7 @@ mod tests {
             ("--timeout=abc", "option --timeout: invalid integer value: 'abc'"),
             ("--yes=1", "--yes option does not take a value"),
         ] {
-            assert_eq!(read(line).unwrap_err(), message, "{line}");
+            assert_eq!(parsed(line).unwrap_err(), message, "{line}");
         }
     }
 }
