@@ -67,9 +67,20 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn run(tool: &Tool, words: Vec<OsString>) -> ExitCode {
     (tool.run)(words).unwrap_or_else(|error| {
-        eprintln!("{}: {error:#}", tool.name);
+        eprintln!("{}: {}", tool.name, sentence(&error));
         ExitCode::FAILURE
     })
+}
+
+/// An error with its causes, of which many are told by the error above them already.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let _ = write!(text, ": {cause}");
+        }
+    }
+    text
 }
 
 const USAGE: &str = "brine <tool> [options]";
@@ -86,4 +97,17 @@ fn help() -> String {
          the links salt-key, ...",
     );
     help
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cause_is_told_twice() {
+        let cause = std::io::Error::other("the disk is full");
+        let error = brine_core::files::FileError::at("write", "/x")(cause);
+        let error = anyhow::Error::new(error).context("no keys");
+        assert_eq!(sentence(&error), "no keys: cannot write /x: the disk is full");
+    }
 }

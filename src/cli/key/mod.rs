@@ -187,7 +187,7 @@ impl<'run> Session<'run> {
             let endpoint = names.pull_endpoint(&self.config.sock_dir);
             let events = std::mem::take(&mut *self.told.events.lock().unwrap_or_else(PoisonError::into_inner));
             if let Err(error) = fire(&endpoint, &events) {
-                tracing::warn!("the master is not told of the change, is it running? {error:#}");
+                tracing::warn!("the master is not told of the change, is it running? {}", super::sentence(&error));
             }
         }
     }
