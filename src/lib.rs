@@ -1,4 +1,5 @@
-//! The command line without its tools: how results are shown.
+//! The command line: one file a tool in [`cli`], and how results are shown.
 
+pub mod cli;
 pub mod output;
 pub mod ui;

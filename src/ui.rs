@@ -147,6 +147,16 @@ impl Ui {
         }
     }
 
+    /// Asks on stdout and reads one line from stdin, without the line's end; nothing at the end of the input.
+    pub fn ask(&mut self, question: &str) -> io::Result<Option<String>> {
+        self.clear_progress()?;
+        write!(self.out, "{question}")?;
+        self.out.flush()?;
+        let mut answer = String::new();
+        let read = io::stdin().read_line(&mut answer)?;
+        Ok((read > 0).then(|| answer.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+
     /// Prints text and a newline on stderr. A closed stderr is ignored: there is nobody left to tell.
     pub fn print_error(&mut self, text: &str) -> io::Result<()> {
         self.clear_progress()?;

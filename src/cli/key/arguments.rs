@@ -1,0 +1,209 @@
+//! The options of `salt-key`, and which of them counts.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use brine_core::value::FromValue;
+use brine_master::keys::{Act, KeyState};
+use clap::Parser;
+
+use crate::cli::common::{CommonOptions, OutputArguments};
+use crate::cli::usage;
+
+/// Accept, reject, list and delete the keys of minions
+#[derive(Parser, Debug)]
+#[command(
+    disable_version_flag = true,
+    after_help = "\
+Examples:
+  salt-key                        list all keys
+  salt-key -a web1                accept a key, after asking
+  salt-key -y -a 'web*,db?'       accept these keys without asking
+  salt-key -f web1                show a fingerprint, to compare with the minion's own
+  salt-key -y -d 'old*'           delete keys
+  salt-key -l un --out json       list keys that wait, for scripts"
+)]
+pub struct Arguments {
+    /// Answer yes to all questions
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Taken for the sake of scripts: as in Salt, everything is shown all the same
+    #[arg(short, long)]
+    quiet: bool,
+    /// Whether the publish key is replaced when keys are deleted or rejected: True or False
+    #[arg(long, value_name = "BOOL", value_parser = boolean)]
+    pub rotate_aes_key: Option<bool>,
+    #[command(flatten)]
+    pub common: CommonOptions,
+    #[command(flatten)]
+    pub output: OutputArguments,
+    #[command(flatten)]
+    pub actions: Actions,
+    #[command(flatten)]
+    pub making: Making,
+    /// Taken and passed over, as Salt does.
+    #[arg(hide = true)]
+    pub words: Vec<OsString>,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Actions (globs are several with commas between)")]
+pub struct Actions {
+    /// List the keys of one state: un or pre, acc, rej, den, or all
+    #[arg(short, long, value_name = "STATE")]
+    list: Option<String>,
+    /// List all keys; what is done when nothing else is asked for
+    #[arg(short = 'L', long)]
+    list_all: bool,
+    /// Accept pending keys
+    #[arg(short, long, value_name = "GLOB")]
+    accept: Option<String>,
+    /// Accept all pending keys
+    #[arg(short = 'A', long)]
+    accept_all: bool,
+    /// Reject pending keys
+    #[arg(short, long, value_name = "GLOB")]
+    reject: Option<String>,
+    /// Reject all pending keys
+    #[arg(short = 'R', long)]
+    reject_all: bool,
+    /// Accept also rejected keys, or reject also accepted ones; the old way to say it
+    #[arg(long)]
+    include_all: bool,
+    /// Reject also accepted keys
+    #[arg(long)]
+    include_accepted: bool,
+    /// Accept also rejected keys
+    #[arg(long)]
+    include_rejected: bool,
+    /// Accept or reject also denied keys
+    #[arg(long)]
+    include_denied: bool,
+    /// Show public keys
+    #[arg(short, long, value_name = "GLOB")]
+    print: Option<String>,
+    /// Show all public keys
+    #[arg(short = 'P', long)]
+    print_all: bool,
+    /// Delete keys, whatever their state
+    #[arg(short, long, value_name = "GLOB")]
+    delete: Option<String>,
+    /// Delete all keys
+    #[arg(short = 'D', long)]
+    pub delete_all: bool,
+    /// Show fingerprints
+    #[arg(short, long, value_name = "GLOB")]
+    finger: Option<String>,
+    /// Show all fingerprints, also the master's own
+    #[arg(short = 'F', long)]
+    finger_all: bool,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Making keys")]
+pub struct Making {
+    /// Make a pair of keys: NAME.pem and NAME.pub
+    #[arg(long, value_name = "NAME")]
+    pub gen_keys: Option<String>,
+    /// The folder to make them in
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub gen_keys_dir: PathBuf,
+    /// Their length in bits, from 2048 to 8192
+    #[arg(long, value_name = "BITS", value_parser = usage::integer, default_value = "2048")]
+    pub keysize: i64,
+}
+
+fn boolean(text: &str) -> Result<bool, String> {
+    bool::from_value(&text.into()).ok_or_else(|| format!("invalid choice: '{text}' (choose from 'True', 'False')"))
+}
+
+/// What is to be done. The pattern tells with which keys.
+#[derive(Debug)]
+pub enum Task {
+    List(&'static [KeyState]),
+    Print(String),
+    Finger(String),
+    Change(Act, String),
+}
+
+impl Actions {
+    /// The one task; where several are asked for the order is Salt's.
+    pub fn task(&self) -> Result<Task, String> {
+        let given = |one: &Option<String>, all: bool| {
+            one.clone().filter(|pattern| !pattern.is_empty()).or_else(|| all.then(|| "*".to_owned()))
+        };
+        if let Some(word) = self.list.as_deref().filter(|word| !word.is_empty()) {
+            let states = KeyState::of_word(word);
+            return states.map(Task::List).ok_or_else(|| format!("'{word}' is not a valid argument to '--list'"));
+        }
+        let change = |act, one, all| given(one, all).map(|pattern| Task::Change(act, pattern));
+        Ok((!self.list_all)
+            .then(|| {
+                given(&self.print, self.print_all)
+                    .map(Task::Print)
+                    .or_else(|| change(Act::Accept, &self.accept, self.accept_all))
+                    .or_else(|| change(Act::Reject, &self.reject, self.reject_all))
+                    .or_else(|| change(Act::Delete, &self.delete, self.delete_all))
+                    .or_else(|| given(&self.finger, self.finger_all).map(Task::Finger))
+            })
+            .flatten()
+            .unwrap_or(Task::List(&KeyState::ALL)))
+    }
+
+    /// The states whose keys are accepted or rejected, in the order of Salt's questions.
+    pub fn states(&self, act: Act) -> Vec<KeyState> {
+        let accepted = act != Act::Accept && (self.include_accepted || (self.include_all && act == Act::Reject));
+        let rejected = act != Act::Reject && (self.include_rejected || (self.include_all && act == Act::Accept));
+        let wanted = [
+            (true, KeyState::Pending),
+            (accepted, KeyState::Accepted),
+            (rejected, KeyState::Rejected),
+            (self.include_denied, KeyState::Denied),
+        ];
+        wanted.into_iter().filter(|(wanted, _)| *wanted).map(|(_, state)| state).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Actions {
+        let command = <Arguments as clap::CommandFactory>::command().mut_arg("log_level", |arg| arg.short(None));
+        let words = line.split_whitespace().map(OsString::from).collect();
+        usage::parse::<Arguments>("salt-key", "salt-key", command, words).unwrap().actions
+    }
+
+    #[test]
+    fn of_several_tasks_the_first_in_salts_order_counts() {
+        for (line, expected) in [
+            ("", "List([Pending, Rejected, Accepted, Denied])"),
+            ("-a=", "List([Pending, Rejected, Accepted, Denied])"),
+            ("-L -a web", "List([Pending, Rejected, Accepted, Denied])"),
+            ("-l un -L", "List([Pending])"),
+            ("-r db -a web", "Change(Accept, \"web\")"),
+            ("-R -d web", "Change(Reject, \"*\")"),
+            ("-D", "Change(Delete, \"*\")"),
+            ("-F -P", "Print(\"*\")"),
+            ("-f web -F", "Finger(\"web\")"),
+            ("-a web -A", "Change(Accept, \"web\")"),
+        ] {
+            assert_eq!(format!("{:?}", read(line).task().unwrap()), expected, "{line}");
+        }
+        assert_eq!(read("-l bogus").task().unwrap_err(), "'bogus' is not a valid argument to '--list'");
+    }
+
+    #[test]
+    fn which_states_are_meant_depends_on_the_act() {
+        use KeyState::{Accepted, Denied, Pending, Rejected};
+        for (act, line, states) in [
+            (Act::Accept, "", &[Pending][..]),
+            (Act::Accept, "--include-all", &[Pending, Rejected]),
+            (Act::Accept, "--include-rejected --include-denied --include-accepted", &[Pending, Rejected, Denied]),
+            (Act::Reject, "--include-all", &[Pending, Accepted]),
+            (Act::Reject, "--include-accepted --include-rejected", &[Pending, Accepted]),
+        ] {
+            assert_eq!(read(line).states(act), states, "{act:?} {line}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! `salt-key`: the keys of minions. Works on the folders of keys by itself, so that no master has to
+//! run; one that runs is told by events, and by a file that asks it to replace its publish key.
+
+mod arguments;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use arguments::{Arguments, Task};
+use brine_core::bus::SocketNames;
+use brine_core::config::MasterConfig;
+use brine_core::crypt::PrivateKey;
+use brine_core::transport::{Endpoint, Push, TransportError};
+use brine_core::{Event, Map, MinionId, Value, files, map};
+use brine_master::keys::{Act, Key, KeyError, KeyState, KeyStore};
+use brine_master::wheel::{self, WheelContext, WheelHost};
+use clap::CommandFactory;
+
+use super::common::Shower;
+use super::usage;
+use crate::ui::{ColourChoice, Ui};
+
+const NAME: &str = "salt-key";
+const USAGE: &str = "salt-key [options]";
+/// How long a master that runs may take to take the events.
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(2);
+/// The file in `cachedir` that asks the master to replace its publish key.
+const ROTATE_FILE: &str = ".dfn";
+
+/// Runs the tool.
+pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    // Salt gives `-l` to `--list` here.
+    let command = Arguments::command().mut_arg("log_level", |arg| arg.short(None));
+    let arguments: Arguments = match usage::parse(NAME, USAGE, command, words) {
+        Ok(arguments) => arguments,
+        Err(status) => return Ok(status),
+    };
+    let mistake = |message: &str| Ok(usage::error(NAME, USAGE, message));
+    match arguments.making.keysize {
+        ..2048 => return mistake("The minimum value for keysize is 2048"),
+        8193.. => return mistake("The maximum value for keysize is 8192"),
+        _ => {}
+    }
+    let task = match arguments.actions.task() {
+        Ok(task) => task,
+        Err(message) => return mistake(&message),
+    };
+    if arguments.actions.delete_all && !arguments.words.is_empty() {
+        return mistake("Delete all takes no arguments. Use -d to delete specified keys");
+    }
+    if let Some(name) = arguments.making.gen_keys.as_deref().filter(|name| !name.is_empty()) {
+        arguments.common.start_without_config()?;
+        return make_pair(&arguments, name);
+    }
+    let config = arguments.common.start_with_master(&Map::new())?;
+    Session::open(&arguments, config)?.run(task)
+}
+
+fn make_pair(arguments: &Arguments, name: &str) -> anyhow::Result<ExitCode> {
+    let name: MinionId = name.parse().context("the name of the pair")?;
+    let folder = &arguments.making.gen_keys_dir;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let bits = usize::try_from(arguments.making.keysize)?;
+    let pair = PrivateKey::load_or_generate(folder, name.as_str(), bits)?;
+    let shown = map! {"return" => pair.public().fingerprint()}.into();
+    arguments.output.shower(&Map::new())?.show(&shown, "nested")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One run with a master's folders of keys.
+struct Session<'run> {
+    arguments: &'run Arguments,
+    config: MasterConfig,
+    context: WheelContext,
+    told: Arc<Told>,
+    shower: Shower,
+    terminal: Ui,
+}
+
+/// Keeps what the wheel functions want done until all keys have been changed.
+#[derive(Default)]
+struct Told {
+    events: Mutex<Vec<(String, Map)>>,
+    rotate: AtomicBool,
+}
+
+impl WheelHost for Told {
+    fn fire(&self, tag: &str, body: &Map) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push((tag.to_owned(), body.clone()));
+    }
+
+    fn rotate_key(&self) {
+        self.rotate.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<'run> Session<'run> {
+    fn open(arguments: &'run Arguments, config: MasterConfig) -> anyhow::Result<Self> {
+        let told = Arc::new(Told::default());
+        let keys = Arc::new(KeyStore::open(&config.pki_dir)?);
+        let shower = arguments.output.shower(&config.opts)?;
+        let context = WheelContext { keys, host: told.clone() };
+        Ok(Session { arguments, config, context, told, shower, terminal: Ui::new(ColourChoice::Never) })
+    }
+
+    fn run(mut self, task: Task) -> anyhow::Result<ExitCode> {
+        let shown = match task {
+            Task::List(states) => {
+                let mut lists = Map::new();
+                for state in states {
+                    lists.insert(state.folder().into(), self.context.keys.list(*state)?.into());
+                }
+                lists.into()
+            }
+            Task::Print(pattern) => wheel::key::key_str(&self.context, vec![pattern])?,
+            Task::Finger(pattern) => wheel::key::finger(&self.context, vec![pattern], None)?,
+            Task::Change(act, pattern) => {
+                self.change(act, &pattern)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+        };
+        self.shower.show(&shown, "key")?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn change(&mut self, act: Act, pattern: &str) -> anyhow::Result<()> {
+        let states = self.arguments.actions.states(act);
+        let searched = if act == Act::Delete { &KeyState::ALL[..] } else { &states };
+        let keys = self.context.keys.select(pattern, searched)?;
+        if keys.is_empty() {
+            let words = listed(&states);
+            let text = format!("The key glob '{pattern}' does not match any {words} keys.");
+            return Ok(self.terminal.print(&text)?);
+        }
+        self.terminal.print(&format!("The following keys are going to be {}:", act.past()))?;
+        self.shower.show(&Value::Map(wheel::key::grouped(&keys)), "key")?;
+        if !self.arguments.yes && !self.is_confirmed(act)? {
+            return Ok(());
+        }
+        for (key, result) in wheel::key::apply(&self.context, act, &keys) {
+            self.tell(act, &key, result)?;
+        }
+        self.tell_master();
+        Ok(())
+    }
+
+    /// Asks. No answer means yes, but not for deleting.
+    fn is_confirmed(&mut self, act: Act) -> anyhow::Result<bool> {
+        let question = if act == Act::Delete { "Proceed? [N/y] " } else { "Proceed? [n/Y] " };
+        let answer = self.terminal.ask(question)?;
+        if answer.is_none() {
+            tracing::error!("EOF when reading a line: nothing is changed");
+        }
+        Ok(match answer.as_deref() {
+            None => false,
+            Some("") => act != Act::Delete,
+            Some(answer) => answer.starts_with(['y', 'Y']),
+        })
+    }
+
+    fn tell(&mut self, act: Act, key: &Key, result: Result<(), KeyError>) -> anyhow::Result<()> {
+        match result {
+            Ok(()) => self.terminal.print(&format!("Key for minion {} {}.", key.id, act.past()))?,
+            Err(KeyError::NotAKey { id, .. }) => {
+                self.terminal.print_error(&format!("Unable to accept invalid key for {id}."))?;
+            }
+            Err(error) => tracing::error!("{error}"),
+        }
+        Ok(())
+    }
+
+    /// Tells a master that runs. The keys are changed already: what goes wrong here is only logged.
+    fn tell_master(&self) {
+        let allowed = self.arguments.rotate_aes_key.unwrap_or(self.config.rotate_aes_key);
+        if self.told.rotate.load(Ordering::Relaxed) && allowed && self.config.cachedir.is_dir() {
+            let id = self.config.id.as_deref().unwrap_or_default();
+            if let Err(error) = files::write_atomic(self.config.cachedir.join(ROTATE_FILE), id.as_bytes(), 0o400) {
+                tracing::error!("the master goes on with its old publish key: {error}");
+            }
+        }
+        let names = SocketNames::master();
+        if self.config.sock_dir.join(&names.pull).exists() {
+            let endpoint = names.pull_endpoint(&self.config.sock_dir);
+            let events = std::mem::take(&mut *self.told.events.lock().unwrap_or_else(PoisonError::into_inner));
+            if let Err(error) = fire(&endpoint, &events) {
+                tracing::warn!("the master is not told of the change, is it running? {}", super::sentence(&error));
+            }
+        }
+    }
+}
+
+fn fire(endpoint: &Endpoint, events: &[(String, Map)]) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let push = async {
+        let mut push = Push::connect(endpoint).await?;
+        for (tag, body) in events {
+            push.push(Event::from_map(tag, body)?.frame());
+        }
+        push.flush().await?;
+        anyhow::Ok(())
+    };
+    runtime.block_on(async {
+        let timed_out = |_| TransportError::TimedOut { endpoint: endpoint.to_string(), after: EVENTS_TIMEOUT };
+        tokio::time::timeout(EVENTS_TIMEOUT, push).await.map_err(timed_out)?
+    })
+}
+
+/// `unaccepted`, `unaccepted or rejected`, `unaccepted, rejected or denied`.
+fn listed(states: &[KeyState]) -> String {
+    let words: Vec<_> = states.iter().map(|state| state.word()).collect();
+    match &words[..] {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        words => words.concat(),
+    }
+}

@@ -1,0 +1,54 @@
+//! `brine link`: links with the names of Salt's tools to this binary.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{CommandFactory, Parser};
+
+use super::{TOOLS, usage};
+
+const USAGE: &str = "brine link [options] DIR";
+
+/// Make links with the names of Salt's tools to this binary
+#[derive(Parser, Debug)]
+#[command(
+    after_help = "Examples:\n  brine link /usr/local/bin\n  brine link --force /usr/bin   # take the place of Salt's own tools"
+)]
+struct Arguments {
+    /// The folder to make them in
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Replace what is there already
+    #[arg(short, long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let arguments: Arguments = match usage::parse("brine link", USAGE, Arguments::command(), words) {
+        Ok(arguments) => arguments,
+        Err(status) => return Ok(status),
+    };
+    let binary = std::env::current_exe().context("cannot find out where this binary is")?;
+    for tool in TOOLS {
+        link(&binary, &arguments.folder.join(tool.name), arguments.force)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn link(binary: &Path, link: &Path, force: bool) -> anyhow::Result<()> {
+    let failed = || format!("cannot make the link {}", link.display());
+    match fs::symlink_metadata(link) {
+        Ok(_) if fs::read_link(link).is_ok_and(|target| target == binary) => return Ok(()),
+        Ok(_) if force => fs::remove_file(link).with_context(failed)?,
+        Ok(_) => bail!("{} is there already and is something else; replace it with --force", link.display()),
+        Err(_) => {}
+    }
+    symlink(binary, link).with_context(failed)?;
+    println!("{} -> {}", link.display(), binary.display());
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! Reading options as Salt's tools do: anywhere on the line, in unambiguous abbreviations, the last of
+//! several counting, and with the same words and exit status (64) for mistakes.
+
+use std::error::Error as _;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::{ArgAction, Command, FromArgMatches};
+
+/// The exit status for options that make no sense.
+const USAGE_STATUS: u8 = 64;
+
+/// Reads the words behind a tool's name. When there is nothing left to do (help, version, a mistake)
+/// that has been said, and the exit status is the error. `usage` is the line behind `Usage: `.
+pub fn parse<T: FromArgMatches>(
+    name: &'static str,
+    usage: &'static str,
+    command: Command,
+    words: Vec<OsString>,
+) -> Result<T, ExitCode> {
+    let mut command = like_python(command.name(name).bin_name(name).override_usage(usage));
+    read(&mut command, &words).map_err(|mistake| match mistake.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // When nobody reads it there is nobody to tell.
+            let _ = mistake.print();
+            ExitCode::SUCCESS
+        }
+        _ => error(name, usage, &describe(&mistake, &words, &command)),
+    })
+}
+
+/// Makes a command read options as Python's option parser does.
+fn like_python(command: Command) -> Command {
+    command
+        .version(concat!(env!("CARGO_PKG_VERSION"), " (Brine)"))
+        .no_binary_name(true)
+        .infer_long_args(true)
+        .args_override_self(true)
+        // What follows an option that takes a value is its value, also if it looks like an option.
+        .mut_args(|arg| {
+            let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append) && !arg.is_positional();
+            if takes_value { arg.allow_hyphen_values(true) } else { arg }
+        })
+}
+
+fn read<T: FromArgMatches>(command: &mut Command, words: &[OsString]) -> Result<T, Error> {
+    T::from_arg_matches(&command.try_get_matches_from_mut(words)?)
+}
+
+/// Says that the options make no sense, and gives the exit status for that.
+pub fn error(name: &str, usage: &str, message: &str) -> ExitCode {
+    eprintln!("Usage: {usage}\n\n{name}: error: {message}");
+    ExitCode::from(USAGE_STATUS)
+}
+
+/// A whole number, for clap's `value_parser`.
+pub fn integer(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| format!("invalid integer value: '{text}'"))
+}
+
+/// The mistake in the words of Python's option parser, which Salt's users know.
+fn describe(mistake: &Error, words: &[OsString], command: &Command) -> String {
+    let context = |kind| match mistake.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let option = || spelling(&context(ContextKind::InvalidArg), words, command);
+    match mistake.kind() {
+        ErrorKind::UnknownArgument => {
+            let option = context(ContextKind::InvalidArg);
+            format!("no such option: {}", option.split('=').next().unwrap_or_default())
+        }
+        ErrorKind::InvalidValue if context(ContextKind::InvalidValue).is_empty() => {
+            format!("{} option requires 1 argument", option())
+        }
+        ErrorKind::TooManyValues => format!("{} option does not take a value", option()),
+        ErrorKind::ValueValidation => {
+            format!("option {}: {}", option(), mistake.source().map(ToString::to_string).unwrap_or_default())
+        }
+        _ => {
+            let text = mistake.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            first.strip_prefix("error: ").unwrap_or(first).to_owned()
+        }
+    }
+}
+
+/// An option as it was typed: clap tells `--timeout <N>` where `-t` stood on the line.
+fn spelling(option: &str, words: &[OsString], command: &Command) -> String {
+    let long = option.split([' ', '=']).next().unwrap_or_default();
+    let known = command.get_arguments().find(|arg| arg.get_long() == long.strip_prefix("--"));
+    let is_typed = words.iter().any(|word| word.to_string_lossy().starts_with(long));
+    match known.and_then(clap::Arg::get_short) {
+        Some(short) if !is_typed => format!("-{short}"),
+        _ => long.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Arguments {
+        #[arg(short, long)]
+        yes: bool,
+        #[arg(short, long, value_parser = integer)]
+        timeout: Option<i64>,
+        #[arg(short, long)]
+        accept: Option<String>,
+        words: Vec<String>,
+    }
+
+    fn parsed(line: &str) -> Result<Arguments, String> {
+        let words: Vec<_> = line.split_whitespace().map(OsString::from).collect();
+        let mut command = like_python(Arguments::command());
+        read(&mut command, &words).map_err(|mistake| describe(&mistake, &words, &command))
+    }
+
+    #[test]
+    fn options_may_stand_anywhere_be_short_and_come_twice() {
+        let read = parsed("one -t 5 --acc web two -yt7 --yes --acc=-x").unwrap();
+        assert_eq!((read.yes, read.timeout, read.accept.as_deref()), (true, Some(7), Some("-x")));
+        assert_eq!(read.words, ["one", "two"]);
+    }
+
+    #[test]
+    fn what_looks_like_an_option_is_a_value_behind_one_that_takes_one() {
+        assert_eq!(parsed("-a --yes").unwrap().accept.as_deref(), Some("--yes"));
+    }
+
+    #[test]
+    fn mistakes_are_told_in_pythons_words() {
+        for (line, message) in [
+            ("--nope", "no such option: --nope"),
+            ("--nope=1", "no such option: --nope"),
+            ("-Z", "no such option: -Z"),
+            ("--accept", "--accept option requires 1 argument"),
+            ("-ya", "-a option requires 1 argument"),
+            ("-t abc", "option -t: invalid integer value: 'abc'"),
+            ("--timeout=abc", "option --timeout: invalid integer value: 'abc'"),
+            ("--yes=1", "--yes option does not take a value"),
+        ] {
+            assert_eq!(parsed(line).unwrap_err(), message, "{line}");
+        }
+    }
+}
