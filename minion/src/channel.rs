@@ -37,7 +37,9 @@ pub enum ChannelError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The master's key is not the one that is known.
-    #[error("the master's key is not the one in {0}: if the master was really replaced, delete that file; if not, somebody stands between")]
+    #[error(
+        "the master's key is not the one in {0}: if the master was really replaced, delete that file; if not, somebody stands between"
+    )]
     ChangedMaster(PathBuf),
     /// The master's key has another fingerprint than `master_finger` says.
     #[error("the master's key has the fingerprint {found}, master_finger says {expected}")]
@@ -154,7 +156,8 @@ impl Channel {
         answer: &[u8],
     ) -> Result<Keys, ChannelError> {
         let answer = msgpack::unpack_map(answer).map_err(WireError::from)?;
-        let (Some(load), Some(sig)) = (answer.get("load").and_then(Value::as_bytes), answer.get("sig").and_then(Value::as_bytes))
+        let (Some(load), Some(sig)) =
+            (answer.get("load").and_then(Value::as_bytes), answer.get("sig").and_then(Value::as_bytes))
         else {
             // Older masters do not sign that a minion has to wait; nothing is learned from it.
             return match answer.get("load").and_then(|load| load.get("ret")) {
@@ -224,7 +227,9 @@ impl Channel {
     }
 
     fn check_fingerprint(&self, master: &PublicKey) -> Result<(), ChannelError> {
-        let Some(expected) = self.config.master_finger.clone().filter(|finger| !finger.is_empty()) else { return Ok(()) };
+        let Some(expected) = self.config.master_finger.clone().filter(|finger| !finger.is_empty()) else {
+            return Ok(());
+        };
         let found = master.fingerprint();
         if token::constant_time_eq(expected.to_lowercase(), &found) {
             return Ok(());

@@ -104,9 +104,11 @@ fn run_several(context: &Context, functions: &[Value]) -> Map {
 /// Functions that take every keyword see what they were published with, as `__pub_*`.
 fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
     use brine_core::function::ParamKind;
-    let takes = context.minion.functions.get(fun).is_some_and(|function| {
-        function.params.iter().any(|param| matches!(param.kind, ParamKind::Keywords))
-    });
+    let takes = context
+        .minion
+        .functions
+        .get(fun)
+        .is_some_and(|function| function.params.iter().any(|param| matches!(param.kind, ParamKind::Keywords)));
     if !takes {
         return;
     }
@@ -124,7 +126,8 @@ impl ProcFile {
     fn write(minion: &Minion, job: &Job) -> Self {
         let path = proc_dir(minion).join(&job.jid);
         let packed = msgpack::pack_map(&describe(job));
-        let written = files::create_private_dir(proc_dir(minion)).and_then(|()| files::write_atomic(&path, &packed, 0o600));
+        let written =
+            files::create_private_dir(proc_dir(minion)).and_then(|()| files::write_atomic(&path, &packed, 0o600));
         match written {
             Ok(()) => ProcFile(Some(path)),
             Err(error) => {
@@ -159,7 +162,8 @@ pub fn keep_return(minion: &Minion, load: &Map) {
     let Some(jid) = load.get("jid").and_then(Value::as_str) else { return };
     let path = cached_return(minion, jid);
     let folder = path.parent().unwrap_or(&path);
-    let kept = files::create_private_dir(folder).and_then(|()| files::write_atomic(&path, &msgpack::pack_map(load), 0o600));
+    let kept =
+        files::create_private_dir(folder).and_then(|()| files::write_atomic(&path, &msgpack::pack_map(load), 0o600));
     if let Err(error) = kept {
         tracing::warn!(jid, %error, "a return could not be kept");
     }

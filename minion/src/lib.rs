@@ -2,16 +2,24 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`daemon`] | the life of a minion: join, listen, run, return |
+//! | [`channel`] | the session with the master |
 //! | [`context`] | what a running function sees: configuration, grains, pillar, files, its job |
+//! | [`jobs`], [`process`] | jobs under way, and their child processes |
 //! | [`modules`] | execution functions, one file a Salt module |
-//! | [`states`] | state functions, one file a Salt module |
-//! | [`state`] | from top file to low chunks to results: the state run |
-//! | [`grains`] | facts about this host |
-//! | [`process`] | child processes of jobs: run, time out, end with all their children |
+//! | [`states`], [`state`] | state functions, one file a Salt module, and the state run |
+//! | [`grains`], [`fileclient`] | facts about this host; files under `salt://` |
 
+pub mod channel;
 pub mod context;
+pub mod daemon;
+pub mod fileclient;
 pub mod grains;
+pub mod jobs;
 pub mod modules;
 pub mod process;
 pub mod state;
 pub mod states;
+
+#[cfg(test)]
+mod testing;

@@ -3,6 +3,7 @@
 //! `yaml` reads and writes YAML as Salt does; `arguments` reads the words of a command line.
 
 pub mod arguments;
+pub mod compile;
 pub mod jinja;
 pub mod pillar;
 pub mod render;

@@ -100,7 +100,9 @@ functions! {
 
 fn find_program(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
-    let runs = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0);
+    let runs = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
+    };
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(runs);
     }
@@ -130,7 +132,8 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
     let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let flag = |name: &str| kwargs.get(name).map(Value::is_truthy);
     let through_shell = flag("python_shell").unwrap_or(!context.in_template);
-    let timeout = kwargs.get("timeout").and_then(Value::as_f64).map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+    let timeout =
+        kwargs.get("timeout").and_then(Value::as_f64).map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
     Ok(Program {
         command: command.to_owned(),
         shell: through_shell.then(|| text("shell").unwrap_or_else(|| DEFAULT_SHELL.to_owned())),
@@ -152,7 +155,9 @@ fn environment(env: Option<&Value>) -> Result<Vec<(String, String)>, CallError> 
         Some(Value::List(items)) if items.iter().all(|item| item.as_map().is_some()) => {
             Ok(items.iter().filter_map(Value::as_map).flat_map(pairs).collect())
         }
-        Some(other) => Err(CallError::Execution(format!("env is a mapping or a list of mappings, not {}", other.type_name()))),
+        Some(other) => {
+            Err(CallError::Execution(format!("env is a mapping or a list of mappings, not {}", other.type_name())))
+        }
     }
 }
 

@@ -179,10 +179,11 @@ fn own_file(context: &Context) -> PathBuf {
 fn change(context: &Context, change: impl FnOnce(&mut Map)) -> Result<(), CallError> {
     let path = own_file(context);
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
-    let mut own = match yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))? {
-        Value::Map(own) => own,
-        _ => Map::new(),
-    };
+    let mut own =
+        match yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))? {
+            Value::Map(own) => own,
+            _ => Map::new(),
+        };
     let before: Vec<Value> = own.keys().cloned().collect();
     change(&mut own);
     let written = yaml::dump(&Value::Map(own.clone()), Style::BLOCK);

@@ -3,6 +3,10 @@
 //! A state function looks at the host, changes what differs, unless it is only asked what it would
 //! do, and says so in a [`StateReturn`].
 
+mod cmd;
+mod file;
+mod test;
+
 use std::sync::Arc;
 
 use brine_core::function::Function;
@@ -11,7 +15,7 @@ use brine_core::{Map, Value};
 use crate::context::Context;
 
 /// All state functions: one line a module.
-pub static MODULES: &[&[Function<StateContext>]] = &[];
+pub static MODULES: &[&[Function<StateContext>]] = &[cmd::FUNCTIONS, file::FUNCTIONS, test::FUNCTIONS];
 
 /// The context of state functions.
 #[derive(Clone)]

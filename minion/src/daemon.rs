@@ -1,0 +1,468 @@
+//! The minion's life: find the master, be accepted, listen, run jobs, return what came of them; and again
+//! when the connection breaks.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::bus::{Bus, BusLimits, EventSockets, SocketNames};
+use brine_core::config::MinionConfig;
+use brine_core::crypt::Cipher;
+use brine_core::files::{self, FileError};
+use brine_core::fileserver;
+use brine_core::function::Registry;
+use brine_core::job::Return;
+use brine_core::sls::pillar::{PillarSource, merge};
+use brine_core::target::{Target, TargetKind};
+use brine_core::transport::{Backoff, Limits, Subscriber, TransportError};
+use brine_core::wire::{Publication, TOPIC_GCM};
+use brine_core::{Map, MinionId, Value, map, metrics};
+use parking_lot::{Mutex, RwLock};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::channel::{Channel, ChannelError};
+use crate::context::{FileClient, Job, Minion, Upstream};
+use crate::fileclient::{LocalFiles, MasterFiles};
+use crate::jobs;
+use crate::state::OwnFacts;
+
+/// How often a return is tried that the master does not take.
+const RETURN_TRIES: u32 = 10;
+
+/// Why a minion cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum MinionError {
+    /// The id in the configuration cannot be one.
+    #[error("option 'id': {0}")]
+    Id(#[from] brine_core::minion_id::InvalidMinionId),
+    /// A folder or file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The event sockets cannot be opened.
+    #[error("cannot listen: {0}; is another minion of this id running?")]
+    Listen(#[from] TransportError),
+    /// The master cannot be joined.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    /// No master is configured.
+    #[error("option 'master': the list is empty: name the master's host")]
+    NoMaster,
+}
+
+/// The id that a configuration says, or `minion_id` in its folder, or the host's name.
+pub fn minion_id(config: &MinionConfig) -> Result<MinionId, MinionError> {
+    if let Some(id) = &config.id {
+        return Ok(id.parse()?);
+    }
+    if let Some(id) = files::read_if_exists(config.config_dir.join("minion_id"))? {
+        return Ok(id.trim().parse()?);
+    }
+    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    Ok(name.unwrap_or_else(|| "localhost".into()).parse()?)
+}
+
+/// Events and pillar of a minion with a master.
+struct MasterUpstream {
+    id: MinionId,
+    channel: Arc<Channel>,
+    bus: Option<Bus>,
+    runtime: Handle,
+    grains: Arc<RwLock<Arc<Map>>>,
+}
+
+impl Upstream for MasterUpstream {
+    fn fire_local(&self, tag: &str, data: Map) -> Result<(), String> {
+        let Some(bus) = &self.bus else { return Err("there is no event bus: the minion does not run".into()) };
+        self.runtime.block_on(bus.fire(tag, &data)).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    fn fire_master(&self, tag: &str, data: Map) -> Result<(), String> {
+        let load = event_load(&self.id, tag, data.into());
+        match self.runtime.block_on(self.channel.request(load)) {
+            Ok(Value::Bool(true)) => Ok(()),
+            Ok(_) => Err(format!("the master does not take the event {tag} from this minion")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+        let grains = Arc::clone(&self.grains.read());
+        let load = pillar_load(&grains, saltenv, pillarenv, over);
+        let answer = self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())?;
+        answer.as_map().cloned().ok_or_else(|| "the master sent no pillar".into())
+    }
+}
+
+fn event_load(id: &MinionId, tag: &str, data: Value) -> Map {
+    map! {"cmd" => "_minion_event", "id" => id, "tag" => tag, "data" => data, "pretag" => Value::Nil}
+}
+
+fn pillar_load(grains: &Map, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Map {
+    map! {
+        "cmd" => "_pillar",
+        "grains" => grains.clone(),
+        "saltenv" => saltenv,
+        "pillarenv" => pillarenv,
+        "pillar_override" => over.clone(),
+        "ver" => "2",
+    }
+}
+
+/// Events and pillar of a minion without a master.
+struct LocalUpstream {
+    id: MinionId,
+    pillar: PillarSource,
+    grains: Arc<RwLock<Arc<Map>>>,
+}
+
+impl Upstream for LocalUpstream {
+    fn fire_local(&self, _tag: &str, _data: Map) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn fire_master(&self, tag: &str, _data: Map) -> Result<(), String> {
+        Err(format!("the event {tag} has no master to go to: this is --local"))
+    }
+
+    fn pillar(&self, _saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+        let grains = Arc::clone(&self.grains.read());
+        let mut pillar = self.pillar.render(&self.id, &grains, pillarenv.unwrap_or("base"));
+        merge(&mut pillar, over);
+        Ok(pillar)
+    }
+}
+
+fn build(
+    id: &MinionId,
+    config: &Arc<MinionConfig>,
+    grains: Map,
+    files: Arc<dyn FileClient>,
+    upstream: Arc<dyn Upstream>,
+) -> Arc<Minion> {
+    Arc::new(Minion {
+        id: id.to_string(),
+        config: Arc::clone(config),
+        grains: RwLock::new(Arc::new(grains)),
+        pillar: RwLock::default(),
+        files,
+        upstream,
+        jobs: Mutex::default(),
+        functions: Registry::new(crate::modules::MODULES),
+        states: Registry::new(crate::states::MODULES),
+    })
+}
+
+/// A minion that works without a master: `salt-call --local`.
+pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
+    let id = minion_id(&config)?;
+    let config = Arc::new(config);
+    let grains = crate::grains::collect(&config, id.as_str());
+    let pillar = PillarSource {
+        roots: config.pillar_roots.clone(),
+        state_top: config.state_top.clone(),
+        renderer: config.renderer.clone(),
+        opts: Arc::new(config.opts.clone()),
+        nodegroups: config.nodegroups.clone(),
+    };
+    let shared = Arc::new(RwLock::new(Arc::new(grains.clone())));
+    let options = fileserver::Options {
+        ignore_globs: config.file_ignore_glob.clone(),
+        ignore_regexes: config.file_ignore_regex.clone(),
+        ..fileserver::Options::default()
+    };
+    let files = LocalFiles::new(fileserver::Roots::new(config.file_roots.clone(), &options), config.opts.clone());
+    let upstream = LocalUpstream { id: id.clone(), pillar, grains: shared };
+    let minion = build(&id, &config, grains, Arc::new(files), Arc::new(upstream));
+    let pillar = minion.upstream.pillar(None, config.pillarenv.as_deref(), &Map::new());
+    *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
+    Ok(minion)
+}
+
+/// A minion that has a session with its master: what daemon and `salt-call` have in common.
+pub struct Connected {
+    /// What functions see.
+    pub minion: Arc<Minion>,
+    channel: Arc<Channel>,
+    id: MinionId,
+    grains: Arc<RwLock<Arc<Map>>>,
+}
+
+impl Connected {
+    /// Makes the minion; the session is begun by [`Connected::join`].
+    pub fn new(config: MinionConfig, bus: Option<Bus>) -> Result<Self, MinionError> {
+        let id = minion_id(&config)?;
+        let config = Arc::new(config);
+        let host = config.master.first().ok_or(MinionError::NoMaster)?;
+        let channel = Arc::new(Channel::new(id.clone(), Arc::clone(&config), host)?);
+        let collected = crate::grains::collect(&config, id.as_str());
+        let grains = Arc::new(RwLock::new(Arc::new(collected.clone())));
+        let runtime = Handle::current();
+        let files = Arc::new(MasterFiles::new(Arc::clone(&channel), runtime.clone()));
+        let upstream =
+            MasterUpstream { id: id.clone(), channel: Arc::clone(&channel), bus, runtime, grains: Arc::clone(&grains) };
+        let minion = build(&id, &config, collected, files, Arc::new(upstream));
+        Ok(Connected { minion, channel, id, grains })
+    }
+
+    /// Begins the session. While the key is pending, asks again every `acceptance_wait_time`.
+    pub async fn join(&self, wait: bool) -> Result<(), MinionError> {
+        let config = &self.minion.config;
+        let mut backoff =
+            Backoff::new(Duration::from_millis(config.recon_default), Duration::from_millis(config.recon_max));
+        let (mut pause, most) = (config.acceptance_wait_time.max(1), config.acceptance_wait_time_max);
+        loop {
+            match self.channel.authenticate().await {
+                Ok(()) => return Ok(()),
+                Err(error) if !wait => return Err(error.into()),
+                Err(error @ (ChannelError::Pending(_) | ChannelError::Full)) => {
+                    tracing::warn!("{error}; asking again in {pause} s");
+                    tokio::time::sleep(Duration::from_secs(pause)).await;
+                    if most > 0 {
+                        pause = (pause + config.acceptance_wait_time).min(most);
+                    }
+                }
+                Err(error @ ChannelError::Rejected(_)) if config.rejected_retry => {
+                    tracing::error!("{error}; asking again in {pause} s");
+                    tokio::time::sleep(Duration::from_secs(pause)).await;
+                }
+                Err(error @ ChannelError::Transport(_)) => {
+                    tracing::warn!("the master cannot be reached: {error}");
+                    backoff.wait().await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Asks for the pillar.
+    pub async fn refresh_pillar(&self) -> Result<(), MinionError> {
+        let grains = Arc::clone(&self.minion.grains.read());
+        *self.grains.write() = Arc::clone(&grains);
+        let config = &self.minion.config;
+        let load = pillar_load(&grains, config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
+        let answer = self.channel.request(load).await?;
+        *self.minion.pillar.write() = Arc::new(answer.as_map().cloned().unwrap_or_default());
+        Ok(())
+    }
+
+    /// Sends a return to the master, until it has it or too many tries have failed.
+    pub async fn send_return(&self, load: Map) -> bool {
+        let config = &self.minion.config;
+        let mut backoff =
+            Backoff::new(Duration::from_millis(config.recon_default), Duration::from_millis(config.recon_max));
+        for _ in 0..RETURN_TRIES {
+            match self.channel.request(load.clone()).await {
+                Ok(Value::Bool(true)) => return true,
+                Ok(other) => {
+                    tracing::error!(answer = %other, jid = ?load.get("jid"), "the master does not take a return");
+                    break;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, jid = ?load.get("jid"), "a return did not reach the master; trying again")
+                }
+            }
+            backoff.wait().await;
+        }
+        metrics::RETURNS_LOST.add(1);
+        tracing::error!(jid = ?load.get("jid"), "a return is given up; saltutil.find_cached_job has it");
+        false
+    }
+}
+
+/// Runs a minion until `shutdown`.
+pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
+    for folder in [&config.cachedir, &config.sock_dir] {
+        files::create_private_dir(folder)?;
+    }
+    clean_proc(&config.cachedir.join("proc"));
+    let id = minion_id(&config)?;
+    let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
+    let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(id.as_str())).await?;
+    let serving = tokio::spawn(sockets.serve(bus.clone(), shutdown.clone()));
+    let connected = Arc::new(Connected::new(config, Some(bus))?);
+    let result = tokio::select! {
+        result = live(&connected, &shutdown) => result,
+        () = shutdown.cancelled() => Ok(()),
+    };
+    shutdown.cancel();
+    for job in connected.minion.jobs.lock().values() {
+        job.cancel.cancel();
+    }
+    _ = serving.await;
+    result
+}
+
+/// What a minion that was killed left behind.
+fn clean_proc(folder: &PathBuf) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        _ = std::fs::remove_file(entry.path());
+    }
+}
+
+async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
+    let config = &connected.minion.config;
+    let mut backoff =
+        Backoff::new(Duration::from_millis(config.recon_default), Duration::from_millis(config.recon_max));
+    let mut started = false;
+    let most = usize::try_from(config.process_count_max).ok().filter(|most| *most > 0);
+    let slots = Arc::new(Semaphore::new(most.unwrap_or(Semaphore::MAX_PERMITS)));
+    loop {
+        connected.join(true).await?;
+        let result = listen(connected, &mut started, &slots, shutdown, &mut backoff).await;
+        match result {
+            Ok(()) => return Ok(()),
+            Err(error) => tracing::warn!("the connection to the master is lost: {error}; connecting again"),
+        }
+        backoff.wait().await;
+    }
+}
+
+/// Follows the publish stream until it breaks.
+async fn listen(
+    connected: &Arc<Connected>,
+    started: &mut bool,
+    slots: &Arc<Semaphore>,
+    shutdown: &CancellationToken,
+    backoff: &mut Backoff,
+) -> Result<(), MinionError> {
+    let Some(endpoint) = connected.channel.publish_endpoint() else { return Ok(()) };
+    let limits = Limits { message: connected.minion.config.max_message_size, ..Limits::default() };
+    let topic: &[u8] = if connected.channel.cipher() == Some(Cipher::Aes256Gcm) { TOPIC_GCM } else { b"" };
+    // Before anything is told to the master: what it publishes in answer must be heard.
+    let mut publishes = Subscriber::connect(&endpoint, &[topic], limits).await?;
+    connected.refresh_pillar().await?;
+    backoff.reset();
+    if !*started {
+        *started = true;
+        tell_start(connected).await?;
+        tracing::info!(id = %connected.id, "the minion is ready");
+        run_startup_states(connected, slots);
+    }
+    loop {
+        let frames = tokio::select! {
+            frames = publishes.recv() => frames?,
+            () = shutdown.cancelled() => return Ok(()),
+        };
+        let Some(payload) = frames.last() else { continue };
+        match connected.channel.open_publish(payload) {
+            Ok(publication) => take_job(connected, publication, slots),
+            Err(ChannelError::Crypt(error)) => {
+                // The master has new keys. Not all minions may ask for them in the same moment.
+                tracing::info!(%error, "a publish cannot be opened: authenticating again");
+                tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
+                connected.join(true).await?;
+            }
+            Err(error) => {
+                metrics::REQUESTS_REFUSED.add(1);
+                tracing::warn!(%error, "a publish is refused");
+            }
+        }
+    }
+}
+
+async fn tell_start(connected: &Connected) -> Result<(), MinionError> {
+    let now = jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
+    let text = Value::from(format!("Minion {} started at {now}", connected.id));
+    for tag in ["minion_start".to_owned(), format!("salt/minion/{}/start", connected.id)] {
+        connected.channel.request(event_load(&connected.id, &tag, text.clone())).await?;
+    }
+    Ok(())
+}
+
+/// `startup_states`: what is applied when the minion starts.
+fn run_startup_states(connected: &Arc<Connected>, slots: &Arc<Semaphore>) {
+    let config = &connected.minion.config;
+    let (fun, arg) = match config.startup_states.as_deref() {
+        Some("highstate") => ("state.highstate", Vec::new()),
+        Some("sls") => ("state.sls", vec![Value::from(config.sls_list.clone())]),
+        _ => return,
+    };
+    let jid = brine_core::Jid::new();
+    let load = map! {"jid" => &jid, "fun" => fun, "arg" => arg.clone(), "tgt" => connected.id.as_str(), "user" => "startup_states"};
+    start_job(connected, &jid, fun, arg, load, String::new(), slots);
+}
+
+/// Runs a published job, if it is for this minion.
+fn take_job(connected: &Arc<Connected>, publication: Publication, slots: &Arc<Semaphore>) {
+    if !is_meant(&connected.minion, &publication) {
+        return;
+    }
+    let fun = match &publication.fun {
+        Value::List(_) => String::new(),
+        one => one.to_string(),
+    };
+    tracing::info!(jid = %publication.jid, fun = %publication.fun, user = publication.user, "a job");
+    start_job(connected, &publication.jid, &fun, publication.arg, publication.load, publication.ret, slots);
+}
+
+fn is_meant(minion: &Minion, publication: &Publication) -> bool {
+    let delimiter = publication.load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
+    let kind: Result<TargetKind, _> = publication.tgt_type.parse();
+    let target =
+        kind.and_then(|kind| Target::parse(kind, publication.tgt.clone(), delimiter, &minion.config.nodegroups));
+    match target {
+        // Its groups are known to the master only, which expands them.
+        Ok(target) => target.matches(&OwnFacts::of_minion(minion)),
+        Err(error) => {
+            tracing::warn!(jid = %publication.jid, %error, "a job's target cannot be read");
+            false
+        }
+    }
+}
+
+fn start_job(
+    connected: &Arc<Connected>,
+    jid: &brine_core::Jid,
+    fun: &str,
+    arg: Vec<Value>,
+    load: Map,
+    ret: String,
+    slots: &Arc<Semaphore>,
+) {
+    let job = Arc::new(Job { load, arg, ..Job::local(jid, fun, &brine_core::function::Args::default()) });
+    let (connected, slots) = (Arc::clone(connected), Arc::clone(slots));
+    tokio::spawn(async move {
+        // Never closed.
+        let _slot = slots.acquire_owned().await;
+        let minion = Arc::clone(&connected.minion);
+        let running = Arc::clone(&job);
+        let load = match tokio::task::spawn_blocking(move || jobs::run(&minion, &running)).await {
+            Ok(load) => load,
+            Err(error) => {
+                connected.minion.jobs.lock().shift_remove(&job.jid);
+                let text = format!("The minion function caused an exception: {error}");
+                map! {"cmd" => "_return", "jid" => job.jid.as_str(), "id" => connected.id.as_str(), "fun" => &job.fun,
+                "fun_args" => job.arg.clone(), "return" => text, "retcode" => 1, "success" => false}
+            }
+        };
+        let (kept, minion) = (load.clone(), Arc::clone(&connected.minion));
+        let returned = tokio::task::spawn_blocking(move || {
+            jobs::keep_return(&minion, &kept);
+            return_beside(&minion, &ret, kept);
+        });
+        connected.send_return(load).await;
+        _ = returned.await;
+    });
+}
+
+/// Hands a return to the returners that the job names.
+fn return_beside(minion: &Minion, ret: &str, load: Map) {
+    let names: Vec<&str> = ret.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let alternative = load.get("ret_config").and_then(Value::as_str).map(str::to_owned);
+    let kwargs = load.get("ret_kwargs").and_then(Value::as_map).cloned().unwrap_or_default();
+    let Ok(job_return) = Return::from_map(load) else { return };
+    let options = brine_returners::Options::new(&minion.config.opts, None).for_job(alternative.as_deref(), &kwargs);
+    for name in names {
+        let result = brine_returners::open(name, &options).and_then(|returner| returner.returner(&job_return));
+        if let Err(error) = result {
+            metrics::RETURNS_LOST.add(1);
+            tracing::error!(returner = name, jid = %job_return.jid(), %error, "a return could not be stored");
+        }
+    }
+}

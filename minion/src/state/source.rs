@@ -1,0 +1,130 @@
+//! SLS files, rendered for the compiler.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use brine_core::function::Args;
+use brine_core::sls::compile::SlsSource;
+use brine_core::sls::jinja::{Context as Variables, Host, Template};
+use brine_core::sls::render::{Sls, sls_variables};
+use brine_core::sls::top;
+use brine_core::{Map, Value};
+use parking_lot::Mutex;
+
+use crate::context::{Context, FileClient};
+
+/// Renders SLS files and templates with what this minion is.
+pub struct Source {
+    context: Context,
+    pillar: Arc<Map>,
+    host: Arc<dyn Host>,
+    renderer: String,
+    /// The files of an environment, asked for once.
+    files: Mutex<HashMap<String, Arc<Vec<String>>>>,
+}
+
+impl Source {
+    /// With this pillar.
+    pub fn new(context: &Context, pillar: Arc<Map>) -> Self {
+        let context = context.for_template();
+        let renderer = context.config().renderer.clone();
+        let host: Arc<dyn Host> = Arc::new(MinionHost { context: context.clone() });
+        Source { context, pillar, host, renderer, files: Mutex::default() }
+    }
+
+    fn variables(&self, saltenv: &str) -> Variables {
+        let mut variables = Variables::new(saltenv);
+        variables.set_shared("grains", self.context.grains());
+        variables.set_shared("pillar", Arc::clone(&self.pillar));
+        variables.set_shared("opts", Arc::new(self.context.config().opts.clone()));
+        variables
+    }
+
+    fn files(&self, saltenv: &str) -> Arc<Vec<String>> {
+        if let Some(files) = self.files.lock().get(saltenv) {
+            return Arc::clone(files);
+        }
+        let listed = self.context.minion.files.list(saltenv).unwrap_or_else(|error| {
+            tracing::error!(saltenv, error, "the files of the environment cannot be listed");
+            Vec::new()
+        });
+        let files = Arc::new(listed);
+        self.files.lock().insert(saltenv.to_owned(), Arc::clone(&files));
+        files
+    }
+
+    fn has(&self, path: &str, saltenv: &str) -> bool {
+        self.files(saltenv).iter().any(|file| file == path)
+    }
+
+    /// Renders one file, or gives nothing if there is none.
+    pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
+        let Some(source) = read_text(&*self.context.minion.files, path, saltenv)? else { return Ok(None) };
+        let compiled = Sls::compile(path, &source, &self.renderer).map_err(|error| error.to_string())?;
+        let mut variables = self.variables(saltenv);
+        variables.set_all(&sls_variables(sls, path));
+        compiled.render(&variables, &self.host).map(Some).map_err(|error| error.to_string())
+    }
+
+    /// Renders a text as an SLS.
+    pub fn render_text(&self, text: &str, saltenv: &str) -> Result<Value, String> {
+        let compiled = Sls::compile("template", text, &self.renderer).map_err(|error| error.to_string())?;
+        compiled.render(&self.variables(saltenv), &self.host).map_err(|error| error.to_string())
+    }
+
+    /// Renders a file's content as a template, with variables of its own.
+    pub fn render_template(&self, name: &str, content: &str, more: &Map, saltenv: &str) -> Result<String, String> {
+        let template = Template::compile(name, content).map_err(|error| error.to_string())?;
+        let mut variables = self.variables(saltenv);
+        variables.set_all(more);
+        template.render(&variables, &self.host).map_err(|error| error.to_string())
+    }
+}
+
+fn read_text(files: &dyn FileClient, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+    match files.read(path, saltenv)? {
+        None => Ok(None),
+        Some(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| format!("salt://{path} is not UTF-8 text")),
+    }
+}
+
+impl SlsSource for Source {
+    fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
+        let found = top::candidates(sls).into_iter().find(|path| self.has(path, saltenv));
+        found.map_or(Ok(None), |path| self.render_file(&path, sls, saltenv))
+    }
+
+    fn available(&self, saltenv: &str) -> Vec<String> {
+        let files = self.files(saltenv);
+        let names = files.iter().filter_map(|path| {
+            let path = path.strip_suffix(".sls")?;
+            let path = path.strip_suffix("/init").unwrap_or(path);
+            (!path.contains('.')).then(|| path.replace('/', "."))
+        });
+        names.collect()
+    }
+
+    fn is_init(&self, sls: &str, saltenv: &str) -> bool {
+        let [plain, init] = top::candidates(sls);
+        !self.has(&plain, saltenv) && self.has(&init, saltenv)
+    }
+}
+
+/// What templates reach: the minion's functions and files.
+struct MinionHost {
+    context: Context,
+}
+
+impl Host for MinionHost {
+    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+        self.context.call(function, args).map_err(|error| error.to_string())
+    }
+
+    fn has(&self, function: &str) -> bool {
+        self.context.minion.functions.get(function).is_some()
+    }
+
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+        read_text(&*self.context.minion.files, path, saltenv)
+    }
+}

@@ -1,0 +1,92 @@
+//! Modes and owners of files.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use brine_core::{Map, Value};
+use nix::unistd::{Gid, Group, Uid, User};
+
+/// What a file's mode and owner should be; what is not said stays.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Attributes {
+    pub mode: Option<u32>,
+    user: Option<(String, Uid)>,
+    group: Option<(String, Gid)>,
+}
+
+impl Attributes {
+    /// Reads a state's arguments. An error is in Salt's words.
+    pub fn new(mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
+        let mut attributes = Attributes::default();
+        if mode.is_truthy() {
+            attributes.mode = Some(parse_mode(mode).ok_or_else(|| format!("Invalid mode: {mode}"))?);
+        }
+        if user.is_truthy() {
+            let name = user.to_string();
+            let found = match name.parse() {
+                Ok(number) => Some(Uid::from_raw(number)),
+                Err(_) => User::from_name(&name).ok().flatten().map(|user| user.uid),
+            };
+            let uid = found.ok_or_else(|| format!("User {name} is not available "))?;
+            attributes.user = Some((name, uid));
+        }
+        if group.is_truthy() {
+            let name = group.to_string();
+            let found = match name.parse() {
+                Ok(number) => Some(Gid::from_raw(number)),
+                Err(_) => Group::from_name(&name).ok().flatten().map(|group| group.gid),
+            };
+            let gid = found.ok_or_else(|| format!("Group {name} is not available"))?;
+            attributes.group = Some((name, gid));
+        }
+        Ok(attributes)
+    }
+
+    /// What would change.
+    pub fn differences(&self, path: &Path) -> Map {
+        let mut changes = Map::new();
+        let Ok(status) = std::fs::metadata(path) else { return changes };
+        if let Some(mode) = self.mode.filter(|mode| status.mode() & 0o7777 != *mode) {
+            changes.insert("mode".into(), show_mode(mode).into());
+        }
+        if let Some((name, uid)) = &self.user
+            && status.uid() != uid.as_raw()
+        {
+            changes.insert("user".into(), name.into());
+        }
+        if let Some((name, gid)) = &self.group
+            && status.gid() != gid.as_raw()
+        {
+            changes.insert("group".into(), name.into());
+        }
+        changes
+    }
+
+    /// Makes it so, and says what changed.
+    pub fn apply(&self, path: &Path) -> Result<Map, String> {
+        let changes = self.differences(path);
+        let failed = |error: std::io::Error| format!("Failed to change {}: {error}", path.display());
+        if changes.contains_key("user") || changes.contains_key("group") {
+            let uid = self.user.as_ref().map(|(_, uid)| uid.as_raw());
+            let gid = self.group.as_ref().map(|(_, gid)| gid.as_raw());
+            std::os::unix::fs::chown(path, uid, gid).map_err(failed)?;
+        }
+        // After the owner: a change of owner takes bits away.
+        if let Some(mode) = self.mode {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).map_err(failed)?;
+        }
+        Ok(changes)
+    }
+}
+
+/// Octal digits, as text or as the number that YAML makes of them.
+pub(super) fn parse_mode(mode: &Value) -> Option<u32> {
+    let text = mode.to_string();
+    let digits = text.trim().trim_start_matches("0o");
+    u32::from_str_radix(digits, 8).ok().filter(|mode| *mode <= 0o7777)
+}
+
+/// Four octal digits.
+pub(super) fn show_mode(mode: u32) -> String {
+    format!("{mode:04o}")
+}

@@ -1,0 +1,262 @@
+//! `file.managed`: where contents come from, what differs, and writing them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use brine_core::target::traverse;
+use brine_core::{Map, Value, files, map};
+
+use super::attributes::{Attributes, parse_mode};
+use super::bad_path;
+use crate::state::Source;
+use crate::states::{StateContext, StateReturn};
+
+/// Where a file's content comes from.
+pub(super) struct Contents {
+    pub source: Value,
+    pub contents: Value,
+    pub contents_pillar: Value,
+    pub contents_grains: Value,
+    pub newline: bool,
+    pub template: Option<String>,
+    pub defaults: Value,
+}
+
+/// How a file is managed.
+pub(super) struct How {
+    pub makedirs: bool,
+    pub dir_mode: Value,
+    pub replace: bool,
+    pub create: bool,
+    pub show_changes: bool,
+}
+
+pub(super) fn managed(
+    context: &StateContext,
+    name: &str,
+    contents: &Contents,
+    attributes: Result<Attributes, String>,
+    how: &How,
+) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let attributes = match attributes {
+        Ok(attributes) => attributes,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let path = Path::new(name);
+    if path.is_dir() {
+        return StateReturn::failed(name, format!("Specified target {name} is a directory"));
+    }
+    let exists = path.exists();
+    if !exists && !how.create {
+        return StateReturn::ok(name, format!("File {name} is not present and is not set for creation"));
+    }
+    let wanted = match contents.get(context, name) {
+        Ok(wanted) => wanted.filter(|_| how.replace || !exists),
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let Some(wanted) = wanted.or_else(|| (!exists).then(Vec::new)) else {
+        return only_attributes(context, name, path, &attributes);
+    };
+    let have = if exists { std::fs::read(path).ok() } else { None };
+    let mut changes = if have.as_deref() == Some(&wanted[..]) {
+        Map::new()
+    } else {
+        difference(have.as_deref(), &wanted, how.show_changes)
+    };
+    if exists {
+        changes.extend(attributes.differences(path));
+    } else if let (Some(mode), false) = (attributes.mode, wanted.is_empty()) {
+        changes.insert("mode".into(), super::attributes::show_mode(mode).into());
+    }
+    if context.test {
+        if changes.is_empty() {
+            return StateReturn::ok(name, format!("The file {name} is in the correct state"));
+        }
+        let comment = format!(
+            "The file {name} is set to be changed\nNote: No changes made, actual changes may\nbe different due to other states."
+        );
+        let changes = if exists {
+            changes
+        } else {
+            map! {"newfile" => name}
+        };
+        return StateReturn::would(name, comment).with_changes(changes);
+    }
+    if changes.is_empty() {
+        return StateReturn::ok(name, format!("File {name} is in the correct state"));
+    }
+    match write(path, &wanted, have.as_deref(), &attributes, how) {
+        Ok(()) if !exists && wanted.is_empty() => {
+            StateReturn::ok(name, "Empty file").with_changes(map! {"new" => format!("file {name} created")})
+        }
+        Ok(()) => StateReturn::ok(name, format!("File {name} updated")).with_changes(changes),
+        Err(error) => StateReturn::failed(name, error),
+    }
+}
+
+fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: &Attributes) -> StateReturn {
+    let changes = attributes.differences(path);
+    if changes.is_empty() {
+        return StateReturn::ok(name, format!("File {name} exists with proper permissions. No changes made."));
+    }
+    if context.test {
+        return StateReturn::would(name, format!("File {name} would have its permissions changed"))
+            .with_changes(changes);
+    }
+    match attributes.apply(path) {
+        Ok(changes) => StateReturn::ok(name, format!("File {name} updated")).with_changes(changes),
+        Err(error) => StateReturn::failed(name, error),
+    }
+}
+
+fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attributes, how: &How) -> Result<(), String> {
+    if have != Some(wanted) {
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        if !folder.is_dir() {
+            if !how.makedirs {
+                return Err("Parent directory not present".into());
+            }
+            std::fs::create_dir_all(folder)
+                .map_err(|error| format!("Failed to create {}: {error}", folder.display()))?;
+            if let Some(mode) = parse_mode(&how.dir_mode) {
+                let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+                std::fs::set_permissions(folder, mode).map_err(|error| error.to_string())?;
+            }
+        }
+        // A file that is there keeps its mode and owner unless the state says otherwise.
+        let status = std::fs::metadata(path).ok();
+        let mode = attributes
+            .mode
+            .or(status.as_ref().map(|status| std::os::unix::fs::MetadataExt::mode(status) & 0o7777))
+            .unwrap_or(0o644);
+        // Through a link, the file behind it is what is managed.
+        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        files::write_atomic(&target, wanted, mode).map_err(|error| format!("Unable to manage file: {error}"))?;
+        if let Some(status) = status {
+            use std::os::unix::fs::MetadataExt;
+            // Only root may give files away; others had the file already.
+            _ = std::os::unix::fs::chown(&target, Some(status.uid()), Some(status.gid()));
+        }
+    }
+    attributes.apply(path).map(|_| ())
+}
+
+impl Contents {
+    /// The wanted content, or nothing if the state says nothing about it.
+    fn get(&self, context: &StateContext, name: &str) -> Result<Option<Vec<u8>>, String> {
+        let given = [&self.contents, &self.contents_pillar, &self.contents_grains];
+        let inline = given.iter().filter(|value| !value.is_nil()).count();
+        if inline > 0 && self.source.is_truthy() {
+            return Err(
+                "'source' cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'"
+                    .into(),
+            );
+        }
+        if inline > 1 {
+            return Err("Only one of 'contents', 'contents_pillar', and 'contents_grains' is permitted".into());
+        }
+        let looked_up = |map: Arc<Map>, key: &Value, kind: &str| {
+            let data = Value::Map((*map).clone());
+            traverse(&data, &key.to_string(), ":").cloned().ok_or_else(|| format!("{kind} {key} does not exist"))
+        };
+        let text = if !self.contents.is_nil() {
+            Some(self.contents.clone())
+        } else if !self.contents_pillar.is_nil() {
+            Some(looked_up(context.call.pillar(), &self.contents_pillar, "Pillar")?)
+        } else if !self.contents_grains.is_nil() {
+            Some(looked_up(context.call.grains(), &self.contents_grains, "Grain")?)
+        } else {
+            None
+        };
+        let content = match text {
+            Some(text) => Some(self.inline(&text)),
+            None if self.source.is_truthy() => Some(self.from_source(context)?),
+            None => None,
+        };
+        match (&self.template, content) {
+            (Some(engine), Some(content)) if engine == "jinja" => self.rendered(context, name, &content).map(Some),
+            (Some(engine), Some(_)) => Err(format!("Specified template format {engine} is not supported")),
+            (_, content) => Ok(content),
+        }
+    }
+
+    fn inline(&self, contents: &Value) -> Vec<u8> {
+        let mut text = match contents {
+            Value::List(lines) => lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n").into_bytes(),
+            Value::Bytes(bytes) => bytes.clone(),
+            other => other.to_string().into_bytes(),
+        };
+        if self.newline && !text.is_empty() && !text.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+        text
+    }
+
+    /// The first source that is there.
+    fn from_source(&self, context: &StateContext) -> Result<Vec<u8>, String> {
+        let single = [self.source.clone()];
+        let sources = self.source.as_list().unwrap_or(&single);
+        for source in sources {
+            let source = source.to_string();
+            let (path, saltenv) = match source.strip_prefix("salt://") {
+                Some(path) => {
+                    path.split_once("?saltenv=").map_or((path, context.saltenv.as_str()), |(path, env)| (path, env))
+                }
+                None if source.starts_with('/') => match std::fs::read(&source) {
+                    Ok(content) => return Ok(content),
+                    Err(_) => continue,
+                },
+                None => return Err(format!("Unable to manage file: sources of this kind are not supported: {source}")),
+            };
+            let found = context
+                .call
+                .minion
+                .files
+                .read(path, saltenv)
+                .map_err(|error| format!("Unable to manage file: {error}"))?;
+            match found {
+                Some(content) => return Ok(content),
+                None if sources.len() == 1 => {
+                    return Err(format!("Unable to manage file: Source file {source} not found in saltenv '{saltenv}'"));
+                }
+                None => {}
+            }
+        }
+        Err("Unable to manage file: none of the specified sources were found".into())
+    }
+
+    fn rendered(&self, context: &StateContext, name: &str, content: &[u8]) -> Result<Vec<u8>, String> {
+        let text = std::str::from_utf8(content)
+            .map_err(|_| "Unable to manage file: the template is not UTF-8 text".to_owned())?;
+        let mut variables = map! {"name" => name, "source" => self.source.clone()};
+        let given = context.chunk.get("context").cloned().unwrap_or_default();
+        for more in [&self.defaults, &given].into_iter().filter_map(Value::as_map) {
+            variables.extend(more.clone());
+        }
+        let source = Source::new(&context.call, context.call.pillar());
+        let label = self.source.as_str().unwrap_or(name);
+        let rendered = source.render_template(label, text, &variables, &context.saltenv);
+        rendered.map(String::into_bytes).map_err(|error| format!("Unable to manage file: {error}"))
+    }
+}
+
+/// What is said of a content that differs.
+fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
+    let Some(have) = have else { return map! {"diff" => "New file"} };
+    if !show {
+        return map! {"diff" => "<show_changes=False>"};
+    }
+    let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).map(str::to_owned);
+    match (text(have), text(wanted)) {
+        (Some(have), Some(wanted)) => {
+            let diff = similar::TextDiff::from_lines(&have, &wanted);
+            map! {"diff" => diff.unified_diff().header("", "").missing_newline_hint(false).to_string()}
+        }
+        (None, Some(_)) => map! {"diff" => "Replace binary file with text file"},
+        (Some(_), None) => map! {"diff" => "Replace text file with binary file"},
+        (None, None) => map! {"diff" => "Replace binary file"},
+    }
+}

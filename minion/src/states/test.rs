@@ -1,0 +1,79 @@
+//! `test`: states that do nothing, for trying out requisites and outputters.
+
+use brine_core::{Map, Value, functions, list, map};
+
+use super::{StateContext, StateReturn};
+
+functions! {
+    module "test", context StateContext;
+
+    /// Does nothing, and succeeds.
+    fn nop(_context, name: String, **_kwargs) {
+        Ok(StateReturn::ok(&name, "Success!").into())
+    }
+
+    /// Succeeds without changes.
+    fn succeed_without_changes(_context, name: String, comment: String = "Success!".into(), **_kwargs) {
+        Ok(StateReturn::ok(&name, comment).into())
+    }
+
+    /// Succeeds with changes.
+    fn succeed_with_changes(context, name: String, comment: String = "Success!".into(), **_kwargs) {
+        let done = if context.test {
+            StateReturn::would(&name, "If we weren't testing, this would be successful with changes")
+        } else {
+            StateReturn::ok(&name, comment)
+        };
+        Ok(done.with_changes(pretended()).into())
+    }
+
+    /// Fails without changes.
+    fn fail_without_changes(context, name: String, comment: String = "Failure!".into(), **_kwargs) {
+        let comment = if context.test { "If we weren't testing, this would be a failure!".to_owned() } else { comment };
+        Ok(StateReturn::failed(&name, comment).into())
+    }
+
+    /// Fails with changes.
+    fn fail_with_changes(context, name: String, comment: String = "Failure!".into(), **_kwargs) {
+        let done = if context.test {
+            StateReturn::would(&name, "If we weren't testing, this would be failed with changes")
+        } else {
+            StateReturn::failed(&name, comment)
+        };
+        Ok(done.with_changes(pretended()).into())
+    }
+
+    /// Returns what it is told to.
+    fn configurable_test_state(context, name: String, changes: Value = true.into(), result: Value = true.into(), comment: String = String::new(), warnings: Value = Value::Nil, **_kwargs) {
+        let changes = if changes.is_truthy() { pretended() } else { Map::new() };
+        let mut done = StateReturn::ok(&name, comment);
+        done.result = result.as_bool();
+        if context.test {
+            let would = !changes.is_empty();
+            done.result = if would { None } else { done.result };
+            if done.comment.is_empty() {
+                done.comment = "This is a test".into();
+            }
+        }
+        if warnings.is_truthy() {
+            let warnings = if warnings.as_list().is_some() { warnings } else { list![warnings] };
+            done.more.insert("warnings".into(), warnings);
+        }
+        Ok(done.with_changes(changes).into())
+    }
+
+    /// Shows a text.
+    fn show_notification(_context, name: String, text: String = String::new(), **_kwargs) {
+        Ok(StateReturn::ok(&name, text).into())
+    }
+
+    /// What is done when something watched has changed.
+    fn mod_watch(_context, name: String, **_kwargs) {
+        let done = StateReturn::ok(&name, "Watch statement fired.");
+        Ok(done.with_changes(map! {"Requisites with changes" => list![]}).into())
+    }
+}
+
+fn pretended() -> Map {
+    map! {"testing" => map!{"old" => "Unchanged", "new" => "Something pretended to change"}}
+}
