@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use brine_core::config::{DEFAULT_DIRECTORY, Loaded, MasterConfig, Warning};
+use brine_core::config::{DEFAULT_DIRECTORY, Loaded, MasterConfig, MinionConfig, Warning};
 use brine_core::value::FromValue;
 use brine_core::{Map, Value};
 use clap::{ArgAction, Args};
@@ -47,6 +47,13 @@ impl CommonOptions {
     /// seems wrong with it. `overrides` are options of the command line that count before the files.
     pub fn start_with_master(&self, overrides: &Map) -> anyhow::Result<MasterConfig> {
         let Loaded { config, warnings } = MasterConfig::load(&self.config_dir, overrides)?;
+        self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
+        Ok(config)
+    }
+
+    /// Reads the minion's configuration, otherwise as [`CommonOptions::start_with_master`].
+    pub fn start_with_minion(&self, overrides: &Map) -> anyhow::Result<MinionConfig> {
+        let Loaded { config, warnings } = MinionConfig::load(&self.config_dir, overrides)?;
         self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
         Ok(config)
     }

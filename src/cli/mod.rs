@@ -1,10 +1,14 @@
 //! The tools: one file each, and one line in [`TOOLS`]. The binary is the tool whose name it is called
 //! by (a link `salt-key`), or the one that its first word names (`brine key`, `brine salt-key`).
 
+mod call;
 mod common;
+mod daemon;
 mod key;
 mod link;
 mod logging;
+mod master;
+mod minion;
 mod usage;
 
 use std::ffi::OsString;
@@ -25,12 +29,12 @@ struct Tool {
 }
 
 /// All tools that Salt has too.
-const TOOLS: &[Tool] = &[Tool {
-    name: "salt-key",
-    word: "key",
-    about: "accept, reject, list and delete the keys of minions",
-    run: key::run,
-}];
+const TOOLS: &[Tool] = &[
+    Tool { name: "salt-call", word: "call", about: "call a function on this host", run: call::run },
+    Tool { name: "salt-key", word: "key", about: "accept, reject, list and delete the keys of minions", run: key::run },
+    Tool { name: "salt-master", word: "master", about: "the daemon that minions connect to", run: master::run },
+    Tool { name: "salt-minion", word: "minion", about: "the daemon on every host", run: minion::run },
+];
 
 /// What only `brine` itself can do.
 const COMMANDS: &[Tool] = &[Tool {

@@ -220,7 +220,9 @@ impl Contents {
             match found {
                 Some(content) => return Ok(content),
                 None if sources.len() == 1 => {
-                    return Err(format!("Unable to manage file: Source file {source} not found in saltenv '{saltenv}'"));
+                    return Err(format!(
+                        "Unable to manage file: Source file {source} not found in saltenv '{saltenv}'"
+                    ));
                 }
                 None => {}
             }

@@ -1,0 +1,11 @@
+{#- Brings a minion to its highstate when it starts. Bound to salt/minion/*/start.
+
+    With only_first_start, a minion that the job cache has seen a highstate of is left alone:
+    restarts then change nothing. -#}
+{%- set only_first_start = false -%}
+
+{%- if not only_first_start or not salt['jobs.list_jobs'](search_function='state.highstate', search_target=data['id']) %}
+highstate_run:
+  local.state.highstate:
+    - tgt: {{ data['id'] | yaml_encode }}
+{%- endif %}

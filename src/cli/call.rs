@@ -1,0 +1,172 @@
+//! `salt-call`: functions of the minion, called on its own host.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use brine_core::function::{Args, CallError};
+use brine_core::sls::arguments;
+use brine_core::{Jid, Map, Value, map};
+use brine_minion::context::{Context, Job, Minion};
+use brine_minion::daemon::{Connected, masterless};
+use brine_minion::jobs::{self, Outcome};
+use clap::{CommandFactory, Parser};
+
+use super::common::{CommonOptions, OutputArguments};
+use super::usage;
+
+const NAME: &str = "salt-call";
+const USAGE: &str = "salt-call [options] <function> [arguments]";
+/// Salt's exit status for a function that is not there.
+const NOT_AVAILABLE: u8 = 255;
+const FAILED: u8 = 1;
+
+/// Call a function on this host, with a master or without.
+#[derive(Parser, Debug)]
+#[command(
+    after_help = "Examples:\n  salt-call test.ping                      with the master of /etc/salt/minion\n  salt-call --local state.apply web        without a master\n  salt-call --local --file-root ./srv state.show_lowstate web --out=json"
+)]
+struct Arguments {
+    /// Work without a master
+    #[arg(long)]
+    local: bool,
+    /// A folder of state files, for --local
+    #[arg(long, value_name = "DIR")]
+    file_root: Option<PathBuf>,
+    /// A folder of pillar files, for --local
+    #[arg(long, value_name = "DIR")]
+    pillar_root: Option<PathBuf>,
+    /// The minion's id
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// The master's host
+    #[arg(long, value_name = "HOST")]
+    master: Option<String>,
+    /// Exit with the function's retcode
+    #[arg(long)]
+    retcode_passthrough: bool,
+    /// Show the whole return
+    #[arg(long)]
+    metadata: bool,
+    /// Show this host's grains
+    #[arg(short, long)]
+    grains: bool,
+    /// Show the documentation of a function, a module, or all
+    #[arg(short, long = "doc", alias = "documentation")]
+    doc: bool,
+    /// Keyword arguments that stay text, separated by commas
+    #[arg(long, value_name = "NAMES")]
+    no_parse: Option<String>,
+    #[command(flatten)]
+    common: CommonOptions,
+    #[command(flatten)]
+    output: OutputArguments,
+    #[arg(hide = true)]
+    words: Vec<String>,
+}
+
+/// Runs the tool.
+pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words) {
+        Ok(arguments) => arguments,
+        Err(status) => return Ok(status),
+    };
+    let (fun, rest) = match (&arguments.words[..], arguments.grains, arguments.doc) {
+        ([], true, _) => ("grains.items".to_owned(), Vec::new()),
+        (words, _, true) => ("sys.doc".to_owned(), words.to_vec()),
+        ([fun, rest @ ..], _, _) => (fun.clone(), rest.to_vec()),
+        ([], false, false) => {
+            println!("{}", Arguments::command().name(NAME).override_usage(USAGE).render_help());
+            return Ok(usage::error(NAME, USAGE, "Requires function, --grains or --doc"));
+        }
+    };
+    let config = arguments.common.start_with_minion(&overrides(&arguments))?;
+    let no_parse: Vec<String> =
+        arguments.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
+    let args = arguments::parse(&rest, &no_parse);
+    let opts = config.opts.clone();
+    let local = arguments.local || config.file_client == "local";
+    let (minion, outcome) = if local {
+        let minion = masterless(config)?;
+        let outcome = call(&minion, &fun, args);
+        (minion, outcome)
+    } else {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let connected = Connected::new(config, None)?;
+            connected.join(false).await?;
+            connected.refresh_pillar().await?;
+            let minion = Arc::clone(&connected.minion);
+            let (on_thread, name) = (Arc::clone(&minion), fun.clone());
+            let outcome = tokio::task::spawn_blocking(move || call(&on_thread, &name, args)).await?;
+            anyhow::Ok((minion, outcome))
+        })?
+    };
+    show(&arguments, &opts, &fun, &minion, outcome)
+}
+
+fn overrides(arguments: &Arguments) -> Map {
+    let mut given = Map::new();
+    // Relative folders are meant from here, whatever the function's own folder is.
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    if let Some(folder) = &arguments.file_root {
+        given.insert("file_roots".into(), map! {"base" => Value::from(vec![Value::from(absolute(folder))])}.into());
+    }
+    if let Some(folder) = &arguments.pillar_root {
+        given.insert("pillar_roots".into(), map! {"base" => Value::from(vec![Value::from(absolute(folder))])}.into());
+    }
+    given.extend(arguments.id.as_ref().map(|id| ("id".into(), id.into())));
+    given.extend(arguments.master.as_ref().map(|master| ("master".into(), master.into())));
+    given
+}
+
+/// What came of a call, or why there was none.
+enum Called {
+    Done(Outcome),
+    NotAvailable(String),
+    BadArguments(String, String),
+}
+
+fn call(minion: &Arc<Minion>, fun: &str, args: Args) -> Called {
+    let Some(function) = minion.functions.get(fun) else {
+        return Called::NotAvailable(CallError::NotAvailable(fun.to_owned()).to_string());
+    };
+    let job = Arc::new(Job::local(&Jid::new(), fun, &args));
+    let context = Context { minion: Arc::clone(minion), job, in_template: false };
+    minion.jobs.lock().insert(context.job.jid.clone(), Arc::clone(&context.job));
+    let outcome = jobs::call(&context, fun, args);
+    if let (false, Some(text)) = (outcome.success, outcome.value.as_str())
+        && let Some(message) = text.strip_prefix("Passed invalid arguments to ").and_then(|rest| rest.split_once(": "))
+    {
+        let message = message.1.split("\n\n").next().unwrap_or_default();
+        return Called::BadArguments(message.to_owned(), function.docstring());
+    }
+    Called::Done(outcome)
+}
+
+fn show(arguments: &Arguments, opts: &Map, fun: &str, minion: &Minion, called: Called) -> anyhow::Result<ExitCode> {
+    let outcome = match called {
+        Called::Done(outcome) => outcome,
+        Called::NotAvailable(message) => {
+            eprintln!("{message}");
+            return Ok(ExitCode::from(NOT_AVAILABLE));
+        }
+        Called::BadArguments(message, doc) => {
+            eprintln!("\nPassed invalid arguments: {message}.\n\nUsage:\n\n{doc}");
+            return Ok(ExitCode::from(FAILED));
+        }
+    };
+    let value = if arguments.metadata {
+        map! {"return" => outcome.value, "retcode" => outcome.retcode, "id" => &minion.id, "fun" => fun}.into()
+    } else {
+        outcome.value
+    };
+    let hint = outcome.out.unwrap_or("nested");
+    arguments.output.shower(opts)?.show(&map! {"local" => value}.into(), hint)?;
+    Ok(match outcome.retcode {
+        0 => ExitCode::SUCCESS,
+        code if arguments.retcode_passthrough => ExitCode::from(u8::try_from(code).unwrap_or(FAILED)),
+        _ => ExitCode::from(FAILED),
+    })
+}

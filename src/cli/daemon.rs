@@ -1,0 +1,110 @@
+//! What the daemons have in common: their options, going to the background, signals, the pid file.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use brine_core::files;
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Set for the process that a daemon goes on in.
+const IN_BACKGROUND: &str = "BRINE_IN_BACKGROUND";
+/// How long a daemon may take to start in the background.
+const START_TIME: Duration = Duration::from_secs(10);
+
+/// Options of daemons.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Daemon options")]
+pub struct DaemonOptions {
+    /// Run in the background
+    #[arg(short, long)]
+    daemon: bool,
+    /// The file that holds the process number
+    #[arg(long, value_name = "FILE")]
+    pid_file: Option<PathBuf>,
+    /// The user to run as; Brine runs as the user who starts it
+    #[arg(short, long, value_name = "USER")]
+    user: Option<String>,
+}
+
+impl DaemonOptions {
+    /// Goes to the background if that is wanted: the status to exit with, for the process that stays.
+    pub fn go_to_background(
+        &self,
+        words: &[OsString],
+        tool: &str,
+        pid_file: &Path,
+        log_file: &Path,
+    ) -> anyhow::Result<Option<ExitCode>> {
+        if !self.daemon || std::env::var_os(IN_BACKGROUND).is_some() {
+            return Ok(None);
+        }
+        let pid_file = self.pid_file.as_deref().unwrap_or(pid_file);
+        // What was left of an earlier one says nothing about this one.
+        _ = std::fs::remove_file(pid_file);
+        let mut command = Command::new(std::env::current_exe().context("cannot find the program itself")?);
+        command.arg(tool).args(words).env(IN_BACKGROUND, "1");
+        if !words.iter().any(|word| word.to_string_lossy().starts_with("--log-file")) {
+            if let Some(folder) = log_file.parent() {
+                std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+            }
+            command.arg("--log-file").arg(log_file);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let mut child = command.spawn().context("cannot start in the background")?;
+        let start = Instant::now();
+        while !pid_file.exists() {
+            if let Some(status) = child.try_wait()? {
+                bail!("it ended at once ({status}): {} says why", log_file.display());
+            }
+            if start.elapsed() > START_TIME {
+                bail!("it did not start within {START_TIME:?}: {} says why", log_file.display());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(Some(ExitCode::SUCCESS))
+    }
+
+    /// Says in the pid file that the daemon serves.
+    pub fn write_pid(&self, configured: &Path) -> anyhow::Result<PidFile> {
+        if let Some(user) = &self.user {
+            let own = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+            if own.is_none_or(|own| own.name != *user) {
+                tracing::warn!("Brine runs as the user who starts it, not as '{user}': start it by that user");
+            }
+        }
+        let path = self.pid_file.clone().unwrap_or_else(|| configured.to_owned());
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        }
+        files::write_atomic(&path, format!("{}\n", std::process::id()).as_bytes(), 0o644)?;
+        if std::env::var_os(IN_BACKGROUND).is_some() {
+            // A session of its own: the terminal's end is not the daemon's.
+            _ = nix::unistd::setsid();
+        }
+        Ok(PidFile(path))
+    }
+}
+
+/// The pid file of a daemon that runs; removed when it ends.
+pub struct PidFile(PathBuf);
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // It may be gone with its folder.
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Waits for a signal that ends a daemon, and gives its name.
+pub async fn ended() -> anyhow::Result<&'static str> {
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(tokio::select! {
+        _ = term.recv() => "SIGTERM",
+        _ = int.recv() => "SIGINT",
+    })
+}

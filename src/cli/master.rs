@@ -1,0 +1,59 @@
+//! `salt-master`: the master as a daemon.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use brine_core::Map;
+use brine_master::{Master, StartError};
+use clap::{CommandFactory, Parser};
+
+use super::common::CommonOptions;
+use super::daemon::{self, DaemonOptions};
+use super::usage;
+
+const NAME: &str = "salt-master";
+const USAGE: &str = "salt-master [options]";
+/// Salt's exit status when the ports are taken.
+const PORTS_TAKEN: u8 = 4;
+
+/// Serve minions: keys, jobs, files, pillar, events.
+#[derive(Parser, Debug)]
+#[command(
+    after_help = "Examples:\n  salt-master                    in the foreground, with /etc/salt/master\n  salt-master -d                 in the background\n  salt-master -c ./etc -l info   another configuration, more log"
+)]
+struct Arguments {
+    #[command(flatten)]
+    daemon: DaemonOptions,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+/// Runs the tool.
+pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words.clone()) {
+        Ok(arguments) => arguments,
+        Err(status) => return Ok(status),
+    };
+    let config = arguments.common.start_with_master(&Map::new())?;
+    if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, &config.log_file)? {
+        return Ok(status);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let pid_file = config.pidfile.clone();
+        let master = match Master::start(config).await {
+            Ok(master) => master,
+            Err(StartError::Listen(error)) => {
+                eprintln!("{NAME}: cannot listen: {error}; is there another salt-master running?");
+                eprintln!("The salt master is shutdown. The ports are not available to bind");
+                return Ok(ExitCode::from(PORTS_TAKEN));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let _pid_file = arguments.daemon.write_pid(&pid_file)?;
+        let signal = daemon::ended().await?;
+        tracing::info!(signal, "the master stops");
+        master.stop().await;
+        Ok(ExitCode::SUCCESS)
+    })
+}

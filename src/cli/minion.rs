@@ -1,0 +1,57 @@
+//! `salt-minion`: the minion as a daemon.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use brine_core::Map;
+use clap::{CommandFactory, Parser};
+use tokio_util::sync::CancellationToken;
+
+use super::common::CommonOptions;
+use super::daemon::{self, DaemonOptions};
+use super::usage;
+
+const NAME: &str = "salt-minion";
+const USAGE: &str = "salt-minion [options]";
+
+/// Do on this host what its master asks for.
+#[derive(Parser, Debug)]
+#[command(
+    after_help = "Examples:\n  salt-minion                    in the foreground, with /etc/salt/minion\n  salt-minion -d                 in the background\n  salt-minion -c ./etc -l info   another configuration, more log"
+)]
+struct Arguments {
+    #[command(flatten)]
+    daemon: DaemonOptions,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+/// Runs the tool.
+pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words.clone()) {
+        Ok(arguments) => arguments,
+        Err(status) => return Ok(status),
+    };
+    let config = arguments.common.start_with_minion(&Map::new())?;
+    if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, &config.log_file)? {
+        return Ok(status);
+    }
+    // One thread serves the sockets; jobs have threads of their own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(async {
+        let _pid_file = arguments.daemon.write_pid(&config.pidfile)?;
+        let shutdown = CancellationToken::new();
+        let stop = shutdown.clone();
+        tokio::spawn(async move {
+            if let Ok(signal) = daemon::ended().await {
+                tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited.");
+            }
+            stop.cancel();
+        });
+        brine_minion::daemon::run(config, shutdown).await?;
+        Ok(ExitCode::SUCCESS)
+    });
+    // A job that does not end must not keep the minion from ending.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    result
+}
