@@ -34,6 +34,7 @@ pub fn parse<T: FromArgMatches>(
 fn like_python(command: Command) -> Command {
     command
         .version(concat!(env!("CARGO_PKG_VERSION"), " (Brine)"))
+        .disable_version_flag(true)
         .no_binary_name(true)
         .infer_long_args(true)
         .args_override_self(true)

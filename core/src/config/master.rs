@@ -96,8 +96,8 @@ options! {
     rotate_aes_key: bool = true,
     /// The oldest protocol version that is spoken with.
     minimum_auth_version: i64 = 3,
-    /// The session ciphers that minions may choose: `aes-256-gcm` (Brine) and `aes-192-cbc` (Salt).
-    ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc".into()],
+    /// The session ciphers that minions may choose: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac` (Salt).
+    ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
     /// Whether publishes are signed.
     sign_pub_messages: bool = true,
     /// Seconds after which a minion's request counts as replayed; 0 for never.
