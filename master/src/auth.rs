@@ -57,8 +57,9 @@ impl Shared {
     }
 
     fn let_in(&self, request: &AuthRequest, public_key: PublicKey) -> Result<Vec<u8>, CryptError> {
-        let cipher =
-            self.choose_cipher(&request.ciphers).ok_or_else(|| CryptError::UnknownAlgorithm("aes-192-cbc-hmac".into()))?;
+        let cipher = self
+            .choose_cipher(&request.ciphers)
+            .ok_or_else(|| CryptError::UnknownAlgorithm("aes-192-cbc-hmac".into()))?;
         let publish_key = self.sessions.publish_keys().of(cipher).key_text();
         let mut publish = publish_key.clone().into_bytes();
         if let Some(token) = &request.token {

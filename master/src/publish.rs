@@ -67,12 +67,7 @@ impl Shared {
             Value::List(all) if !all.is_empty() && all.iter().all(|fun| fun.as_str().is_some()) => {}
             _ => return Err(PublishError::BadFunction),
         }
-        let delimiter = request.kwargs.get("delimiter").and_then(Value::as_str).unwrap_or(":");
-        let kind: TargetKind = request.tgt_type.parse()?;
-        let target = Target::parse(kind, request.tgt.clone(), delimiter, &self.config.nodegroups)?;
-        let shared = Arc::clone(self);
-        let resolved = tokio::task::spawn_blocking(move || shared.resolve(&target)).await;
-        let (minions, missing) = resolved.map_err(|error| PublishError::Failed(error.to_string()))?;
+        let (minions, missing) = self.targets(&request).await?;
         if minions.is_empty() && missing.is_empty() {
             return Ok(Published { jid: None, minions, missing });
         }
@@ -89,6 +84,20 @@ impl Shared {
         metrics::PUBLISHES.add(1);
         tracing::info!(%jid, fun = %request.fun, user = %request.user, minions = published.minions.len(), "a job is published");
         Ok(published)
+    }
+
+    /// Who a request is for: the accepted minions that its target means, and those that it names which are
+    /// not known.
+    pub(crate) async fn targets(
+        self: &Arc<Self>,
+        request: &PublishRequest,
+    ) -> Result<(Vec<String>, Vec<String>), PublishError> {
+        let delimiter = request.kwargs.get("delimiter").and_then(Value::as_str).unwrap_or(":");
+        let kind: TargetKind = request.tgt_type.parse()?;
+        let target = Target::parse(kind, request.tgt.clone(), delimiter, &self.config.nodegroups)?;
+        let shared = Arc::clone(self);
+        let resolved = tokio::task::spawn_blocking(move || shared.resolve(&target)).await;
+        resolved.map_err(|error| PublishError::Failed(error.to_string()))
     }
 
     /// Publishes a job and waits for its returns, for this long at most.

@@ -123,7 +123,8 @@ pub struct Shower {
 }
 
 impl OutputArguments {
-    fn colour(&self, config: &Map) -> ColourChoice {
+    /// Whether there is colour; `config` holds Salt's names (`opts`).
+    pub fn colours(&self, config: &Map) -> ColourChoice {
         let wanted = config.get("color").and_then(bool::from_value).unwrap_or(true);
         match (self.force_color, self.no_color || !wanted) {
             (true, _) => ColourChoice::Always,
@@ -134,7 +135,7 @@ impl OutputArguments {
 
     /// What shows results; `config` holds Salt's names (`opts`). A file for output is opened here.
     pub fn shower(&self, config: &Map) -> anyhow::Result<Shower> {
-        let mut ui = Ui::new(self.colour(config));
+        let mut ui = Ui::new(self.colours(config));
         if let Some(file) = &self.out_file {
             ui.redirect(file, self.out_file_append).with_context(|| format!("cannot write to {}", file.display()))?;
         }

@@ -2,6 +2,7 @@
 //! by (a link `salt-key`), or the one that its first word names (`brine key`, `brine salt-key`).
 
 mod call;
+mod client;
 mod common;
 mod daemon;
 mod key;
@@ -9,6 +10,8 @@ mod link;
 mod logging;
 mod master;
 mod minion;
+mod run;
+mod salt;
 mod usage;
 
 use std::ffi::OsString;
@@ -30,10 +33,12 @@ struct Tool {
 
 /// All tools that Salt has too.
 const TOOLS: &[Tool] = &[
+    Tool { name: "salt", word: "salt", about: "publish jobs to minions and show their returns", run: salt::run },
     Tool { name: "salt-call", word: "call", about: "call a function on this host", run: call::run },
     Tool { name: "salt-key", word: "key", about: "accept, reject, list and delete the keys of minions", run: key::run },
     Tool { name: "salt-master", word: "master", about: "the daemon that minions connect to", run: master::run },
     Tool { name: "salt-minion", word: "minion", about: "the daemon on every host", run: minion::run },
+    Tool { name: "salt-run", word: "run", about: "call functions of the master, follow the event bus", run: run::run },
 ];
 
 /// What only `brine` itself can do.
@@ -50,7 +55,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let called = words.first().map(|word| Path::new(word).file_name().unwrap_or(word).to_owned());
     let linked = TOOLS.iter().find(|tool| called.as_deref().is_some_and(|called| called == tool.name));
     if let Some(tool) = linked {
-        return run(tool, words.split_off(1));
+        return start(tool, words.split_off(1));
     }
     let word = words.get(1).map(|word| word.to_string_lossy().into_owned());
     match word.as_deref() {
@@ -63,13 +68,13 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Some(word) => match TOOLS.iter().chain(COMMANDS).find(|tool| tool.word == word || tool.name == word) {
-            Some(tool) => run(tool, words.split_off(2)),
+            Some(tool) => start(tool, words.split_off(2)),
             None => usage::error("brine", USAGE, &format!("no such tool: {word}")),
         },
     }
 }
 
-fn run(tool: &Tool, words: Vec<OsString>) -> ExitCode {
+fn start(tool: &Tool, words: Vec<OsString>) -> ExitCode {
     (tool.run)(words).unwrap_or_else(|error| {
         eprintln!("{}: {}", tool.name, sentence(&error));
         ExitCode::FAILURE

@@ -38,6 +38,16 @@ functions! {
     fn down(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), timeout: Option<f64> = None) {
         ping(context, tgt, tgt_type, timeout).map(|(_, down)| down.into())
     }
+
+    /// The minions that a target means, without asking any.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.targets 'web*'
+    fn targets(context, tgt: Value = "*".into(), tgt_type: String = "glob".into()) {
+        let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.user) };
+        Ok(context.wait(context.master.targets(&request)).map_err(CallError::execution)?.0.into())
+    }
 }
 
 /// Pings, and says who answered and who did not, both sorted.

@@ -4,7 +4,9 @@
 //! They run in the master, which owns the job cache and the bus. Like execution functions they are
 //! synchronous and have a thread of their own while they run.
 
+mod doc;
 mod event;
+mod event_bus;
 mod jobs;
 mod manage;
 mod metrics;
@@ -21,8 +23,16 @@ use tokio::runtime::Handle;
 use crate::Shared;
 
 /// All runner functions: one line a module.
-pub(crate) static MODULES: &[&[Function<RunnerContext>]] =
-    &[event::FUNCTIONS, jobs::FUNCTIONS, manage::FUNCTIONS, metrics::FUNCTIONS, reactor::FUNCTIONS, test::FUNCTIONS];
+pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
+    doc::FUNCTIONS,
+    event::FUNCTIONS,
+    event_bus::FUNCTIONS,
+    jobs::FUNCTIONS,
+    manage::FUNCTIONS,
+    metrics::FUNCTIONS,
+    reactor::FUNCTIONS,
+    test::FUNCTIONS,
+];
 
 /// The context of runner functions.
 pub struct RunnerContext {

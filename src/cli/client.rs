@@ -1,0 +1,140 @@
+//! The tools' way to the master of this machine: requests with its root key, and its events.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use brine_core::bus::SocketNames;
+use brine_core::config::MasterConfig;
+use brine_core::event::Event;
+use brine_core::transport::{Endpoint, Limits, RequestClient, Subscriber, TransportError};
+use brine_core::value::msgpack;
+use brine_core::wire::{Call, ClientCommand, Envelope, PublishRequest};
+use brine_core::{Jid, Map, Value, files};
+
+/// How long the master may take to take a job.
+const REQUEST_TIME: Duration = Duration::from_secs(30);
+/// How long a runner may take.
+const CALL_TIME: Duration = Duration::from_secs(24 * 3600);
+
+/// Why the master did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// It does not answer.
+    #[error("The salt master could not be contacted. Is master running?")]
+    NoMaster(#[source] TransportError),
+    /// The root key cannot be read.
+    #[error("cannot read {0}: run this as the user that the master runs as, on the master's machine")]
+    NoKey(PathBuf),
+    /// It does not accept the key.
+    #[error("Authentication failed")]
+    Unauthorised,
+    /// It says what is wrong.
+    #[error("{0}")]
+    Refused(String),
+    /// It says something that is not understood.
+    #[error("the master's answer is not understood: {0}")]
+    Answer(String),
+}
+
+/// A job that has gone out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// Its id; nothing if it is for nobody.
+    pub jid: Option<Jid>,
+    /// Who is expected to return.
+    pub minions: Vec<String>,
+    /// Who was named and is not known.
+    pub missing: Vec<String>,
+}
+
+/// The master of this machine.
+pub struct MasterClient {
+    requests: RequestClient,
+    events: Endpoint,
+    key: String,
+}
+
+/// The user who calls, as jobs name it.
+pub fn user() -> String {
+    let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten();
+    let name = user.map_or_else(|| "root".to_owned(), |user| user.name);
+    match std::env::var("SUDO_USER") {
+        Ok(sudo) if name == "root" && !sudo.is_empty() => format!("sudo_{sudo}"),
+        _ => name,
+    }
+}
+
+impl MasterClient {
+    /// The master of this configuration. Reads its root key; connects when it is first asked.
+    pub fn new(config: &MasterConfig) -> Result<Self, ClientError> {
+        let path = brine_master::root_key_path(&config.cachedir);
+        let key = match files::read_if_exists(&path) {
+            Ok(Some(key)) => key,
+            // It never ran.
+            Ok(None) => return Err(ClientError::NoMaster(TransportError::Closed)),
+            Err(_) => return Err(ClientError::NoKey(path)),
+        };
+        let host = match config.interface.as_str() {
+            "0.0.0.0" => "127.0.0.1",
+            "::" => "::1",
+            host => host,
+        };
+        let limits = Limits { message: config.max_message_size, ..Limits::default() };
+        let requests = RequestClient::new(Endpoint::Tcp(host.to_owned(), config.ret_port), limits);
+        let events = SocketNames::master().publish_endpoint(&config.sock_dir);
+        Ok(MasterClient { requests, events, key })
+    }
+
+    async fn ask(&self, load: Map, time: Duration) -> Result<Value, ClientError> {
+        let answer = self.requests.request(Envelope::clear(load), time).await.map_err(ClientError::NoMaster)?;
+        let answer = msgpack::unpack(&answer).map_err(|error| ClientError::Answer(error.to_string()))?;
+        let Some(load) = answer.get("load") else { return Err(ClientError::Answer(answer.to_string())) };
+        if let Some(error) = load.get("error") {
+            let text = |name| error.get(name).map(ToString::to_string);
+            return Err(match text("name").as_deref() {
+                Some("AuthorizationError") => ClientError::Unauthorised,
+                _ => ClientError::Refused(text("message").unwrap_or_else(|| error.to_string())),
+            });
+        }
+        Ok(load.clone())
+    }
+
+    /// Publishes a job.
+    pub async fn publish(&self, mut request: PublishRequest) -> Result<Published, ClientError> {
+        request.key = Some(self.key.clone());
+        let answer = self.ask(request.to_map(), REQUEST_TIME).await?;
+        let list = |name| -> Vec<String> {
+            answer.get(name).and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect()
+        };
+        let jid = answer.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse().ok());
+        Ok(Published { jid, minions: list("minions"), missing: list("missing") })
+    }
+
+    /// Calls a runner function: the data of its answer.
+    pub async fn runner(&self, mut call: Call) -> Result<Value, ClientError> {
+        call.key = Some(self.key.clone());
+        self.ask(ClientCommand::call_map("runner", &call), CALL_TIME).await
+    }
+
+    /// Follows events whose tags start so. What happens after this returns is seen.
+    pub async fn events(&self, prefix: &str) -> Result<Events, ClientError> {
+        let limits = Limits::default();
+        let subscriber = Subscriber::connect(&self.events, &[prefix.as_bytes()], limits).await;
+        Ok(Events(subscriber.map_err(ClientError::NoMaster)?))
+    }
+}
+
+/// Events of the master, as they come.
+pub struct Events(Subscriber);
+
+impl Events {
+    /// The next one. Safe to drop while it waits.
+    pub async fn next(&mut self) -> Result<Event, ClientError> {
+        loop {
+            let frames = self.0.recv().await.map_err(ClientError::NoMaster)?;
+            if let Some(Ok(event)) = frames.into_iter().next().map(Event::from_frame) {
+                return Ok(event);
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `salt-run`: functions of the master. They run there; `state.event` alone runs here.
+
+mod state_event;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use brine_core::sls::arguments::parse;
+use brine_core::wire::Call;
+use brine_core::{Map, Value};
+use clap::{CommandFactory, Parser};
+
+use super::client::{ClientError, MasterClient, user};
+use super::common::{CommonOptions, OutputArguments};
+use super::usage;
+
+const NAME: &str = "salt-run";
+const USAGE: &str = "salt-run [options] <function> [arguments]";
+const NO_CREDENTIALS: u8 = 2;
+
+/// Call a runner function in the master.
+#[derive(Parser, Debug)]
+#[command(
+    after_help = "Examples:\n  salt-run manage.status                        which minions are up\n  salt-run jobs.list_jobs                       what was done\n  salt-run state.event pretty=True              follow the event bus\n  salt-run state.event 'salt/job/*' since=100   from a point in the past on\n  salt-run event.send my/tag '{a: 1}'           fire an event"
+)]
+struct Arguments {
+    /// Say the job's id and do not wait
+    #[arg(long = "async")]
+    asynchronous: bool,
+    /// Accepted for Salt's sake; runners take their time as an argument
+    #[arg(short, long, value_name = "SECONDS", value_parser = usage::integer)]
+    timeout: Option<i64>,
+    /// Show the documentation of functions
+    #[arg(short, long = "doc", alias = "documentation")]
+    doc: bool,
+    /// Keyword arguments that stay text, separated by commas
+    #[arg(long, value_name = "NAMES")]
+    no_parse: Option<String>,
+    #[command(flatten)]
+    common: CommonOptions,
+    #[command(flatten)]
+    output: OutputArguments,
+    #[arg(hide = true)]
+    words: Vec<String>,
+}
+
+/// Runs the tool.
+pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let mut arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words) {
+        Ok(arguments) => arguments,
+        Err(status) => return Ok(status),
+    };
+    if arguments.doc {
+        arguments.words.insert(0, "doc.runner".into());
+    }
+    let Some((fun, rest)) = arguments.words.split_first() else {
+        println!("{}", Arguments::command().name(NAME).override_usage(USAGE).render_help());
+        return Ok(ExitCode::SUCCESS);
+    };
+    let config = arguments.common.start_with_master(&Map::new())?;
+    let no_parse: Vec<String> =
+        arguments.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
+    let args = parse(rest, &no_parse);
+    let mut shower = arguments.output.shower(&config.opts)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let answer = runtime.block_on(async {
+        let client = MasterClient::new(&config)?;
+        if fun == "state.event" {
+            return state_event::follow(&client, args, arguments.output.colours(&config.opts)).await.map(|()| None);
+        }
+        let call = Call { fun: fun.clone(), args, key: None, user: user(), asynchronous: arguments.asynchronous };
+        Ok(Some(client.runner(call).await?))
+    });
+    let answer = match answer.map_err(|error| error.downcast::<ClientError>()) {
+        Ok(Some(answer)) => answer,
+        Ok(None) => return Ok(ExitCode::SUCCESS),
+        Err(Ok(error @ ClientError::NoMaster(_))) => {
+            eprintln!("{error}");
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(Ok(error)) => {
+            eprintln!("ERROR: {error}");
+            return Ok(ExitCode::from(NO_CREDENTIALS));
+        }
+        Err(Err(error)) => return Err(error),
+    };
+    if arguments.asynchronous {
+        let tag = answer.get("tag").map(ToString::to_string).unwrap_or_default();
+        tracing::warn!(
+            "Running in asynchronous mode. Results of this execution may be collected by attaching to the master event bus or by examining the master job cache, if configured. This execution is running under tag {tag}"
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let data = answer.get("data");
+    let field = |name: &str| data.and_then(|data| data.get(name)).cloned().unwrap_or_default();
+    let (value, hint) = unwrapped(field("return"), field("outputter"));
+    let success = field("success").is_truthy();
+    if !success {
+        let text = value.to_string();
+        // A call that made no sense is not a failure of the function, as Salt counts.
+        let harmless = text.ends_with("is not available.") || text.starts_with("Passed invalid arguments");
+        println!("{text}");
+        return Ok(if harmless { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    if !value.is_nil() {
+        shower.show(&value, &hint)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A value that names its outputter beside its data.
+fn unwrapped(value: Value, outputter: Value) -> (Value, String) {
+    let hint = |value: &Value| value.as_str().map_or_else(|| "nested".to_owned(), str::to_owned);
+    match value {
+        Value::Map(map) if map.len() == 2 && map.contains_key("outputter") && map.contains_key("data") => {
+            (map.get("data").cloned().unwrap_or_default(), hint(map.get("outputter").unwrap_or(&Value::Nil)))
+        }
+        value => (value, hint(&outputter)),
+    }
+}

@@ -1,0 +1,203 @@
+//! The words of `salt`'s command line.
+
+use brine_core::Value;
+use brine_core::target::TargetKind;
+use clap::{Args, Parser};
+
+use super::super::common::{CommonOptions, OutputArguments};
+use super::super::usage::integer;
+use super::wire_args;
+
+/// Publish a job to minions and show what they return.
+#[derive(Parser, Debug)]
+#[command(
+    after_help = "Examples:\n  salt '*' test.ping                        who is there\n  salt -G os:Debian pkg.version nginx       by grain\n  salt -C 'web* and not G@os:Debian' test.ping\n  salt -L web1,db1 cmd.run 'uptime' -t 10\n  salt '*' state.apply -b 10%               a tenth at a time\n  salt '*' state.apply test=True --out=json"
+)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    pub target: TargetOptions,
+    /// Seconds until it is asked who still works
+    #[arg(short, long, value_name = "SECONDS", value_parser = integer)]
+    pub timeout: Option<i64>,
+    /// Collect all returns and show them at once
+    #[arg(short = 's', long = "static")]
+    pub fixed: bool,
+    /// Say the job's id and do not wait
+    #[arg(long = "async")]
+    pub asynchronous: bool,
+    /// Show the job's id first
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Show the job's id
+    #[arg(long)]
+    pub show_jid: bool,
+    /// Show who did what at the end
+    #[arg(long)]
+    pub summary: bool,
+    /// This many minions, or this part of them, at a time
+    #[arg(short, long, visible_alias = "batch-size", value_name = "N or N%")]
+    pub batch: Option<String>,
+    /// Seconds to wait after a minion of a batch has returned
+    #[arg(long, value_name = "SECONDS")]
+    pub batch_wait: Option<f64>,
+    /// End a batch run with the first failure
+    #[arg(long)]
+    pub failhard: bool,
+    /// Returners that minions also return to
+    #[arg(long = "return", value_name = "RETURNERS")]
+    pub r#return: Option<String>,
+    /// The set of options that the returner uses
+    #[arg(long = "return_config", alias = "return-config", value_name = "PREFIX")]
+    pub return_config: Option<String>,
+    /// Options of the returner
+    #[arg(long = "return_kwargs", alias = "return-kwargs", value_name = "MAPPING")]
+    pub return_kwargs: Option<String>,
+    /// Whatever should be found again with the job
+    #[arg(long, value_name = "MAPPING")]
+    pub metadata: Option<String>,
+    /// Show who would be asked
+    #[arg(long)]
+    pub preview_target: bool,
+    /// Show the documentation of functions
+    #[arg(short, long = "doc", alias = "documentation")]
+    pub doc: bool,
+    /// What stands between the arguments of several functions
+    #[arg(long, value_name = "WORD", default_value = ",")]
+    pub args_separator: String,
+    /// Read further arguments from stdin, one a line
+    #[arg(long)]
+    pub args_stdin: bool,
+    /// Keyword arguments that stay text, separated by commas
+    #[arg(long, value_name = "NAMES")]
+    pub no_parse: Option<String>,
+    #[command(flatten)]
+    pub common: CommonOptions,
+    #[command(flatten)]
+    pub output: OutputArguments,
+    #[arg(hide = true)]
+    pub words: Vec<String>,
+}
+
+/// How the target is meant.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Target options")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub(super) struct TargetOptions {
+    /// A regular expression over ids
+    #[arg(short = 'E', long)]
+    pcre: bool,
+    /// A list of ids
+    #[arg(short = 'L', long)]
+    list: bool,
+    /// A grain: name:glob
+    #[arg(short = 'G', long)]
+    grain: bool,
+    /// A grain: name:regex
+    #[arg(short = 'P', long)]
+    grain_pcre: bool,
+    /// A group of the configuration
+    #[arg(short = 'N', long)]
+    nodegroup: bool,
+    /// A pillar value: path:glob
+    #[arg(short = 'I', long)]
+    pillar: bool,
+    /// A pillar value: path:regex
+    #[arg(short = 'J', long)]
+    pillar_pcre: bool,
+    /// An address or a network
+    #[arg(short = 'S', long)]
+    ipcidr: bool,
+    /// Several kinds with and, or, not and parentheses
+    #[arg(short = 'C', long)]
+    compound: bool,
+    /// What stands between the steps of a grain or pillar path, instead of a colon
+    #[arg(long, value_name = "CHARACTER")]
+    pub delimiter: Option<String>,
+}
+
+impl TargetOptions {
+    /// The target and the name of its kind.
+    pub fn read(&self, word: &str) -> (Value, String) {
+        let kinds = [
+            (self.pcre, TargetKind::Pcre),
+            (self.list, TargetKind::List),
+            (self.grain, TargetKind::Grain),
+            (self.grain_pcre, TargetKind::GrainPcre),
+            (self.nodegroup, TargetKind::Nodegroup),
+            (self.pillar, TargetKind::Pillar),
+            (self.pillar_pcre, TargetKind::PillarPcre),
+            (self.ipcidr, TargetKind::IpCidr),
+            (self.compound, TargetKind::Compound),
+        ];
+        let kind = kinds.iter().find(|(asked, _)| *asked).map_or(TargetKind::Glob, |(_, kind)| *kind);
+        let target = match kind {
+            TargetKind::List => word.split([',', ' ']).filter(|id| !id.is_empty()).collect(),
+            _ => Value::from(word),
+        };
+        (target, kind.name().to_owned())
+    }
+}
+
+impl Arguments {
+    /// The function, or several, and the arguments in the form of the wire.
+    pub fn functions(&self) -> Result<(Value, Vec<Value>), String> {
+        let no_parse: Vec<String> =
+            self.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
+        let (fun, words) = (&self.words[1], &self.words[2..]);
+        if !fun.contains(',') {
+            return Ok((fun.into(), wire_args(words, &no_parse)));
+        }
+        let functions: Vec<&str> = fun.split(',').map(str::trim).collect();
+        let mut lists: Vec<Vec<String>> = vec![Vec::new()];
+        for word in words {
+            if *word == self.args_separator {
+                lists.push(Vec::new());
+            } else if let Some(list) = lists.last_mut() {
+                list.push(word.clone());
+            }
+        }
+        if lists.len() > functions.len() {
+            return Err(format!("there are {} functions and {} lists of arguments", functions.len(), lists.len()));
+        }
+        lists.resize(functions.len(), Vec::new());
+        let lists = lists.iter().map(|list| Value::List(wire_args(list, &no_parse))).collect();
+        Ok((functions.into_iter().collect(), lists))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_core::list;
+
+    fn read(line: &[&str]) -> Arguments {
+        let words = std::iter::once("salt").chain(line.iter().copied());
+        let mut command = <Arguments as clap::CommandFactory>::command().disable_version_flag(true);
+        clap::FromArgMatches::from_arg_matches(&command.try_get_matches_from_mut(words).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn targets_are_read_by_their_option() {
+        for (line, target, kind) in [
+            (&["*", "test.ping"][..], Value::from("*"), "glob"),
+            (&["-L", "a,b c", "test.ping"], list!["a", "b", "c"], "list"),
+            (&["-G", "os:Debian", "test.ping"], "os:Debian".into(), "grain"),
+            (&["-C", "a and b", "test.ping"], "a and b".into(), "compound"),
+            (&["-S", "10.0.0.0/8", "test.ping"], "10.0.0.0/8".into(), "ipcidr"),
+        ] {
+            let arguments = read(line);
+            assert_eq!(arguments.target.read(&arguments.words[0]), (target, kind.to_owned()));
+        }
+    }
+
+    #[test]
+    fn several_functions_have_a_list_of_arguments_each() {
+        let arguments = read(&["*", "test.ping,test.echo", ",", "hi"]);
+        assert_eq!(arguments.functions(), Ok((list!["test.ping", "test.echo"], vec![list![], list!["hi"]])));
+        let arguments = read(&["*", "cmd.run", "ls -l", "cwd=/"]);
+        let (fun, arg) = arguments.functions().unwrap();
+        assert_eq!((fun, arg.len()), ("cmd.run".into(), 2));
+        assert!(read(&["*", "a.b,c.d", "1", ",", "2", ",", "3"]).functions().is_err());
+    }
+}

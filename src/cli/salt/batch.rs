@@ -1,0 +1,138 @@
+//! Jobs in batches: a few minions at a time.
+
+use std::collections::VecDeque;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use brine_core::jid::Jid;
+use brine_core::wire::PublishRequest;
+use brine_core::{Value, map};
+
+use super::super::client::user;
+use super::super::common::Shower;
+use super::arguments::Arguments;
+use super::job::{Ended, Job};
+use super::{NO_MATCH, NOBODY};
+
+/// How many minions run at a time: a number, or a part of all.
+fn size(text: &str, all: usize) -> Result<usize, String> {
+    let wrong =
+        || format!("Invalid batch specification '{text}': must be an integer or percentage string like '10' or '25%'.");
+    let number = match text.strip_suffix('%') {
+        Some(percent) => {
+            let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
+            (all as f64 * percent / 100.0).floor() as usize
+        }
+        None => usize::try_from(text.trim().parse::<i64>().map_err(|_| wrong())?).unwrap_or(0),
+    };
+    Ok(number.max(1))
+}
+
+/// Runs a job on all minions of the target that answer a ping, a few at a time.
+pub(super) async fn run(
+    job: &Job<'_>,
+    arguments: &Arguments,
+    request: PublishRequest,
+    wanted: &str,
+    mut shower: Shower,
+) -> anyhow::Result<ExitCode> {
+    size(wanted, 1).map_err(anyhow::Error::msg)?;
+    let ping = PublishRequest { fun: "test.ping".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
+    let Some(mut waiting) = present(job, ping).await? else {
+        println!("{NO_MATCH}\nNo minions matched the target.");
+        return Ok(ExitCode::from(NOBODY));
+    };
+    let size = size(wanted, waiting.len()).map_err(anyhow::Error::msg)?;
+    let (mut worst, mut stopped) = (0, false);
+    while !waiting.is_empty() && !stopped {
+        let now: Vec<String> = waiting.drain(..size.min(waiting.len())).collect();
+        if !arguments.fixed {
+            let names = Value::from(now.clone());
+            println!("\nExecuting run on {names}\n");
+        }
+        let request = PublishRequest {
+            tgt: now.iter().map(String::as_str).collect(),
+            tgt_type: "list".into(),
+            user: user(),
+            ..request.clone()
+        };
+        let mut events = job.client.events("salt/job/").await?;
+        let published = job.client.publish(request).await?;
+        let Some(jid) = published.jid else { continue };
+        let mut watch = job.watch(&jid, &published.minions, &mut events);
+        while let Some(ended) = watch.next().await? {
+            match ended {
+                Ended::Returned(one) => {
+                    worst = worst.max(one.retcode());
+                    stopped |= arguments.failhard && one.retcode() != 0;
+                    let out = one.map().get("out").and_then(Value::as_str).unwrap_or("nested");
+                    show(&mut shower, arguments, one.id().as_str(), one.value(), one.retcode(), &jid, out)?;
+                }
+                Ended::Missing(id) => println!("Minion {id} did not respond. No job will be sent."),
+                Ended::Interrupted => return Ok(super::interrupted(&jid)),
+            }
+        }
+        if let Some(pause) = arguments.batch_wait.filter(|_| !waiting.is_empty()) {
+            tokio::time::sleep(Duration::from_secs_f64(pause.clamp(0.0, 86_400.0))).await;
+        }
+    }
+    if stopped {
+        tracing::error!("Batch run stopped due to failhard");
+    }
+    Ok(ExitCode::from(u8::try_from(worst).unwrap_or(1)))
+}
+
+fn show(
+    shower: &mut Shower,
+    arguments: &Arguments,
+    id: &str,
+    value: &Value,
+    retcode: i64,
+    jid: &Jid,
+    out: &str,
+) -> anyhow::Result<()> {
+    if arguments.fixed {
+        return shower.show(&map! {id => value.clone()}.into(), out);
+    }
+    if out == "highstate" {
+        println!("jid:\n    {jid}");
+        shower.show(&map! {id => value.clone()}.into(), out)?;
+        println!("retcode:\n    {retcode}");
+        return Ok(());
+    }
+    shower.show(&map! {"jid" => jid, id => value.clone(), "retcode" => retcode}.into(), out)
+}
+
+/// Who of the target answers a ping, sorted; nothing if nobody matches.
+async fn present(job: &Job<'_>, ping: PublishRequest) -> anyhow::Result<Option<VecDeque<String>>> {
+    let mut events = job.client.events("salt/job/").await?;
+    let published = job.client.publish(ping).await?;
+    let Some(jid) = published.jid else { return Ok(None) };
+    let mut there = Vec::new();
+    let mut watch = job.watch(&jid, &published.minions, &mut events);
+    while let Some(ended) = watch.next().await? {
+        match ended {
+            Ended::Returned(one) => there.push(one.id().to_string()),
+            Ended::Missing(id) => println!("Minion {id} did not respond. No job will be sent."),
+            Ended::Interrupted => break,
+        }
+    }
+    there.sort();
+    Ok(Some(there.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_numbers_or_parts() {
+        for (text, all, is) in
+            [("2", 10, 2), ("0", 10, 1), ("50%", 3, 1), ("100%", 3, 3), ("25%", 40, 10), ("1%", 10, 1)]
+        {
+            assert_eq!(size(text, all), Ok(is), "{text}");
+        }
+        let error = "Invalid batch specification 'abc': must be an integer or percentage string like '10' or '25%'.";
+        assert_eq!(size("abc", 1), Err(error.to_owned()));
+    }
+}
