@@ -63,7 +63,7 @@ pub enum StartError {
     #[error(transparent)]
     Key(#[from] CryptError),
     /// A port or socket cannot be listened on.
-    #[error("cannot listen: {0}; is another master running?")]
+    #[error("cannot listen: {0}")]
     Listen(#[from] TransportError),
     /// A returner cannot be used.
     #[error("{0}")]

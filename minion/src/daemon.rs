@@ -41,7 +41,7 @@ pub enum MinionError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The event sockets cannot be opened.
-    #[error("cannot listen: {0}; is another minion of this id running?")]
+    #[error("cannot listen: {0}")]
     Listen(#[from] TransportError),
     /// The master cannot be joined.
     #[error(transparent)]

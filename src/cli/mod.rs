@@ -12,6 +12,7 @@ mod master;
 mod minion;
 mod run;
 mod salt;
+mod up;
 mod usage;
 
 use std::ffi::OsString;
@@ -42,12 +43,15 @@ const TOOLS: &[Tool] = &[
 ];
 
 /// What only `brine` itself can do.
-const COMMANDS: &[Tool] = &[Tool {
-    name: "brine link",
-    word: "link",
-    about: "make links named salt-key, ... in a folder, so that scripts written for Salt go on working",
-    run: link::run,
-}];
+const COMMANDS: &[Tool] = &[
+    Tool { name: "brine up", word: "up", about: "run a master and minions here, and show the event bus", run: up::run },
+    Tool {
+        name: "brine link",
+        word: "link",
+        about: "make links named salt-key, ... in a folder, so that scripts written for Salt go on working",
+        run: link::run,
+    },
+];
 
 /// Runs the tool that is meant; `words` starts with the name that the binary was called by.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {

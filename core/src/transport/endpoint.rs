@@ -76,6 +76,9 @@ fn prepare(stream: &TcpStream) {
     _ = socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }
 
+/// What the system takes as a unix socket's path.
+const LONGEST_PATH: usize = 107;
+
 /// A socket that listens.
 #[derive(Debug)]
 pub struct Listener {
@@ -101,8 +104,16 @@ impl Listener {
                 Ok(Listener { endpoint: Endpoint::Tcp(host.clone(), port), socket: Socket::Tcp(listener) })
             }
             Endpoint::Ipc(path) => {
+                if path.as_os_str().len() > LONGEST_PATH {
+                    let message =
+                        format!("the path has more than {LONGEST_PATH} bytes: set sock_dir to a shorter folder");
+                    return Err(failed()(std::io::Error::other(message)));
+                }
                 if UnixStream::connect(path).await.is_ok() {
-                    return Err(failed()(std::io::ErrorKind::AddrInUse.into()));
+                    return Err(failed()(std::io::Error::new(
+                        std::io::ErrorKind::AddrInUse,
+                        "another process listens there: is it running already?",
+                    )));
                 }
                 match std::fs::remove_file(path) {
                     Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed()(error)),

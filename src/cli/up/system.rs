@@ -1,0 +1,194 @@
+//! The files and processes of a system below one folder.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// The states and reactions of the system: the same files as in `reactor.d/`, and a small tree.
+const FILES: &[(&str, &str)] = &[
+    ("reactor.d/auth.sls", include_str!("../../../reactor.d/auth.sls")),
+    ("reactor.d/start.sls", include_str!("../../../reactor.d/start.sls")),
+    ("srv/salt/top.sls", include_str!("tree/top.sls")),
+    ("srv/salt/hello.sls", include_str!("tree/hello.sls")),
+    ("srv/salt/web.sls", include_str!("tree/web.sls")),
+    ("srv/salt/site.conf.j2", include_str!("tree/site.conf.j2")),
+];
+
+/// How long daemons have to end.
+const STOP_TIME: Duration = Duration::from_secs(10);
+
+/// A master and its minions, each a process.
+pub(super) struct System {
+    folder: PathBuf,
+    minions: Vec<String>,
+    ports: (u16, u16),
+    running: Vec<(String, Child)>,
+}
+
+impl System {
+    /// Writes the configuration and starts the master. Keys and states of an earlier run stay.
+    pub fn start(folder: &Path, count: u32) -> anyhow::Result<Self> {
+        let minions =
+            (1..=count.div_ceil(2)).flat_map(|n| [format!("web{n}_youshi"), format!("db{n}")]).take(count as usize);
+        let mut system =
+            System { folder: folder.to_owned(), minions: minions.collect(), ports: free_ports()?, running: Vec::new() };
+        system.write()?;
+        system.spawn("master", &["salt-master", "-c", &path_text(&folder.join("etc"))])?;
+        Ok(system)
+    }
+
+    fn write(&self) -> anyhow::Result<()> {
+        for (path, text) in FILES {
+            // What somebody has changed to try it out stays.
+            let path = self.folder.join(path);
+            if !path.exists() {
+                write(&path, text)?;
+            }
+        }
+        let (publish, ret) = self.ports;
+        let root = self.folder.display();
+        write(
+            &self.folder.join("etc/master"),
+            &format!(
+                "# written by brine up\nroot_dir: {root}\npki_dir: {root}/master/pki\ncachedir: {root}/master/cache\n\
+                 sock_dir: {root}/run\npidfile: {root}/run/master.pid\nlog_file: {root}/log/master\n\
+                 interface: 127.0.0.1\npublish_port: {publish}\nret_port: {ret}\nfile_roots:\n  base:\n    - {root}/srv/salt\n\
+                 pillar_roots:\n  base:\n    - {root}/srv/pillar\nreactor:\n  - 'salt/auth':\n    - {root}/reactor.d/auth.sls\n  \
+                 - 'salt/minion/*/start':\n    - {root}/reactor.d/start.sls\n"
+            ),
+        )?;
+        for id in &self.minions {
+            let own = self.minion_dir(id);
+            let own = own.display();
+            write(
+                &self.minion_dir(id).join("etc/minion"),
+                // Socket paths have to be short: all minions have theirs in one folder.
+                &format!(
+                    "# written by brine up\nid: {id}\nroot_dir: {root}\npki_dir: {own}/pki\ncachedir: {own}/cache\n\
+                     sock_dir: {root}/run\npidfile: {root}/run/{id}.pid\nlog_file: {root}/log/{id}\n\
+                     master: 127.0.0.1\nmaster_port: {ret}\nacceptance_wait_time: 1\nrecon_default: 100\n\
+                     grains:\n  home: {own}/home\n"
+                ),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Starts the minions.
+    pub fn start_minions(&mut self) -> anyhow::Result<()> {
+        for id in self.minions.clone() {
+            let config = path_text(&self.minion_dir(&id).join("etc"));
+            self.spawn(&id, &["salt-minion", "-c", &config])?;
+        }
+        Ok(())
+    }
+
+    fn spawn(&mut self, name: &str, words: &[&str]) -> anyhow::Result<()> {
+        use std::os::unix::process::CommandExt;
+        let logs = self.log_dir();
+        std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
+        let path = logs.join(name);
+        let log = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        let child = Command::new(std::env::current_exe()?)
+            .args(words)
+            .args(["-l", "info"])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            // Ctrl-C is for this process, which then stops the others in order.
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        self.running.push((name.to_owned(), child));
+        Ok(())
+    }
+
+    /// Says which process has ended, if one has.
+    pub fn check(&mut self) -> anyhow::Result<()> {
+        let logs = self.log_dir();
+        for (name, child) in &mut self.running {
+            if let Some(status) = child.try_wait()? {
+                let log = std::fs::read_to_string(logs.join(&*name)).unwrap_or_default();
+                let last = log.lines().last().unwrap_or_default().to_owned();
+                bail!("{name} has ended ({status}): {last}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops minions, then the master, and waits for them.
+    pub fn stop(&mut self) {
+        self.running.reverse();
+        for (_, child) in &self.running {
+            _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+        }
+        let deadline = Instant::now() + STOP_TIME;
+        for (_, child) in &mut self.running {
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            _ = child.kill();
+            _ = child.wait();
+        }
+        self.running.clear();
+    }
+
+    /// The ids of the minions.
+    pub fn minions(&self) -> &[String] {
+        &self.minions
+    }
+
+    /// The ports for publishes and requests.
+    pub fn ports(&self) -> (u16, u16) {
+        self.ports
+    }
+
+    /// Where everything is, as short as it can be told.
+    pub fn shown_folder(&self) -> String {
+        let here = std::env::current_dir().unwrap_or_default();
+        self.folder.strip_prefix(&here).unwrap_or(&self.folder).display().to_string()
+    }
+
+    /// Where the master's event sockets are.
+    pub fn sock_dir(&self) -> PathBuf {
+        self.folder.join("run")
+    }
+
+    /// Where the daemons log.
+    pub fn log_dir(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    fn minion_dir(&self, id: &str) -> PathBuf {
+        self.folder.join("minions").join(id)
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn path_text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Two ports that nobody listens on now.
+fn free_ports() -> anyhow::Result<(u16, u16)> {
+    let (one, other) = (TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?);
+    Ok((one.local_addr()?.port(), other.local_addr()?.port()))
+}

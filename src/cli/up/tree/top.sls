@@ -1,0 +1,5 @@
+base:
+  '*':
+    - hello
+  'web*':
+    - web
