@@ -13,6 +13,10 @@ use bytes::Bytes;
 
 use crate::Shared;
 
+/// Options of a request that minions see too.
+const HANDED_ON: &[&str] =
+    &["delimiter", "metadata", "ret_config", "ret_kwargs", "module_executors", "executor_opts", "start_event", "to"];
+
 /// A job that has gone out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
@@ -133,16 +137,6 @@ impl Shared {
             "ret" => &request.ret,
             "user" => &request.user,
         };
-        const HANDED_ON: &[&str] = &[
-            "delimiter",
-            "metadata",
-            "ret_config",
-            "ret_kwargs",
-            "module_executors",
-            "executor_opts",
-            "start_event",
-            "to",
-        ];
         for name in HANDED_ON {
             if let Some(value) = request.kwargs.get(*name).filter(|value| !value.is_nil()) {
                 load.insert((*name).into(), value.clone());
@@ -202,7 +196,7 @@ impl Shared {
         let missing =
             named.filter(|id| !accepted.iter().any(|accepted| accepted.as_str() == *id)).map(str::to_owned).collect();
         // Who has never told what it is may match: it is asked, and decides for itself.
-        let minions = accepted.iter().map(|id| id.as_str()).filter(|id| target.may_match(&self.minion_data.facts(id)));
+        let minions = accepted.iter().map(String::as_str).filter(|id| target.may_match(&self.minion_data.facts(id)));
         let minions = minions.map(str::to_owned).collect();
         (minions, missing)
     }

@@ -136,6 +136,7 @@ impl Context {
     }
 
     /// The same context for calls that come out of a template.
+    #[must_use]
     pub fn for_template(&self) -> Self {
         Context { in_template: true, ..self.clone() }
     }

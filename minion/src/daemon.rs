@@ -260,7 +260,7 @@ impl Connected {
                     break;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, jid = ?load.get("jid"), "a return did not reach the master; trying again")
+                    tracing::warn!(%error, jid = ?load.get("jid"), "a return did not reach the master; trying again");
                 }
             }
             backoff.wait().await;
@@ -422,7 +422,7 @@ fn start_job(
     ret: String,
     slots: &Arc<Semaphore>,
 ) {
-    let job = Arc::new(Job { load, arg, ..Job::local(jid, fun, &brine_core::function::Args::default()) });
+    let job = Arc::new(Job { arg, load, ..Job::local(jid, fun, &brine_core::function::Args::default()) });
     let (connected, slots) = (Arc::clone(connected), Arc::clone(slots));
     tokio::spawn(async move {
         // Never closed.

@@ -55,24 +55,23 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(job));
     let proc_file = ProcFile::write(minion, job);
     let context = Context { minion: Arc::clone(minion), job: Arc::clone(job), in_template: false };
-    let mut load = match job.load.get("fun") {
-        Some(Value::List(functions)) => run_several(&context, functions),
-        _ => {
-            let mut args = Args::from_wire(&job.arg);
-            add_publish_keywords(&context, &job.fun, &mut args);
-            let outcome = call(&context, &job.fun, args);
-            let mut load = map! {
-                "fun" => &job.fun,
-                "fun_args" => job.arg.clone(),
-                "return" => outcome.value,
-                "retcode" => outcome.retcode,
-                "success" => outcome.success,
-            };
-            if let Some(out) = outcome.out {
-                load.insert("out".into(), out.into());
-            }
-            load
+    let mut load = if let Some(Value::List(functions)) = job.load.get("fun") {
+        run_several(&context, functions)
+    } else {
+        let mut args = Args::from_wire(&job.arg);
+        add_publish_keywords(&context, &job.fun, &mut args);
+        let outcome = call(&context, &job.fun, args);
+        let mut load = map! {
+            "fun" => &job.fun,
+            "fun_args" => job.arg.clone(),
+            "return" => outcome.value,
+            "retcode" => outcome.retcode,
+            "success" => outcome.success,
+        };
+        if let Some(out) = outcome.out {
+            load.insert("out".into(), out.into());
         }
+        load
     };
     load.insert("cmd".into(), "_return".into());
     load.insert("jid".into(), job.jid.as_str().into());

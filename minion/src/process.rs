@@ -91,19 +91,16 @@ pub enum ProcessError {
 
 impl Program {
     fn command(&self) -> Result<Command, ProcessError> {
-        let mut command = match &self.shell {
-            Some(shell) => {
-                let mut command = Command::new(shell);
-                command.arg("-c").arg(&self.command);
-                command
-            }
-            None => {
-                let words = split(&self.command).ok_or_else(|| ProcessError::Quoting(self.command.clone()))?;
-                let (program, args) = words.split_first().ok_or(ProcessError::Empty)?;
-                let mut command = Command::new(program);
-                command.args(args);
-                command
-            }
+        let mut command = if let Some(shell) = &self.shell {
+            let mut command = Command::new(shell);
+            command.arg("-c").arg(&self.command);
+            command
+        } else {
+            let words = split(&self.command).ok_or_else(|| ProcessError::Quoting(self.command.clone()))?;
+            let (program, args) = words.split_first().ok_or(ProcessError::Empty)?;
+            let mut command = Command::new(program);
+            command.args(args);
+            command
         };
         if let Some(cwd) = &self.cwd {
             if !cwd.is_absolute() || !cwd.is_dir() {

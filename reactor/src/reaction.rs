@@ -146,7 +146,7 @@ fn given(name: &str, arguments: &Value) -> Result<Given, String> {
     let mut given = Given::default();
     match arguments {
         Value::Nil => {}
-        Value::Map(map) => given.named = map.clone(),
+        Value::Map(map) => given.named.clone_from(map),
         Value::List(items) => {
             for item in items {
                 match item {

@@ -26,7 +26,7 @@ impl Options {
     #[must_use]
     pub fn for_job(mut self, alternative: Option<&str>, kwargs: &Map) -> Self {
         self.alternative = alternative.map(str::to_owned);
-        self.kwargs = kwargs.clone();
+        self.kwargs.clone_from(kwargs);
         self
     }
 

@@ -1,4 +1,5 @@
 //! Every returner that can read back behaves the same.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

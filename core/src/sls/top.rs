@@ -82,7 +82,7 @@ mod tests {
     struct Minion;
 
     impl Facts for Minion {
-        fn id(&self) -> &str {
+        fn id(&self) -> &'static str {
             "web1"
         }
 

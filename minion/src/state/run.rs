@@ -63,12 +63,12 @@ struct Run<'a> {
 pub fn run(context: &Context, chunks: &[Chunk], settings: &Settings) -> Map {
     let mut run = Run { context, settings, chunks, done: Vec::new(), number: 0, results: Map::new() };
     run.done.resize_with(chunks.len(), || None);
-    for place in 0..chunks.len() {
+    for (place, chunk) in chunks.iter().enumerate() {
         if context.job.cancel.is_cancelled() {
             break;
         }
         let failed = run.one(place);
-        let hard = settings.failhard || chunks[place].args.get("failhard").is_some_and(Value::is_truthy);
+        let hard = settings.failhard || chunk.args.get("failhard").is_some_and(Value::is_truthy);
         if failed && hard && !settings.test {
             break;
         }
@@ -241,11 +241,13 @@ impl Run<'_> {
         }
         let acted =
             result.get("changes").is_some_and(Value::is_truthy) || result.get("result") == Some(&Value::Bool(false));
-        if watched && !acted && !result.get("skip_watch").is_some_and(Value::is_truthy) {
-            if let Some(acted) = self.mod_watch(chunk, test) {
-                self.number += 1;
-                return acted;
-            }
+        if watched
+            && !acted
+            && !result.get("skip_watch").is_some_and(Value::is_truthy)
+            && let Some(acted) = self.mod_watch(chunk, test)
+        {
+            self.number += 1;
+            return acted;
         }
         result
     }

@@ -69,9 +69,9 @@ fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
         done.comment = comment.to_string();
     }
     if changed {
-        done.changes.extend(said)
+        done.changes.extend(said);
     } else {
-        done.changes = Map::new()
+        done.changes = Map::new();
     }
     done
 }

@@ -71,7 +71,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let call = Call { fun: fun.clone(), args, key: None, user: user(), asynchronous: arguments.asynchronous };
         Ok(Some(client.runner(call).await?))
     });
-    let answer = match answer.map_err(|error| error.downcast::<ClientError>()) {
+    let answer = match answer.map_err(anyhow::Error::downcast::<ClientError>) {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(ExitCode::SUCCESS),
         Err(Ok(error @ ClientError::NoMaster(_))) => {

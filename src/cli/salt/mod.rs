@@ -72,7 +72,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             None => one_job(&job, &arguments, request, shower).await,
         }
     });
-    match result.map_err(|error| error.downcast::<ClientError>()) {
+    match result.map_err(anyhow::Error::downcast::<ClientError>) {
         Ok(status) => Ok(status),
         Err(Ok(error @ ClientError::NoMaster(_))) => {
             tracing::error!("{}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default());

@@ -171,7 +171,7 @@ proptest! {
         let mut text = String::new();
         for id in 0..12 {
             let needs: Vec<_> = edges.iter().filter(|(from, _)| *from == id).map(|(_, to)| format!("{{test: s{to}}}")).collect();
-            text.push_str(&format!("s{id}: {{test.nop: [{{require: [{}]}}]}}\n", needs.join(", ")));
+            text += &format!("s{id}: {{test.nop: [{{require: [{}]}}]}}\n", needs.join(", "));
         }
         let compiled = compile(load_data(&yaml::load(&text).unwrap(), "t", "base"));
         match compiled {
@@ -184,7 +184,7 @@ proptest! {
             Err(errors) => {
                 prop_assert!(errors[0].starts_with("Recursive requisites were found"));
                 // There is a circle: whoever is on it can be reached from itself.
-                let mut reach = vec![[false; 12]; 12];
+                let mut reach = [[false; 12]; 12];
                 for (from, to) in &edges { reach[*from][*to] = true; }
                 for k in 0..12 { for i in 0..12 { for j in 0..12 { reach[i][j] |= reach[i][k] && reach[k][j]; } } }
                 prop_assert!((0..12).any(|id| reach[id][id]));

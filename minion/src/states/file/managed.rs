@@ -173,7 +173,7 @@ impl Contents {
         };
         let content = match text {
             Some(text) => Some(self.inline(&text)),
-            None if self.source.is_truthy() => Some(self.from_source(context)?),
+            None if self.source.is_truthy() => Some(self.first_source(context)?),
             None => None,
         };
         match (&self.template, content) {
@@ -196,7 +196,7 @@ impl Contents {
     }
 
     /// The first source that is there.
-    fn from_source(&self, context: &StateContext) -> Result<Vec<u8>, String> {
+    fn first_source(&self, context: &StateContext) -> Result<Vec<u8>, String> {
         let single = [self.source.clone()];
         let sources = self.source.as_list().unwrap_or(&single);
         for source in sources {

@@ -111,10 +111,10 @@ fn directory_state(
     }
     if context.test {
         let mut changes = brine_core::Map::new();
-        if !is_folder {
-            changes.insert("directory".into(), "new".into());
-        } else {
+        if is_folder {
             changes = attributes.differences(path);
+        } else {
+            changes.insert("directory".into(), "new".into());
         }
         if changes.is_empty() {
             return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
