@@ -1,0 +1,175 @@
+//! The reactor in a real master: keys accepted, highstates run, nothing lost.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use brine_core::function::Args;
+use brine_core::transport::{Limits, RequestClient};
+use brine_core::value::msgpack;
+use brine_core::wire::{Call, ClientCommand, Envelope};
+use brine_core::{Value, map};
+use support::{AUTH, LONG, START, System, stdout, text};
+
+const REACTOR: &str = "reactor:\n  - 'salt/auth': [ROOT/reactor/auth.sls]\n  - 'salt/minion/*/start': [ROOT/reactor/start.sls]\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_minion_is_accepted_and_brought_to_its_highstate() {
+    let mut system = System::new(REACTOR);
+    system.write("reactor/auth.sls", AUTH);
+    system.write("reactor/start.sls", START);
+    system.write("srv/salt/top.sls", "base:\n  '*': [one]\n");
+    system.write("srv/salt/one.sls", "one:\n  file.managed:\n    - name: ROOT/made\n    - contents: made\n");
+    system.start_master().await;
+    let mut events = system.events("").await;
+    system.configure_minion("web1_youshi", "");
+    system.configure_minion("stranger", "");
+    system.spawn_minion("web1_youshi");
+    let (tag, data) = events.until("salt/auth").await;
+    assert_eq!((tag.as_str(), text(&data, "act"), text(&data, "result")), ("salt/auth", "pend".into(), "True".into()));
+    assert!(text(&data, "pub").starts_with("-----BEGIN PUBLIC KEY-----"));
+    let (_, data) = events.until("salt/wheel/*/new").await;
+    assert_eq!((text(&data, "fun"), text(&data, "user")), ("wheel.key.accept".into(), "Reactor".into()));
+    let (_, data) = events.until("salt/key").await;
+    assert_eq!((text(&data, "act"), text(&data, "id")), ("accepted".into(), "web1_youshi".into()));
+    events.until("minion_start").await;
+    events.until("salt/minion/web1_youshi/start").await;
+    let (_, data) = events.until("salt/job/*/new").await;
+    assert_eq!((text(&data, "fun"), text(&data, "user"), text(&data, "tgt")), ("state.highstate".into(), "Reactor".into(), "web1_youshi".into()));
+    let (_, data) = events.until("salt/job/*/ret/web1_youshi").await;
+    assert_eq!((text(&data, "retcode"), text(&data, "success"), text(&data, "out")), ("0".into(), "True".into(), "highstate".into()));
+    assert_eq!(std::fs::read_to_string(system.path("made")).unwrap(), "made\n");
+
+    // An id that the reaction does not know stays pending.
+    system.spawn_minion("stranger");
+    loop {
+        let (_, data) = events.until("salt/auth").await;
+        if text(&data, "id") == "stranger" {
+            assert_eq!(text(&data, "act"), "pend");
+            break;
+        }
+    }
+    let listed = stdout(&system.tool("salt-key", &["-L"]));
+    assert_eq!(listed.trim_end(), "Accepted Keys:\nweb1_youshi\nDenied Keys:\nUnaccepted Keys:\nstranger\nRejected Keys:");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_files_of_reactor_d_do_what_they_say() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/reactor.d");
+    let mut system = System::new(&format!("reactor:\n  - 'salt/auth': [{folder}/auth.sls]\n  - 'salt/minion/*/start': [{folder}/start.sls]\n"));
+    system.start_master().await;
+    let mut events = system.events("salt/").await;
+    system.configure_minion("db7", "");
+    system.spawn_minion("db7");
+    events.until("salt/job/*/ret/db7").await;
+    // An id with a glob in it must not accept others.
+    system.configure_minion("web1*", "");
+    system.spawn_minion("web1*");
+    loop {
+        let (_, data) = events.until("salt/auth").await;
+        if text(&data, "id") == "web1*" {
+            break;
+        }
+    }
+    assert!(stdout(&system.tool("salt-key", &["-l", "un"])).contains("web1*"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reaction_that_cannot_be_done_is_an_event_and_the_others_go_on() {
+    let mut system = System::new("reactor:\n  - 'go': [ROOT/bad.sls, ROOT/unknown.sls, ROOT/good.sls]\n");
+    system.write("bad.sls", "x:\n  runner.test.arg:\n    - {{ nothing }}\n");
+    system.write("unknown.sls", "x:\n  runner.no.such: []\n");
+    system.write("good.sls", "x:\n  runner.test.arg:\n    - args: [{{ data.n }}]\n");
+    system.start_master().await;
+    let mut events = system.events("salt/").await;
+    assert_eq!(stdout(&system.tool("salt-run", &["event.send", "go", "{n: 7}"])).trim(), "True");
+    let (_, bad) = events.until("salt/reactor/error").await;
+    assert!(text(&bad, "message").ends_with("bad.sls:3: Jinja variable 'nothing' is undefined"), "{bad:?}");
+    let (_, unknown) = events.until("salt/reactor/error").await;
+    assert!(text(&unknown, "message").ends_with("unknown.sls: runner.no.such: 'runner.no.such' is not available."), "{unknown:?}");
+    let (_, good) = events.until("salt/run/*/ret").await;
+    assert_eq!(text(&good, "return"), "{'args': [7], 'kwargs': {}}");
+    assert!(system.master_log().contains("bad.sls:3: Jinja variable 'nothing' is undefined"));
+}
+
+/// Fires one numbered event through the master; true if the master has said that it is kept.
+async fn fire(client: &RequestClient, key: &str, n: u64) -> bool {
+    let args = Args::positional(["load/go".into(), map! {"n" => n}.into()]);
+    let call = Call { fun: "event.send".into(), args, key: Some(key.into()), user: "test".into(), asynchronous: false };
+    let request = Envelope::clear(ClientCommand::call_map("runner", &call));
+    let Ok(answer) = client.request(request, LONG).await else { return false };
+    let answer = msgpack::unpack(&answer).unwrap();
+    let data = answer.get("load").and_then(|load| load.get("data")).cloned().unwrap_or_default();
+    data.get("return") == Some(&Value::Bool(true))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
+    const EVENTS: u64 = 20_000;
+    let mut system = System::new("reactor:\n  - 'load/go': [ROOT/go.sls]\nworker_threads: 64\n");
+    system.write("go.sls", "done:\n  runner.event.send:\n    - tag: load/done\n    - data: {n: {{ data.n }}}\n");
+    system.start_master().await;
+    let key = system.root_key();
+    let (next, acknowledged) = (Arc::new(AtomicU64::new(0)), Arc::new(std::sync::Mutex::new(HashSet::new())));
+    let half = Arc::new(tokio::sync::Notify::new());
+    let firing: Vec<_> = (0..64)
+        .map(|_| {
+            let (next, acknowledged, half) = (Arc::clone(&next), Arc::clone(&acknowledged), Arc::clone(&half));
+            let (endpoint, key) = (system.request_endpoint(), key.clone());
+            tokio::spawn(async move {
+                let client = RequestClient::new(endpoint, Limits::default());
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= EVENTS {
+                        return;
+                    }
+                    if n == EVENTS / 2 {
+                        half.notify_one();
+                    }
+                    // Again until the master says that it has it: it may be away for a while.
+                    while !fire(&client, &key, n).await {
+                        tokio::task::yield_now().await;
+                    }
+                    acknowledged.lock().unwrap().insert(n);
+                }
+            })
+        })
+        .collect();
+    half.notified().await;
+    let before = acknowledged.lock().unwrap().len();
+    system.kill_master();
+    assert!(before > 1000 && before < EVENTS as usize, "{before} were acknowledged before the kill");
+    system.start_master().await;
+    assert!(system.master_log().contains("the last stop was not clean; the store has been repaired"));
+    for one in firing {
+        one.await.unwrap();
+    }
+    // Every event that is in the journal, whatever the firing side knows of it, has its reaction.
+    let client = RequestClient::new(system.request_endpoint(), Limits::default());
+    let (mut fired, mut done, mut from) = (HashSet::new(), HashSet::new(), 1u64);
+    let start = std::time::Instant::now();
+    loop {
+        let args = Args::positional([from.into(), 5000.into()]);
+        let call = Call { fun: "event_bus.since".into(), args, key: Some(key.clone()), user: "test".into(), asynchronous: false };
+        let request = Envelope::clear(ClientCommand::call_map("runner", &call));
+        let answer = msgpack::unpack(&client.request(request, LONG).await.unwrap()).unwrap();
+        let page = answer.get("load").unwrap().get("data").unwrap().get("return").unwrap().as_list().unwrap().to_vec();
+        for event in &page {
+            from = u64::try_from(event.get("seq").unwrap().as_i64().unwrap()).unwrap() + 1;
+            let n = event.get("data").unwrap().get("n").and_then(Value::as_i64);
+            match (event.get("tag").unwrap().as_str().unwrap(), n) {
+                ("load/go", Some(n)) => _ = fired.insert(n.cast_unsigned()),
+                ("load/done", Some(n)) => _ = done.insert(n.cast_unsigned()),
+                _ => {}
+            }
+        }
+        if fired.len() == EVENTS as usize && done.is_superset(&fired) {
+            break;
+        }
+        assert!(start.elapsed() < LONG, "{} fired, {} done", fired.len(), done.len());
+    }
+    assert!(fired.is_superset(&acknowledged.lock().unwrap()));
+}

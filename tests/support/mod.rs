@@ -1,0 +1,291 @@
+//! A master and minions for tests: the real binary, on free ports, in a folder of its own, ended on drop.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use brine_core::bus::SocketNames;
+use brine_core::event::Event;
+use brine_core::transport::{Endpoint, Limits, Subscriber};
+use brine_core::{Map, Value};
+
+pub const BRINE: &str = env!("CARGO_BIN_EXE_brine");
+/// Longer than anything takes on a busy machine; nothing waits for it that goes well.
+pub const LONG: Duration = Duration::from_secs(60);
+
+pub const AUTH: &str = "{% if 'act' in data and data['act']  == 'pend' and data['id'].endswith('_youshi') %}
+minion_add:
+  wheel.key.accept:
+    - match: {{ data['id'] }}
+{% endif %}
+";
+pub const START: &str = "highstate_run:
+  local.state.highstate:
+    - tgt: {{ data['id'] }}
+";
+
+/// One system below a folder.
+pub struct System {
+    folder: tempfile::TempDir,
+    pub publish_port: u16,
+    pub ret_port: u16,
+    master: Option<Child>,
+    minions: Vec<(String, Child)>,
+    extra: String,
+}
+
+impl System {
+    /// A folder with a master's configuration; `extra` is more of it.
+    pub fn new(extra: &str) -> Self {
+        let folder = tempfile::Builder::new().prefix("brine").tempdir().unwrap();
+        let (one, other) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let ports = (one.local_addr().unwrap().port(), other.local_addr().unwrap().port());
+        let system = System {
+            folder,
+            publish_port: ports.0,
+            ret_port: ports.1,
+            master: None,
+            minions: Vec::new(),
+            extra: extra.to_owned(),
+        };
+        system.write_master();
+        system
+    }
+
+    /// A running master that accepts every key.
+    pub async fn start(extra: &str) -> Self {
+        let mut system = System::new(&format!("auto_accept: True\n{extra}"));
+        system.start_master().await;
+        system
+    }
+
+    fn write_master(&self) {
+        let root = self.path("");
+        let root = root.display();
+        let text = format!(
+            "root_dir: {root}\npki_dir: {root}/pki\ncachedir: {root}/cache\nsock_dir: {root}/run\npidfile: {root}/master.pid\n\
+             interface: 127.0.0.1\npublish_port: {}\nret_port: {}\ntimeout: 5\nfile_roots: {{base: ['{root}/srv/salt']}}\n\
+             pillar_roots: {{base: ['{root}/srv/pillar']}}\n{}",
+            self.publish_port,
+            self.ret_port,
+            self.extra.replace("ROOT", &root.to_string())
+        );
+        self.write("etc/master", &text);
+    }
+
+    pub fn path(&self, relative: &str) -> PathBuf {
+        if relative.is_empty() { self.folder.path().to_owned() } else { self.folder.path().join(relative) }
+    }
+
+    pub fn write(&self, relative: &str, text: &str) -> PathBuf {
+        let path = self.path(relative);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text.replace("ROOT", &self.folder.path().display().to_string())).unwrap();
+        path
+    }
+
+    pub fn etc(&self) -> String {
+        self.path("etc").display().to_string()
+    }
+
+    /// Starts the master and waits until it serves.
+    pub async fn start_master(&mut self) {
+        let log = std::fs::File::options().create(true).append(true).open(self.path("master.log")).unwrap();
+        let child = Command::new(BRINE)
+            .args(["salt-master", "-c", &self.etc(), "-l", "info"])
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.master = Some(child);
+        let start = std::time::Instant::now();
+        // The pid file says that all sockets are served.
+        let pid = self.master.as_ref().unwrap().id().to_string();
+        while std::fs::read_to_string(self.path("master.pid")).is_ok_and(|text| text.trim() == pid).then_some(()).is_none() {
+            let ended = self.master.as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none() && start.elapsed() < LONG, "the master does not start: {}", self.master_log());
+            tokio::task::yield_now().await;
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn master_log(&self) -> String {
+        std::fs::read_to_string(self.path("master.log")).unwrap_or_default()
+    }
+
+    pub fn minion_log(&self, id: &str) -> String {
+        std::fs::read_to_string(self.path(&format!("{id}.log"))).unwrap_or_default()
+    }
+
+    /// Kills the master as a crash would.
+    pub fn kill_master(&mut self) {
+        let mut child = self.master.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Stops the master as an operator would.
+    pub fn stop_master(&mut self) {
+        end(self.master.take().unwrap());
+    }
+
+    pub fn configure_minion(&self, id: &str, extra: &str) -> PathBuf {
+        let root = self.path("");
+        let root = root.display();
+        let text = format!(
+            "id: {id}\nroot_dir: {root}\npki_dir: {root}/{id}/pki\ncachedir: {root}/{id}/cache\nsock_dir: {root}/run\n\
+             pidfile: {root}/{id}.pid\nmaster: 127.0.0.1\nmaster_port: {}\nacceptance_wait_time: 1\nrecon_default: 50\nrecon_max: 200\n{}",
+            self.ret_port,
+            extra.replace("ROOT", &root.to_string())
+        );
+        self.write(&format!("{id}/etc/minion"), &text);
+        self.path(&format!("{id}/etc"))
+    }
+
+    /// Starts a minion without waiting for it.
+    pub fn spawn_minion(&mut self, id: &str) {
+        let log = std::fs::File::options().create(true).append(true).open(self.path(&format!("{id}.log"))).unwrap();
+        let child = Command::new(BRINE)
+            .args(["salt-minion", "-c", &self.path(&format!("{id}/etc")).display().to_string(), "-l", "info"])
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.minions.push((id.to_owned(), child));
+    }
+
+    /// Starts a minion and waits for its start event.
+    pub async fn start_minion(&mut self, id: &str) {
+        self.configure_minion(id, "");
+        let mut events = self.events("salt/minion/").await;
+        self.spawn_minion(id);
+        events.until(&format!("salt/minion/{id}/start")).await;
+    }
+
+    pub fn kill_minion(&mut self, id: &str) {
+        let at = self.minions.iter().position(|(name, _)| name == id).unwrap();
+        let (_, mut child) = self.minions.remove(at);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Follows the master's events under a prefix.
+    pub async fn events(&self, prefix: &str) -> Events {
+        let endpoint = SocketNames::master().publish_endpoint(&self.path("run"));
+        Events(Subscriber::connect(&endpoint, &[prefix.as_bytes()], Limits::default()).await.unwrap())
+    }
+
+    pub fn request_endpoint(&self) -> Endpoint {
+        Endpoint::Tcp("127.0.0.1".into(), self.ret_port)
+    }
+
+    pub fn root_key(&self) -> String {
+        std::fs::read_to_string(brine_master::root_key_path(&self.path("cache"))).unwrap()
+    }
+
+    /// Runs a tool with the master's configuration.
+    pub fn tool(&self, tool: &str, words: &[&str]) -> Output {
+        let etc = self.etc();
+        Command::new(BRINE).arg(tool).args(["-c", &etc]).args(words).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// As [`System::tool`], without keeping the test's runtime from running.
+    pub async fn tool_async(&self, tool: &str, words: &[&str]) -> Output {
+        let (etc, tool) = (self.etc(), tool.to_owned());
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        let run = move || Command::new(BRINE).arg(tool).args(["-c", &etc]).args(words).stdin(Stdio::null()).output().unwrap();
+        tokio::task::spawn_blocking(run).await.unwrap()
+    }
+
+    /// The JSON that `salt --static --out=json` prints.
+    pub fn salt_json(&self, words: &[&str]) -> Value {
+        let all: Vec<&str> = [&["--static", "--out=json"], words].concat();
+        let output = self.tool("salt", &all);
+        let text = stdout(&output);
+        brine_core::value::json::from_json(&text).unwrap_or_else(|_| panic!("{text}{}", stderr(&output)))
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- master\n{}", self.master_log());
+            for (id, _) in &self.minions {
+                eprintln!("--- {id}\n{}", self.minion_log(id));
+            }
+        }
+        for (_, child) in self.minions.drain(..) {
+            end(child);
+        }
+        if let Some(child) = self.master.take() {
+            end(child);
+        }
+    }
+}
+
+fn end(mut child: Child) {
+    let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+    let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+    let start = std::time::Instant::now();
+    while start.elapsed() < Duration::from_secs(15) {
+        if child.try_wait().unwrap().is_some() {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(std::thread::panicking(), "a daemon did not end on SIGTERM");
+}
+
+/// Events as they come.
+pub struct Events(Subscriber);
+
+impl Events {
+    pub async fn next(&mut self) -> (String, Map) {
+        let frames = tokio::time::timeout(LONG, self.0.recv()).await.expect("no event comes").unwrap();
+        let event = Event::from_frame(frames[0].clone()).unwrap();
+        (event.tag().to_owned(), event.data())
+    }
+
+    /// The first event whose tag matches this glob.
+    pub async fn until(&mut self, pattern: &str) -> (String, Map) {
+        loop {
+            let (tag, data) = self.next().await;
+            if brine_core::glob::fnmatch(pattern, &tag) {
+                return (tag, data);
+            }
+        }
+    }
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub fn text(map: &Map, key: &str) -> String {
+    map.get(key).map(ToString::to_string).unwrap_or_default()
+}
+
+/// Runs a Python script with pyzmq and msgpack: what it printed.
+pub fn python(script: &str, words: &[&Path]) -> String {
+    let python = std::env::var("BRINE_TEST_PYTHON").expect("run the tests by tests/run, which installs pyzmq");
+    let mut child = Command::new(python)
+        .arg("-")
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    stdout(&output)
+}

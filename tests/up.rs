@@ -1,0 +1,53 @@
+//! `brine up`: the whole story, as a new user sees it.
+#![allow(clippy::unwrap_used)]
+
+use std::process::{Command, Stdio};
+
+const BRINE: &str = env!("CARGO_BIN_EXE_brine");
+
+#[test]
+fn up_once_tells_the_whole_story_and_leaves_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let mut rest = text.as_str();
+    for step in [
+        "salt/auth  act pend, id web1_youshi",
+        "wheel.key.accept match=web1_youshi by Reactor",
+        "salt/key  act accepted, id web1_youshi",
+        "salt/auth  act accept, id web1_youshi",
+        "salt/minion/web1_youshi/start  Minion web1_youshi started at",
+        "state.highstate  for web1_youshi by Reactor",
+        "ret/web1_youshi  state.highstate returned, retcode 0, 4 states",
+        "web1_youshi: 4 states, 4 changed",
+        "brine salt -c .brine/etc '*' test.ping",
+    ] {
+        let at = rest.find(step).unwrap_or_else(|| panic!("'{step}' is not (in its place) in:\n{text}"));
+        rest = &rest[at..];
+    }
+    assert!(text.contains("db1: 2 states, 2 changed"), "{text}");
+    let site = std::fs::read_to_string(folder.path().join(".brine/minions/web1_youshi/home/site.conf")).unwrap();
+    assert!(site.contains("server_name web1_youshi;"), "{site}");
+    assert!(!folder.path().join(".brine/run/master.pid").exists(), "the daemons are stopped");
+
+    // A second time, the keys are accepted already and nothing has to change.
+    let output = Command::new(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("web1_youshi: 4 states, 0 changed"), "{text}");
+}
+
+#[test]
+fn a_second_up_says_that_one_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = Command::new(BRINE).args(["up", "--minions", "1"]).current_dir(folder.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(first.stdout.take().unwrap()));
+    assert!(lines.next().unwrap().unwrap().contains("1 minions"));
+    let second = Command::new(BRINE).args(["up"]).current_dir(folder.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(!second.status.success() && told.contains("is up in") && told.contains("already"), "{told}");
+    assert!(lines.any(|line| line.unwrap().contains("Try, in another terminal")), "it stays up after its story");
+    let pid = nix::unistd::Pid::from_raw(first.id().cast_signed());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    assert!(first.wait().unwrap().success());
+}
