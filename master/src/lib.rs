@@ -354,7 +354,7 @@ impl wheel::WheelHost for WheelOfMaster {
 
     fn rotate_key(&self) {
         if self.shared.config.rotate_aes_key {
-            self.shared.sessions.rotate();
+            self.runtime.block_on(self.shared.rotate_keys());
         }
     }
 }

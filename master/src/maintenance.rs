@@ -27,7 +27,7 @@ pub(crate) async fn maintain(shared: Arc<Shared>, shutdown: CancellationToken) {
         let asked = std::fs::remove_file(shared.config.cachedir.join(ROTATE_FILE)).is_ok();
         if asked || rotated.elapsed() >= rotation {
             rotated = Instant::now();
-            shared.sessions.rotate();
+            shared.rotate_keys().await;
             tracing::info!(asked, "the publish keys are rotated: minions authenticate again");
         }
         if cleaned.elapsed() >= interval {

@@ -145,6 +145,16 @@ impl Shared {
         load
     }
 
+    /// Replaces the publish keys, and sends something that only the new ones open: minions notice at once
+    /// and not with the next job, which would be lost to them.
+    pub(crate) async fn rotate_keys(self: &Arc<Self>) {
+        self.sessions.rotate();
+        let notice = map! {"jid" => &Jid::new(), "fun" => "test.ping", "arg" => Vec::<Value>::new(), "tgt" => Vec::<Value>::new(), "tgt_type" => "list"};
+        if let Err(error) = self.send(notice).await {
+            tracing::error!(error, "minions could not be told of the new keys");
+        }
+    }
+
     /// Seals a load once for each cipher in use and sends it out.
     async fn send(self: &Arc<Self>, mut load: Map) -> Result<(), String> {
         load.insert("serial".into(), self.sessions.next_serial().into());

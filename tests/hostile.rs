@@ -1,0 +1,167 @@
+//! What strangers and bad minions send: refused, logged, counted, and nothing else happens.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use brine_core::transport::{Limits, RequestClient};
+use brine_core::value::msgpack;
+use brine_core::wire::{Envelope, PublishRequest};
+use brine_core::{Value, map};
+use support::{LONG, System, stdout};
+use tokio::io::AsyncWriteExt;
+
+async fn ask(system: &System, request: Vec<u8>) -> Value {
+    let client = RequestClient::new(system.request_endpoint(), Limits::default());
+    msgpack::unpack(&client.request(request, LONG).await.unwrap()).unwrap()
+}
+
+fn counter(system: &System, name: &str) -> i64 {
+    let shown = stdout(&system.tool("salt-run", &["metrics.show", "--out=json"]));
+    brine_core::value::json::from_json(&shown).unwrap().get(name).and_then(Value::as_i64).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_make_no_sense_are_refused_and_the_master_goes_on() {
+    let mut system = System::start("max_message_size: 1000000\n").await;
+    system.start_minion("web1").await;
+    let before = counter(&system, "brine_requests_refused_total");
+    let bad_load = Value::from("bad load");
+    let sealed = |id: &str, load: &[u8]| {
+        msgpack::pack_map(&map! {"enc" => "aes", "id" => id, "load" => load.to_vec(), "version" => 3})
+    };
+    let requests = [
+        b"garbage".to_vec(),
+        vec![0x81, 0xa3],
+        Envelope::clear(map! {"cmd" => "_prep_auth_info"}),
+        Envelope::clear(map! {"cmd" => "__getattribute__"}),
+        Envelope::clear(map! {"cmd" => "_return", "id" => "web1", "jid" => "20261120235852025555", "return" => 1}),
+        Envelope::clear(map! {"cmd" => "_minion_event", "id" => "web1", "tag" => "x", "data" => map!{}}),
+        Envelope::clear(map! {"nothing" => 1}),
+        Envelope::clear(map! {"cmd" => "publish", "tgt" => "*", "fun" => "test.ping", "jid" => "../../x"}),
+        sealed("web1", b"not sealed by anybody"),
+        sealed("nobody", b"x"),
+        sealed("../web1", b"x"),
+        msgpack::pack_map(&map! {"enc" => "aes", "id" => "web1", "load" => vec![0u8; 64], "version" => 2}),
+    ];
+    let count = i64::try_from(requests.len()).unwrap();
+    for request in requests {
+        assert_eq!(ask(&system, request).await, bad_load);
+    }
+    assert_eq!(counter(&system, "brine_requests_refused_total") - before, count);
+    assert!(system.master_log().contains("a request is refused"));
+    assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_masters_key_nothing_is_published_or_called() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    let target = system.path("owned").display().to_string();
+    let mut publish = PublishRequest::new("*", "cmd.run", "root");
+    publish.arg = vec![format!("touch {target}").into()];
+    for key in [None, Some(String::new()), Some("wrong".repeat(20))] {
+        publish.key = key.clone();
+        let mut calls = vec![publish.to_map()];
+        for cmd in ["runner", "wheel"] {
+            calls.push(
+                map! {"cmd" => cmd, "fun" => "key.delete", "kwarg" => map!{"match" => "*"}, "key" => key.clone()},
+            );
+        }
+        for call in calls {
+            let answer = ask(&system, Envelope::clear(call)).await;
+            let error = answer.get("load").unwrap().get("error").unwrap();
+            assert_eq!(error.get("name"), Some(&"AuthorizationError".into()));
+        }
+    }
+    assert!(system.master_log().contains("a request without the master's key is refused"));
+    assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
+    assert!(!system.path("owned").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oversized_and_broken_frames_end_their_connection_alone() {
+    let mut system = System::start("max_message_size: 100000\n").await;
+    system.start_minion("web1").await;
+    for port in [system.ret_port, system.publish_port] {
+        for hostile in [&b"\x02\x7f\xff\xff\xff\xff\xff\xff\xff"[..], b"GET / HTTP/1.1\r\n\r\n", b"\x00"] {
+            let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            let mut greeting = [0; 64];
+            (greeting[0], greeting[9], greeting[10]) = (0xff, 0x7f, 3);
+            greeting[12..16].copy_from_slice(b"NULL");
+            stream.write_all(&greeting).await.unwrap();
+            stream.write_all(hostile).await.unwrap();
+        }
+    }
+    let client = RequestClient::new(system.request_endpoint(), Limits::default());
+    assert!(client.request(vec![0; 200_000], LONG).await.is_err());
+    assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
+    assert!(counter(&system, "brine_connections_refused_total") >= 1);
+}
+
+/// A minion of ours, with keys of its own: what it may not do, it does here.
+mod rogue {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use brine_core::config::MinionConfig;
+    use brine_minion::channel::Channel;
+
+    pub async fn join(folder: &Path, id: &str, port: u16) -> Arc<Channel> {
+        let config = MinionConfig { pki_dir: folder.join("rogue"), master_port: port, ..MinionConfig::default() };
+        let channel = Arc::new(Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1").unwrap());
+        channel.authenticate().await.unwrap();
+        channel
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_cannot_speak_for_another() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    let rogue = rogue::join(&system.path(""), "rogue", system.ret_port).await;
+    let mut events = system.events("").await;
+    let event = |tag: &str| map! {"cmd" => "_minion_event", "tag" => tag, "data" => map!{}};
+    for tag in
+        ["salt/minion/web1/start", "salt/auth", "salt/key", "salt/job/20261120235852025555/ret/web1", "salt/run/1/ret"]
+    {
+        assert_eq!(rogue.request(event(tag)).await.unwrap(), Value::Bool(false), "{tag}");
+    }
+    // Whatever id a message names, it is its own that counts.
+    let forged = map! {"cmd" => "_return", "id" => "web1", "jid" => "20261120235852025555", "fun" => "test.ping", "return" => "forged", "retcode" => 0};
+    assert!(matches!(rogue.request(forged).await, Ok(Value::Bool(true)) | Err(_)));
+    let own = map! {"cmd" => "_minion_event", "tag" => "mine", "data" => map!{"x" => 1}};
+    assert_eq!(rogue.request(own).await.unwrap(), Value::Bool(true));
+    loop {
+        let (tag, data) = events.next().await;
+        assert!(!tag.ends_with("/ret/web1") && tag != "salt/minion/web1/start", "{tag}");
+        if tag == "mine" {
+            assert_eq!(support::text(&data, "id"), "rogue");
+            break;
+        }
+    }
+    for path in ["../etc/master", "/etc/passwd", "a/../../etc/master", "\0"] {
+        let load = map! {"cmd" => "_serve_file", "path" => path, "saltenv" => "base", "loc" => 0};
+        let answer = rogue.request(load).await.unwrap();
+        assert_eq!(answer.get("data").and_then(Value::as_bytes).unwrap_or_default(), b"", "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_key_is_denied() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    let mut events = system.events("salt/auth").await;
+    let config = brine_core::config::MinionConfig {
+        pki_dir: system.path("thief"),
+        master_port: system.ret_port,
+        ..Default::default()
+    };
+    let channel =
+        brine_minion::channel::Channel::new("web1".parse().unwrap(), std::sync::Arc::new(config), "127.0.0.1").unwrap();
+    let refused = std::sync::Arc::new(channel).authenticate().await.unwrap_err();
+    assert!(refused.to_string().contains("has rejected this minion's key"), "{refused}");
+    let (_, data) = events.until("salt/auth").await;
+    assert_eq!((support::text(&data, "act"), support::text(&data, "result")), ("denied".into(), "False".into()));
+    assert!(stdout(&system.tool("salt-key", &["-l", "den"])).contains("web1"));
+    assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
+}

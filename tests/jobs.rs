@@ -1,0 +1,185 @@
+//! Jobs from the command line to minions and back.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use brine_core::map;
+use support::{System, stderr, stdout, text};
+
+async fn two_minions() -> System {
+    let mut system = System::start("nodegroups: {all: 'web* or db*'}\n").await;
+    system.write("srv/salt/ok.sls", "ok: test.nop\n");
+    system.write("srv/salt/bad.sls", "bad: test.fail_without_changes\n");
+    for (id, grains) in [("web1", "grains: {role: web}\n"), ("db1", "grains: {role: db}\nipv4_note: x\n")] {
+        system.configure_minion(id, grains.lines().next().unwrap());
+        let mut events = system.events("salt/minion/").await;
+        system.spawn_minion(id);
+        events.until(&format!("salt/minion/{id}/start")).await;
+    }
+    system
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn targets_arguments_outputs_and_exit_codes() {
+    let system = two_minions().await;
+    for (words, ids) in [
+        (&["*", "test.ping"][..], &["db1", "web1"][..]),
+        (&["web?", "test.ping"], &["web1"]),
+        (&["-L", "web1,db1", "test.ping"], &["db1", "web1"]),
+        (&["-E", "(web|db)1", "test.ping"], &["db1", "web1"]),
+        (&["-G", "role:web", "test.ping"], &["web1"]),
+        (&["-C", "G@role:db or ( web* and not db* )", "test.ping"], &["db1", "web1"]),
+        (&["-C", "not web*", "test.ping"], &["db1"]),
+        (&["-N", "all", "test.ping"], &["db1", "web1"]),
+    ] {
+        let answer = system.salt_json(words);
+        let mut answered: Vec<String> = answer.as_map().unwrap().keys().map(ToString::to_string).collect();
+        answered.sort();
+        assert_eq!(answered, ids, "{words:?}");
+    }
+    for (words, code, said) in [
+        (&["web1", "test.ping"][..], 0, "web1:\n    True\n"),
+        (&["web1", "test.false"], 0, "web1:\n    False\n"),
+        (&["web1", "cmd.run", "echo a; exit 3"], 1, "web1:\n    a\n"),
+        (&["web1", "no.such"], 1, "web1:\n    'no.such' is not available.\n"),
+        (
+            &["web1", "test.ping", "badkw=1"],
+            1,
+            "web1:\n    ERROR executing 'test.ping': The following keyword arguments are not valid: badkw=1\n",
+        ),
+        (&["nobody", "test.ping"], 2, "No minions matched the target. No command was sent, no jid was assigned.\n"),
+        (&["web1", "test.echo", "0644", "--out=txt"], 0, "web1: 644\n"),
+        (&["web1", "test.arg", "1", "k=v", "--out=quiet"], 0, ""),
+        (&["web1", "test.echo", "{a: [1, x]}", "--out=yaml"], 0, "web1:\n  a:\n  - 1\n  - x\n"),
+        (&["web1", "test.echo", "text", "--out=raw"], 0, "{'web1': 'text'}\n"),
+    ] {
+        let output = system.tool("salt", words);
+        assert_eq!(
+            (output.status.code(), stdout(&output)),
+            (Some(code), said.to_owned()),
+            "{words:?} {}",
+            stderr(&output)
+        );
+    }
+    let output = system.tool("salt", &["web1", "state.apply", "bad"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("Failed:    1"), "{}", stdout(&output));
+    let output = system.tool("salt", &["*", "test.ping", "-b", "1"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).starts_with("\nExecuting run on ['db1']\n\njid:\n"), "{}", stdout(&output));
+    let several = system.salt_json(&["web1", "test.echo,test.ping", "hi", ","]);
+    assert_eq!(several, map! {"web1" => map!{"test.echo" => "hi", "test.ping" => true}}.into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_found_again() {
+    let system = two_minions().await;
+    let output = system.tool("salt", &["*", "test.echo", "hello", "--async"]);
+    let jid = stdout(&output).trim().strip_prefix("Executed command with job ID: ").unwrap().to_owned();
+    let mut events = system.events("salt/job/").await;
+    system.tool_async("salt", &["web1", "test.ping"]).await;
+    events.until("salt/job/*/ret/web1").await;
+    let found = stdout(&system.tool("salt-run", &["jobs.lookup_jid", &jid]));
+    assert_eq!(found, "db1:\n    hello\nweb1:\n    hello\n");
+    let listed = stdout(&system.tool("salt-run", &["jobs.list_job", &jid, "--out=json"]));
+    let listed = brine_core::value::json::from_json(&listed).unwrap();
+    assert_eq!(listed.get("Function"), Some(&"test.echo".into()));
+    assert_eq!(listed.get("Minions").and_then(|minions| minions.as_list().map(<[_]>::len)), Some(2));
+    assert_eq!(stdout(&system.tool("salt-run", &["jobs.exit_success", &jid])), "db1:\n    True\nweb1:\n    True\n");
+    assert!(stdout(&system.tool("salt-run", &["jobs.last_run"])).contains("test.ping"));
+    assert!(
+        stdout(&system.tool("salt-run", &["jobs.list_jobs"]))
+            .contains(&format!("{jid}:\n    ----------\n    Arguments:\n        - hello"))
+    );
+    assert_eq!(stdout(&system.tool("salt-run", &["manage.up"])), "- db1\n- web1\n");
+    let cached = system.salt_json(&["web1", "saltutil.find_cached_job", &jid]);
+    assert_eq!(cached.get("web1").and_then(|job| job.get("return")), Some(&"hello".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_job_is_seen_and_really_ended() {
+    let system = two_minions().await;
+    let marker = system.path("pid");
+    let command = format!("sleep 600 & echo $! > {}; wait", marker.display());
+    let output = system.tool("salt", &["web1", "cmd.run", &command, "--async"]);
+    let jid = stdout(&output).trim().rsplit(' ').next().unwrap().to_owned();
+    let mut events = system.events("salt/job/").await;
+    // The job runs once its file is there.
+    let child = loop {
+        if let Ok(pid) = std::fs::read_to_string(&marker).unwrap_or_default().trim().parse::<i32>() {
+            break pid;
+        }
+        tokio::task::yield_now().await;
+    };
+    let running = system.salt_json(&["web1", "saltutil.running"]);
+    let job = running.get("web1").unwrap().as_list().unwrap()[0].clone();
+    assert_eq!((job.get("jid"), job.get("fun")), (Some(&jid.as_str().into()), Some(&"cmd.run".into())));
+    assert!(system.path(&format!("web1/cache/proc/{jid}")).exists());
+    let active = stdout(&system.tool("salt-run", &["jobs.active", "--out=json"]));
+    assert!(active.contains(&jid), "{active}");
+    let found = system.salt_json(&["*", "saltutil.find_job", &jid]);
+    assert_eq!(found.get("db1"), Some(&map! {}.into()));
+    assert_eq!(found.get("web1").and_then(|job| job.get("jid")), Some(&jid.as_str().into()));
+    system.tool("salt", &["web1", "saltutil.kill_job", &jid]);
+    let (_, data) = events.until(&format!("salt/job/{jid}/ret/web1")).await;
+    assert_ne!(text(&data, "retcode"), "0");
+    let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
+    assert!(status.is_empty() || status.contains("Z (zombie)") || status.contains("X (dead)"), "{status}");
+    assert!(!system.path(&format!("web1/cache/proc/{jid}")).exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn returns_also_go_to_a_returner() {
+    let mut system = System::start("event_return: [rawfile_json]\nrawfile_json.filename: ROOT/events.json\n").await;
+    system.configure_minion("web1", "sqlite3.database: ROOT/returns.db\n");
+    let mut events = system.events("salt/").await;
+    system.spawn_minion("web1");
+    events.until("salt/minion/web1/start").await;
+    assert_eq!(system.salt_json(&["web1", "test.echo", "kept", "--return", "sqlite3"]), map! {"web1" => "kept"}.into());
+    let options = brine_returners::Options::new(
+        &map! {"sqlite3.database" => system.path("returns.db").display().to_string()},
+        None,
+    );
+    let start = std::time::Instant::now();
+    loop {
+        let returner = brine_returners::open("sqlite3", &options).unwrap();
+        if returner.get_fun("test.echo").unwrap() == map! {"web1" => "kept"} {
+            break;
+        }
+        assert!(start.elapsed() < support::LONG);
+    }
+    while !std::fs::read_to_string(system.path("events.json")).unwrap_or_default().contains("/ret/web1") {
+        assert!(start.elapsed() < support::LONG);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pillar_and_salt_call_work_with_the_master() {
+    let mut system = System::start("").await;
+    system.write("srv/pillar/top.sls", "base:\n  'web*': [web]\n  'db*': [db]\n");
+    system.write("srv/pillar/web.sls", "port: 80\nwho: {{ grains.id }}\n");
+    system.write("srv/pillar/db.sls", "secret: for the database\n");
+    system.write(
+        "srv/salt/port.sls",
+        "ROOT/port:\n  file.managed:\n    - contents: port={{ pillar['port'] }} {{ salt['pillar.get']('who') }}\n",
+    );
+    system.start_minion("web1").await;
+    assert_eq!(system.salt_json(&["web1", "pillar.raw"]), map! {"web1" => map!{"port" => 80, "who" => "web1"}}.into());
+    assert_eq!(system.tool("salt", &["web1", "state.apply", "port"]).status.code(), Some(0));
+    assert_eq!(std::fs::read_to_string(system.path("port")).unwrap(), "port=80 web1\n");
+    let etc = system.path("web1/etc").display().to_string();
+    let output = std::process::Command::new(support::BRINE)
+        .args(["salt-call", "-c", &etc, "pillar.raw", "port"])
+        .output()
+        .unwrap();
+    assert_eq!(stdout(&output), "local:\n    80\n");
+    let mut events = system.events("my/").await;
+    let send = ["salt-call", "-c", &etc, "event.send", "my/tag", "{a: 1}"];
+    let output = tokio::task::spawn_blocking({
+        let send: Vec<String> = send.iter().map(ToString::to_string).collect();
+        move || std::process::Command::new(support::BRINE).args(send).output().unwrap()
+    });
+    let (_, data) = events.until("my/tag").await;
+    assert_eq!((text(&data, "id"), text(&data, "data")), ("web1".into(), "{'a': 1}".into()));
+    assert_eq!(stdout(&output.await.unwrap()), "local:\n    True\n");
+}

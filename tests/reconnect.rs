@@ -1,0 +1,85 @@
+//! Daemons that come and go.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use brine_core::map;
+use support::{System, stdout};
+
+fn ping(system: &System) -> brine_core::Value {
+    system.salt_json(&["web1", "test.ping", "-t", "20"])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn minions_come_back_after_the_master_was_away() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    assert_eq!(ping(&system), map! {"web1" => true}.into());
+    for kill in [false, true] {
+        if kill {
+            system.kill_master()
+        } else {
+            system.stop_master()
+        }
+        system.start_master().await;
+        let start = std::time::Instant::now();
+        while ping(&system) != map! {"web1" => true}.into() {
+            assert!(start.elapsed() < support::LONG, "the minion does not come back");
+        }
+    }
+    let accepted = stdout(&system.tool("salt-key", &["-l", "acc"]));
+    assert_eq!(accepted.trim_end(), "Accepted Keys:\nweb1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_that_was_killed_starts_again() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    system.kill_minion("web1");
+    system.start_minion("web1").await;
+    assert_eq!(ping(&system), map! {"web1" => true}.into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_publish_keys_are_fetched_by_running_minions() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    let mut events = system.events("salt/auth").await;
+    system.write("cache/.dfn", "");
+    while system.path("cache/.dfn").exists() {
+        tokio::task::yield_now().await;
+    }
+    events.until("salt/auth").await;
+    let start = std::time::Instant::now();
+    while ping(&system) != map! {"web1" => true}.into() {
+        assert!(start.elapsed() < support::LONG);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_master_key_is_refused() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    system.kill_minion("web1");
+    system.stop_master();
+    for file in ["pki/master.pem", "pki/master.pub"] {
+        std::fs::remove_file(system.path(file)).unwrap();
+    }
+    system.start_master().await;
+    system.spawn_minion("web1");
+    while !system.minion_log("web1").contains("the master's key is not the one in") {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_key_ends_the_session() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    let mut events = system.events("salt/").await;
+    let said = stdout(&system.tool_async("salt-key", &["-d", "web1", "-y"]).await);
+    assert!(said.contains("Key for minion web1 deleted."), "{said}");
+    events.until("salt/key").await;
+    // With auto_accept the minion comes back by itself, with a session of its own.
+    events.until("salt/auth").await;
+}
