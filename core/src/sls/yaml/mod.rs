@@ -96,6 +96,11 @@ struct Place {
 }
 
 impl Located {
+    /// A value that comes from elsewhere: nothing in it has a place.
+    pub fn without_places(value: Value) -> Self {
+        Located { value, place: Place::default() }
+    }
+
     /// Where the key or item at the end of a path of mapping keys and list indexes stands. The
     /// empty path is the whole document.
     ///

@@ -1,0 +1,133 @@
+//! What a template can reach outside of itself: functions and other templates.
+
+use std::fmt;
+use std::sync::Arc;
+
+use minijinja::value::{Object, Value as JinjaValue};
+use minijinja::{Error, ErrorKind, State};
+
+use super::error::{SALT_FUNCTION, missing_function};
+use super::value::{from_jinja, split_args, to_jinja};
+use crate::function::Args;
+use crate::value::Value;
+
+/// What a template can reach.
+pub trait Host: Send + Sync {
+    /// Calls a function by its full name. An error is told in words.
+    fn call(&self, function: &str, args: Args) -> Result<Value, String>;
+
+    /// Whether there is such a function.
+    fn has(&self, function: &str) -> bool;
+
+    /// The source of another template under `salt://`, or nothing if there is none.
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String>;
+}
+
+/// A host with nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct NoHost;
+
+impl Host for NoHost {
+    fn call(&self, function: &str, _args: Args) -> Result<Value, String> {
+        Err(format!("'{function}' is not available."))
+    }
+
+    fn has(&self, _function: &str) -> bool {
+        false
+    }
+
+    fn template(&self, _path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+}
+
+/// `salt` in templates: `salt['mod.fun']` is a function, `salt.mod` a module.
+pub(super) struct Salt(pub Arc<dyn Host>);
+
+impl fmt::Debug for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<salt functions>")
+    }
+}
+
+impl Object for Salt {
+    fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
+        let name = key.as_str()?;
+        let host = Arc::clone(&self.0);
+        if !name.contains('.') {
+            return Some(JinjaValue::from_object(Module { host, name: name.to_owned() }));
+        }
+        self.0.has(name).then(|| JinjaValue::from_object(Function { host, name: name.to_owned() }))
+    }
+
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        method: &str,
+        args: &[JinjaValue],
+    ) -> Result<JinjaValue, Error> {
+        // `salt.get('mod.fun', default)`, as with any mapping; everything else is a module.
+        let (positional, _) = split_args(args)?;
+        match (method, positional.as_slice()) {
+            ("get", [name, rest @ ..]) => {
+                let default = rest.first().cloned().unwrap_or_else(|| JinjaValue::from(()));
+                Ok(self.get_value(name).unwrap_or(default))
+            }
+            _ => Err(missing_function(method)),
+        }
+    }
+}
+
+/// `salt.mod` in templates.
+struct Module {
+    host: Arc<dyn Host>,
+    name: String,
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<salt module {}>", self.name)
+    }
+}
+
+impl Object for Module {
+    fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
+        let name = format!("{}.{}", self.name, key.as_str()?);
+        self.host.has(&name).then(|| JinjaValue::from_object(Function { host: Arc::clone(&self.host), name }))
+    }
+
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        method: &str,
+        args: &[JinjaValue],
+    ) -> Result<JinjaValue, Error> {
+        let name = format!("{}.{method}", self.name);
+        if self.host.has(&name) { call(&*self.host, &name, args) } else { Err(missing_function(&name)) }
+    }
+}
+
+/// One function.
+struct Function {
+    host: Arc<dyn Host>,
+    name: String,
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<salt function {}>", self.name)
+    }
+}
+
+impl Object for Function {
+    fn call(self: &Arc<Self>, _: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+        call(&*self.host, &self.name, args)
+    }
+}
+
+fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+    let (positional, keyword) = split_args(args)?;
+    let args = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
+    let failed = |error| Error::new(ErrorKind::InvalidOperation, format!("{SALT_FUNCTION}{error}"));
+    host.call(name, args).map(|value| to_jinja(&value)).map_err(failed)
+}

@@ -1,0 +1,225 @@
+//! The render pipe: from the text of an SLS to data, through the renderers that it names or that are
+//! configured, such as `jinja|yaml`.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::jinja::{Context, Host, JinjaError, Template};
+use super::yaml::{self, Located, YamlError};
+use crate::map;
+use crate::value::{Map, Value, json};
+
+/// One step of the pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renderer {
+    /// Text to text.
+    Jinja,
+    /// Text to data.
+    Yaml,
+    /// Text to data.
+    Json,
+    /// Text to the same text: it is the data.
+    Text,
+}
+
+impl FromStr for Renderer {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        match name {
+            "jinja" => Ok(Renderer::Jinja),
+            "yaml" => Ok(Renderer::Yaml),
+            "json" => Ok(Renderer::Json),
+            "text" => Ok(Renderer::Text),
+            _ => Err(()),
+        }
+    }
+}
+
+/// Why an SLS does not become data.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// A renderer that is not there.
+    #[error("The renderer \"{0}\" is not available")]
+    NotAvailable(String),
+    /// The template.
+    #[error(transparent)]
+    Jinja(#[from] JinjaError),
+    /// The YAML that came out of the template.
+    #[error("{}", .0.salt_text())]
+    Yaml(Box<YamlError>),
+    /// The JSON that came out of the template.
+    #[error("{message}; line {line}")]
+    Json {
+        /// What is wrong.
+        message: String,
+        /// On which line of the rendered text.
+        line: usize,
+    },
+}
+
+impl RenderError {
+    /// The line that the error is on: of the template, or of what came out of it.
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            RenderError::NotAvailable(_) => Some(1),
+            RenderError::Jinja(error) => Some(error.line),
+            RenderError::Yaml(error) => Some(error.line),
+            RenderError::Json { line, .. } => Some(*line),
+        }
+    }
+
+    /// The message on one line, without the text around the culprit.
+    pub fn message(&self) -> String {
+        match self {
+            RenderError::Jinja(error) => error.message.clone(),
+            RenderError::Yaml(error) => error.message.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// An SLS, its template compiled: rendered often.
+#[derive(Debug)]
+pub struct Sls {
+    template: Option<Template>,
+    source: String,
+    last: Renderer,
+}
+
+impl Sls {
+    /// Compiles an SLS. `name` is what errors call it, `default` the pipe for files that do not name one.
+    pub fn compile(name: &str, source: &str, default: &str) -> Result<Self, RenderError> {
+        let (pipe, skip) = pipe(source, default);
+        let renderers = renderers(pipe).map_err(|()| RenderError::NotAvailable(pipe.to_owned()))?;
+        // The line of the pipe stays as an empty one, so that lines are counted as in the file.
+        let text = if skip {
+            format!("\n{}", source.split_once('\n').map_or("", |(_, rest)| rest))
+        } else {
+            source.to_owned()
+        };
+        let template = renderers.contains(&Renderer::Jinja).then(|| Template::compile(name, &text)).transpose()?;
+        let last = renderers.last().copied().unwrap_or(Renderer::Text);
+        Ok(Sls { template, source: text, last })
+    }
+
+    /// Renders. What is empty renders to nothing.
+    pub fn render(&self, context: &Context, host: &Arc<dyn Host>) -> Result<Value, RenderError> {
+        self.render_text(context, host).and_then(|text| self.parse(&text))
+    }
+
+    /// The text that comes out of the template.
+    pub fn render_text(&self, context: &Context, host: &Arc<dyn Host>) -> Result<String, RenderError> {
+        match &self.template {
+            Some(template) => template.render(context, host).map_err(Into::into),
+            None => Ok(self.source.clone()),
+        }
+    }
+
+    /// The data that the rendered text says, with its places where the renderer knows them.
+    pub fn parse_located(&self, text: &str) -> Result<Located, RenderError> {
+        match self.last {
+            Renderer::Yaml => yaml::load_located(text).map_err(|error| RenderError::Yaml(Box::new(error))),
+            _ => self.parse(text).map(Located::without_places),
+        }
+    }
+
+    /// The data that the rendered text says.
+    pub fn parse(&self, text: &str) -> Result<Value, RenderError> {
+        match self.last {
+            Renderer::Yaml => yaml::load(text).map_err(|error| RenderError::Yaml(Box::new(error))),
+            Renderer::Json if text.trim().is_empty() => Ok(Value::Nil),
+            Renderer::Json => json::from_json(text)
+                .map_err(|error| RenderError::Json { message: error.to_string(), line: error.line() }),
+            Renderer::Jinja | Renderer::Text => Ok(Value::from(text)),
+        }
+    }
+}
+
+/// The pipe of a source, and whether its first line says so.
+fn pipe<'a>(source: &'a str, default: &'a str) -> (&'a str, bool) {
+    let first = source.lines().next().unwrap_or_default();
+    match first.strip_prefix("#!") {
+        Some(pipe) if !pipe.starts_with('/') => (pipe.trim(), true),
+        _ => (default, false),
+    }
+}
+
+fn renderers(pipe: &str) -> Result<Vec<Renderer>, ()> {
+    // The old names for two steps.
+    let pipe = match pipe {
+        "yaml_jinja" => "jinja|yaml",
+        "json_jinja" => "jinja|json",
+        other => other,
+    };
+    pipe.split('|').map(|step| step.split_whitespace().next().unwrap_or_default().parse()).collect()
+}
+
+/// The variables that say which SLS is being rendered: `sls`, `slspath`, `tpldir`, ... `path` is where
+/// it is below its root, such as `a/b/init.sls`.
+pub fn sls_variables(sls: &str, path: &str) -> Map {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let tpldir = if folder.is_empty() { "." } else { folder };
+    map! {
+        "sls" => sls,
+        "slspath" => folder,
+        "sls_path" => folder.replace('/', "_"),
+        "slsdotpath" => folder.replace('/', "."),
+        "slscolonpath" => folder.replace('/', ":"),
+        "tplfile" => path,
+        "tpldir" => tpldir,
+        "tpldot" => folder.replace('/', "."),
+        "tplpath" => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::jinja::NoHost;
+    use super::*;
+    use crate::list;
+
+    fn render(source: &str) -> Result<Value, RenderError> {
+        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let mut context = Context::new("base");
+        context.set("x", &5.into());
+        Sls::compile("t.sls", source, "jinja|yaml")?.render(&context, &host)
+    }
+
+    #[test]
+    fn a_source_goes_through_its_pipe() {
+        for (source, value) in [
+            ("a: {{ x }}", Value::from(map! {"a" => 5})),
+            ("#!yaml\na: '{{ x }}'", map! {"a" => "{{ x }}"}.into()),
+            ("#!jinja|json\n{\"a\": [{{ x }}]}", map! {"a" => list![5]}.into()),
+            ("#!/bin/sh\na: {{ x }}", map! {"a" => 5}.into()),
+            ("#!yaml_jinja\na: {{ x }}", map! {"a" => 5}.into()),
+            ("#!jinja | yaml\na: {{ x }}", map! {"a" => 5}.into()),
+            ("# only a comment\n", Value::Nil),
+            ("", Value::Nil),
+        ] {
+            assert_eq!(render(source), Ok(value), "{source}");
+        }
+    }
+
+    #[test]
+    fn errors_have_lines() {
+        for (source, line, message) in [
+            ("a: 1\nb: {{ y }}", 2, "Jinja variable 'y' is undefined"),
+            ("a: 1\na: 2", 2, "found conflicting ID 'a'"),
+            ("#!foo|yaml\na: 1", 1, "The renderer \"foo|yaml\" is not available"),
+        ] {
+            let error = render(source).unwrap_err();
+            assert_eq!((error.line(), error.message()), (Some(line), message.to_owned()), "{source}");
+        }
+    }
+
+    #[test]
+    fn an_sls_knows_where_it_is() {
+        let variables = sls_variables("a.b", "a/b/init.sls");
+        assert_eq!(variables.get("tpldir"), Some(&"a/b".into()));
+        assert_eq!(variables.get("slsdotpath"), Some(&"a.b".into()));
+        let top = sls_variables("x", "x.sls");
+        assert_eq!((top.get("tpldir"), top.get("slspath")), (Some(&".".into()), Some(&"".into())));
+    }
+}
