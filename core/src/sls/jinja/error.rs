@@ -112,6 +112,9 @@ fn message(error: &Error, imports: Option<&Imports>) -> String {
             let missing = imports.and_then(Imports::missing);
             format!("Jinja error: {}", missing.as_deref().unwrap_or(detail))
         }
+        _ if detail.starts_with("unable to calculate") && detail.ends_with(" / 0") => {
+            "Jinja error: division by zero".to_owned()
+        }
         kind if detail.is_empty() => format!("Jinja error: {kind}"),
         _ => format!("Jinja error: {detail}"),
     }
@@ -140,7 +143,14 @@ fn undefined(expression: &str) -> String {
         Some((parent, name)) => (parent, unquote(name)),
         None => return format!("{UNDEFINED}'{expression}' is undefined"),
     };
-    if parent == "salt" { no_function(&name) } else { format!("{UNDEFINED}'dict object' has no attribute '{name}'") }
+    match parent {
+        "salt" => no_function(&name),
+        _ if item.is_some_and(|(_, index)| index.parse::<i64>().is_ok()) => {
+            format!("{UNDEFINED}list object has no element {name}")
+        }
+        // Its type is not known here, but what lacks something is nearly always a mapping.
+        _ => format!("{UNDEFINED}'dict object' has no attribute '{name}'"),
+    }
 }
 
 fn context(source: &str, line: usize) -> String {

@@ -27,8 +27,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         environment.add_filter(name, |value: JinjaValue| text(&value));
     }
     environment.add_filter("yaml_encode", |value: JinjaValue| yaml_encode(&value));
-    environment.add_filter("yaml_dquote", |value: JinjaValue| double_quoted(&text(&value)));
-    environment.add_filter("yaml_squote", |value: JinjaValue| format!("'{}'", text(&value).replace('\'', "''")));
+    environment.add_filter("yaml_dquote", |value: JinjaValue| ascii(&double_quoted(&text(&value))));
+    environment.add_filter("yaml_squote", |value: JinjaValue| {
+        // A line end inside of quotes is a blank in YAML, two are one line end.
+        format!("'{}'", text(&value).replace('\'', "''").replace('\n', "\n\n"))
+    });
     environment.add_filter("dict_to_sls_yaml_params", to_sls_params);
     environment.add_filter("traverse", walk);
     environment.add_filter("to_bool", |value: JinjaValue| defined(&value).map(|value| to_bool(&value)));
@@ -104,10 +107,25 @@ fn load_json(value: &JinjaValue) -> Result<JinjaValue, Error> {
     json::from_json(&text).map(|value| to_jinja(&value)).map_err(wrong)
 }
 
+/// A double-quoted YAML scalar in plain ASCII.
+fn ascii(quoted: &str) -> String {
+    let mut out = String::new();
+    for c in quoted.chars() {
+        // Writing into a `String` cannot fail.
+        _ = match u32::from(c) {
+            0..0x80 => out.write_char(c),
+            code @ 0..0x100 => write!(out, "\\x{code:02X}"),
+            code @ 0..0x1_0000 => write!(out, "\\u{code:04X}"),
+            code => write!(out, "\\U{code:08X}"),
+        };
+    }
+    out
+}
+
 /// One scalar as YAML that reads as the same scalar.
 fn yaml_encode(value: &JinjaValue) -> Result<String, Error> {
     match defined(value)? {
-        Value::Str(text) => Ok(double_quoted(&text)),
+        Value::Str(text) => Ok(ascii(&double_quoted(&text))),
         Value::List(_) | Value::Map(_) => Err(failed("yaml_encode requires a scalar value")),
         other => Ok(yaml::dump(&other, Style::FLOW).trim_end().to_owned()),
     }

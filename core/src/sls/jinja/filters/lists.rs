@@ -1,6 +1,6 @@
 //! Lists as sets, and other things to do with several values.
 
-use minijinja::value::{Value as JinjaValue, ValueKind};
+use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use rand::seq::{IndexedRandom, SliceRandom};
 
@@ -8,7 +8,7 @@ use super::{Args, Options, defined, failed, is_list};
 use crate::value::Value;
 
 use super::super::containers::own;
-use super::super::value::to_jinja;
+use super::super::value::{pairs, to_jinja};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("unique", |value: JinjaValue| items(&value).map(|items| listed(unique(items))));
@@ -35,6 +35,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         Ok(sum / numbers.len() as f64)
     });
     environment.add_filter("flatten", flatten);
+    environment.add_filter("dictsort", sort_entries);
     environment.add_filter("is_list", |value: JinjaValue| is_list(&value));
     environment.add_filter("is_iter", |value: JinjaValue| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map)
@@ -94,6 +95,23 @@ fn flatten(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let mut out = Vec::new();
     flatten_into(list, levels, keep_nothing, &mut out);
     Ok(to_jinja(&Value::List(out)))
+}
+
+/// `dictsort(case_sensitive=False, by='key', reverse=False)`.
+fn sort_entries(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
+    let options = Options::new(&args)?;
+    defined(&value)?;
+    let exact = options.flag(0, "case_sensitive", false);
+    let by_value = options.get(1, "by").is_some_and(|by| by.as_str() == Some("value"));
+    let mut entries: Vec<_> = pairs(&value).collect();
+    entries.sort_by_cached_key(|(key, value)| {
+        let by = if by_value { value } else { key };
+        by.as_str().filter(|_| !exact).map_or_else(|| by.clone(), |text| JinjaValue::from(text.to_lowercase()))
+    });
+    if options.flag(2, "reverse", false) {
+        entries.reverse();
+    }
+    Ok(listed(entries.into_iter().map(|(key, value)| JinjaValue::from(Tuple::from([key, value])))))
 }
 
 fn flatten_into(list: Vec<Value>, levels: u64, keep_nothing: bool, out: &mut Vec<Value>) {

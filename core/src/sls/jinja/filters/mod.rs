@@ -21,7 +21,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_test("callable", |value: JinjaValue| value.kind() == ValueKind::Plain);
     environment.add_filter("striptags", minijinja_contrib::filters::striptags);
     environment.add_filter("filesizeformat", minijinja_contrib::filters::filesizeformat);
-    environment.add_function("cycler", minijinja_contrib::globals::cycler);
+    environment.add_function("cycler", |items: Rest<JinjaValue>| minijinja_contrib::globals::cycler(items.to_vec()));
     environment.add_function("joiner", minijinja_contrib::globals::joiner);
     environment.add_function("raise", |message: Option<JinjaValue>| -> Result<JinjaValue, Error> {
         Err(failed(message.map_or_else(String::new, |message| super::value::text(&message))))

@@ -10,7 +10,7 @@ use minijinja::{Environment, Error};
 use rand::seq::IndexedRandom;
 use sha2::Digest;
 
-use super::super::value::text;
+use super::super::value::{text, to_jinja};
 use super::{Args, Options, defined, failed};
 use crate::value::Value;
 
@@ -21,11 +21,21 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__percent__", percent);
     environment.add_filter("quote", |value: JinjaValue| quote(&text(&value)));
     environment.add_filter("path_join", |first: String, rest: Rest<String>| {
-        rest.iter().fold(PathBuf::from(first), |path, part| path.join(part)).to_string_lossy().into_owned()
+        // Unlike in Python, a later part that is absolute does not throw away what is before it.
+        let parts = rest.iter().map(|part| part.trim_start_matches('/'));
+        parts.fold(PathBuf::from(first), |path, part| path.join(part)).to_string_lossy().into_owned()
     });
     environment
         .add_filter("center", |value: JinjaValue, width: Option<usize>| center(&text(&value), width.unwrap_or(80)));
     environment.add_filter("truncate", truncate);
+    environment.add_filter("urlencode", |value: JinjaValue| url_encode(&text(&value)));
+    environment.add_filter("int", int);
+    environment.add_filter("float", |value: JinjaValue, default: Option<f64>| -> Result<f64, Error> {
+        let value = defined(&value)?;
+        let parsed = value.as_str().and_then(|text| text.trim().parse().ok());
+        let number = parsed.or_else(|| value.as_f64()).or_else(|| value.as_bool().map(|b| f64::from(u8::from(b))));
+        Ok(number.or(default).unwrap_or_default())
+    });
     environment.add_filter("wordcount", |value: JinjaValue| text(&value).split_whitespace().count());
     environment.add_filter("contains_whitespace", |text: String| text.contains(char::is_whitespace));
     environment.add_filter("base64_encode", |value: JinjaValue| {
@@ -108,6 +118,48 @@ fn truncate(value: JinjaValue, args: Args) -> Result<String, Error> {
         kept.rsplit_once(' ').map_or(&*kept, |(words, _)| words)
     };
     Ok(std::format!("{kept}{end}"))
+}
+
+/// `int(default=0, base=10)`: never fails on a value.
+fn int(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
+    let options = Options::new(&args)?;
+    let base = options.get(1, "base").and_then(|base| base.as_i64()).and_then(|base| u32::try_from(base).ok());
+    let base = base.filter(|base| (2..=36).contains(base)).unwrap_or(10);
+    let number = match defined(&value)? {
+        Value::Str(text) => {
+            let text = text.trim().replace('_', "");
+            let digits = match base {
+                16 => text.trim_start_matches("0x"),
+                8 => text.trim_start_matches("0o"),
+                2 => text.trim_start_matches("0b"),
+                _ => &text,
+            };
+            let float = || digits.parse::<f64>().ok().filter(|float| float.is_finite()).map(|float| float as i64);
+            i64::from_str_radix(digits, base).ok().or_else(float)
+        }
+        Value::Bool(b) => Some(i64::from(b)),
+        Value::Float(float) => Some(float as i64).filter(|_| float.is_finite()),
+        Value::Int(n) => Some(n),
+        Value::UInt(_) => return Ok(value),
+        _ => None,
+    };
+    Ok(number.map_or_else(
+        || options.get(0, "default").map_or_else(|| JinjaValue::from(0), |default| to_jinja(&default)),
+        JinjaValue::from,
+    ))
+}
+
+fn url_encode(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.push_str(&hex(&[byte]).to_uppercase());
+        }
+    }
+    out
 }
 
 fn hex(bytes: &[u8]) -> String {

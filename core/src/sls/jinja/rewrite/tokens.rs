@@ -55,7 +55,7 @@ pub(super) fn tokenize<'a>(text: &'a str, closing: &str) -> Option<(Vec<Token<'a
         }
         let (kind, length) = match first {
             '"' | '\'' => (Kind::Text, quoted(rest)?),
-            '0'..='9' => (Kind::Number, span(rest, |c| c.is_ascii_alphanumeric() || c == '_')),
+            '0'..='9' => (Kind::Number, number(rest)),
             c if c == '_' || c.is_alphabetic() => (Kind::Name, span(rest, |c| c == '_' || c.is_alphanumeric())),
             _ => (Kind::Operator, operator(rest, first)),
         };
@@ -77,6 +77,25 @@ fn operator(rest: &str, first: char) -> usize {
 
 fn span(text: &str, inside: impl Fn(char) -> bool) -> usize {
     text.find(|c| !inside(c)).unwrap_or(text.len())
+}
+
+/// How long the number at the start is, with its fraction and exponent.
+fn number(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let mut end = 1;
+    while let Some(byte) = bytes.get(end) {
+        let goes_on = match byte {
+            b'.' => is_digit(end + 1),
+            b'+' | b'-' => matches!(bytes[end - 1], b'e' | b'E') && is_digit(end + 1) && !text.starts_with("0x"),
+            byte => byte.is_ascii_alphanumeric() || *byte == b'_',
+        };
+        if !goes_on {
+            break;
+        }
+        end += 1;
+    }
+    end
 }
 
 /// How long the quoted text at the start is.

@@ -68,6 +68,8 @@ fn lists_and_mappings_change_in_place() {
         ("{% do data.list.append(1) if true %}{{ data.list }}", "[1, 'a', 1]"),
     ]);
     super::check_errors(&[
+        ("{{ [1][5] }}", "Jinja variable list object has no element 5"),
+        ("{{ 1 / 0 }}", "Jinja error: division by zero"),
         ("{{ {}.pop('x') }}", "Jinja error: KeyError: 'x'"),
         ("{{ [].pop() }}", "Jinja error: IndexError: pop from empty list"),
         ("{% do {}.update({[]: 1}) %}", "Jinja error: TypeError: unhashable type: 'list'"),
@@ -210,6 +212,20 @@ fn filters_give_what_salts_give() {
             "{{ '12' | int + 1 }} {{ '2.5' | float }} {{ 'x' | int(7) }} {{ '3' | to_num + 1 }} {{ '::1' | ipwrap }}",
             "13 2.5 7 4 [::1]",
         ),
+        (
+            "{{ 'x' | int }} {{ none | int }} {{ 'ff' | int(0, 16) }} {{ '12.7' | int }} {{ 'x' | float }}",
+            "0 0 255 12 0.0",
+        ),
+        (
+            "{{ {'b': 1, 'A': 2} | dictsort }} {{ {'b': 1, 'A': 2} | dictsort(by='value') }}",
+            "[('A', 2), ('b', 1)] [('b', 1), ('A', 2)]",
+        ),
+        (
+            "{{ '%.2f' % 3.14159 }} {{ '%(a)s' % {'a': 1} }} {{ 'a&b=é' | urlencode }} {{ 'é' | yaml_encode }}",
+            "3.14 1 a%26b%3D%C3%A9 \"\\xE9\"",
+        ),
+        ("{{ '/a/' | path_join('b', '/c') }} {{ 'a\nb' | yaml_squote }}", "/a/b/c 'a\n\nb'"),
+        ("{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{{ c.next() }}", "aba"),
         ("{{ '2024-05-06T07:08:09' | strftime('%d.%m.%Y') }} {{ '2024-05-06' | strftime }}", "06.05.2024 2024-05-06"),
     ]);
     super::check_errors(&[
