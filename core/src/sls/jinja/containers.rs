@@ -99,6 +99,37 @@ fn refuse_cycle<T>(outer: &Arc<T>, value: &JinjaValue) -> Result<(), Error> {
     Ok(())
 }
 
+/// Drops values one by one. Left to itself Rust would drop what is inside by calling itself, and a chain
+/// of lists that a loop has made is deeper than any stack.
+fn take_apart(values: Vec<JinjaValue>) {
+    let mut open = values;
+    while let Some(value) = open.pop() {
+        if let Some(list) = value.downcast_object::<List>() {
+            drop(value);
+            if Arc::strong_count(&list) == 1 {
+                open.append(&mut list.0.write());
+            }
+        } else if let Some(dict) = value.downcast_object::<Dict>() {
+            drop(value);
+            if Arc::strong_count(&dict) == 1 {
+                open.extend(dict.0.write().take());
+            }
+        }
+    }
+}
+
+impl Drop for Dict {
+    fn drop(&mut self) {
+        take_apart(self.0.get_mut().take());
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        take_apart(std::mem::take(self.0.get_mut()));
+    }
+}
+
 /// A mapping that the template may change.
 pub(super) struct Dict(RwLock<Entries>);
 
@@ -108,6 +139,16 @@ enum Entries {
     /// Those of a mapping that others hold too, and by place the containers among them that the
     /// template has looked at, and may have changed.
     Shared { map: Arc<Map>, seen: HashMap<usize, JinjaValue> },
+}
+
+impl Entries {
+    /// Takes out all values that it holds itself.
+    fn take(&mut self) -> Vec<JinjaValue> {
+        match self {
+            Entries::Own(entries) => std::mem::take(entries).into_values().collect(),
+            Entries::Shared { seen, .. } => std::mem::take(seen).into_values().collect(),
+        }
+    }
 }
 
 impl Default for Dict {

@@ -201,6 +201,21 @@ fn sources_of_all_kinds_survive() {
     }
 }
 
+#[test]
+fn chains_deeper_than_the_stack_are_dropped() {
+    let grow = |step: &str| {
+        format!(
+            "{{% set ns = namespace(root=[], last=[]) %}}{{% set ns.root = ns.last %}}\
+             {{% for i in range(50000) %}}{step}{{% endfor %}}{{{{ ns.root | length }}}}"
+        )
+    };
+    check(&[
+        (&grow("{% set ns.root = [ns.root] %}"), "1"),
+        (&grow("{% set ns.root = {'in': ns.root} %}"), "1"),
+        (&grow("{% set n = [] %}{% do ns.last.append(n) %}{% set ns.last = n %}"), "1"),
+    ]);
+}
+
 proptest::proptest! {
     #[test]
     fn any_text_renders_or_is_refused(source in "[a-z{}%# |'.()\\[\\]=\"\n-]{0,60}") {
