@@ -13,8 +13,10 @@ print(s.recv())
 ";
 const PUSH: &str = "
 import sys, zmq, msgpack
-s = zmq.Context().socket(zmq.PUSH); s.connect('ipc://' + sys.argv[1] + '/run/master_event_pull.ipc')
+context = zmq.Context(); s = context.socket(zmq.PUSH)
+s.connect('ipc://' + sys.argv[1] + '/run/master_event_pull.ipc')
 s.send(b'my/tag\\n\\n' + msgpack.packb({'from': 'python'}))
+s.close(); context.term()
 ";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,9 +35,7 @@ async fn five_lines_of_python_fire_and_follow() {
         let folder = folder.clone();
         move || support::python(FOLLOW, &[&folder])
     });
-    while !system.path("following").exists() {
-        tokio::task::yield_now().await;
-    }
+    support::until("the follower is connected", || system.path("following").exists()).await;
     // Its subscription is on its way: fire until it has printed one.
     let mut following = std::pin::pin!(following);
     let printed = loop {

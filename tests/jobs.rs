@@ -66,7 +66,7 @@ async fn targets_arguments_outputs_and_exit_codes() {
     assert!(stdout(&output).contains("Failed:    1"), "{}", stdout(&output));
     let output = system.tool("salt", &["*", "test.ping", "-b", "1"]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(stdout(&output).starts_with("\nExecuting run on ['db1']\n\njid:\n"), "{}", stdout(&output));
+    assert!(stdout(&output).starts_with("\nExecuting run on ['db1']\n\ndb1:\n    True\njid:\n"), "{}", stdout(&output));
     let several = system.salt_json(&["web1", "test.echo,test.ping", "hi", ","]);
     assert_eq!(several, map! {"web1" => map!{"test.echo" => "hi", "test.ping" => true}}.into());
 }
@@ -105,12 +105,9 @@ async fn a_running_job_is_seen_and_really_ended() {
     let jid = stdout(&output).trim().rsplit(' ').next().unwrap().to_owned();
     let mut events = system.events("salt/job/").await;
     // The job runs once its file is there.
-    let child = loop {
-        if let Ok(pid) = std::fs::read_to_string(&marker).unwrap_or_default().trim().parse::<i32>() {
-            break pid;
-        }
-        tokio::task::yield_now().await;
-    };
+    let pid = || std::fs::read_to_string(&marker).unwrap_or_default().trim().parse::<i32>();
+    support::until("the job runs", || pid().is_ok()).await;
+    let child = pid().unwrap();
     let running = system.salt_json(&["web1", "saltutil.running"]);
     let job = running.get("web1").unwrap().as_list().unwrap()[0].clone();
     assert_eq!((job.get("jid"), job.get("fun")), (Some(&jid.as_str().into()), Some(&"cmd.run".into())));
@@ -140,17 +137,11 @@ async fn returns_also_go_to_a_returner() {
         &map! {"sqlite3.database" => system.path("returns.db").display().to_string()},
         None,
     );
-    let start = std::time::Instant::now();
-    loop {
-        let returner = brine_returners::open("sqlite3", &options).unwrap();
-        if returner.get_fun("test.echo").unwrap() == map! {"web1" => "kept"} {
-            break;
-        }
-        assert!(start.elapsed() < support::LONG);
-    }
-    while !std::fs::read_to_string(system.path("events.json")).unwrap_or_default().contains("/ret/web1") {
-        assert!(start.elapsed() < support::LONG);
-    }
+    let returner = brine_returners::open("sqlite3", &options).unwrap();
+    let kept = || returner.get_fun("test.echo").unwrap() == map! {"web1" => "kept"};
+    support::until("the returner has it", kept).await;
+    let events = || std::fs::read_to_string(system.path("events.json")).unwrap_or_default();
+    support::until("the event returner has it", || events().contains("/ret/web1")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,8 @@ use brine_core::map;
 use support::{System, stdout};
 
 fn ping(system: &System) -> brine_core::Value {
-    system.salt_json(&["web1", "test.ping", "-t", "20"])
+    let output = system.tool("salt", &["web1", "test.ping", "-t", "1", "--static", "--out=json"]);
+    brine_core::value::json::from_json(&stdout(&output)).unwrap_or_default()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,10 +23,7 @@ async fn minions_come_back_after_the_master_was_away() {
             system.stop_master()
         }
         system.start_master().await;
-        let start = std::time::Instant::now();
-        while ping(&system) != map! {"web1" => true}.into() {
-            assert!(start.elapsed() < support::LONG, "the minion does not come back");
-        }
+        support::until("the minion comes back", || ping(&system) == map! {"web1" => true}.into()).await;
     }
     let accepted = stdout(&system.tool("salt-key", &["-l", "acc"]));
     assert_eq!(accepted.trim_end(), "Accepted Keys:\nweb1");
@@ -46,14 +44,9 @@ async fn new_publish_keys_are_fetched_by_running_minions() {
     system.start_minion("web1").await;
     let mut events = system.events("salt/auth").await;
     system.write("cache/.dfn", "");
-    while system.path("cache/.dfn").exists() {
-        tokio::task::yield_now().await;
-    }
+    support::until("the master takes the file", || !system.path("cache/.dfn").exists()).await;
     events.until("salt/auth").await;
-    let start = std::time::Instant::now();
-    while ping(&system) != map! {"web1" => true}.into() {
-        assert!(start.elapsed() < support::LONG);
-    }
+    support::until("the minion has the new keys", || ping(&system) == map! {"web1" => true}.into()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,9 +60,8 @@ async fn a_changed_master_key_is_refused() {
     }
     system.start_master().await;
     system.spawn_minion("web1");
-    while !system.minion_log("web1").contains("the master's key is not the one in") {
-        tokio::task::yield_now().await;
-    }
+    support::until("the minion refuses", || system.minion_log("web1").contains("the master's key is not the one in"))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,9 +65,7 @@ async fn daemons_go_to_the_background_and_tools_miss_a_master() {
     assert_eq!(system.tool("salt-run", &["test.arg"]).status.code(), Some(0));
     let pid = nix::unistd::Pid::from_raw(pid.trim().parse().unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
-    while system.path("master.pid").exists() {
-        std::thread::yield_now();
-    }
+    support::until("the daemon ends", || !system.path("master.pid").exists()).await;
 }
 
 #[test]

@@ -40,6 +40,15 @@ impl Published {
     }
 }
 
+/// Whether a target speaks of node groups, which are in the master's configuration.
+fn names_groups(request: &PublishRequest) -> bool {
+    match request.tgt_type.as_str() {
+        "nodegroup" => true,
+        "compound" => request.tgt.to_string().contains("N@"),
+        _ => false,
+    }
+}
+
 /// What came of a job whose returns were waited for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answers {
@@ -77,14 +86,19 @@ impl Shared {
         }
         let jid = request.jid.clone().unwrap_or_default();
         let published = Published { jid: Some(jid.clone()), minions, missing };
-        let load = self.load(&request, &jid);
+        let mut load = self.load(&request, &jid);
+        if names_groups(&request) {
+            // Minions know no groups: they get the names.
+            load.insert("tgt".into(), published.minions.clone().into());
+            load.insert("tgt_type".into(), "list".into());
+        }
         let mut new = load.clone();
         new.insert("minions".into(), published.minions.clone().into());
         new.insert("missing".into(), published.missing.clone().into());
         // First the event: the job is known before anybody can return for it.
         let tag = format!("salt/job/{jid}/new");
         self.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;
-        self.send(load).await.map_err(PublishError::Failed)?;
+        self.send(load, self.sessions.ciphers_in_use()).await.map_err(PublishError::Failed)?;
         metrics::PUBLISHES.add(1);
         tracing::info!(%jid, fun = %request.fun, user = %request.user, minions = published.minions.len(), "a job is published");
         Ok(published)
@@ -150,18 +164,17 @@ impl Shared {
     pub(crate) async fn rotate_keys(self: &Arc<Self>) {
         self.sessions.rotate();
         let notice = map! {"jid" => &Jid::new(), "fun" => "test.ping", "arg" => Vec::<Value>::new(), "tgt" => Vec::<Value>::new(), "tgt_type" => "list"};
-        if let Err(error) = self.send(notice).await {
+        if let Err(error) = self.send(notice, self.ciphers.clone()).await {
             tracing::error!(error, "minions could not be told of the new keys");
         }
     }
 
-    /// Seals a load once for each cipher in use and sends it out.
-    async fn send(self: &Arc<Self>, mut load: Map) -> Result<(), String> {
+    /// Seals a load once for each of these ciphers and sends it out.
+    async fn send(self: &Arc<Self>, mut load: Map, ciphers: Vec<Cipher>) -> Result<(), String> {
         load.insert("serial".into(), self.sessions.next_serial().into());
         let shared = Arc::clone(self);
         let sealed = tokio::task::spawn_blocking(move || {
             let (keys, load) = (shared.sessions.publish_keys(), msgpack::pack_map(&load));
-            let ciphers = shared.sessions.ciphers_in_use();
             ciphers.into_iter().map(|cipher| shared.seal_publish(cipher, &keys, &load)).collect::<Result<Vec<_>, _>>()
         });
         let messages = sealed.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;

@@ -101,19 +101,19 @@ impl System {
             .spawn()
             .unwrap();
         self.master = Some(child);
-        let start = std::time::Instant::now();
         // The pid file says that all sockets are served.
         let pid = self.master.as_ref().unwrap().id().to_string();
-        while std::fs::read_to_string(self.path("master.pid"))
-            .is_ok_and(|text| text.trim() == pid)
-            .then_some(())
-            .is_none()
-        {
+        let file = self.path("master.pid");
+        until("the master serves", || {
             let ended = self.master.as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none() && start.elapsed() < LONG, "the master does not start: {}", self.master_log());
-            tokio::task::yield_now().await;
-            std::thread::yield_now();
-        }
+            assert!(
+                ended.is_none(),
+                "the master ended: {}",
+                std::fs::read_to_string(&self.folder.path().join("master.log")).unwrap_or_default()
+            );
+            std::fs::read_to_string(&file).is_ok_and(|text| text.trim() == pid)
+        })
+        .await;
     }
 
     pub fn master_log(&self) -> String {
@@ -244,6 +244,15 @@ fn end(mut child: Child) {
     let _ = child.kill();
     let _ = child.wait();
     assert!(std::thread::panicking(), "a daemon did not end on SIGTERM");
+}
+
+/// Waits until something is so that no event tells of.
+pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LONG, "this does not come about: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }
 
 /// Events as they come.

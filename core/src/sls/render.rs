@@ -136,6 +136,41 @@ impl Sls {
     }
 }
 
+/// What one render of an SLS needs beside its source.
+pub struct RenderContext<'a> {
+    /// What errors call the SLS.
+    pub name: &'a str,
+    /// The environment that imports come from.
+    pub saltenv: &'a str,
+    /// The pipe for a source that does not name one: the option `renderer`.
+    pub renderer: &'a str,
+    /// The variables of its template, such as those of [`sls_variables`], `grains` and `pillar`.
+    pub variables: &'a Map,
+    /// The functions and files that it reaches.
+    pub host: &'a Arc<dyn Host>,
+}
+
+/// Renders a source that is rendered once. What is rendered often is compiled to an [`Sls`].
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use brine_core::map;
+/// use brine_core::sls::jinja::{Host, NoHost};
+/// use brine_core::sls::render::{RenderContext, render_sls, sls_variables};
+///
+/// let variables = sls_variables("web.nginx", "web/nginx.sls");
+/// let host: Arc<dyn Host> = Arc::new(NoHost);
+/// let context =
+///     RenderContext { name: "web.nginx", saltenv: "base", renderer: "jinja|yaml", variables: &variables, host: &host };
+/// assert_eq!(render_sls("dir: {{ tpldir }}", &context).unwrap(), map! {"dir" => "web"}.into());
+/// ```
+pub fn render_sls(source: &str, context: &RenderContext<'_>) -> Result<Value, RenderError> {
+    let mut variables = Context::new(context.saltenv);
+    variables.set_all(context.variables);
+    Sls::compile(context.name, source, context.renderer)?.render(&variables, context.host)
+}
+
 /// The pipe of a source, and whether its first line says so.
 fn pipe<'a>(source: &'a str, default: &'a str) -> (&'a str, bool) {
     let first = source.lines().next().unwrap_or_default();
@@ -195,6 +230,11 @@ mod tests {
             ("#!/bin/sh\na: {{ x }}", map! {"a" => 5}.into()),
             ("#!yaml_jinja\na: {{ x }}", map! {"a" => 5}.into()),
             ("#!jinja | yaml\na: {{ x }}", map! {"a" => 5}.into()),
+            ("#!json\n{\"from_json\": {\"test.nop\": []}}", map! {"from_json" => map! {"test.nop" => list![]}}.into()),
+            (
+                "a: {{ {'m': 'l1\\nl2', 'l': [1, none]} }}",
+                map! {"a" => map! {"m" => "l1\nl2", "l" => list![1, "None"]}}.into(),
+            ),
             ("# only a comment\n", Value::Nil),
             ("", Value::Nil),
         ] {
@@ -221,5 +261,12 @@ mod tests {
         assert_eq!(variables.get("slsdotpath"), Some(&"a.b".into()));
         let top = sls_variables("x", "x.sls");
         assert_eq!((top.get("tpldir"), top.get("slspath")), (Some(&".".into()), Some(&"".into())));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_source_renders_or_is_refused(source in "(#!)?(jinja|yaml|json|\\||\n|a: |- |\\{\\{ x \\}\\}|[\\[\\]{}'\",#é]){0,12}") {
+            let _ = render(&source);
+        }
     }
 }

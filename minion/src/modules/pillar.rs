@@ -61,7 +61,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' pillar.raw
-    fn raw(context, key: Option<String>) {
+    fn raw(context, key: Option<String> = None) {
         let pillar = Value::Map((*context.pillar()).clone());
         Ok(match key {
             Some(key) => pillar.get(&key).cloned().unwrap_or_else(Value::map),

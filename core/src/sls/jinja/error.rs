@@ -1,54 +1,155 @@
 //! What went wrong in a template, in Salt's words.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use minijinja::{Error, ErrorKind};
+
+use super::import::{Imports, path_of};
 
 /// How many lines around the culprit are shown on each side.
 const AROUND: usize = 5;
 
+/// How an error begins that a function of the host gave.
+pub(super) const SALT_FUNCTION: &str = "Problem running salt function in Jinja template: ";
+
+/// How an error begins that tells of something undefined in whole.
+const UNDEFINED: &str = "Jinja variable ";
+
 /// A template cannot be compiled or rendered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}; line {line}\n\n{context}")]
+///
+/// Displays as Salt shows it: the message and the line, and below them the lines around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JinjaError {
-    /// The template's name.
+    /// The name of the template that the error is in: the one that was rendered, or one that it reads.
     pub name: String,
-    /// The line, counted from 1.
+    /// The line in that template, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// What is wrong, in one line.
     pub message: String,
     /// The lines around it, the culprit marked.
     pub context: String,
+    /// Whether it is in a template that the rendered one reads.
+    pub imported: bool,
 }
 
-impl JinjaError {
-    pub(super) fn new(name: &str, source: &str, error: &Error) -> Self {
-        let line = error.line().unwrap_or(1);
-        let culprit = error.range().and_then(|range| source.get(range)).map(str::trim);
-        let detail = error.detail().unwrap_or_default();
-        let in_this = error.name().is_none_or(|other| other == name);
-        let message = match error.kind() {
-            ErrorKind::UndefinedError => match culprit.filter(|_| in_this) {
-                Some(text) if !text.is_empty() && !text.contains('\n') => undefined(text),
-                _ => format!("Jinja variable is undefined: {detail}"),
-            },
-            ErrorKind::SyntaxError | ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownBlock => {
-                format!("Jinja syntax error: {}", if detail.is_empty() { error.to_string() } else { detail.to_owned() })
-            }
-            ErrorKind::InvalidOperation if detail.starts_with("Problem running salt function") => detail.to_owned(),
-            _ => format!("Jinja error: {}", if detail.is_empty() { error.to_string() } else { detail.to_owned() }),
-        };
-        let context = context(source, line);
-        JinjaError { name: error.name().unwrap_or(name).to_owned(), line, message, context }
+impl fmt::Display for JinjaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let JinjaError { name, line, message, context, imported } = self;
+        if *imported {
+            write!(f, "{message}\n{name}({line}):\n{context}")
+        } else {
+            write!(f, "{message}; line {line}\n\n{context}")
+        }
     }
+}
+
+impl std::error::Error for JinjaError {}
+
+impl JinjaError {
+    /// `source` is what the author of the template wrote, `imports` what it has read.
+    pub(super) fn new(name: &str, source: &str, error: &Error, imports: Option<&Imports>) -> Self {
+        let error = innermost(error);
+        let place = error.name().map_or(name, path_of).to_owned();
+        let imported = place != name;
+        let line = error.line().unwrap_or(1);
+        let read = if imported { imports.and_then(|imports| imports.source(&place)) } else { None };
+        let context = context(read.as_deref().unwrap_or(source), line);
+        JinjaError { name: place, line, message: message(error, imports), context, imported }
+    }
+}
+
+/// The error inside of those that say in which included template it was.
+fn innermost(error: &Error) -> &Error {
+    let mut error = error;
+    while matches!(error.kind(), ErrorKind::BadInclude | ErrorKind::EvalBlock) {
+        match std::error::Error::source(error).and_then(|source| source.downcast_ref::<Error>()) {
+            Some(source) => error = source,
+            None => break,
+        }
+    }
+    error
+}
+
+fn message(error: &Error, imports: Option<&Imports>) -> String {
+    let detail = error.detail().unwrap_or_default();
+    if detail.starts_with(SALT_FUNCTION) || detail.starts_with(UNDEFINED) {
+        return detail.to_owned();
+    }
+    // Many kinds of errors say in the end that an expression was undefined.
+    if let Some(expression) = detail.split("` is undefined").next().filter(|before| before.len() < detail.len()) {
+        let expression = expression.rsplit_once('`').map_or(expression, |(_, expression)| expression);
+        return undefined(expression);
+    }
+    let quoted = |name: &str| format!("'{name}'");
+    let first_word = || detail.split_whitespace().next().unwrap_or_default();
+    let named = |prefix: &str| detail.strip_prefix(prefix).and_then(|rest| rest.split_whitespace().next());
+    match error.kind() {
+        ErrorKind::UndefinedError => undefined(culprit(error).unwrap_or("?")),
+        ErrorKind::UnknownFunction => format!("{UNDEFINED}{} is undefined", quoted(first_word())),
+        ErrorKind::UnknownMethod => {
+            let method = detail.rsplit_once("named ").map_or(detail, |(_, name)| name);
+            let object = match detail.split_whitespace().next() {
+                Some("map") => "dict object",
+                Some("string") => "str object",
+                Some("sequence") => "list object",
+                Some(other) => other,
+                None => "object",
+            };
+            format!("{UNDEFINED}'{object}' has no attribute {}", quoted(method.trim_matches('`')))
+        }
+        ErrorKind::UnknownFilter => {
+            format!("Jinja syntax error: No filter named {}.", quoted(named("filter ").unwrap_or_default()))
+        }
+        ErrorKind::UnknownTest => {
+            format!("Jinja syntax error: No test named {}.", quoted(named("test ").unwrap_or_default()))
+        }
+        ErrorKind::SyntaxError => match named("unknown statement ") {
+            Some(tag) => format!("Jinja syntax error: Encountered unknown tag {}.", quoted(tag)),
+            None => format!("Jinja syntax error: {detail}"),
+        },
+        ErrorKind::BadEscape => "Jinja syntax error: a text has an escape that is not known".to_owned(),
+        ErrorKind::TemplateNotFound => {
+            let missing = imports.and_then(Imports::missing);
+            format!("Jinja error: {}", missing.as_deref().unwrap_or(detail))
+        }
+        _ if detail.starts_with("unable to calculate") && detail.ends_with(" / 0") => {
+            "Jinja error: division by zero".to_owned()
+        }
+        kind if detail.is_empty() => format!("Jinja error: {kind}"),
+        _ => format!("Jinja error: {detail}"),
+    }
+}
+
+/// A function of the host that is not there.
+pub(super) fn missing_function(name: &str) -> Error {
+    Error::new(ErrorKind::UndefinedError, no_function(name))
+}
+
+fn no_function(name: &str) -> String {
+    format!("{UNDEFINED}'salt.utils.templates.AliasedLoader object' has no attribute '{name}'")
+}
+
+/// The text of the expression that the error is about.
+fn culprit(error: &Error) -> Option<&str> {
+    error.template_source()?.get(error.range()?).map(str::trim).filter(|text| !text.is_empty() && !text.contains('\n'))
 }
 
 /// What is said of a path of names of which the last is not there.
 fn undefined(expression: &str) -> String {
-    let last = expression.rsplit_once(['.', '[']).map(|(rest, last)| (rest, last.trim_matches(['\'', '"', ']'])));
-    match last {
-        Some((_, attribute)) => format!("Jinja variable 'dict object' has no attribute '{attribute}'"),
-        None => format!("Jinja variable '{expression}' is undefined"),
+    let expression = expression.trim();
+    let unquote = |text: &str| text.trim_matches(['\'', '"']).to_owned();
+    let item = expression.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
+    let (parent, name) = match item.or_else(|| expression.rsplit_once('.')) {
+        Some((parent, name)) => (parent, unquote(name)),
+        None => return format!("{UNDEFINED}'{expression}' is undefined"),
+    };
+    match parent {
+        "salt" => no_function(&name),
+        _ if item.is_some_and(|(_, index)| index.parse::<i64>().is_ok()) => {
+            format!("{UNDEFINED}list object has no element {name}")
+        }
+        // Its type is not known here, but what lacks something is nearly always a mapping.
+        _ => format!("{UNDEFINED}'dict object' has no attribute '{name}'"),
     }
 }
 

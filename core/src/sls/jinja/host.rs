@@ -6,6 +6,7 @@ use std::sync::Arc;
 use minijinja::value::{Object, Value as JinjaValue};
 use minijinja::{Error, ErrorKind, State};
 
+use super::error::{SALT_FUNCTION, missing_function};
 use super::value::{from_jinja, split_args, to_jinja};
 use crate::function::Args;
 use crate::value::Value;
@@ -58,6 +59,23 @@ impl Object for Salt {
         }
         self.0.has(name).then(|| JinjaValue::from_object(Function { host, name: name.to_owned() }))
     }
+
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        method: &str,
+        args: &[JinjaValue],
+    ) -> Result<JinjaValue, Error> {
+        // `salt.get('mod.fun', default)`, as with any mapping; everything else is a module.
+        let (positional, _) = split_args(args)?;
+        match (method, positional.as_slice()) {
+            ("get", [name, rest @ ..]) => {
+                let default = rest.first().cloned().unwrap_or_else(|| JinjaValue::from(()));
+                Ok(self.get_value(name).unwrap_or(default))
+            }
+            _ => Err(missing_function(method)),
+        }
+    }
 }
 
 /// `salt.mod` in templates.
@@ -84,7 +102,8 @@ impl Object for Module {
         method: &str,
         args: &[JinjaValue],
     ) -> Result<JinjaValue, Error> {
-        call(&*self.host, &format!("{}.{method}", self.name), args)
+        let name = format!("{}.{method}", self.name);
+        if self.host.has(&name) { call(&*self.host, &name, args) } else { Err(missing_function(&name)) }
     }
 }
 
@@ -109,9 +128,6 @@ impl Object for Function {
 fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
     let (positional, keyword) = split_args(args)?;
     let args = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
-    let failed = |error| {
-        let text = format!("Problem running salt function in Jinja template: {error}");
-        Error::new(ErrorKind::InvalidOperation, text)
-    };
+    let failed = |error| Error::new(ErrorKind::InvalidOperation, format!("{SALT_FUNCTION}{error}"));
     host.call(name, args).map(|value| to_jinja(&value)).map_err(failed)
 }

@@ -1,26 +1,49 @@
 //! Jinja as Salt's users write it, on minijinja: strict about what is undefined, Python's methods and
 //! Python's way to print, lists and mappings that change in place, `salt['mod.fun'](...)`.
 //!
-//! `value.rs` carries data in and out, `host.rs` is what templates can reach, `filters.rs` has what
-//! Salt adds, `error.rs` says what went wrong in Salt's words.
+//! A source is first brought into minijinja's language (`rewrite`), line by line the same. `value` and
+//! `containers` carry data in and out, `host` is what templates can reach, `import` finds other
+//! templates, `filters` and `methods` have what Salt and Python add, `error` tells it in Salt's words.
 
+mod containers;
 mod error;
 mod filters;
 mod host;
+mod import;
+mod methods;
+mod rewrite;
+#[cfg(test)]
+mod tests;
 mod value;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value as JinjaValue;
-use minijinja::{Environment, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 pub use error::JinjaError;
 pub use host::{Host, NoHost};
 
 use crate::value::{Map, Value};
 
+/// What all templates share: filters, tests and globals. A copy of it is a few reference counts.
+static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
+
 /// A template, compiled once and rendered often.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use brine_core::map;
+/// use brine_core::sls::jinja::{Context, Host, NoHost, Template};
+///
+/// let template = Template::compile("hello", "hello {{ data.name }}\n").unwrap();
+/// let host: Arc<dyn Host> = Arc::new(NoHost);
+/// let mut context = Context::new("base");
+/// context.set("data", &map! {"name" => "you"}.into());
+/// assert_eq!(template.render(&context, &host).unwrap(), "hello you\n");
+/// ```
 pub struct Template {
     name: String,
     source: Arc<str>,
@@ -29,8 +52,8 @@ pub struct Template {
     imports: bool,
 }
 
-/// The variables of a template. Large mappings that are shared with others are not copied: what a
-/// template looks at is converted when it does.
+/// The variables of a template. What a template changes in them in place stays changed for the next
+/// one that is rendered with the same context, as in Salt.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     variables: Vec<(String, JinjaValue)>,
@@ -38,7 +61,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Without variables, in this environment.
+    /// Without variables but `saltenv`.
     pub fn new(saltenv: &str) -> Self {
         Context { variables: Vec::new(), saltenv: saltenv.to_owned() }
     }
@@ -57,9 +80,10 @@ impl Context {
         self
     }
 
-    /// Sets a variable to a mapping that others hold too. Templates cannot change it.
+    /// Sets a variable to a mapping that others hold too, without copying it: an entry is converted
+    /// when the template looks at it. The others do not see what the template changes.
     pub fn set_shared(&mut self, name: &str, map: Arc<Map>) -> &mut Self {
-        self.variables.push((name.to_owned(), JinjaValue::from_object(value::SharedMap(map))));
+        self.variables.push((name.to_owned(), JinjaValue::from_object(containers::Dict::shared(map))));
         self
     }
 }
@@ -73,41 +97,34 @@ impl std::fmt::Debug for Template {
 impl Template {
     /// Compiles a template. `name` is what errors call it.
     pub fn compile(name: &str, source: &str) -> Result<Self, JinjaError> {
-        let mut environment = environment();
+        let mut environment = ENVIRONMENT.clone();
+        let rewritten = rewrite::rewrite(source);
         environment
-            .add_template_owned(name.to_owned(), source.to_owned())
-            .map_err(|error| JinjaError::new(name, source, &error))?;
-        let imports = ["import", "include", "extends"].iter().any(|word| source.contains(word));
-        Ok(Template { name: name.to_owned(), source: source.into(), environment, imports })
+            .add_template_owned(name.to_owned(), rewritten.text)
+            .map_err(|error| JinjaError::new(name, source, &error, None))?;
+        Ok(Template { name: name.to_owned(), source: source.into(), environment, imports: rewritten.imports })
     }
 
     /// Renders with these variables. `salt` reaches the host's functions, imports its files.
     pub fn render(&self, context: &Context, host: &Arc<dyn Host>) -> Result<String, JinjaError> {
-        let failed = |error: minijinja::Error| JinjaError::new(&self.name, &self.source, &error);
         let salt = JinjaValue::from_object(host::Salt(Arc::clone(host)));
         let all = context.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        let own = [("salt", salt.clone()), ("saltenv", JinjaValue::from(context.saltenv.as_str()))];
+        let own = [("salt", salt), ("saltenv", JinjaValue::from(context.saltenv.as_str()))];
         let variables = JinjaValue::from_pairs(own.into_iter().chain(all));
         if !self.imports {
             return self
                 .environment
                 .get_template(&self.name)
                 .and_then(|template| template.render(variables))
-                .map_err(failed);
+                .map_err(|error| JinjaError::new(&self.name, &self.source, &error, None));
         }
         let mut environment = self.environment.clone();
-        let (host, saltenv) = (Arc::clone(host), context.saltenv.clone());
-        environment.set_loader(move |path| {
-            let failed = |error| minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, error);
-            host.template(path, &saltenv).map_err(failed)
-        });
-        environment.add_global("salt", salt);
-        for (name, value) in &context.variables {
-            if matches!(name.as_str(), "grains" | "pillar" | "opts") {
-                environment.add_global(name.clone(), value.clone());
-            }
-        }
-        environment.get_template(&self.name).and_then(|template| template.render(variables)).map_err(failed)
+        let imports = import::Imports::new(host, &context.saltenv);
+        imports.add_to(&mut environment, context.variables.iter().map(|(name, _)| name.as_str()));
+        environment
+            .get_template(&self.name)
+            .and_then(|template| template.render(variables))
+            .map_err(|error| JinjaError::new(&self.name, &self.source, &error, Some(&imports)))
     }
 }
 
@@ -118,13 +135,13 @@ fn environment() -> Environment<'static> {
     if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
         environment.set_syntax(syntax);
     }
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_unknown_method_callback(methods::call);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_formatter(value::format);
+    // Errors tell the expression and the place that is undefined.
     environment.set_debug(true);
     filters::add_to(&mut environment);
+    containers::add_to(&mut environment);
+    import::add_to(&mut environment);
     environment
 }
-
-#[cfg(test)]
-mod tests;

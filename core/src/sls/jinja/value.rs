@@ -1,14 +1,15 @@
-//! Data in templates: converted in and out, printed as Python prints it, changed in place.
+//! Data in templates: converted in and out, printed as Python prints it.
 
-use std::fmt;
-use std::sync::Arc;
+use std::fmt::{self, Write};
 
-use indexmap::IndexMap;
-use minijinja::value::{Enumerator, Kwargs, Object, ObjectExt, ObjectRepr, Value as JinjaValue, ValueKind, from_args};
+use minijinja::value::{Kwargs, Value as JinjaValue, ValueKind};
 use minijinja::{Error, ErrorKind, Output, State};
-use parking_lot::RwLock;
 
+use super::containers::{Dict, List, View};
 use crate::value::{Map, Value, python};
+
+/// Containers inside each other. What is deeper was made by a loop that went wrong.
+const MAX_DEPTH: usize = 200;
 
 /// A value as templates see it. Lists and mappings are copies that the template may change.
 pub(super) fn to_jinja(value: &Value) -> JinjaValue {
@@ -20,275 +21,167 @@ pub(super) fn to_jinja(value: &Value) -> JinjaValue {
         Value::Float(f) => JinjaValue::from(*f),
         Value::Str(s) => JinjaValue::from(s.as_str()),
         Value::Bytes(b) => JinjaValue::from_bytes(b.clone()),
-        Value::List(items) => JinjaValue::from_object(List(RwLock::new(items.iter().map(to_jinja).collect()))),
+        Value::List(items) => JinjaValue::from_object(items.iter().map(to_jinja).collect::<List>()),
         Value::Map(map) => {
-            let entries = map.iter().map(|(key, value)| (to_jinja(key), to_jinja(value)));
-            JinjaValue::from_object(Dict(RwLock::new(entries.collect())))
+            JinjaValue::from_object(map.iter().map(|(key, value)| (to_jinja(key), to_jinja(value))).collect::<Dict>())
         }
     }
 }
 
-/// A template's value as all others see it.
+/// A template's value as all others see it. What is undefined is nothing.
 pub(super) fn from_jinja(value: &JinjaValue) -> Value {
+    convert(value, 0)
+}
+
+fn convert(value: &JinjaValue, depth: usize) -> Value {
+    if depth > MAX_DEPTH {
+        return Value::Nil;
+    }
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => Value::Nil,
         ValueKind::Bool => Value::Bool(value.is_true()),
-        ValueKind::Number => value
-            .as_i64()
-            .filter(|_| value.is_integer())
-            .map_or_else(|| f64::try_from(value.clone()).map_or(Value::Nil, Value::Float), Value::Int),
+        ValueKind::Number => number(value),
         ValueKind::String => Value::from(value.as_str().unwrap_or_default()),
         ValueKind::Bytes => Value::Bytes(value.as_bytes().unwrap_or_default().to_vec()),
         ValueKind::Seq | ValueKind::Iterable => {
-            value.try_iter().map(|items| items.map(|item| from_jinja(&item)).collect()).unwrap_or_default()
+            value.try_iter().map(|items| items.map(|item| convert(&item, depth + 1)).collect()).unwrap_or_default()
         }
         ValueKind::Map => Value::Map(
-            value
-                .try_iter()
-                .map(|keys| {
-                    keys.map(|key| (from_jinja(&key), value.get_item(&key).map(|v| from_jinja(&v)).unwrap_or_default()))
-                        .collect()
-                })
-                .unwrap_or_default(),
+            pairs(value).map(|(key, value)| (convert(&key, depth + 1), convert(&value, depth + 1))).collect(),
         ),
         _ => Value::from(value.to_string()),
     }
 }
 
+fn number(value: &JinjaValue) -> Value {
+    if !value.is_integer() {
+        return f64::try_from(value.clone()).map_or(Value::Nil, Value::Float);
+    }
+    let unsigned = || u64::try_from(value.clone()).ok().map(Value::from);
+    let float = || f64::try_from(value.clone()).map_or(Value::Nil, Value::Float);
+    value.as_i64().map(Value::Int).or_else(unsigned).unwrap_or_else(float)
+}
+
+/// The entries of a mapping.
+pub(super) fn pairs(map: &JinjaValue) -> impl Iterator<Item = (JinjaValue, JinjaValue)> {
+    let keys = map.try_iter().into_iter().flatten();
+    keys.map(|key| {
+        let value = map.get_item(&key).unwrap_or_default();
+        (key, value)
+    })
+}
+
 /// Positional and keyword arguments of a call.
 pub(super) fn split_args(args: &[JinjaValue]) -> Result<(Vec<JinjaValue>, Map), Error> {
+    let (positional, keyword) = split_kwargs(args)?;
+    Ok((positional, keyword.iter().map(|(name, value)| (Value::from(name), from_jinja(value))).collect()))
+}
+
+/// Keyword arguments as the template has them.
+pub(super) type Keywords = Vec<(String, JinjaValue)>;
+
+/// As [`split_args`], with the values as the template has them.
+pub(super) fn split_kwargs(args: &[JinjaValue]) -> Result<(Vec<JinjaValue>, Keywords), Error> {
     let Some((last, rest)) = args.split_last().filter(|(last, _)| last.is_kwargs()) else {
-        return Ok((args.to_vec(), Map::new()));
+        return Ok((args.to_vec(), Vec::new()));
     };
-    let kwargs: Kwargs = Kwargs::try_from(last.clone())?;
-    let mut keyword = Map::new();
-    for name in kwargs.args() {
-        keyword.insert(name.into(), from_jinja(&kwargs.get::<JinjaValue>(name)?));
-    }
-    Ok((rest.to_vec(), keyword))
+    let kwargs = Kwargs::try_from(last.clone())?;
+    let named = kwargs.args().map(|name| Ok((name.to_owned(), kwargs.get::<JinjaValue>(name)?)));
+    Ok((rest.to_vec(), named.collect::<Result<_, Error>>()?))
 }
 
 /// Prints a value into the output as Python's `str` does.
 pub(super) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &JinjaValue) -> Result<(), Error> {
-    let written = match value.kind() {
-        ValueKind::None => out.write_str("None"),
-        ValueKind::Bool => out.write_str(if value.is_true() { "True" } else { "False" }),
-        ValueKind::String | ValueKind::Undefined => return minijinja::escape_formatter(out, state, value),
-        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::Number => {
-            let mut text = String::new();
-            write_literal(&from_jinja(value), &mut text).and_then(|()| out.write_str(&text))
+    match value.kind() {
+        ValueKind::String | ValueKind::Undefined => minijinja::escape_formatter(out, state, value),
+        _ => {
+            let failed = |_| Error::new(ErrorKind::WriteFailure, "the output cannot be written");
+            out.write_str(&text(value)).map_err(failed)
         }
-        _ => out.write_str(&value.to_string()),
+    }
+}
+
+/// The text that Python's `str` gives.
+pub(super) fn text(value: &JinjaValue) -> String {
+    let mut out = String::new();
+    // Writing into a `String` cannot fail.
+    _ = match value.as_str() {
+        Some(text) => out.write_str(text),
+        None => write(value, &mut out, 0),
     };
-    written.map_err(|_| Error::new(ErrorKind::WriteFailure, "the output cannot be written"))
+    out
 }
 
-/// As `repr`, but texts with line ends inside mappings are double-quoted: what is printed into an SLS
-/// must be read by YAML as it was.
-fn write_literal(value: &Value, out: &mut String) -> fmt::Result {
-    use fmt::Write;
-    match value {
-        Value::List(items) => {
-            out.write_char('[')?;
-            for (i, item) in items.iter().enumerate() {
-                out.write_str(if i > 0 { ", " } else { "" })?;
-                write_literal(item, out)?;
+/// Writes as Python's `repr` does, but texts with line ends inside mappings are double-quoted: what is
+/// printed into an SLS must be read by YAML as it was.
+pub(super) fn write(value: &JinjaValue, out: &mut impl Write, depth: usize) -> fmt::Result {
+    if depth > MAX_DEPTH {
+        return out.write_str("...");
+    }
+    match value.kind() {
+        ValueKind::Undefined => out.write_str("Undefined"),
+        ValueKind::Map => write_map(value, out, depth),
+        ValueKind::Seq | ValueKind::Iterable => match value.downcast_object_ref::<View>() {
+            Some(view) => {
+                write!(out, "{}(", view.name())?;
+                write_items(value, out, depth, ["[", "]"])?;
+                out.write_char(')')
             }
-            out.write_char(']')
+            None if value.is_tuple() => {
+                let one = value.len() == Some(1);
+                write_items(value, out, depth, ["(", if one { ",)" } else { ")" }])
+            }
+            None => write_items(value, out, depth, ["[", "]"]),
+        },
+        ValueKind::None | ValueKind::Bool | ValueKind::Number | ValueKind::String | ValueKind::Bytes => {
+            python::write_repr(&convert(value, 0), out)
         }
-        Value::Map(map) => {
-            out.write_char('{')?;
-            for (i, (key, value)) in map.iter().enumerate() {
-                out.write_str(if i > 0 { ", " } else { "" })?;
-                python::write_repr(key, out)?;
-                out.write_str(": ")?;
-                match value {
-                    Value::Str(text) if text.contains(['\n', '\r', '\t']) => {
-                        let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
-                        let quoted = quoted.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
-                        write!(out, "\"{quoted}\"")?;
-                    }
-                    other => write_literal(other, out)?,
-                }
-            }
-            out.write_char('}')
-        }
-        other => python::write_repr(other, out),
+        _ => write!(out, "{value}"),
     }
 }
 
-/// A mapping that is shared with others: looked at, not changed.
-#[derive(Debug)]
-pub(super) struct SharedMap(pub Arc<Map>);
-
-impl Object for SharedMap {
-    fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
-        let found = match key.as_str() {
-            Some(text) => self.0.get(text),
-            None => self.0.get(&from_jinja(key)),
-        };
-        found.map(to_jinja)
+fn write_items(value: &JinjaValue, out: &mut impl Write, depth: usize, ends: [&str; 2]) -> fmt::Result {
+    out.write_str(ends[0])?;
+    for (i, item) in value.try_iter().into_iter().flatten().enumerate() {
+        out.write_str(if i > 0 { ", " } else { "" })?;
+        write(&item, out, depth + 1)?;
     }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.0.keys().map(to_jinja).collect())
-    }
+    out.write_str(ends[1])
 }
 
-/// A mapping that the template may change.
-#[derive(Debug, Default)]
-pub(super) struct Dict(RwLock<IndexMap<JinjaValue, JinjaValue>>);
-
-impl Dict {
-    fn update(&self, other: &JinjaValue) -> Result<(), Error> {
-        let mut pairs = Vec::new();
-        for item in other.try_iter()? {
-            if other.kind() == ValueKind::Map {
-                pairs.push((item.clone(), other.get_item(&item)?));
-            } else {
-                pairs.push((item.get_item_by_index(0)?, item.get_item_by_index(1)?));
-            }
-        }
-        self.0.write().extend(pairs);
-        Ok(())
+fn write_map(value: &JinjaValue, out: &mut impl Write, depth: usize) -> fmt::Result {
+    // Such as a module or a namespace, which say themselves what they are.
+    if value.downcast_object_ref::<Dict>().is_none() && !super::containers::is_plain_map(value) {
+        return write!(out, "{value}");
     }
-}
-
-fn missing(key: &JinjaValue) -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("KeyError: {}", python::repr(&from_jinja(key))))
-}
-
-impl Object for Dict {
-    fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
-        self.0.read().get(key).cloned()
-    }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.0.read().keys().cloned().collect())
-    }
-
-    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
-        Some(self.0.read().len())
-    }
-
-    fn call_method(
-        self: &Arc<Self>,
-        _: &mut State<'_, '_>,
-        method: &str,
-        args: &[JinjaValue],
-    ) -> Result<JinjaValue, Error> {
-        match method {
-            "update" => {
-                let (positional, keyword) = split_args(args)?;
-                for other in &positional {
-                    self.update(other)?;
-                }
-                self.0.write().extend(keyword.iter().map(|(key, value)| (to_jinja(key), to_jinja(value))));
-                Ok(JinjaValue::from(()))
-            }
-            "setdefault" => {
-                let (key, default): (JinjaValue, Option<JinjaValue>) = from_args(args)?;
-                let default = default.unwrap_or_else(|| JinjaValue::from(()));
-                Ok(self.0.write().entry(key).or_insert(default).clone())
-            }
-            "pop" => {
-                let (key, default): (JinjaValue, Option<JinjaValue>) = from_args(args)?;
-                self.0.write().shift_remove(&key).or(default).ok_or_else(|| missing(&key))
-            }
-            "popitem" => {
-                let (key, value) = self.0.write().pop().ok_or_else(|| missing(&JinjaValue::from("popitem")))?;
-                Ok(JinjaValue::from(vec![key, value]))
-            }
-            "clear" => {
-                self.0.write().clear();
-                Ok(JinjaValue::from(()))
-            }
-            "copy" => Ok(JinjaValue::from_object(Dict(RwLock::new(self.0.read().clone())))),
-            // `get`, `items`, `keys`, `values`: the same as for all mappings.
-            _ => Err(Error::from(ErrorKind::UnknownMethod)),
+    out.write_char('{')?;
+    for (i, (key, value)) in pairs(value).enumerate() {
+        out.write_str(if i > 0 { ", " } else { "" })?;
+        write(&key, out, depth + 1)?;
+        out.write_str(": ")?;
+        match value.as_str() {
+            Some(text) if text.contains(['\n', '\r', '\t']) => out.write_str(&double_quoted(text))?,
+            _ => write(&value, out, depth + 1)?,
         }
     }
+    out.write_char('}')
 }
 
-/// A list that the template may change.
-#[derive(Debug, Default)]
-pub(super) struct List(RwLock<Vec<JinjaValue>>);
-
-impl Object for List {
-    fn repr(self: &Arc<Self>) -> ObjectRepr {
-        ObjectRepr::Seq
-    }
-
-    fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
-        self.0.read().get(key.as_usize()?).cloned()
-    }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        self.mapped_enumerator(|this| Box::new(this.0.read().clone().into_iter()))
-    }
-
-    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
-        Some(self.0.read().len())
-    }
-
-    fn call_method(
-        self: &Arc<Self>,
-        _: &mut State<'_, '_>,
-        method: &str,
-        args: &[JinjaValue],
-    ) -> Result<JinjaValue, Error> {
-        let place = |items: &[JinjaValue], index: i64| {
-            let from_end = if index < 0 { index + items.len() as i64 } else { index };
-            usize::try_from(from_end).unwrap_or(0)
-        };
-        let none = || Ok(JinjaValue::from(()));
-        let not_there = || Error::new(ErrorKind::InvalidOperation, "ValueError: the list does not have it");
-        match method {
-            "append" => {
-                let (item,): (JinjaValue,) = from_args(args)?;
-                self.0.write().push(item);
-                none()
-            }
-            "extend" => {
-                let (items,): (JinjaValue,) = from_args(args)?;
-                let items: Vec<_> = items.try_iter()?.collect();
-                self.0.write().extend(items);
-                none()
-            }
-            "insert" => {
-                let (index, item): (i64, JinjaValue) = from_args(args)?;
-                let mut items = self.0.write();
-                let at = place(&items, index).min(items.len());
-                items.insert(at, item);
-                none()
-            }
-            "pop" => {
-                let (index,): (Option<i64>,) = from_args(args)?;
-                let mut items = self.0.write();
-                let at = place(&items, index.unwrap_or(-1));
-                if at < items.len() { Ok(items.remove(at)) } else { Err(not_there()) }
-            }
-            "remove" => {
-                let (item,): (JinjaValue,) = from_args(args)?;
-                let mut items = self.0.write();
-                let at = items.iter().position(|have| *have == item).ok_or_else(not_there)?;
-                items.remove(at);
-                none()
-            }
-            "index" => {
-                let (item,): (JinjaValue,) = from_args(args)?;
-                self.0.read().iter().position(|have| *have == item).map(JinjaValue::from).ok_or_else(not_there)
-            }
-            "reverse" => {
-                self.0.write().reverse();
-                none()
-            }
-            "sort" => {
-                self.0.write().sort();
-                none()
-            }
-            "copy" => Ok(JinjaValue::from_object(List(RwLock::new(self.0.read().clone())))),
-            _ => Err(Error::from(ErrorKind::UnknownMethod)),
+/// A text as YAML's double-quoted scalar on one line.
+pub(super) fn double_quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0' => out.push_str("\\0"),
+            c if c.is_control() => _ = write!(out, "\\x{:02X}", c as u32),
+            c => out.push(c),
         }
     }
+    out.push('"');
+    out
 }

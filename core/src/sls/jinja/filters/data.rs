@@ -1,0 +1,214 @@
+//! Data to text and back, and the walk inside of it.
+
+use std::fmt::Write;
+
+use minijinja::value::Value as JinjaValue;
+use minijinja::{Environment, Error, ErrorKind};
+
+use super::super::containers::own;
+use super::super::value::{double_quoted, text, to_jinja};
+use super::{Args, Options, defined, failed};
+use crate::sls::yaml::{self, Style};
+use crate::target::traverse;
+use crate::value::{Map, Value, json};
+
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    environment.add_filter("yaml", to_yaml);
+    environment.add_filter("json", to_json);
+    environment.add_filter("tojson", to_script_json);
+    environment.add_filter("python", |value: JinjaValue| to_python(&value));
+    for name in ["load_yaml", "__load_yaml__"] {
+        environment.add_filter(name, |value: JinjaValue| load_yaml(&value));
+    }
+    for name in ["load_json", "__load_json__"] {
+        environment.add_filter(name, |value: JinjaValue| load_json(&value));
+    }
+    for name in ["load_text", "__load_text__"] {
+        environment.add_filter(name, |value: JinjaValue| text(&value));
+    }
+    environment.add_filter("yaml_encode", |value: JinjaValue| yaml_encode(&value));
+    environment.add_filter("yaml_dquote", |value: JinjaValue| ascii(&double_quoted(&text(&value))));
+    environment.add_filter("yaml_squote", |value: JinjaValue| {
+        // A line end inside of quotes is a blank in YAML, two are one line end.
+        format!("'{}'", text(&value).replace('\'', "''").replace('\n', "\n\n"))
+    });
+    environment.add_filter("dict_to_sls_yaml_params", to_sls_params);
+    environment.add_filter("traverse", walk);
+    environment.add_filter("to_bool", |value: JinjaValue| defined(&value).map(|value| to_bool(&value)));
+    environment.add_filter("to_entries", to_entries);
+    environment.add_filter("from_entries", from_entries);
+    for name in ["set", "update", "append", "extend"] {
+        let filter = format!("{name}_dict_key_value");
+        environment.add_filter(filter, move |value: JinjaValue, path: String, new: JinjaValue, rest: Args| {
+            change(name, &value, &path, &new, &rest)
+        });
+    }
+}
+
+/// `yaml(flow_style=True)`: flow unless told otherwise; without the final line end.
+fn to_yaml(value: JinjaValue, args: Args) -> Result<String, Error> {
+    let flow = Options::new(&args)?.flag(0, "flow_style", true);
+    let text = yaml::dump(&defined(&value)?, if flow { Style::FLOW } else { Style::BLOCK });
+    Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+}
+
+/// `json(sort_keys=True, indent=None)`.
+fn to_json(value: JinjaValue, args: Args) -> Result<String, Error> {
+    let options = Options::new(&args)?;
+    let value = defined(&value)?;
+    let value = if options.flag(0, "sort_keys", true) { json::sorted(&value) } else { value };
+    Ok(json_text(&value, options.get(1, "indent").as_ref()))
+}
+
+fn json_text(value: &Value, indent: Option<&Value>) -> String {
+    match indent.and_then(Value::as_i64) {
+        // As deep as anybody indents; a larger number would only fill memory.
+        Some(indent) => json::to_json_pretty(value, usize::try_from(indent).unwrap_or(0).min(64)),
+        None => json::to_json(value),
+    }
+}
+
+/// `tojson(indent=None)`: safe inside of HTML, and plain ASCII.
+fn to_script_json(value: JinjaValue, args: Args) -> Result<String, Error> {
+    let options = Options::new(&args)?;
+    let value = defined(&value)?;
+    let value = if options.flag(1, "sort_keys", false) { json::sorted(&value) } else { value };
+    let mut out = String::new();
+    for c in json_text(&value, options.get(0, "indent").as_ref()).chars() {
+        if c.is_ascii() && !matches!(c, '<' | '>' | '&' | '\'') {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing into a `String` cannot fail.
+            _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    Ok(out)
+}
+
+/// `python`: a literal with its keys sorted.
+fn to_python(value: &JinjaValue) -> Result<String, Error> {
+    Ok(crate::value::python::repr(&json::sorted(&defined(value)?)))
+}
+
+fn load_yaml(value: &JinjaValue) -> Result<JinjaValue, Error> {
+    let Some(text) = value.as_str() else { return Ok(own(value)) };
+    let wrong = |error: yaml::YamlError| {
+        let message = format!("Encountered error loading yaml: {}", error.salt_text());
+        Error::new(ErrorKind::SyntaxError, message)
+    };
+    yaml::load(text).map(|value| to_jinja(&value)).map_err(wrong)
+}
+
+fn load_json(value: &JinjaValue) -> Result<JinjaValue, Error> {
+    let text = text(value);
+    let wrong = |_| Error::new(ErrorKind::SyntaxError, format!("Unable to load json from {}", text.trim()));
+    json::from_json(&text).map(|value| to_jinja(&value)).map_err(wrong)
+}
+
+/// A double-quoted YAML scalar in plain ASCII.
+fn ascii(quoted: &str) -> String {
+    let mut out = String::new();
+    for c in quoted.chars() {
+        // Writing into a `String` cannot fail.
+        _ = match u32::from(c) {
+            0..0x80 => out.write_char(c),
+            code @ 0..0x100 => write!(out, "\\x{code:02X}"),
+            code @ 0..0x1_0000 => write!(out, "\\u{code:04X}"),
+            code => write!(out, "\\U{code:08X}"),
+        };
+    }
+    out
+}
+
+/// One scalar as YAML that reads as the same scalar.
+fn yaml_encode(value: &JinjaValue) -> Result<String, Error> {
+    match defined(value)? {
+        Value::Str(text) => Ok(ascii(&double_quoted(&text))),
+        Value::List(_) | Value::Map(_) => Err(failed("yaml_encode requires a scalar value")),
+        other => Ok(yaml::dump(&other, Style::FLOW).trim_end().to_owned()),
+    }
+}
+
+fn to_sls_params(value: JinjaValue, args: Args) -> Result<String, Error> {
+    let flow = Options::new(&args)?.flag(0, "flow_style", false);
+    let Value::Map(map) = defined(&value)? else { return Err(failed("dict_to_sls_yaml_params requires a mapping")) };
+    let params = map.into_iter().map(|(key, value)| Value::Map(Map::from_iter([(key, value)])));
+    Ok(yaml::dump(&params.collect(), if flow { Style::FLOW } else { Style::BLOCK }).trim_end().to_owned())
+}
+
+/// `traverse(path, default=None, delimiter=':')`.
+fn walk(value: JinjaValue, path: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
+    let options = Options::new(&args)?;
+    let delimiter = options.get(1, "delimiter");
+    let delimiter = delimiter.as_ref().and_then(Value::as_str).unwrap_or(":");
+    let data = defined(&value)?;
+    let found = traverse(&data, &text(&path), delimiter).map(to_jinja);
+    Ok(found.unwrap_or_else(|| to_jinja(&options.get(0, "default").unwrap_or_default())))
+}
+
+fn to_bool(value: &Value) -> bool {
+    match value {
+        Value::Str(text) => matches!(text.to_lowercase().as_str(), "yes" | "1" | "true"),
+        Value::Int(n) => *n > 0,
+        Value::Float(_) => false,
+        other => other.is_truthy(),
+    }
+}
+
+fn to_entries(value: JinjaValue) -> Result<JinjaValue, Error> {
+    let Value::Map(map) = defined(&value)? else { return Err(failed("to_entries requires a mapping")) };
+    let entries = map.into_iter().map(|(key, value)| Value::Map(crate::map! {"key" => key, "value" => value}));
+    Ok(to_jinja(&entries.collect()))
+}
+
+fn from_entries(value: JinjaValue) -> Result<JinjaValue, Error> {
+    let entries = defined(&value)?;
+    let mut map = Map::new();
+    for entry in entries.as_list().unwrap_or_default() {
+        let key = ["key", "k", "name", "Name", "Key", "K"].iter().find_map(|name| entry.get(name));
+        let value = ["value", "v", "Value", "V"].iter().find_map(|name| entry.get(name));
+        let key = key.ok_or_else(|| failed("an entry has no key"))?;
+        map.insert(key.clone(), value.cloned().unwrap_or_default());
+    }
+    Ok(to_jinja(&map.into()))
+}
+
+/// `set_dict_key_value(path, value, delimiter=':')` and its kin: a changed copy.
+fn change(how: &str, value: &JinjaValue, path: &str, new: &JinjaValue, args: &Args) -> Result<JinjaValue, Error> {
+    let delimiter = Options::new(args)?.get(0, "delimiter");
+    let delimiter = delimiter.as_ref().and_then(Value::as_str).filter(|text| !text.is_empty()).unwrap_or(":");
+    let (mut data, new) = (defined(value)?, defined(new)?);
+    let mut place = &mut data;
+    for step in path.split(delimiter) {
+        if place.is_nil() {
+            *place = Value::map();
+        }
+        let Value::Map(map) = place else {
+            return Err(failed(format_args!(
+                "Cannot reach the key {path}: there is a {} on the way",
+                place.type_name()
+            )));
+        };
+        place = map.entry(Value::from(step)).or_default();
+    }
+    let cannot = |have: &Value| {
+        Err(failed(format_args!(
+            "Cannot {how} a {} with what is under {path}, a {}",
+            new.type_name(),
+            have.type_name()
+        )))
+    };
+    match (how, &mut *place, &new) {
+        ("update", Value::Map(have), Value::Map(new)) => have.extend(new.clone()),
+        ("append", Value::List(have), _) => have.push(new),
+        ("extend", Value::List(have), Value::List(new)) => have.extend(new.iter().cloned()),
+        ("set", place, _)
+        | ("update", place @ Value::Nil, Value::Map(_))
+        | ("extend", place @ Value::Nil, Value::List(_)) => *place = new,
+        ("append", place @ Value::Nil, _) => *place = Value::List(vec![new]),
+        (_, have, _) => return cannot(have),
+    }
+    Ok(to_jinja(&data))
+}

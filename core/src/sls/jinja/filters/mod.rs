@@ -1,0 +1,87 @@
+//! The filters, tests and globals that Salt's templates use beside those of minijinja.
+
+mod data;
+mod lists;
+mod pattern;
+mod text;
+
+use minijinja::value::{Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, State};
+
+use super::value::{from_jinja, split_args};
+use crate::value::{Map, Value};
+
+/// Adds all of them.
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    data::add_to(environment);
+    lists::add_to(environment);
+    pattern::add_to(environment);
+    text::add_to(environment);
+    environment.add_test("list", |value: JinjaValue| is_list(&value));
+    environment.add_test("callable", |value: JinjaValue| value.kind() == ValueKind::Plain);
+    environment.add_filter("striptags", minijinja_contrib::filters::striptags);
+    environment.add_filter("filesizeformat", minijinja_contrib::filters::filesizeformat);
+    environment.add_function("cycler", |items: Rest<JinjaValue>| minijinja_contrib::globals::cycler(items.to_vec()));
+    environment.add_function("joiner", minijinja_contrib::globals::joiner);
+    environment.add_function("raise", |message: Option<JinjaValue>| -> Result<JinjaValue, Error> {
+        Err(failed(message.map_or_else(String::new, |message| super::value::text(&message))))
+    });
+    environment.add_function("show_full_context", show_full_context);
+}
+
+/// The values in scope that are data.
+fn show_full_context(state: &State<'_, '_>) -> JinjaValue {
+    let names = state.known_variables();
+    let known = names.iter().filter(|name| !name.starts_with("__")).filter_map(|name| {
+        let value = state.lookup(name)?;
+        let is_data = !matches!(value.kind(), ValueKind::Plain | ValueKind::Undefined | ValueKind::Invalid)
+            && (value.kind() != ValueKind::Map
+                || value.downcast_object_ref::<super::containers::Dict>().is_some()
+                || super::containers::is_plain_map(&value));
+        is_data.then(|| (JinjaValue::from(name.as_ref()), value))
+    });
+    JinjaValue::from_object(known.collect::<super::containers::Dict>())
+}
+
+/// Whether Python would call it a list.
+fn is_list(value: &JinjaValue) -> bool {
+    value.kind() == ValueKind::Seq && !value.is_tuple()
+}
+
+fn failed(message: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.to_string())
+}
+
+/// The arguments of a filter after the value, by place or by name.
+struct Options {
+    positional: Vec<JinjaValue>,
+    keyword: Map,
+}
+
+/// The arguments of a filter after those that it always has, as the template gives them.
+type Args = Rest<ValueOrKwargs>;
+
+impl Options {
+    fn new(args: &Args) -> Result<Self, Error> {
+        let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+        let (positional, keyword) = split_args(&args)?;
+        Ok(Options { positional, keyword })
+    }
+
+    fn get(&self, place: usize, name: &str) -> Option<Value> {
+        self.keyword.get(name).cloned().or_else(|| self.positional.get(place).map(from_jinja))
+    }
+
+    fn flag(&self, place: usize, name: &str, default: bool) -> bool {
+        self.get(place, name).map_or(default, |value| value.is_truthy())
+    }
+}
+
+/// Refuses what has something undefined in it, before it is written for others to read.
+fn defined(value: &JinjaValue) -> Result<Value, Error> {
+    if value.is_undefined() {
+        // Only minijinja itself can say which expression it comes from.
+        value.get_attr("")?;
+    }
+    Ok(from_jinja(value))
+}

@@ -1,0 +1,127 @@
+//! Regular expressions, Python's `re`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use fancy_regex::Regex;
+use minijinja::value::{Tuple, Value as JinjaValue};
+use minijinja::{Environment, Error};
+use parking_lot::Mutex;
+
+use super::{Args, Options, failed};
+
+/// How many compiled patterns are kept for the next render.
+const KEPT: usize = 256;
+
+static PATTERNS: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mutex::default);
+
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    environment.add_filter("regex_replace", replace);
+    environment.add_filter("regex_search", |text: String, pattern: String, options: Args| {
+        find(&text, &pattern, &options, false)
+    });
+    environment.add_filter("regex_match", |text: String, pattern: String, options: Args| {
+        find(&text, &pattern, &options, true)
+    });
+    environment.add_filter("regex_escape", |text: String| escape(&text));
+    environment.add_test("match", |text: String, pattern: String, options: Args| {
+        find(&text, &pattern, &options, true).map(|found| !found.is_none())
+    });
+}
+
+/// The compiled pattern, with the options `ignorecase` and `multiline`. The first of them is at `place`.
+fn compile(pattern: &str, options: &Args) -> Result<Arc<Regex>, Error> {
+    let options = Options::new(options)?;
+    let flags: String = [(0, "ignorecase", 'i'), (1, "multiline", 'm')]
+        .iter()
+        .filter(|(place, name, _)| options.flag(*place, name, false))
+        .map(|(_, _, flag)| *flag)
+        .collect();
+    let pattern = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
+    if let Some(regex) = PATTERNS.lock().get(&pattern) {
+        return Ok(Arc::clone(regex));
+    }
+    // Python's name for the end of the text.
+    let regex = Arc::new(Regex::new(&pattern.replace(r"\Z", r"\z")).map_err(failed)?);
+    let mut patterns = PATTERNS.lock();
+    if patterns.len() >= KEPT {
+        patterns.clear();
+    }
+    patterns.insert(pattern, Arc::clone(&regex));
+    Ok(regex)
+}
+
+/// The groups of the first match, the whole of it if there are none, or nothing.
+fn find(text: &str, pattern: &str, options: &Args, at_start: bool) -> Result<JinjaValue, Error> {
+    let captures = compile(pattern, options)?.captures(text).map_err(failed)?.map(|captures| {
+        let group = |i| captures.get(i).map(|found| (found.start(), found.as_str()));
+        (0..captures.len()).map(group).collect::<Vec<_>>()
+    });
+    let Some(captures) = captures else { return Ok(JinjaValue::from(())) };
+    let starts = captures.first().and_then(|whole| *whole).is_some_and(|(start, _)| start == 0);
+    if at_start && !starts {
+        return Ok(JinjaValue::from(()));
+    }
+    let groups = if captures.len() > 1 { &captures[1..] } else { &captures[..] };
+    let groups = groups.iter().map(|group| group.map_or_else(|| JinjaValue::from(()), |(_, text)| text.into()));
+    Ok(JinjaValue::from(Tuple::new(groups.collect())))
+}
+
+fn replace(text: String, pattern: String, with: String, options: Args) -> Result<String, Error> {
+    let template = template(&with);
+    let replaced = compile(&pattern, &options)?.try_replacen(&text, 0, template.as_str()).map_err(failed)?;
+    Ok(replaced.into_owned())
+}
+
+/// Python writes groups as `\1` and `\g<name>`, the crate as `${1}` and `${name}`.
+fn template(python: &str) -> String {
+    let mut out = String::new();
+    let mut chars = python.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, chars.peek().copied()) {
+            ('$', _) => out.push_str("$$"),
+            ('\\', Some(digit)) if digit.is_ascii_digit() => {
+                out.push_str("${");
+                while let Some(digit) = chars.next_if(char::is_ascii_digit) {
+                    out.push(digit);
+                }
+                out.push('}');
+            }
+            ('\\', Some('g')) => {
+                chars.next();
+                if chars.next_if_eq(&'<').is_none() {
+                    out.push_str("\\g");
+                    continue;
+                }
+                out.push_str("${");
+                out.extend(chars.by_ref().take_while(|c| *c != '>'));
+                out.push('}');
+            }
+            ('\\', Some(escaped)) => {
+                chars.next();
+                match escaped {
+                    'n' => out.push('\n'),
+                    't' => out.push('\t'),
+                    'r' => out.push('\r'),
+                    '\\' => out.push('\\'),
+                    '$' => out.push_str("\\$$"),
+                    other => out.extend(['\\', other]),
+                }
+            }
+            (c, _) => out.push(c),
+        }
+    }
+    out
+}
+
+/// As Python's `re.escape`: only what has a meaning in a pattern.
+fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if "()[]{}?*+-|^$\\.&~# \t\n\r\u{b}\u{c}".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

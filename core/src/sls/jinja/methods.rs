@@ -1,0 +1,139 @@
+//! Python's methods on texts, sequences and mappings, where minijinja's own collection of them ends.
+
+use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, from_args};
+use minijinja::{Error, ErrorKind, State};
+use minijinja_contrib::pycompat;
+
+use super::containers::{View, own};
+use super::value::text;
+
+/// What a longest padded text may be, in characters: a width is not a way to use up memory.
+const MAX_WIDTH: usize = 1 << 20;
+
+/// Calls a method that the value does not have itself.
+pub(super) fn call(
+    state: &mut State<'_, '_>,
+    value: &JinjaValue,
+    method: &str,
+    args: &[JinjaValue],
+) -> Result<JinjaValue, Error> {
+    let own_answer = match value.kind() {
+        ValueKind::String => string(value.as_str().unwrap_or_default(), method, args)?,
+        ValueKind::Map => match (method, args) {
+            // A copy is as deep as the mapping itself: what is inside stays shared.
+            ("copy", []) => {
+                Some(JinjaValue::from_object(super::value::pairs(value).collect::<super::containers::Dict>()))
+            }
+            (_, []) => View::of(value, method),
+            _ => None,
+        },
+        ValueKind::Seq | ValueKind::Iterable => sequence(value, method, args)?,
+        _ => None,
+    };
+    let called = match own_answer {
+        Some(answer) => answer,
+        None => pycompat::unknown_method_callback(state, value, method, args)?,
+    };
+    // Methods give lists that can be changed.
+    Ok(own(&called))
+}
+
+fn sequence(value: &JinjaValue, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
+    Ok(match (method, args) {
+        ("copy", []) => Some(JinjaValue::from_object(value.try_iter()?.collect::<super::containers::List>())),
+        ("index", [item]) => {
+            let absent = || Error::new(ErrorKind::InvalidOperation, "ValueError: the item is not in the sequence");
+            Some(JinjaValue::from(value.try_iter()?.position(|have| have == *item).ok_or_else(absent)?))
+        }
+        _ => None,
+    })
+}
+
+fn string(text: &str, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
+    let parts = |parts: [&str; 3]| JinjaValue::from(Tuple::from(parts.map(JinjaValue::from)));
+    Ok(Some(match method {
+        "partition" => {
+            let (by,): (&str,) = from_args(args)?;
+            text.split_once(by).map_or_else(|| parts([text, "", ""]), |(before, after)| parts([before, by, after]))
+        }
+        "rpartition" => {
+            let (by,): (&str,) = from_args(args)?;
+            text.rsplit_once(by).map_or_else(|| parts(["", "", text]), |(before, after)| parts([before, by, after]))
+        }
+        "rsplit" => rsplit(text, args)?,
+        "zfill" => {
+            let (width,): (usize,) = from_args(args)?;
+            let (sign, digits) = text.split_at(usize::from(text.starts_with(['-', '+'])));
+            JinjaValue::from(format!("{sign}{}{digits}", fill('0', width, text)))
+        }
+        "ljust" | "rjust" | "center" => {
+            let (width, fill_with): (usize, Option<char>) = from_args(args)?;
+            let padding = fill(fill_with.unwrap_or(' '), width, text);
+            let middle = padding.len() / 2 + usize::from(padding.len() % 2 == 1 && width % 2 == 1);
+            JinjaValue::from(match method {
+                "ljust" => format!("{text}{padding}"),
+                "rjust" => format!("{padding}{text}"),
+                _ => {
+                    let left: String = padding.chars().take(middle.min(padding.chars().count())).collect();
+                    let right: String = padding.chars().skip(left.chars().count()).collect();
+                    format!("{left}{text}{right}")
+                }
+            })
+        }
+        "index" | "rindex" => {
+            let (what,): (&str,) = from_args(args)?;
+            let at = if method == "index" { text.find(what) } else { text.rfind(what) };
+            let absent = || Error::new(ErrorKind::InvalidOperation, "ValueError: substring not found");
+            JinjaValue::from(text[..at.ok_or_else(absent)?].chars().count())
+        }
+        "removeprefix" => {
+            let (prefix,): (&str,) = from_args(args)?;
+            JinjaValue::from(text.strip_prefix(prefix).unwrap_or(text))
+        }
+        "removesuffix" => {
+            let (suffix,): (&str,) = from_args(args)?;
+            JinjaValue::from(text.strip_suffix(suffix).unwrap_or(text))
+        }
+        "swapcase" => JinjaValue::from(text.chars().flat_map(swap_case).collect::<String>()),
+        "casefold" => JinjaValue::from(text.to_lowercase()),
+        "encode" => JinjaValue::from_bytes(text.as_bytes().to_vec()),
+        "join" => {
+            let (items,): (&JinjaValue,) = from_args(args)?;
+            JinjaValue::from(items.try_iter()?.map(|item| self::text(&item)).collect::<Vec<_>>().join(text))
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn rsplit(text: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+    let (by, most): (Option<&str>, Option<i64>) = from_args(args)?;
+    // No limit, or as many pieces as there are cuts, and one.
+    let pieces = most.and_then(|most| usize::try_from(most).ok()).map_or(usize::MAX, |most| most.saturating_add(1));
+    let mut found: Vec<&str> = match by {
+        Some("") => return Err(Error::new(ErrorKind::InvalidOperation, "ValueError: empty separator")),
+        Some(by) => text.rsplitn(pieces, by).collect(),
+        None => {
+            let (mut found, mut rest) = (Vec::new(), text.trim_end());
+            while found.len() + 1 < pieces {
+                let Some((before, last)) = rest.rsplit_once(char::is_whitespace) else { break };
+                found.push(last);
+                rest = before.trim_end();
+            }
+            if !rest.is_empty() {
+                found.push(rest);
+            }
+            found
+        }
+    };
+    found.reverse();
+    Ok(found.into_iter().map(JinjaValue::from).collect())
+}
+
+fn fill(padding: char, width: usize, text: &str) -> String {
+    let missing = width.min(MAX_WIDTH).saturating_sub(text.chars().count());
+    std::iter::repeat_n(padding, missing).collect()
+}
+
+fn swap_case(c: char) -> Vec<char> {
+    if c.is_lowercase() { c.to_uppercase().collect() } else { c.to_lowercase().collect() }
+}

@@ -1,0 +1,254 @@
+//! From the Jinja that Salt's users write to the Jinja that minijinja knows, by small changes inside of
+//! tags that never add or take a line.
+//!
+//! | written | becomes |
+//! |---|---|
+//! | `[1]`, `{'a': 1}` | `__list__([1])`, `__dict__({'a': 1})`: these can change in place |
+//! | `set x = y + [1]` | `set x = __own__(y + [1])`: what an operator made can, too |
+//! | `do x` | `set __do__ = x`: minijinja's `do` takes calls only |
+//! | `'%s' % x` | `__percent__('%s', x)` |
+//! | `load_yaml as x` ... `endload` | `set x \| __load_yaml__` ... `endset` |
+//! | `import_yaml 'f' as x` | the same around an `include` |
+//! | `import 'f' as x`, `from`, `include` | the name as `__template__('f', with_context)` |
+//! | `profile as x` ... `endprofile` | `with` ... `endwith` |
+//!
+//! What is not understood is left as it is: the compiler has the better words for what is wrong.
+
+mod tags;
+mod tokens;
+
+use tokens::{Kind, Token, tokenize};
+
+/// A source in minijinja's language.
+pub(super) struct Rewritten {
+    /// The source, with the lines of the original.
+    pub text: String,
+    /// Whether it reads other templates.
+    pub imports: bool,
+}
+
+/// One change: the bytes from `start` to `end` become `text`.
+struct Edit {
+    start: usize,
+    end: usize,
+    text: String,
+    /// Closes what an earlier one has opened.
+    closes: bool,
+}
+
+impl Edit {
+    fn insert(at: usize, text: impl Into<String>) -> Self {
+        Edit { start: at, end: at, text: text.into(), closes: false }
+    }
+
+    fn close(at: usize, text: impl Into<String>) -> Self {
+        Edit { closes: true, ..Edit::insert(at, text) }
+    }
+
+    fn replace(token: &Token<'_>, text: impl Into<String>) -> Self {
+        Edit { start: token.start, end: token.end, text: text.into(), closes: false }
+    }
+}
+
+/// Rewrites a source.
+pub(super) fn rewrite(source: &str) -> Rewritten {
+    let mut out = Rewritten { text: String::with_capacity(source.len() + source.len() / 8), imports: false };
+    let mut rest = source;
+    while let Some(at) = next_tag(rest) {
+        let (before, tag) = rest.split_at(at);
+        out.text.push_str(before);
+        let Some(length) = one_tag(tag, &mut out) else {
+            rest = tag;
+            break;
+        };
+        rest = &tag[length..];
+    }
+    out.text.push_str(rest);
+    out
+}
+
+fn next_tag(text: &str) -> Option<usize> {
+    text.match_indices('{').map(|(at, _)| at).find(|at| text[at + 1..].starts_with(['{', '%', '#']))
+}
+
+/// Writes the tag at the start of `text`, rewritten, and gives how long it was. Nothing if it does not end.
+fn one_tag(text: &str, out: &mut Rewritten) -> Option<usize> {
+    if text.starts_with("{#") {
+        let length = text.find("#}")? + 2;
+        out.text.push_str(&text[..length]);
+        return Some(length);
+    }
+    let is_block = text.starts_with("{%");
+    let (tokens, end) = tokenize(text, if is_block { "%}" } else { "}}" })?;
+    if is_block && tokens.len() == 1 && tokens[0].text == "raw" {
+        let length = raw_end(text, end)?;
+        out.text.push_str(&text[..length]);
+        return Some(length);
+    }
+    let mut edits = Vec::new();
+    if is_block {
+        out.imports |= tags::rewrite(text, &tokens, end, &mut edits);
+    } else {
+        expression(&tokens, &mut edits);
+    }
+    apply(&text[..end], edits, &mut out.text);
+    Some(end)
+}
+
+/// Where the `endraw` tag of a raw block ends.
+fn raw_end(text: &str, from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += text[at..].find("{%")?;
+        let inside = text[at + 2..].trim_start_matches(['-', '+']).trim_start();
+        if let Some(after) = inside.strip_prefix("endraw") {
+            let close = after.trim_start().trim_start_matches(['-', '+']);
+            if let Some(rest) = close.strip_prefix("%}") {
+                return Some(text.len() - rest.len());
+            }
+        }
+        at += 2;
+    }
+}
+
+fn apply(text: &str, edits: Vec<Edit>, out: &mut String) {
+    // The outer one is found first: it opens first and closes last.
+    let mut edits: Vec<_> = edits.into_iter().enumerate().collect();
+    edits.sort_by_key(|(i, edit)| (edit.start, !edit.closes, if edit.closes { usize::MAX - i } else { *i }));
+    let mut at = 0;
+    for (_, edit) in edits {
+        // A tag that is replaced as a whole has its expressions rewritten inside of that.
+        if edit.start < at {
+            continue;
+        }
+        out.push_str(&text[at..edit.start]);
+        out.push_str(&edit.text);
+        at = edit.end;
+    }
+    out.push_str(&text[at..]);
+}
+
+/// The changes that the expressions in these tokens need.
+fn expression(tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
+    for (i, token) in tokens.iter().enumerate() {
+        let before = i.checked_sub(1).and_then(|i| tokens.get(i));
+        match (token.kind, token.text) {
+            (Kind::Operator, "[") if !ends_operand(before) && !before.is_some_and(|token| token.is_name("in")) => {
+                if let Some(close) = closing(tokens, i) {
+                    edits.push(Edit::insert(token.start, "__list__("));
+                    edits.push(Edit::close(tokens[close].end, ")"));
+                }
+            }
+            (Kind::Operator, "{") => {
+                if let Some(close) = closing(tokens, i) {
+                    edits.push(Edit::insert(token.start, "__dict__("));
+                    edits.push(Edit::close(tokens[close].end, ")"));
+                }
+            }
+            (Kind::Operator, "%") if before.is_some_and(|token| token.kind == Kind::Text) => {
+                if let Some(end) = operand_end(tokens, i + 1) {
+                    edits.push(Edit::insert(tokens[i - 1].start, "__percent__("));
+                    edits.push(Edit::replace(token, ","));
+                    edits.push(Edit::close(tokens[end].end, ")"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether an operand can end with this token, so that a bracket after it looks something up in it.
+fn ends_operand(token: Option<&Token<'_>>) -> bool {
+    const WORDS: [&str; 12] =
+        ["in", "not", "and", "or", "if", "else", "elif", "is", "include", "import", "from", "extends"];
+    token.is_some_and(|token| match token.kind {
+        Kind::Name => !WORDS.contains(&token.text) && token.text != "do",
+        Kind::Number | Kind::Text => true,
+        Kind::Operator => matches!(token.text, ")" | "]" | "}"),
+    })
+}
+
+/// The bracket that closes the one at `open`.
+fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for (i, token) in tokens.iter().enumerate().skip(open) {
+        match (token.kind, token.text) {
+            (Kind::Operator, "(" | "[" | "{") => depth += 1,
+            (Kind::Operator, ")" | "]" | "}") => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(i);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The last token of the operand that starts at `at`: a name, literal or bracket, and what hangs on it.
+fn operand_end(tokens: &[Token<'_>], at: usize) -> Option<usize> {
+    let first = tokens.get(at)?;
+    let mut end = match (first.kind, first.text) {
+        (Kind::Operator, "(" | "[" | "{") => closing(tokens, at)?,
+        (Kind::Operator, "-") => operand_end(tokens, at + 1)?,
+        (Kind::Operator, _) => return None,
+        _ => at,
+    };
+    while let Some(next) = tokens.get(end + 1) {
+        end = match (next.kind, next.text) {
+            (Kind::Operator, "(" | "[") => closing(tokens, end + 1)?,
+            (Kind::Operator, "." | "|") if tokens.get(end + 2)?.kind == Kind::Name => end + 2,
+            _ => break,
+        };
+    }
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_minijinja_does_not_know_is_rewritten() {
+        for (written, becomes) in [
+            ("{{ a[0] }} [x] {y} {# {{ [1] }} #}", "{{ a[0] }} [x] {y} {# {{ [1] }} #}"),
+            ("{{ [1, [2]] }}", "{{ __list__([1, __list__([2])]) }}"),
+            ("{{ {'a': {}}['a'] }}", "{{ __dict__({'a': __dict__({})})['a'] }}"),
+            ("{% if x in ['a'] %}", "{% if x in ['a'] %}"),
+            ("{{ '}} %} [' }}{{ [1] }}", "{{ '}} %} [' }}{{ __list__([1]) }}"),
+            ("{% raw %}{{ [1] }}{%- endraw -%}{{ [1] }}", "{% raw %}{{ [1] }}{%- endraw -%}{{ __list__([1]) }}"),
+            ("{% set x = y + [1] %}", "{% set x = __own__(y + __list__([1])) %}"),
+            ("{% set a, b = 1, 2 %}", "{% set a, b = 1, 2 %}"),
+            ("{% set x %}[1]{% endset %}", "{% set x %}[1]{% endset %}"),
+            ("{%- do x.append(1) -%}", "{%- set __do__ = x.append(1) -%}"),
+            ("{{ '%s-%s' % (a, b.c[0]) }}", "{{ __percent__('%s-%s' , (a, b.c[0])) }}"),
+            ("{% load_yaml as x -%}a{% endload %}", "{% set  x | __load_yaml__ -%}a{% endset %}"),
+            (
+                "{%- import_yaml 'f' as x with context %}",
+                "{%- set x | __load_yaml__ %}{% with %}{% include __template__('f', true) %}{% endwith %}{% endset %}",
+            ),
+            ("{% from './l' import a, b %}", "{% from __template__('./l', false) import a, b %}"),
+            (
+                "{% import t ~ '/l' as l with context -%}",
+                "{% import __template__(t ~ '/l', true) as l with context -%}",
+            ),
+            (
+                "{% include 'x' ignore missing %}",
+                "{% with %}{% include __template__('x', true) ignore missing %}{% endwith %}",
+            ),
+            ("{{ x", "{{ x"),
+            ("{{ [1 }}{{ [2] }}", "{{ [1 }}{{ [2] }}"),
+        ] {
+            assert_eq!(rewrite(written).text, becomes);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn lines_are_kept(source in "([a-z.,'|=(\\[{}\\])\n -]|\\{%|%\\}|\\{\\{|\\}\\}|import_yaml|from|as|set|do){0,60}") {
+            let lines = |text: &str| text.matches('\n').count();
+            proptest::prop_assert_eq!(lines(&rewrite(&source).text), lines(&source));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Whole tags: Salt's own, and those that read other templates.
+
+use super::tokens::{Kind, Token};
+use super::{Edit, apply, expression};
+
+/// The changes that one `{% %}` tag needs, and whether it reads another template. `end` is where the tag
+/// ends in `text`.
+pub(super) fn rewrite(text: &str, tokens: &[Token<'_>], end: usize, edits: &mut Vec<Edit>) -> bool {
+    let Some((tag, rest)) = tokens.split_first() else { return false };
+    match tag.text {
+        "set" => set(rest, edits),
+        // A name that starts with `_` is not exported to those who import the template.
+        "do" if !rest.is_empty() => edits.push(Edit::replace(tag, "set __do__ =")),
+        "load_yaml" | "load_json" | "load_text" => {
+            if let [word, name] = rest
+                && word.is_name("as")
+            {
+                edits.push(Edit::replace(tag, "set"));
+                edits.push(remove(word));
+                edits.push(Edit::insert(name.end, format!(" | __{}__", tag.text)));
+            }
+        }
+        "endload" => edits.push(Edit::replace(tag, "endset")),
+        "profile" => {
+            if let Some(word) = rest.first().filter(|word| word.is_name("as")) {
+                edits.push(Edit::replace(tag, "with __profile__ ="));
+                edits.push(remove(word));
+            }
+        }
+        "endprofile" => edits.push(Edit::replace(tag, "endwith")),
+        "import_yaml" | "import_json" | "import_text" => {
+            if let Some(edit) = import_data(text, tag, rest, end) {
+                edits.push(edit);
+                return true;
+            }
+        }
+        "import" | "from" | "include" | "extends" => {
+            import(text, tag, rest, end, edits);
+            expression(tokens, edits);
+            return true;
+        }
+        _ => {}
+    }
+    expression(tokens, edits);
+    false
+}
+
+/// Takes a word out, and the blank after it.
+fn remove(token: &Token<'_>) -> Edit {
+    Edit::replace(token, "")
+}
+
+/// `set name = value`: the value is made one that can change. Several names at once take a tuple apart,
+/// which nobody changes.
+fn set(rest: &[Token<'_>], edits: &mut Vec<Edit>) {
+    let Some(equals) = position(rest, |token| token.is_operator("=")) else { return };
+    let (names, value) = (&rest[..equals], &rest[equals + 1..]);
+    let (Some(first), Some(last)) = (value.first(), value.last()) else { return };
+    let several = |tokens| position(tokens, |token: &Token<'_>| token.is_operator(",")).is_some();
+    let is_literal = value.len() == 1 && first.kind != Kind::Name;
+    if several(names) || several(value) || is_literal {
+        return;
+    }
+    edits.push(Edit::insert(first.start, "__own__("));
+    edits.push(Edit::close(last.end, ")"));
+}
+
+/// `import`, `from`, `include`, `extends`: the name of the template goes through a function that knows
+/// what it is relative to.
+fn import(text: &str, tag: &Token<'_>, rest: &[Token<'_>], end: usize, edits: &mut Vec<Edit>) {
+    let name_ends = |token: &Token<'_>| match tag.text {
+        "import" => token.is_name("as"),
+        "from" => token.is_name("import"),
+        _ => token.is_name("ignore") || token.is_name("with") || token.is_name("without"),
+    };
+    let length = position(rest, name_ends).unwrap_or(rest.len());
+    let (Some(first), Some(last)) = (rest.first(), rest[..length].last()) else { return };
+    let context = has_context(rest).unwrap_or(matches!(tag.text, "include" | "extends"));
+    edits.push(Edit::insert(first.start, "__template__("));
+    edits.push(Edit::close(last.end, format!(", {context})")));
+    if tag.text == "include" {
+        // What an included template sets is its own.
+        let marker = usize::from(matches!(text.as_bytes().get(2), Some(b'-' | b'+')));
+        let closing = usize::from(matches!(text.as_bytes().get(end.saturating_sub(3)), Some(b'-' | b'+')));
+        edits.push(Edit::insert(2 + marker, " with %}{%"));
+        edits.push(Edit::insert(end - 2 - closing, "%}{% endwith "));
+    }
+}
+
+/// `import_yaml name as variable`, as a whole.
+fn import_data(text: &str, tag: &Token<'_>, rest: &[Token<'_>], end: usize) -> Option<Edit> {
+    let word = position(rest, |token| token.is_name("as"))?;
+    let (first, last) = (rest.first()?, rest[..word].last()?);
+    let variable = rest.get(word + 1).filter(|token| token.kind == Kind::Name)?;
+    let mut name = String::new();
+    let mut inside = Vec::new();
+    expression(&rest[..word], &mut inside);
+    for edit in &mut inside {
+        edit.start -= first.start;
+        edit.end -= first.start;
+    }
+    apply(&text[first.start..last.end], inside, &mut name);
+    let context = has_context(rest).unwrap_or(false);
+    let last = rest.last()?;
+    let lines = text[tag.start..last.end].matches('\n').count().saturating_sub(name.matches('\n').count());
+    let (variable, lines, kind) = (variable.text, "\n".repeat(lines), tag.text.trim_start_matches("import_"));
+    let text = format!(
+        "set {variable} | __load_{kind}__ %}}{{% with %}}{{% include __template__({name}, {context}) %}}\
+         {{% endwith %}}{{% endset{lines}"
+    );
+    (last.end <= end).then_some(Edit { start: tag.start, end: last.end, text, closes: false })
+}
+
+/// Whether the tag says `with context` or `without context`.
+fn has_context(tokens: &[Token<'_>]) -> Option<bool> {
+    tokens.windows(2).rev().filter(|pair| pair[1].is_name("context")).find_map(|pair| match pair[0].text {
+        "with" => Some(true),
+        "without" => Some(false),
+        _ => None,
+    })
+}
+
+/// The first token outside of brackets for which this holds.
+fn position(tokens: &[Token<'_>], holds: impl Fn(&Token<'_>) -> bool) -> Option<usize> {
+    let mut depth = 0usize;
+    tokens.iter().position(|token| {
+        match (token.kind, token.text) {
+            (Kind::Operator, "(" | "[" | "{") => depth += 1,
+            (Kind::Operator, ")" | "]" | "}") => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && holds(token)
+    })
+}

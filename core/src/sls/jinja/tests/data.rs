@@ -1,0 +1,250 @@
+//! Data in templates: printing, changing, filters.
+
+use super::check;
+
+#[test]
+fn values_print_as_python_prints_them() {
+    check(&[
+        ("{{ data.list }} {{ none }} {{ true }} {{ 1.0 }} {{ 1e20 }}", "[1, 'a'] None True 1.0 1e+20"),
+        (
+            "{{ {'b': 1, 'a': 'x', 'n': None, 't': True, 'l': ['q', \"it's\"]} }}",
+            "{'b': 1, 'a': 'x', 'n': None, 't': True, 'l': ['q', \"it's\"]}",
+        ),
+        ("{{ {'m': 'l1\\nl2'} }} {{ ['l1\\nl2'] }}", "{'m': \"l1\\nl2\"} ['l1\\nl2']"),
+        ("{{ ('a',) }} {{ (1, [2]) }} {{ () }}", "('a',) (1, [2]) ()"),
+        ("{{ {'a': 1}.items() }} {{ {'a': 1}.keys() }}", "dict_items([('a', 1)]) dict_keys(['a'])"),
+        ("{{ 'a' ~ 1 ~ none ~ [1, 'x'] ~ {'a': true} }}", "a1None[1, 'x']{'a': True}"),
+        ("{{ [1, none] | join('-') }} {{ ['x', {'a': 1}] | string }}", "1-None ['x', {'a': 1}]"),
+        ("{{ grains.ip }} {{ grains[7] }}", "{'lo': ['127.0.0.1']} seven"),
+    ]);
+}
+
+#[test]
+fn lists_and_mappings_change_in_place() {
+    check(&[
+        (
+            "{% set items = [] %}{% do items.append(1) %}{% do items.extend([2, 3]) %}{{ items }} {{ items.pop() }} {{ items }}",
+            "[1, 2, 3] 3 [1, 2]",
+        ),
+        (
+            "{% set d = {} %}{% set _ = d.update({'x': 1}, y=2) %}{{ d }} {{ d.pop('x') }} {{ d }}",
+            "{'x': 1, 'y': 2} 1 {'y': 2}",
+        ),
+        (
+            "{% set d = {'l': []} %}{% do d.l.append(1) %}{% do d.setdefault('m', []).append(2) %}{{ d }}",
+            "{'l': [1], 'm': [2]}",
+        ),
+        ("{% set l = [1] + [2] %}{% do l.append(3) %}{{ l }}", "[1, 2, 3]"),
+        ("{% set l = 'a b'.split() %}{% do l.insert(0, 'z') %}{{ l }}{{ l[-1] }}", "['z', 'a', 'b']b"),
+        ("{% set l = [3, 1] | sort %}{% do l.append(2) %}{{ l }}", "[1, 3, 2]"),
+        (
+            "{% set ns = namespace(l=[]) %}{% for i in range(3) %}{% do ns.l.append(i) %}{% endfor %}{{ ns.l }}",
+            "[0, 1, 2]",
+        ),
+        ("{% for i in [1, 2] %}{% set l = [] %}{% do l.append(i) %}{{ l }}{% endfor %}", "[1][2]"),
+        ("{% set a = [1] %}{% set b = a %}{% do b.append(2) %}{{ a }} {{ a.copy() == b }}", "[1, 2] True"),
+        ("{% do data.list.append(2) %}{% do data.update({'x': 1}) %}{{ data.list }}{{ data.x }}", "[1, 'a', 2]1"),
+        (
+            "{% do grains.ip.update({'eth0': []}) %}{{ grains.ip }} {{ grains | length }}",
+            "{'lo': ['127.0.0.1'], 'eth0': []} 4",
+        ),
+        ("{% do grains.update({'x': 1}) %}{{ grains.x }} {{ grains.os }} {{ grains[7] }}", "1 Debian seven"),
+        (
+            "{% set l = [1, 2, 1] %}{% do l.remove(1) %}{% do l.reverse() %}{{ l }}{{ l.index(1) }}{{ l.count(2) }}",
+            "[1, 2]01",
+        ),
+        (
+            "{% set d = dict(a=1) %}{% do d.update([('b', 2)]) %}{{ d }} {{ odict([('x', 1)]) }}",
+            "{'a': 1, 'b': 2} {'x': 1}",
+        ),
+        (
+            "{% set d = {'a': 1} %}{{ d.get('b', {}).get('c', 'no') }} {{ d.copy() }} {{ d.values() | list }}",
+            "no {'a': 1} [1]",
+        ),
+        (
+            "{% set d = {'b': 1, 'a': 2} %}{% for k, v in d.items() %}{{ k }}={{ v }}{{ '' if loop.last else ';' }}{% endfor %}",
+            "b=1;a=2",
+        ),
+        ("{% do data.list.append(1) if true %}{{ data.list }}", "[1, 'a', 1]"),
+    ]);
+    super::check_errors(&[
+        ("{{ [1][5] }}", "Jinja variable list object has no element 5"),
+        ("{{ 1 / 0 }}", "Jinja error: division by zero"),
+        ("{{ {}.pop('x') }}", "Jinja error: KeyError: 'x'"),
+        ("{{ [].pop() }}", "Jinja error: IndexError: pop from empty list"),
+        ("{% do {}.update({[]: 1}) %}", "Jinja error: TypeError: unhashable type: 'list'"),
+    ]);
+}
+
+#[test]
+fn a_context_is_changed_for_the_next_template_but_not_for_those_who_share() {
+    use std::sync::Arc;
+
+    use super::{Context, Host, NoHost, Template};
+    let shared = Arc::new(crate::map! {"l" => crate::list![1]});
+    let mut context = Context::new("base");
+    context.set_shared("pillar", Arc::clone(&shared));
+    let host: Arc<dyn Host> = Arc::new(NoHost);
+    let render = |source| Template::compile("t", source).unwrap().render(&context, &host).unwrap();
+    assert_eq!(render("{% do pillar.l.append(2) %}{{ pillar.l }}"), "[1, 2]");
+    assert_eq!(render("{{ pillar.l }}"), "[1, 2]");
+    assert_eq!(shared.get("l"), Some(&crate::list![1]));
+}
+
+#[test]
+fn operators_and_methods_are_pythons() {
+    check(&[
+        ("{{ 7 // 2 }} {{ 7 / 2 }} {{ 2 ** 3 }} {{ 7 % 3 }} {{ -7 % 3 }} {{ 'xy' * 2 }}", "3 3.5 8 1 2 xyxy"),
+        ("{{ '%s-%02d' % ('a', 5) }} {{ '%s' % data.n }} {{ '%s%%' | format(1) }}", "a-05 5 1%"),
+        ("{{ 'x' * true }}|{{ 'x' * false }}|", "x||"),
+        ("{{ 'a.b.c'.split('.') }} {{ 'a/b'.rpartition('/') }}", "['a', 'b', 'c'] ('a', '/', 'b')"),
+        ("{{ '{}-{x}'.format(1, x=2) }} {{ ' x '.strip() }} {{ 'salt://x'.startswith('salt') }}", "1-2 x True"),
+        ("{{ 'abc'[1:] }} {{ 'abc'[::-1] }} {{ [1, 2, 3][:-1] }} {{ 'xxay'.lstrip('x') }}", "bc cba [1, 2] ay"),
+        (
+            "{{ 'a.b.c'.rsplit('.', 1) }} {{ 'a b  c'.rsplit(none, 1) }} {{ '7'.zfill(3) }}",
+            "['a.b', 'c'] ['a b', 'c'] 007",
+        ),
+        ("{{ '-'.join(['a', 'b']) }} {{ 'ab'.center(6, '*') }}|{{ 'a'.ljust(3) }}|", "a-b **ab**|a  |"),
+        (
+            "{{ 'abc'.find('c') }} {{ 'abc'.index('b') }} {{ 'aXb'.swapcase() }} {{ 'ab'.removeprefix('a') }}",
+            "2 1 AxB b",
+        ),
+        (
+            "{{ 1 in [1] }} {{ 'a' in {'a': 1} }} {{ 'b' not in 'abc' }} {{ [1, {'a': 2}] == [1, {'a': 2}] }}",
+            "True True False True",
+        ),
+        (
+            "{% for i in range(5) %}{% if i == 3 %}{% break %}{% elif i == 1 %}{% continue %}{% endif %}{{ i }}{% endfor %}",
+            "02",
+        ),
+        ("{% set a, b = 1, [2] %}{{ a }}{{ b }}{% set x %}[1]{% endset %}{{ x }}", "1[2][1]"),
+        ("{% raw %}{{ raw }} {% set x = [] %}{% endraw %}{# {{ [1] }} #}", "{{ raw }} {% set x = [] %}"),
+        (
+            "{% macro m(a, b=[]) %}{% do b.append(a) %}{{ b }}{% endmacro %}{{ m(1) }}{{ m(2) }}{{ m(3, b=[0]) }}",
+            "[1][2][0, 3]",
+        ),
+    ]);
+}
+
+#[test]
+fn filters_give_what_salts_give() {
+    check(&[
+        (
+            "{{ {'srv': {'name': 'web', 'ports': [80, 443]}, 'a': 'on'} | yaml }}",
+            "{a: 'on', srv: {name: web, ports: [80, 443]}}",
+        ),
+        (
+            "{{ {'srv': {'name': 'web', 'ports': [80]}, 'a': 'on'} | yaml(False) }}",
+            "a: 'on'\nsrv:\n  name: web\n  ports:\n  - 80",
+        ),
+        ("{{ 'a' | yaml }} {{ {'b': 'x', 'a': none} | json }}", "a {\"a\": null, \"b\": \"x\"}"),
+        ("{{ {'z': \"<'>\", 'a': 'é'} | tojson }}", "{\"z\": \"\\u003c\\u0027\\u003e\", \"a\": \"\\u00e9\"}"),
+        ("{{ {'b': 1, 'a': ['x', None, True, 1.0]} | python }}", "{'a': ['x', None, True, 1.0], 'b': 1}"),
+        ("{{ ('a: 0644' | load_yaml).a }} {{ ('[1, {\"a\": 2}]' | load_json)[1] }}", "644 {'a': 2}"),
+        (
+            "{{ {'a': {'b': [1, 2]}} | traverse('a:b:1') }} {{ data | traverse('no:x', 'dflt') }} {{ data | traverse('list.0', delimiter='.') }}",
+            "2 dflt 1",
+        ),
+        ("{{ 'ab-12' | regex_replace('[0-9]+', 'N') }} {{ 'abc' | regex_replace('b(.)', '<\\\\1>') }}", "ab-N a<c>"),
+        (
+            "{{ 'abc' | regex_match('(a)(b)') }} {{ 'abc' | regex_search('b') }} {{ 'abc' | regex_match('b') }}",
+            "('a', 'b') ('b',) None",
+        ),
+        (
+            "{{ 'ABC' | regex_search('b', ignorecase=True) }} {{ 'a$b' | regex_replace('b', '$1') }} {{ 'a.b' | regex_escape }}",
+            "('B',) a$$1 a\\.b",
+        ),
+        (
+            "{{ ['yes' | to_bool, 'on' | to_bool, 1 | to_bool, none | to_bool, 'TRUE' | to_bool] }}",
+            "[True, False, True, False, True]",
+        ),
+        (
+            "{{ [1, 1, 2] | unique }} {{ [1, 2] | union([2, 3]) }} {{ [1, 2] | intersect([2]) }} {{ [1, 2] | difference([2]) }}",
+            "[1, 2] [1, 2, 3] [2] [1]",
+        ),
+        (
+            "{{ [1, 2] | symmetric_difference([2, 3]) }} {{ [1, [2, [3, none]]] | flatten }} {{ [1, [2, [3]]] | flatten(levels=1) }}",
+            "[1, 3] [1, 2, 3] [1, 2, [3]]",
+        ),
+        (
+            "{{ \"it's\" | quote }} {{ 'ab' | quote }} {{ '' | quote }} {{ 'a\"b' | yaml_dquote }} {{ \"a'b\" | yaml_squote }}",
+            "'it'\"'\"'s' ab '' \"a\\\"b\" 'a''b'",
+        ),
+        (
+            "{{ 'x' | yaml_encode }} {{ none | yaml_encode }} {{ 7 | yaml_encode }} {{ true | yaml_encode }}",
+            "\"x\" null 7 true",
+        ),
+        ("{{ 'a\nb\n\nc' | indent(2) }}", "a\n  b\n\n  c"),
+        (
+            "{{ {'b': 1, 'a': 2} | dictsort }} {{ ['x', '', 'y'] | select | list }} {{ [1, 2] | map('string') | join('-') }}",
+            "[('a', 2), ('b', 1)] ['x', 'y'] 1-2",
+        ),
+        (
+            "{{ 'abc' | base64_encode }} {{ 'YWJj' | base64_decode }} {{ 'abc' | sha256 | truncate(11) }}",
+            "YWJj abc ba7816bf...",
+        ),
+        (
+            "{{ '/a' | path_join('b', 'c') }} {{ 'x' | is_list }} {{ [] | is_list }} {{ (1,) | is_list }}",
+            "/a/b/c False True False",
+        ),
+        (
+            "{{ 'abc' is match('a.') }} {{ 'abc' is match('b') }} {{ 1 is equalto 1 }} {{ [] is list }} {{ (1,) is list }}",
+            "True False True True False",
+        ),
+        (
+            "{{ data is mapping }} {{ data.list is sequence }} {{ 'x' is string }} {{ data.n is number }} {{ grains is iterable }}",
+            "True True True True True",
+        ),
+        (
+            "{{ 8 | random_str | length }} {{ [5] | random }} {{ 'MyName' | to_snake_case }} {{ 'my_name' | to_camelcase }}",
+            "8 5 my_name myName",
+        ),
+        (
+            "{{ {'a': 1} | to_entries }} {{ [{'key': 'a', 'value': 1}] | from_entries }}",
+            "[{'key': 'a', 'value': 1}] {'a': 1}",
+        ),
+        (
+            "{{ {} | set_dict_key_value('a:b', 1) }} {{ {'a': [1]} | append_dict_key_value('a', 2) }}",
+            "{'a': {'b': 1}} {'a': [1, 2]}",
+        ),
+        ("{{ {'a': 1} | compare_dicts({'a': 2, 'b': 3}) }}", "{'a': {'old': 1, 'new': 2}, 'b': {'old': '', 'new': 3}}"),
+        (
+            "{{ '12' | int + 1 }} {{ '2.5' | float }} {{ 'x' | int(7) }} {{ '3' | to_num + 1 }} {{ '::1' | ipwrap }}",
+            "13 2.5 7 4 [::1]",
+        ),
+        (
+            "{{ 'x' | int }} {{ none | int }} {{ 'ff' | int(0, 16) }} {{ '12.7' | int }} {{ 'x' | float }}",
+            "0 0 255 12 0.0",
+        ),
+        (
+            "{{ {'b': 1, 'A': 2} | dictsort }} {{ {'b': 1, 'A': 2} | dictsort(by='value') }}",
+            "[('A', 2), ('b', 1)] [('b', 1), ('A', 2)]",
+        ),
+        (
+            "{{ '%.2f' % 3.14159 }} {{ '%(a)s' % {'a': 1} }} {{ 'a&b=é' | urlencode }} {{ 'é' | yaml_encode }}",
+            "3.14 1 a%26b%3D%C3%A9 \"\\xE9\"",
+        ),
+        ("{{ '/a/' | path_join('b', '/c') }} {{ 'a\nb' | yaml_squote }}", "/a/b/c 'a\n\nb'"),
+        ("{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{{ c.next() }}", "aba"),
+        ("{{ '2024-05-06T07:08:09' | strftime('%d.%m.%Y') }} {{ '2024-05-06' | strftime }}", "06.05.2024 2024-05-06"),
+    ]);
+    super::check_errors(&[
+        ("{{ [1] | yaml_encode }}", "Jinja error: yaml_encode requires a scalar value"),
+        ("{{ '{' | load_json }}", "Jinja syntax error: Unable to load json from {"),
+    ]);
+}
+
+#[test]
+fn blocks_of_data_become_variables() {
+    check(&[
+        (
+            "{%- load_yaml as local %}\nlist: [3, 1]\nmode: 0644\nid: {{ data.id }}\n{%- endload %}{{ local.mode }} {{ local.list | sort }} {{ local.id }}",
+            "644 [1, 3] web1_youshi",
+        ),
+        ("{% load_json as x %}{\"a\": [1]}{% endload %}{% do x.a.append(2) %}{{ x }}", "{'a': [1, 2]}"),
+        ("{% load_text as x %} a: b {% endload %}[{{ x }}]", "[ a: b ]"),
+        ("{% macro m() %}{a: [1, 2]}{% endmacro %}{{ (m() | load_yaml).a[1] }}", "2"),
+        ("{% profile as 'x' %}in{% endprofile %}side", "inside"),
+        ("{% set x = show_full_context() %}{{ x.sls }} {{ x.data.n }} {{ 'salt' in x }}", "deep.er.vars 5 False"),
+    ]);
+}
