@@ -120,8 +120,9 @@ async fn a_running_job_is_seen_and_really_ended() {
     system.tool("salt", &["web1", "saltutil.kill_job", &jid]);
     let (_, data) = events.until(&format!("salt/job/{jid}/ret/web1")).await;
     assert_ne!(text(&data, "retcode"), "0");
-    let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
-    assert!(status.is_empty() || status.contains("Z (zombie)") || status.contains("X (dead)"), "{status}");
+    let status = || std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
+    let gone = || status().is_empty() || status().contains("Z (zombie)") || status().contains("X (dead)");
+    support::until("the child of the command ends", gone).await;
     assert!(!system.path(&format!("web1/cache/proc/{jid}")).exists());
 }
 

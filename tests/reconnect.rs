@@ -18,9 +18,9 @@ async fn minions_come_back_after_the_master_was_away() {
     assert_eq!(ping(&system), map! {"web1" => true}.into());
     for kill in [false, true] {
         if kill {
-            system.kill_master()
+            system.kill_master();
         } else {
-            system.stop_master()
+            system.stop_master();
         }
         system.start_master().await;
         support::until("the minion comes back", || ping(&system) == map! {"web1" => true}.into()).await;

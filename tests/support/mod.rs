@@ -109,7 +109,7 @@ impl System {
             assert!(
                 ended.is_none(),
                 "the master ended: {}",
-                std::fs::read_to_string(&self.folder.path().join("master.log")).unwrap_or_default()
+                std::fs::read_to_string(self.folder.path().join("master.log")).unwrap_or_default()
             );
             std::fs::read_to_string(&file).is_ok_and(|text| text.trim() == pid)
         })

@@ -173,7 +173,7 @@ mod tests {
 
     fn read(line: &[&str]) -> Arguments {
         let words = std::iter::once("salt").chain(line.iter().copied());
-        let mut command = <Arguments as clap::CommandFactory>::command().disable_version_flag(true);
+        let mut command = <Arguments as clap::CommandFactory>::command().disable_version_flag(true).version("0");
         clap::FromArgMatches::from_arg_matches(&command.try_get_matches_from_mut(words).unwrap()).unwrap()
     }
 
