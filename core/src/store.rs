@@ -76,6 +76,7 @@ pub struct Batch {
 #[derive(Debug)]
 enum Change {
     Put(Table, Vec<u8>, Bytes),
+    PutNew(Table, Vec<u8>, Bytes),
     Delete(Table, Vec<u8>),
     DeleteBelow(Table, Vec<u8>),
     DeletePrefix(Table, Vec<u8>),
@@ -90,6 +91,12 @@ impl Batch {
     /// Sets a key.
     pub fn put(&mut self, table: Table, key: impl Into<Vec<u8>>, value: impl Into<Bytes>) -> &mut Self {
         self.changes.push(Change::Put(table, key.into(), value.into()));
+        self
+    }
+
+    /// Sets a key that is not there yet; one that is keeps its value.
+    pub fn put_new(&mut self, table: Table, key: impl Into<Vec<u8>>, value: impl Into<Bytes>) -> &mut Self {
+        self.changes.push(Change::PutNew(table, key.into(), value.into()));
         self
     }
 
@@ -298,6 +305,14 @@ impl Store {
         })
     }
 
+    /// Up to `limit` pairs in falling order of their keys, from the last one on.
+    pub fn scan_back(&self, table: Table, limit: usize) -> Result<Vec<Pair>, StoreError> {
+        self.read(table, |table| {
+            let pairs = table.iter()?.rev().take(limit);
+            pairs.map(|pair| pair.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))).collect()
+        })
+    }
+
     /// The pair with the last key.
     pub fn last(&self, table: Table) -> Result<Option<Pair>, StoreError> {
         self.read(table, |table| Ok(table.last()?.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))))
@@ -372,6 +387,7 @@ fn commit(database: &Database, batches: Vec<Batch>) -> Result<(), redb::Error> {
         for change in batches.into_iter().flat_map(|batch| batch.changes) {
             let table = match &change {
                 Change::Put(table, ..)
+                | Change::PutNew(table, ..)
                 | Change::Delete(table, _)
                 | Change::DeleteBelow(table, _)
                 | Change::DeletePrefix(table, _) => *table,
@@ -384,6 +400,11 @@ fn commit(database: &Database, batches: Vec<Batch>) -> Result<(), redb::Error> {
             };
             match change {
                 Change::Put(_, key, value) => _ = open.insert(&*key, &*value)?,
+                Change::PutNew(_, key, value) => {
+                    if open.get(&*key)?.is_none() {
+                        open.insert(&*key, &*value)?;
+                    }
+                }
                 Change::Delete(_, key) => _ = open.remove(&*key)?,
                 Change::DeleteBelow(_, key) => open.retain_in::<&[u8], _>(..&*key, |_, _| false)?,
                 Change::DeletePrefix(_, prefix) => {
@@ -446,12 +467,24 @@ mod tests {
         put(&store, &[("b/1", "x"), ("a", "x"), ("b/2", "x"), ("c", "x")]);
         assert_eq!(keys(store.scan(THINGS, b"b", 2).unwrap()), ["b/1", "b/2"]);
         assert_eq!(keys(store.scan_prefix(THINGS, b"b/").unwrap()), ["b/1", "b/2"]);
+        assert_eq!(keys(store.scan_back(THINGS, 2).unwrap()), ["c", "b/2"]);
         assert_eq!(store.last(THINGS).unwrap().unwrap().0, b"c");
         assert_eq!(store.at_or_before(THINGS, b"b/9").unwrap().unwrap().0, b"b/2");
         let mut batch = Batch::new();
         batch.delete_below(THINGS, *b"b").delete_prefix(THINGS, *b"b/").delete(THINGS, *b"nothing");
         store.write(batch).durable_blocking().unwrap();
         assert_eq!(keys(store.scan(THINGS, b"", 9).unwrap()), ["c"]);
+    }
+
+    #[test]
+    fn a_key_that_is_there_keeps_its_value_if_only_new_ones_are_set() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, _) = open(&folder.path().join("brine.redb"));
+        let mut batch = Batch::new();
+        batch.put_new(THINGS, *b"a", &b"1"[..]).put_new(THINGS, *b"a", &b"2"[..]).put_new(THINGS, *b"b", &b"3"[..]);
+        store.write(batch).durable_blocking().unwrap();
+        assert_eq!(store.get(THINGS, b"a").unwrap(), Some(b"1".to_vec()));
+        assert_eq!(store.get(THINGS, b"b").unwrap(), Some(b"3".to_vec()));
     }
 
     #[test]

@@ -1,40 +1,108 @@
 //! `local_cache`: the default job cache, in the master's store.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use brine_core::job::{Load, Return};
-use brine_core::store::{Batch, Store, Table};
+use brine_core::job::{Load, Return, oldest_kept};
+use brine_core::store::{Batch, Store, Table, Ticket};
 use brine_core::value::msgpack;
-use brine_core::{Jid, Map, Value};
+use brine_core::{Jid, Map, MinionId, Value};
+use jiff::Zoned;
+use parking_lot::Mutex;
 
-use crate::{Options, Returner, ReturnerError, oldest_jid};
+use crate::error::readable;
+use crate::{Backend, Options, Returner, ReturnerError};
 
-/// Salt's name of it.
-pub(crate) const NAME: &str = "local_cache";
+const NAME: &str = "local_cache";
+
+pub(crate) const BACKEND: Backend = Backend {
+    name: NAME,
+    doc: "The master's own job cache, in its store: the default of master_job_cache.\n\n\
+          keep_jobs_seconds: how long jobs are kept (86400); 0 is for ever.",
+    open,
+};
 
 /// By jid: what was asked.
-const LOADS: Table = Table("job_loads");
-/// By jid and minion, a zero between: what was returned.
-const RETURNS: Table = Table("job_returns");
+const LOADS: Table = Table("jobs_load");
+/// By `jid/id`, which no id can be mistaken in: what was returned.
+const RETURNS: Table = Table("jobs_return");
+/// By `jid/id`: the minions that are expected beside those that the load names.
+const MINIONS: Table = Table("jobs_minions");
 
-pub(crate) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-    let store = options.store().ok_or_else(|| ReturnerError::Option {
-        option: NAME.into(),
-        reason: "it is in the master's store: a minion cannot return to it".into(),
-    })?;
-    Ok(Box::new(LocalCache { store: store.clone() }))
+/// How many writes may be under way before the next one waits.
+const IN_FLIGHT: usize = 1024;
+/// How many pairs are read at once where all are looked at.
+const PAGE: usize = 1000;
+
+fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
+    let store = options.store().ok_or(ReturnerError::NoStore)?.clone();
+    Ok(Box::new(LocalCache { store, in_flight: Mutex::default() }))
 }
 
+/// The cache. Writes are handed to the store in order and share its commits; that they failed is told
+/// by a later call. What feeds it comes from the journal, whose cursor moves behind these writes in the
+/// same store: after a crash the same comes again.
 struct LocalCache {
     store: Store,
+    in_flight: Mutex<VecDeque<Ticket>>,
+}
+
+impl LocalCache {
+    fn write(&self, batch: Batch) -> Result<(), ReturnerError> {
+        let oldest = {
+            let mut in_flight = self.in_flight.lock();
+            in_flight.push_back(self.store.write(batch));
+            if in_flight.len() > IN_FLIGHT { in_flight.pop_front() } else { None }
+        };
+        oldest.map_or(Ok(()), |ticket| Ok(ticket.durable_blocking()?))
+    }
+
+    /// Waits until what was written before can be read. Others who read wait as well.
+    fn settle(&self) -> Result<&Store, ReturnerError> {
+        let mut in_flight = self.in_flight.lock();
+        let results: Vec<_> = in_flight.drain(..).map(Ticket::durable_blocking).collect();
+        results.into_iter().collect::<Result<(), _>>()?;
+        Ok(&self.store)
+    }
+
+    /// Looks at all returns, oldest first.
+    fn each_return(&self, mut look: impl FnMut(&[u8], &[u8])) -> Result<(), ReturnerError> {
+        let store = self.settle()?;
+        let mut start = Vec::new();
+        loop {
+            let page = store.scan(RETURNS, &start, PAGE)?;
+            for (key, packed) in &page {
+                look(key, packed);
+            }
+            match page.into_iter().nth(PAGE - 1) {
+                Some((key, _)) => start = [&key[..], b"\0"].concat(),
+                None => return Ok(()),
+            }
+        }
+    }
 }
 
 fn key(jid: &Jid, id: &str) -> Vec<u8> {
-    [jid.as_str().as_bytes(), b"\0", id.as_bytes()].concat()
+    format!("{jid}/{id}").into_bytes()
 }
 
-fn returns_of(pairs: Vec<(Vec<u8>, Vec<u8>)>) -> impl Iterator<Item = Return> {
-    pairs.into_iter().filter_map(|(_, packed)| Return::from_map(msgpack::unpack_map(&packed).ok()?).ok())
+/// The minion in a key.
+fn id_of(key: &[u8]) -> Option<MinionId> {
+    std::str::from_utf8(key).ok()?.split_once('/')?.1.parse().ok()
+}
+
+fn damaged(key: &[u8], reason: impl ToString) -> ReturnerError {
+    ReturnerError::damaged(NAME, &String::from_utf8_lossy(key), reason)
+}
+
+fn load_of(key: &[u8], packed: &[u8]) -> Result<Load, ReturnerError> {
+    let map = msgpack::unpack_map(packed).map_err(|error| damaged(key, error))?;
+    Load::from_map(map).map_err(|error| damaged(key, error))
+}
+
+fn return_of(key: &[u8], packed: &[u8]) -> Result<Return, ReturnerError> {
+    let map = msgpack::unpack_map(packed).map_err(|error| damaged(key, error))?;
+    Return::from_map(map).map_err(|error| damaged(key, error))
 }
 
 impl Returner for LocalCache {
@@ -42,73 +110,136 @@ impl Returner for LocalCache {
         NAME
     }
 
-    // The journal has the event already and the cursor behind it moves when this returns, so neither
-    // write is waited for: after a crash the event comes again.
-
     fn save_load(&self, load: &Load) -> Result<(), ReturnerError> {
         let mut batch = Batch::new();
-        batch.put(LOADS, load.jid().as_str().as_bytes(), msgpack::pack_map(load.map()));
-        drop(self.store.write(batch));
-        Ok(())
+        batch.put(LOADS, load.jid().as_str(), msgpack::pack_map(load.map()));
+        self.write(batch)
     }
 
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
+        self.save_returns(std::slice::from_ref(job_return))
+    }
+
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         let mut batch = Batch::new();
-        batch.put(RETURNS, key(job_return.jid(), job_return.id().as_str()), msgpack::pack_map(job_return.map()));
-        drop(self.store.write(batch));
-        Ok(())
+        for one in returns {
+            batch.put_new(RETURNS, key(one.jid(), one.id().as_str()), msgpack::pack_map(one.map()));
+        }
+        self.write(batch)
+    }
+
+    fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
+        let mut batch = Batch::new();
+        for id in minions {
+            batch.put(MINIONS, key(jid, id.as_str()), Vec::new());
+        }
+        self.write(batch)
     }
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
-        self.flush()?;
-        let packed = self.store.get(LOADS, jid.as_str().as_bytes())?;
-        Ok(packed.and_then(|packed| Load::from_map(msgpack::unpack_map(&packed).ok()?).ok()))
+        let store = self.settle()?;
+        let Some(packed) = store.get(LOADS, jid.as_str().as_bytes())? else { return Ok(None) };
+        let more = store.scan_prefix(MINIONS, &key(jid, ""))?;
+        let load = load_of(jid.as_str().as_bytes(), &packed)?;
+        Ok(Some(load.with_minions(more.iter().filter_map(|(key, _)| id_of(key)))))
     }
 
     fn get_jid(&self, jid: &Jid) -> Result<Map, ReturnerError> {
-        self.flush()?;
-        let found = returns_of(self.store.scan_prefix(RETURNS, &key(jid, ""))?);
-        Ok(found.map(|one| (Value::from(one.id()), one.summary().into())).collect())
+        let pairs = self.settle()?.scan_prefix(RETURNS, &key(jid, ""))?;
+        let returns = pairs.iter().filter_map(|(key, packed)| readable(return_of(key, packed)));
+        Ok(returns.map(|one| (Value::from(one.id()), one.summary().into())).collect())
     }
 
-    fn get_jids(&self) -> Result<Vec<Load>, ReturnerError> {
-        self.flush()?;
-        let pairs = self.store.scan(LOADS, b"", usize::MAX)?;
-        Ok(pairs
-            .into_iter()
-            .filter_map(|(_, packed)| Load::from_map(msgpack::unpack_map(&packed).ok()?).ok())
-            .collect())
+    fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
+        let pairs = self.settle()?.scan_back(LOADS, limit.unwrap_or(usize::MAX))?;
+        Ok(pairs.iter().filter_map(|(key, packed)| readable(load_of(key, packed))).collect())
     }
 
     fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {
-        self.flush()?;
-        // By rising jid: later ones replace earlier ones.
-        let all = returns_of(self.store.scan(RETURNS, b"", usize::MAX)?);
-        Ok(all.filter(|one| one.fun() == fun).map(|one| (Value::from(one.id()), one.value().clone())).collect())
+        let mut newest = Map::new();
+        self.each_return(|key, packed| {
+            if let Some(one) = readable(return_of(key, packed)).filter(|one| one.fun() == fun) {
+                newest.insert(one.id().into(), one.summary().into());
+            }
+        })?;
+        newest.sort_by(|one, _, other, _| one.as_str().cmp(&other.as_str()));
+        Ok(newest)
     }
 
-    fn get_minions(&self) -> Result<Vec<String>, ReturnerError> {
-        self.flush()?;
-        let all = returns_of(self.store.scan(RETURNS, b"", usize::MAX)?);
-        let mut minions: Vec<_> = all.map(|one| one.id().to_string()).collect();
-        minions.sort();
-        minions.dedup();
-        Ok(minions)
+    fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
+        let mut minions = std::collections::BTreeSet::new();
+        self.each_return(|key, _| minions.extend(id_of(key)))?;
+        Ok(minions.into_iter().collect())
     }
 
-    fn clean_old_jobs(&self, lifetime: Duration) -> Result<(), ReturnerError> {
-        let oldest = oldest_jid(lifetime);
+    fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
+        let Some(oldest) = oldest_kept(&Zoned::now(), older_than.as_secs()) else { return Ok(()) };
         let mut batch = Batch::new();
-        batch.delete_below(LOADS, oldest.as_bytes()).delete_below(RETURNS, oldest.as_bytes());
-        self.store.write(batch).durable_blocking()?;
-        Ok(())
+        for table in [LOADS, RETURNS, MINIONS] {
+            batch.delete_below(table, oldest.as_str());
+        }
+        self.write(batch)
     }
 }
 
-impl LocalCache {
-    /// Waits until what was written before can be read.
-    fn flush(&self) -> Result<(), ReturnerError> {
-        self.store.write(Batch::new()).durable_blocking()?;
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use brine_core::map;
+
+    use super::*;
+
+    fn cache(folder: &std::path::Path) -> LocalCache {
+        let (store, _) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+        LocalCache { store, in_flight: Mutex::default() }
+    }
+
+    fn returned(jid: &Jid, id: &str) -> Return {
+        Return::from_map(map! {"jid" => jid, "id" => id, "fun" => "test.ping", "return" => true}).unwrap()
+    }
+
+    #[test]
+    fn many_returns_are_written_without_a_commit_for_each() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = cache(folder.path());
+        let jid = Jid::new();
+        let count = IN_FLIGHT + PAGE + 10;
+        for number in 0..count {
+            cache.returner(&returned(&jid, &format!("minion{number}"))).unwrap();
+            assert!(cache.in_flight.lock().len() <= IN_FLIGHT);
+        }
+        assert_eq!(cache.get_jid(&jid).unwrap().len(), count);
+        assert_eq!(cache.get_minions().unwrap().len(), count);
+        assert!(cache.in_flight.lock().is_empty());
+    }
+
+    #[test]
+    fn what_is_damaged_is_told_alone_and_left_out_among_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = cache(folder.path());
+        let (good, bad) = (Jid::new(), Jid::new());
+        for jid in [&good, &bad] {
+            cache.save_load(&Load::from_map(map! {"jid" => jid}).unwrap()).unwrap();
+            cache.returner(&returned(jid, "a")).unwrap();
+        }
+        let mut batch = Batch::new();
+        batch.put(LOADS, bad.as_str(), &b"\xc1"[..]).put(RETURNS, key(&bad, "a"), &b"\x80"[..]);
+        cache.write(batch).unwrap();
+        let error = cache.get_load(&bad).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("local_cache holds something unreadable under {bad}: ")), "{error}");
+        assert_eq!(cache.get_jid(&bad).unwrap(), Map::new());
+        assert_eq!(cache.get_jids(None).unwrap().iter().map(Load::jid).collect::<Vec<_>>(), [&good]);
+    }
+
+    #[test]
+    fn what_was_kept_is_there_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let jid = Jid::new();
+        cache(folder.path()).returner(&returned(&jid, "a")).unwrap();
+        assert_eq!(cache(folder.path()).get_jid(&jid).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn without_the_masters_store_there_is_no_job_cache() {
+        assert!(matches!(open(&Options::default()), Err(ReturnerError::NoStore)));
     }
 }

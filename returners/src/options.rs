@@ -6,6 +6,9 @@ use brine_core::{Map, Value};
 
 use crate::ReturnerError;
 
+/// How long jobs are kept if the configuration does not say it: a day, in seconds.
+const KEEP_JOBS: u64 = 86_400;
+
 /// Where a returner finds its options.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -25,7 +28,7 @@ impl Options {
     /// `--return_kwargs` (options by their names without prefix) of one job.
     #[must_use]
     pub fn for_job(mut self, alternative: Option<&str>, kwargs: &Map) -> Self {
-        self.alternative = alternative.map(str::to_owned);
+        self.alternative = alternative.filter(|prefix| !prefix.is_empty()).map(str::to_owned);
         self.kwargs.clone_from(kwargs);
         self
     }
@@ -35,26 +38,43 @@ impl Options {
         self.store.as_ref()
     }
 
-    /// An option of a returner.
-    pub(crate) fn get<T: FromValue>(&self, returner: &str, name: &str, default: T) -> Result<T, ReturnerError> {
+    /// An option of a returner, from the nearest place that has it; empty text is as good as nothing.
+    pub(crate) fn get<T: FromValue>(&self, returner: &str, name: &str) -> Result<Option<T>, ReturnerError> {
         let full = format!("{returner}.{name}");
-        let alternative = self.alternative.as_ref().and_then(|prefix| lookup(&self.opts, &format!("{prefix}.{full}")));
-        let found = self.kwargs.get(name).or(alternative).or_else(|| lookup(&self.opts, &full));
-        match found.filter(|value| !value.is_nil()) {
-            Some(value) => T::try_from_value(value)
-                .map_err(|error| ReturnerError::Option { option: full, reason: error.to_string() }),
-            None => Ok(default),
+        let of_alternative = || lookup(&self.opts, &format!("{}.{full}", self.alternative.as_ref()?));
+        let found = set(self.kwargs.get(name)).or_else(of_alternative).or_else(|| lookup(&self.opts, &full));
+        found.map(|value| read(&full, value)).transpose()
+    }
+
+    /// `keep_jobs_seconds`, else the hours in `keep_jobs` of older configurations; 0 is for ever.
+    pub(crate) fn keep_jobs_seconds(&self) -> Result<u64, ReturnerError> {
+        if let Some(seconds) = set(self.opts.get("keep_jobs_seconds")) {
+            return read("keep_jobs_seconds", seconds);
         }
+        let hours: Option<u64> = set(self.opts.get("keep_jobs")).map(|hours| read("keep_jobs", hours)).transpose()?;
+        Ok(hours.map_or(KEEP_JOBS, |hours| hours.saturating_mul(3600)))
+    }
+
+    /// The name of this master or minion.
+    pub(crate) fn own_id(&self) -> Option<&str> {
+        self.opts.get("id").and_then(Value::as_str)
     }
 }
 
-/// A dotted option, written as one key or as mappings in each other.
+fn set(value: Option<&Value>) -> Option<&Value> {
+    value.filter(|value| !value.is_nil() && value.as_str() != Some(""))
+}
+
+fn read<T: FromValue>(option: &str, value: &Value) -> Result<T, ReturnerError> {
+    T::try_from_value(value)
+        .map_err(|error| ReturnerError::Option { option: option.to_owned(), reason: error.to_string() })
+}
+
+/// A dotted option, written as one key or as mappings in each other, cut at any of its dots.
 fn lookup<'a>(opts: &'a Map, name: &str) -> Option<&'a Value> {
-    if let Some(value) = opts.get(name) {
-        return Some(value);
-    }
-    let (first, rest) = name.split_once('.')?;
-    lookup(opts.get(first)?.as_map()?, rest)
+    let nested =
+        || name.match_indices('.').find_map(|(dot, _)| lookup(opts.get(&name[..dot])?.as_map()?, &name[dot + 1..]));
+    set(opts.get(name)).or_else(nested)
 }
 
 #[cfg(test)]
@@ -63,17 +83,49 @@ mod tests {
 
     use super::*;
 
+    fn host(opts: &Map, alternative: Option<&str>, kwargs: &Map) -> Option<String> {
+        Options::new(opts, None).for_job(alternative, kwargs).get("redis", "host").unwrap()
+    }
+
     #[test]
     fn options_come_from_the_nearest_place() {
         let opts = map! {"redis.host" => "a", "redis" => map!{"port" => 7}, "other.redis.host" => "b"};
-        let options = Options::new(&opts, None);
-        let host = |options: &Options| options.get("redis", "host", String::new()).unwrap();
-        assert_eq!(host(&options), "a");
-        assert_eq!(options.get("redis", "port", 1u16).unwrap(), 7);
-        assert_eq!(options.get("redis", "db", 3u32).unwrap(), 3);
-        assert_eq!(host(&options.clone().for_job(Some("other"), &Map::new())), "b");
-        assert_eq!(host(&options.clone().for_job(Some("other"), &map! {"host" => "c"})), "c");
-        let error = Options::new(&map! {"redis.port" => "x"}, None).get("redis", "port", 1u16).unwrap_err();
+        assert_eq!(host(&opts, None, &map! {}).as_deref(), Some("a"));
+        assert_eq!(host(&opts, Some("other"), &map! {}).as_deref(), Some("b"));
+        assert_eq!(host(&opts, Some("other"), &map! {"host" => "c"}).as_deref(), Some("c"));
+        assert_eq!(host(&opts, Some("unknown"), &map! {"host" => ""}).as_deref(), Some("a"));
+        assert_eq!(host(&map! {"redis.host" => ""}, Some(""), &map! {}), None);
+        assert_eq!(Options::new(&opts, None).get::<u16>("redis", "port").unwrap(), Some(7));
+    }
+
+    #[test]
+    fn dotted_options_may_be_nested_at_any_dot() {
+        for opts in [
+            map! {"other" => map! {"redis" => map! {"host" => "b"}}},
+            map! {"other.redis" => map! {"host" => "b"}},
+            map! {"other" => map! {"redis.host" => "b"}},
+        ] {
+            assert_eq!(host(&opts, Some("other"), &map! {}).as_deref(), Some("b"), "{opts:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_option_is_named() {
+        let error = Options::new(&map! {"redis.port" => "x"}, None).get::<u16>("redis", "port").unwrap_err();
         assert_eq!(error.to_string(), "option 'redis.port': expected a whole number from 0 to 65535, got str");
+    }
+
+    #[test]
+    fn jobs_are_kept_as_long_as_the_configuration_says() {
+        for (opts, seconds) in [
+            (map! {}, 86_400),
+            (map! {"keep_jobs" => 2}, 7200),
+            (map! {"keep_jobs" => 2, "keep_jobs_seconds" => 5}, 5),
+            (map! {"keep_jobs_seconds" => 0}, 0),
+            (map! {"keep_jobs" => 2, "keep_jobs_seconds" => Value::Nil}, 7200),
+        ] {
+            assert_eq!(Options::new(&opts, None).keep_jobs_seconds().unwrap(), seconds, "{opts:?}");
+        }
+        assert!(Options::new(&map! {"keep_jobs" => -1}, None).keep_jobs_seconds().is_err());
     }
 }

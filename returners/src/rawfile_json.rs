@@ -1,22 +1,26 @@
-//! `rawfile_json`: every return and event as one line of JSON, appended to a file.
+//! `rawfile_json`: every return and event as one line of JSON, appended to a file. It cannot read back.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
-use brine_core::Value;
 use brine_core::event::Event;
 use brine_core::job::Return;
-use brine_core::map;
-use brine_core::value::json;
 
-use crate::{Options, Returner, ReturnerError};
+use crate::{Backend, Options, Returner, ReturnerError, text};
 
-/// Salt's name of it.
-pub(crate) const NAME: &str = "rawfile_json";
+const NAME: &str = "rawfile_json";
 
-pub(crate) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-    let path = options.get(NAME, "filename", PathBuf::from("/var/log/salt/events"))?;
+pub(crate) const BACKEND: Backend = Backend {
+    name: NAME,
+    doc: "Every return and event as one line of JSON, appended to a file.\n\n\
+          rawfile_json.filename: the file (/var/log/salt/events). It is opened anew each time, so it may be rotated.",
+    open,
+};
+
+fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
+    let path: Option<String> = options.get(NAME, "filename")?;
+    let path = path.unwrap_or_else(|| "/var/log/salt/events".into()).into();
     Ok(Box::new(RawfileJson { path }))
 }
 
@@ -25,16 +29,32 @@ struct RawfileJson {
 }
 
 impl RawfileJson {
-    /// Appends all lines in one write, so that lines of several processes do not mix.
-    fn append(&self, lines: &str) -> Result<(), ReturnerError> {
-        let failed = |error: std::io::Error| ReturnerError::Backend {
-            returner: NAME,
-            place: self.path.display().to_string(),
-            reason: error.to_string(),
+    /// Appends lines, each in one write. The file is locked meanwhile, as Salt locks it, so that lines
+    /// of several processes do not mix.
+    fn append(&self, lines: impl Iterator<Item = String>) -> Result<(), ReturnerError> {
+        let mut lines = lines.peekable();
+        if lines.peek().is_none() {
+            return Ok(());
+        }
+        let mut write = || {
+            let mut file = OpenOptions::new().create(true).append(true).open(&self.path)?;
+            file.lock()?;
+            lines.try_for_each(|line| write_line(&mut file, line))
         };
-        let mut file = OpenOptions::new().create(true).append(true).open(&self.path).map_err(failed)?;
-        file.write_all(lines.as_bytes()).map_err(failed)
+        write().map_err(|source| ReturnerError::File { path: self.path.clone(), source })
     }
+}
+
+/// Writes a line whole or not at all: half of one would spoil the next one, too.
+fn write_line(file: &mut File, mut line: String) -> std::io::Result<()> {
+    line.push('\n');
+    let before = file.metadata()?;
+    file.write_all(line.as_bytes()).inspect_err(|_| {
+        if before.is_file() {
+            // The error that led here is the one to tell.
+            _ = file.set_len(before.len());
+        }
+    })
 }
 
 impl Returner for RawfileJson {
@@ -43,14 +63,74 @@ impl Returner for RawfileJson {
     }
 
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.append(&format!("{}\n", json::to_json(&Value::Map(job_return.map().clone()))))
+        self.append(std::iter::once(text::of_map(job_return.map())))
+    }
+
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        self.append(returns.iter().map(|one| text::of_map(one.map())))
     }
 
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
-        let lines = events.iter().map(|event| {
-            let line = map! {"tag" => event.tag(), "data" => event.data()};
-            format!("{}\n", json::to_json(&line.into()))
+        self.append(events.iter().map(text::of_event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{Value, map};
+
+    use super::*;
+
+    fn at(path: &std::path::Path) -> Box<dyn Returner> {
+        open(&Options::new(&map! {"rawfile_json.filename" => path.display().to_string()}, None)).unwrap()
+    }
+
+    #[test]
+    fn each_return_and_event_is_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events");
+        let returner = at(&path);
+        returner.event_return(&[]).unwrap();
+        assert!(!path.exists(), "no events leave no file");
+        let one = map! {"jid" => "20261120235852025555", "id" => "web1", "fun" => "test.arg", "return" => "ü\n\u{1}", "retcode" => 0};
+        let one = Return::from_map(one).unwrap();
+        returner.returner(&one).unwrap();
+        let events = [Event::from_map("a/b", &map! {"x" => Value::Nil}), Event::from_map("c", &map! {})];
+        returner.event_return(&events.map(Result::unwrap)).unwrap();
+        insta::assert_snapshot!(std::fs::read_to_string(&path).unwrap(), @r#"
+        {"jid": "20261120235852025555", "id": "web1", "fun": "test.arg", "return": "ü\n\u0001", "retcode": 0}
+        {"data": {"x": null}, "tag": "a/b"}
+        {"data": {}, "tag": "c"}
+        "#);
+    }
+
+    #[test]
+    fn lines_of_several_threads_do_not_mix() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events");
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let path = &path;
+                scope.spawn(move || {
+                    let long = "x".repeat(20_000);
+                    let event = Event::from_map("t", &map! {"thread" => thread, "text" => long}).unwrap();
+                    for _ in 0..20 {
+                        at(path).event_return(&[event.clone(), event.clone()]).unwrap();
+                    }
+                });
+            }
         });
-        self.append(&lines.collect::<String>())
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(written.lines().count(), 160);
+        assert!(written.lines().all(|line| brine_core::value::json::from_json(line).is_ok()));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_named() {
+        let event = Event::from_map("t", &map! {}).unwrap();
+        for path in ["/nonexistent/events", "/dev/full"] {
+            let error = at(path.as_ref()).event_return(std::slice::from_ref(&event)).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("rawfile_json cannot write to {path}: ")), "{error}");
+        }
     }
 }

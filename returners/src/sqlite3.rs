@@ -1,80 +1,189 @@
-//! `sqlite3`: jobs and returns in an SQLite database, in the tables that Salt's returner of this name has.
+//! `sqlite3`: jobs and returns in an SQLite database, in the tables that Salt's returner of this name has:
+//! `jids` and `salt_returns`. `full_ret` holds what the function returned, as Salt has it; the other
+//! fields of a return are in a column `rest` that Salt's statements do not mind.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brine_core::event::{Event, STAMP};
-use brine_core::job::{Load, Return};
-use brine_core::value::json;
-use brine_core::{Jid, Map, Value};
+use brine_core::event::{self, Event};
+use brine_core::job::{Load, Return, oldest_kept};
+use brine_core::value::python;
+use brine_core::{Jid, Map, MinionId, Value};
+use jiff::{SignedDuration, Timestamp, Zoned};
 use parking_lot::Mutex;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
-use crate::{Options, Returner, ReturnerError, oldest_jid};
+use crate::error::readable;
+use crate::{Backend, Options, Returner, ReturnerError, text};
 
-/// Salt's name of it.
-pub(crate) const NAME: &str = "sqlite3";
+const NAME: &str = "sqlite3";
+
+pub(crate) const BACKEND: Backend = Backend {
+    name: NAME,
+    doc: "Jobs, returns and events in an SQLite database. Its tables are made if they are missing.\n\n\
+          sqlite3.database: the file. There is no default.\n\
+          sqlite3.timeout: how many seconds to wait for others who write to it (5.0).",
+    open,
+};
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS jids (jid TEXT PRIMARY KEY, load TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS salt_returns (
         fun TEXT, jid TEXT, id TEXT, fun_args TEXT, date TEXT NOT NULL, full_ret TEXT NOT NULL, success TEXT NOT NULL
     );
-    CREATE INDEX IF NOT EXISTS salt_returns_jid ON salt_returns (jid);
-    CREATE TABLE IF NOT EXISTS salt_events (tag TEXT NOT NULL, data TEXT NOT NULL, alter_time TEXT NOT NULL, master_id TEXT);
+    CREATE INDEX IF NOT EXISTS salt_returns_jid_id ON salt_returns (jid, id);
+    CREATE TABLE IF NOT EXISTS jid_minions (jid TEXT, id TEXT, PRIMARY KEY (jid, id)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS salt_events (
+        id INTEGER PRIMARY KEY, tag TEXT NOT NULL, data TEXT NOT NULL, alter_time TEXT NOT NULL, master_id TEXT NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS salt_events_alter_time ON salt_events (alter_time);
 ";
 
-pub(crate) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-    let path = options.get(NAME, "database", PathBuf::from("/var/lib/salt/salt.db"))?;
-    let timeout = options.get(NAME, "timeout", 5.0f64)?;
-    let place = path.display().to_string();
+fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
+    let path: Option<String> = options.get(NAME, "database")?;
+    let missing = || ReturnerError::Option {
+        option: "sqlite3.database".into(),
+        reason: "it is missing: name the file of the database".into(),
+    };
+    let path = PathBuf::from(path.ok_or_else(missing)?);
+    let timeout: f64 = options.get(NAME, "timeout")?.unwrap_or(5.0);
+    let timeout = Duration::try_from_secs_f64(timeout)
+        .map_err(|error| ReturnerError::Option { option: "sqlite3.timeout".into(), reason: error.to_string() })?;
     let connect = || {
-        let connection = Connection::open(&path)?;
-        connection.busy_timeout(Duration::from_secs_f64(timeout.clamp(0.0, 3600.0)))?;
+        let mut connection = Connection::open(&path)?;
+        connection.busy_timeout(timeout)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
+        // With a write-ahead log this loses the last commits if the power fails, but never the database.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        connection.execute_batch(TABLES)?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        make_tables(&transaction)?;
+        transaction.commit()?;
         Ok(connection)
     };
-    let connection = connect().map_err(failed(&place))?;
-    Ok(Box::new(Sqlite { connection: Mutex::new(connection), place }))
+    let connection = connect().map_err(|source| ReturnerError::Sqlite { path: path.clone(), source })?;
+    let master = options.own_id().unwrap_or_default().to_owned();
+    Ok(Box::new(Sqlite { connection: Mutex::new(connection), path, master }))
 }
 
-fn failed(place: &str) -> impl FnOnce(rusqlite::Error) -> ReturnerError + '_ {
-    move |error| ReturnerError::Backend { returner: NAME, place: place.to_owned(), reason: error.to_string() }
+fn make_tables(transaction: &Transaction) -> rusqlite::Result<()> {
+    transaction.execute_batch(TABLES)?;
+    if !transaction.column_exists(None, "salt_returns", "rest")? {
+        transaction.execute_batch("ALTER TABLE salt_returns ADD COLUMN rest TEXT")?;
+    }
+    Ok(())
 }
 
 struct Sqlite {
     connection: Mutex<Connection>,
-    place: String,
+    path: PathBuf,
+    /// The name of this master, for its events.
+    master: String,
 }
 
-fn text(map: &Map) -> String {
-    json::to_json(&Value::Map(map.clone()))
+/// A row of `salt_returns`.
+struct ReturnRow {
+    jid: String,
+    id: String,
+    fun: Option<String>,
+    full_ret: String,
+    success: String,
+    rest: Option<String>,
 }
 
-fn map_of(text: &str) -> Map {
-    match json::from_json(text) {
-        Ok(Value::Map(map)) => map,
-        _ => Map::new(),
+fn row_of(row: &Row) -> rusqlite::Result<ReturnRow> {
+    Ok(ReturnRow {
+        jid: row.get("jid")?,
+        id: row.get("id")?,
+        fun: row.get("fun")?,
+        full_ret: row.get("full_ret")?,
+        success: row.get("success")?,
+        rest: row.get("rest")?,
+    })
+}
+
+impl ReturnRow {
+    fn read(self) -> Result<Return, ReturnerError> {
+        let key = format!("jid {}, id {}", self.jid, self.id);
+        let mut map = match &self.rest {
+            Some(rest) => text::to_map(NAME, &key, rest)?,
+            None => self.written_by_salt(),
+        };
+        map.insert("jid".into(), self.jid.into());
+        map.insert("id".into(), self.id.into());
+        map.insert("return".into(), text::to_value(NAME, &key, &self.full_ret)?);
+        Return::from_map(map).map_err(|error| ReturnerError::damaged(NAME, &key, error))
     }
+
+    /// What Salt keeps beside the value: the function, and success as a number or a word.
+    fn written_by_salt(&self) -> Map {
+        let mut map = Map::new();
+        if let Some(fun) = &self.fun {
+            map.insert("fun".into(), fun.as_str().into());
+        }
+        let success = match self.success.as_str() {
+            "1" | "True" => Some(true),
+            "0" | "False" => Some(false),
+            _ => None,
+        };
+        if let Some(success) = success {
+            map.insert("success".into(), success.into());
+        }
+        map
+    }
+}
+
+fn insert_return(transaction: &Transaction, one: &Return) -> rusqlite::Result<()> {
+    let insert = "INSERT INTO salt_returns (fun, jid, id, fun_args, date, full_ret, success, rest)
+        SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+        WHERE NOT EXISTS (SELECT 1 FROM salt_returns WHERE jid = ?2 AND id = ?3)";
+    let fun_args = one.map().get("fun_args").filter(|args| args.is_truthy()).map(python::repr);
+    let success = match one.map().get("success") {
+        Some(success) if success.is_truthy() => "1",
+        Some(_) => "0",
+        None => "",
+    };
+    let mut rest = one.map().clone();
+    for elsewhere in ["jid", "id", "return"] {
+        rest.shift_remove(elsewhere);
+    }
+    transaction.prepare_cached(insert)?.execute(params![
+        one.fun(),
+        one.jid().as_str(),
+        one.id().as_str(),
+        fun_args,
+        Zoned::now().strftime("%Y-%m-%d %H:%M:%S.%6f").to_string(),
+        brine_core::value::json::to_json(one.value()),
+        success,
+        text::of_map(&rest),
+    ])?;
+    Ok(())
+}
+
+fn strings(connection: &Connection, query: &str, params: impl rusqlite::Params) -> rusqlite::Result<Vec<String>> {
+    connection.prepare_cached(query)?.query_map(params, |row| row.get(0))?.collect()
 }
 
 impl Sqlite {
-    /// Runs a query and reads the first column of each row.
-    fn column(&self, query: &str, parameter: &str) -> Result<Vec<String>, ReturnerError> {
-        let connection = self.connection.lock();
-        let read = || {
-            let mut statement = connection.prepare_cached(query)?;
-            let with = if statement.parameter_count() == 0 { vec![] } else { vec![parameter] };
-            statement.query_map(rusqlite::params_from_iter(with), |row| row.get(0))?.collect::<Result<Vec<String>, _>>()
-        };
-        read().map_err(failed(&self.place))
+    fn run<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, ReturnerError> {
+        work(&mut self.connection.lock()).map_err(|source| ReturnerError::Sqlite { path: self.path.clone(), source })
     }
 
-    fn returns(&self, query: &str, parameter: &str) -> Result<Vec<Return>, ReturnerError> {
-        let rows = self.column(query, parameter)?;
-        Ok(rows.iter().filter_map(|row| Return::from_map(map_of(row)).ok()).collect())
+    /// Makes changes together or not at all.
+    fn change(&self, work: impl FnOnce(&Transaction) -> rusqlite::Result<()>) -> Result<(), ReturnerError> {
+        self.run(|connection| {
+            // Asked for at the start: a reader that turns into a writer may find that it cannot.
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            work(&transaction)?;
+            transaction.commit()
+        })
+    }
+
+    /// The returns that a query finds, by minion.
+    fn returns(&self, query: &str, parameter: &str) -> Result<Map, ReturnerError> {
+        let rows: Vec<ReturnRow> =
+            self.run(|connection| connection.prepare_cached(query)?.query_map([parameter], row_of)?.collect())?;
+        let returns = rows.into_iter().filter_map(|row| readable(row.read()));
+        Ok(returns.map(|one| (Value::from(one.id()), one.summary().into())).collect())
     }
 }
 
@@ -84,80 +193,187 @@ impl Returner for Sqlite {
     }
 
     fn save_load(&self, load: &Load) -> Result<(), ReturnerError> {
-        let insert = "INSERT OR REPLACE INTO jids (jid, load) VALUES (?1, ?2)";
-        let connection = self.connection.lock();
-        connection.execute(insert, params![load.jid().as_str(), text(load.map())]).map_err(failed(&self.place))?;
-        Ok(())
+        self.change(|transaction| {
+            let insert = "INSERT OR REPLACE INTO jids (jid, load) VALUES (?1, ?2)";
+            transaction.prepare_cached(insert)?.execute([load.jid().as_str(), &text::of_map(load.map())])?;
+            Ok(())
+        })
     }
 
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        let insert = "INSERT INTO salt_returns (fun, jid, id, fun_args, date, full_ret, success) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let fun_args = job_return.map().get("fun_args").map(json::to_json);
-        let row = params![
-            job_return.fun(),
-            job_return.jid().as_str(),
-            job_return.id().as_str(),
-            fun_args,
-            brine_core::event::stamp(),
-            text(job_return.map()),
-            if job_return.success() { "True" } else { "False" },
-        ];
-        self.connection.lock().execute(insert, row).map_err(failed(&self.place))?;
-        Ok(())
+        self.save_returns(std::slice::from_ref(job_return))
+    }
+
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        self.change(|transaction| returns.iter().try_for_each(|one| insert_return(transaction, one)))
+    }
+
+    fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
+        self.change(|transaction| {
+            let mut insert =
+                transaction.prepare_cached("INSERT OR IGNORE INTO jid_minions (jid, id) VALUES (?1, ?2)")?;
+            minions.iter().try_for_each(|id| insert.execute([jid.as_str(), id.as_str()]).map(drop))
+        })
     }
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
-        let connection = self.connection.lock();
-        let select = "SELECT load FROM jids WHERE jid = ?1";
-        let found: Option<String> =
-            connection.query_row(select, [jid.as_str()], |row| row.get(0)).optional().map_err(failed(&self.place))?;
-        Ok(found.and_then(|text| Load::from_map(map_of(&text)).ok()))
+        let (found, more) = self.run(|connection| {
+            let select = "SELECT load FROM jids WHERE jid = ?1";
+            let found: Option<String> =
+                connection.prepare_cached(select)?.query_row([jid.as_str()], |row| row.get(0)).optional()?;
+            Ok((found, strings(connection, "SELECT id FROM jid_minions WHERE jid = ?1", [jid.as_str()])?))
+        })?;
+        let load = found.map(|found| text::to_load(NAME, jid.as_str(), &found)).transpose()?;
+        Ok(load.map(|load| load.with_minions(more.iter().filter_map(|id| id.parse().ok()))))
     }
 
     fn get_jid(&self, jid: &Jid) -> Result<Map, ReturnerError> {
-        let returns = self.returns("SELECT full_ret FROM salt_returns WHERE jid = ?1 ORDER BY rowid", jid.as_str())?;
-        Ok(returns.iter().map(|one| (Value::from(one.id()), one.summary().into())).collect())
+        // Salt may have put several rows of a minion here: the first one is set last.
+        self.returns(
+            "SELECT jid, id, fun, full_ret, success, rest FROM salt_returns WHERE jid = ?1 ORDER BY id, rowid DESC",
+            jid.as_str(),
+        )
     }
 
-    fn get_jids(&self) -> Result<Vec<Load>, ReturnerError> {
-        let rows = self.column("SELECT load FROM jids ORDER BY jid", "")?;
-        Ok(rows.iter().filter_map(|row| Load::from_map(map_of(row)).ok()).collect())
+    fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
+        // Below zero means no limit to SQLite.
+        let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
+        let loads =
+            self.run(|connection| strings(connection, "SELECT load FROM jids ORDER BY jid DESC LIMIT ?1", [limit]))?;
+        Ok(loads.iter().filter_map(|load| readable(text::to_load(NAME, "jids", load))).collect())
     }
 
     fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {
-        let returns = self.returns("SELECT full_ret FROM salt_returns WHERE fun = ?1 ORDER BY jid, rowid", fun)?;
-        Ok(returns.iter().map(|one| (Value::from(one.id()), one.value().clone())).collect())
+        // Where `max` is asked for, SQLite takes the other columns from the row that has it.
+        self.returns(
+            "SELECT max(jid) AS jid, id, fun, full_ret, success, rest FROM salt_returns WHERE fun = ?1
+                GROUP BY id ORDER BY id",
+            fun,
+        )
     }
 
-    fn get_minions(&self) -> Result<Vec<String>, ReturnerError> {
-        self.column("SELECT DISTINCT id FROM salt_returns ORDER BY id", "")
+    fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
+        let ids = self.run(|connection| strings(connection, "SELECT DISTINCT id FROM salt_returns ORDER BY id", []))?;
+        Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
     }
 
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
-        let mut connection = self.connection.lock();
-        let mut store = || {
-            let transaction = connection.transaction()?;
+        self.change(|transaction| {
+            let insert = "INSERT INTO salt_events (tag, data, alter_time, master_id) VALUES (?1, ?2, ?3, ?4)";
+            let mut insert = transaction.prepare_cached(insert)?;
             for event in events {
                 let data = event.data();
-                let stamp = data.get(STAMP).map(ToString::to_string);
-                let insert = "INSERT INTO salt_events (tag, data, alter_time) VALUES (?1, ?2, ?3)";
-                transaction.prepare_cached(insert)?.execute(params![
-                    event.tag(),
-                    text(&data),
-                    stamp.unwrap_or_default()
-                ])?;
+                let stamp = data.get(event::STAMP).and_then(Value::as_str).map_or_else(event::stamp, str::to_owned);
+                insert.execute([event.tag(), &text::of_map(&data), &stamp, &self.master])?;
             }
-            transaction.commit()
-        };
-        store().map_err(failed(&self.place))
+            Ok(())
+        })
     }
 
-    fn clean_old_jobs(&self, lifetime: Duration) -> Result<(), ReturnerError> {
-        let oldest = oldest_jid(lifetime);
-        let connection = self.connection.lock();
-        for delete in ["DELETE FROM jids WHERE jid < ?1", "DELETE FROM salt_returns WHERE jid < ?1"] {
-            connection.execute(delete, [&oldest]).map_err(failed(&self.place))?;
+    fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
+        let Some(oldest) = oldest_kept(&Zoned::now(), older_than.as_secs()) else { return Ok(()) };
+        let age = SignedDuration::try_from(older_than).unwrap_or(SignedDuration::MAX);
+        let oldest_event = event::stamp_of(Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
+        self.change(|transaction| {
+            for table in ["jids", "salt_returns", "jid_minions"] {
+                transaction.execute(&format!("DELETE FROM {table} WHERE jid < ?1"), [oldest.as_str()])?;
+            }
+            transaction.execute("DELETE FROM salt_events WHERE alter_time < ?1", [oldest_event]).map(drop)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    const JID: &str = "20261120235852025555";
+
+    fn at(path: &std::path::Path) -> Box<dyn Returner> {
+        open(&Options::new(&map! {"sqlite3.database" => path.display().to_string(), "id" => "boss"}, None)).unwrap()
+    }
+
+    #[test]
+    fn rows_are_those_that_salt_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("salt.db");
+        let one = map! {
+            "jid" => JID, "id" => "web1", "fun" => "test.arg", "fun_args" => list!["a", true], "return" => list![1],
+            "retcode" => 0, "success" => true, "extra" => 5,
+        };
+        let one = Return::from_map(one).unwrap();
+        at(&path).save_returns(&[one.clone(), one.clone()]).unwrap();
+        at(&path).returner(&one).unwrap();
+        let connection = Connection::open(&path).unwrap();
+        let row: String = connection
+            .query_row(
+                "SELECT fun || '|' || jid || '|' || id || '|' || fun_args || '|' || full_ret || '|' || success || '|' || rest FROM salt_returns",
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
+        let rows: i64 = connection.query_row("SELECT count(*) FROM salt_returns", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 1, "what comes twice is one row");
+        insta::assert_snapshot!(row, @r#"test.arg|20261120235852025555|web1|['a', True]|[1]|1|{"fun": "test.arg", "fun_args": ["a", true], "retcode": 0, "success": true, "extra": 5}"#);
+    }
+
+    #[test]
+    fn a_database_that_salt_made_is_read_and_gets_what_it_lacks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("salt.db");
+        let salt = Connection::open(&path).unwrap();
+        salt.execute_batch(
+            r#"CREATE TABLE jids (jid TEXT PRIMARY KEY, load TEXT NOT NULL);
+            CREATE TABLE salt_returns (fun TEXT KEY, jid TEXT KEY, id TEXT KEY, fun_args TEXT, date TEXT NOT NULL,
+                full_ret TEXT NOT NULL, success TEXT NOT NULL);
+            INSERT INTO jids VALUES ('20261120235852025555', '{"jid": "20261120235852025555", "fun": "test.ping"}');"#,
+        )
+        .unwrap();
+        let insert = "INSERT INTO salt_returns (fun, jid, id, fun_args, date, full_ret, success)
+            VALUES ('test.ping', '20261120235852025555', ?1, NULL, '2026-11-20 23:58:52', ?2, ?3)";
+        salt.execute(insert, ["a", "true", "1"]).unwrap();
+        let returner = at(&path);
+        // Both write on: Salt's statement still fits, and a second row of a minion does not hide the first.
+        salt.execute(insert, ["b", "\"x\"", ""]).unwrap();
+        salt.execute(insert, ["b", "\"y\"", ""]).unwrap();
+        salt.execute(insert, ["c", "not json", "1"]).unwrap();
+        salt.execute(insert, ["../d", "1", "1"]).unwrap();
+        let jid = JID.parse().unwrap();
+        let expected = map! {"a" => map! {"return" => true, "success" => true}, "b" => map! {"return" => "x"}};
+        assert_eq!(returner.get_jid(&jid).unwrap(), expected);
+        assert_eq!(returner.get_load(&jid).unwrap().unwrap().fun(), &"test.ping".into());
+    }
+
+    #[test]
+    fn events_are_kept_with_their_time_until_they_are_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("salt.db");
+        let returner = at(&path);
+        let old = Event::from_map("a", &map! {"_stamp" => "2020-01-01T00:00:00.000000", "x" => 1}).unwrap();
+        let new = Event::from_map("b", &map! {}).unwrap();
+        returner.event_return(&[old, new]).unwrap();
+        let tags =
+            || strings(&Connection::open(&path).unwrap(), "SELECT tag || master_id FROM salt_events ORDER BY id", []);
+        assert_eq!(tags().unwrap(), ["aboss", "bboss"]);
+        returner.clean_old_jobs(Duration::ZERO).unwrap();
+        assert_eq!(tags().unwrap(), ["aboss", "bboss"]);
+        returner.clean_old_jobs(Duration::from_secs(3600)).unwrap();
+        assert_eq!(tags().unwrap(), ["bboss"]);
+    }
+
+    #[test]
+    fn options_that_cannot_be_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("salt.db").display().to_string();
+        for (opts, message) in [
+            (map! {}, "option 'sqlite3.database': it is missing"),
+            (map! {"sqlite3.database" => "/nonexistent/salt.db"}, "sqlite3 at /nonexistent/salt.db: "),
+            (map! {"sqlite3.database" => database.clone(), "sqlite3.timeout" => -1}, "option 'sqlite3.timeout': "),
+        ] {
+            let error = open(&Options::new(&opts, None)).err().unwrap().to_string();
+            assert!(error.starts_with(message), "{error}");
         }
-        Ok(())
     }
 }

@@ -1,125 +1,267 @@
-//! Every returner that can read back behaves the same.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+//! Every returner that can read back behaves the same: one table of behaviour, run over each of them.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
+
+mod support;
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use brine_core::event::Event;
 use brine_core::job::{Load, Return};
 use brine_core::store::Store;
-use brine_core::{Jid, Map, Value, list, map};
-use brine_returners::{Options, Returner, open};
+use brine_core::{Jid, Map, MinionId, Value, list, map};
+use brine_returners::{Options, Returner, ReturnerError, open};
+use support::RedisServer;
 
-/// A Redis server of Debian's package on a unix socket, ended on drop.
-struct RedisServer(Child);
+const HOUR: Duration = Duration::from_secs(3600);
 
-impl RedisServer {
-    fn start(folder: &Path) -> Self {
-        let server = Command::new("redis-server")
-            .args(["--port", "0", "--save", "", "--unixsocket", "redis.sock"])
-            .current_dir(folder)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server must be installed: tests/run does that");
-        let (socket, start) = (folder.join("redis.sock"), Instant::now());
-        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(20), "redis-server does not answer");
-            std::thread::yield_now();
-        }
-        RedisServer(server)
+type Check = fn(&dyn Returner);
+
+/// What a returner does, each with an empty one of its own.
+const BEHAVIOUR: &[(&str, Check)] = &[
+    ("jobs come back with every field", jobs_come_back),
+    ("a job that is stored again is replaced", jobs_are_replaced),
+    ("minions that are told late are expected too", late_minions),
+    ("returns come back by minion, sorted", returns_come_back),
+    ("many returns at once are as one after the other", many_returns),
+    ("the first return of a minion stays", the_first_return_stays),
+    ("a minion's name is not mistaken for another's job", names_do_not_mix),
+    ("jobs are listed newest first, as many as wanted", jobs_are_listed),
+    ("the newest return of a function is found", newest_of_function),
+    ("minions are known by their returns", minions_are_known),
+    ("what is unknown is nothing", nothing_is_known),
+    ("old jobs leave, with all that belongs to them", old_jobs_leave),
+];
+
+/// Runs the table over one backend; `make` gives an empty one in a folder.
+fn behaves(name: &str, make: impl Fn(&Path) -> Box<dyn Returner>) {
+    for (behaviour, check) in BEHAVIOUR {
+        let folder = tempfile::tempdir().unwrap();
+        let returner = make(folder.path());
+        assert_eq!(returner.name(), name);
+        println!("{name}: {behaviour}");
+        check(&*returner);
     }
-}
-
-impl Drop for RedisServer {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn behaves(name: &str, options: &Options) {
-    let returner = open(name, options).unwrap();
-    assert_eq!(returner.name(), name);
-    let jid = Jid::new();
-    let unknown: Jid = "20200101000000000000".parse().unwrap();
-    let load = map! {"jid" => &jid, "fun" => "test.ping", "arg" => list![], "tgt" => "*", "minions" => list!["a", "b"]};
-    returner.save_load(&Load::from_map(load.clone()).unwrap()).unwrap();
-    for (id, value) in [("b", Value::from("ü\n")), ("a", map! {"deep" => list![1, 2.5, Value::Nil, true]}.into())] {
-        let job_return = map! {"jid" => &jid, "id" => id, "fun" => "test.ping", "return" => value, "retcode" => 0, "success" => true, "out" => "txt"};
-        returner.returner(&Return::from_map(job_return).unwrap()).unwrap();
-    }
-    assert_eq!(returner.get_load(&jid).unwrap().unwrap().map(), &load, "{name}");
-    assert_eq!(returner.get_load(&unknown).unwrap(), None, "{name}");
-    let returns = returner.get_jid(&jid).unwrap();
-    let b = map! {"return" => "ü\n", "retcode" => 0, "success" => true, "out" => "txt"};
-    assert_eq!(returns.get("b"), Some(&b.into()), "{name}");
-    assert_eq!(returns.len(), 2, "{name}");
-    assert_eq!(returner.get_jid(&unknown).unwrap(), Map::new(), "{name}");
-    assert!(returner.get_jids().unwrap().iter().any(|load| load.jid() == &jid), "{name}");
-    assert_eq!(returner.get_fun("test.ping").unwrap().get("b"), Some(&"ü\n".into()), "{name}");
-    assert_eq!(returner.get_minions().unwrap(), ["a", "b"], "{name}");
-    returner.clean_old_jobs(Duration::from_secs(3600)).unwrap();
-    assert_eq!(returner.get_jid(&jid).unwrap().len(), 2, "{name}");
-}
-
-fn old_jobs_leave(returner: &dyn Returner) {
-    let old: Jid = "20200101000000000000".parse().unwrap();
-    returner.save_load(&Load::from_map(map! {"jid" => &old, "fun" => "x"}).unwrap()).unwrap();
-    returner.returner(&Return::from_map(map! {"jid" => &old, "id" => "a", "return" => 1}).unwrap()).unwrap();
-    assert!(returner.get_load(&old).unwrap().is_some());
-    returner.clean_old_jobs(Duration::from_secs(3600)).unwrap();
-    assert!(returner.get_load(&old).unwrap().is_none());
-    assert_eq!(returner.get_jid(&old).unwrap(), Map::new());
 }
 
 #[test]
 fn local_cache_behaves() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, _) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
-    let options = Options::new(&Map::new(), Some(store));
-    behaves("local_cache", &options);
-    old_jobs_leave(&*open("local_cache", &options).unwrap());
+    behaves("local_cache", |folder| {
+        let (store, _) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+        open("local_cache", &Options::new(&Map::new(), Some(store))).unwrap()
+    });
 }
 
 #[test]
 fn sqlite3_behaves() {
-    let folder = tempfile::tempdir().unwrap();
-    let database = folder.path().join("salt.db").display().to_string();
-    let options = Options::new(&map! {"sqlite3.database" => database}, None);
-    behaves("sqlite3", &options);
-    old_jobs_leave(&*open("sqlite3", &options).unwrap());
+    behaves("sqlite3", |folder| {
+        let database = folder.join("salt.db").display().to_string();
+        open("sqlite3", &Options::new(&map! {"sqlite3.database" => database}, None)).unwrap()
+    });
 }
 
 #[test]
-fn redis_behaves_and_comes_back_after_its_server_did() {
+fn redis_behaves() {
     let folder = tempfile::tempdir().unwrap();
     let server = RedisServer::start(folder.path());
-    let socket = folder.path().join("redis.sock").display().to_string();
-    let options = Options::new(&map! {"redis.unix_socket_path" => socket}, None);
-    behaves("redis", &options);
-    let returner = open("redis", &options).unwrap();
-    assert_eq!(returner.get_minions().unwrap().len(), 2);
-    drop(server);
-    let error = returner.get_minions().unwrap_err().to_string();
-    assert!(error.contains("redis.sock"), "{error}");
-    let _server = RedisServer::start(folder.path());
-    assert_eq!(returner.get_minions().unwrap().len(), 0);
+    // A server has sixteen databases, each of them empty at first.
+    let database = std::cell::Cell::new(0);
+    behaves("redis", |_| {
+        let mut opts = server.opts();
+        opts.insert("redis.db".into(), database.replace(database.get() + 1).into());
+        open("redis", &Options::new(&opts, None)).unwrap()
+    });
 }
 
 #[test]
-fn events_go_to_files_and_tables() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("events");
-    let options = Options::new(&map! {"rawfile_json.filename" => path.display().to_string()}, None);
-    let returner = open("rawfile_json", &options).unwrap();
-    let events = [Event::from_map("a/b", &map! {"x" => 1}).unwrap(), Event::from_map("c", &map! {}).unwrap()];
-    returner.event_return(&events).unwrap();
-    let text = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(text, "{\"tag\": \"a/b\", \"data\": {\"x\": 1}}\n{\"tag\": \"c\", \"data\": {}}\n");
-    let error = returner.get_jids().unwrap_err().to_string();
-    assert_eq!(error, "the returner rawfile_json cannot list jobs: use another one for that");
-    let blocked = Options::new(&map! {"rawfile_json.filename" => "/nonexistent/events"}, None);
-    let error = open("rawfile_json", &blocked).unwrap().event_return(&events).unwrap_err().to_string();
-    assert!(error.contains("/nonexistent/events"), "{error}");
+fn rawfile_json_says_that_it_cannot_read_back() {
+    let returner = open("rawfile_json", &Options::default()).unwrap();
+    let error = returner.get_jids(None).unwrap_err();
+    assert!(matches!(error, ReturnerError::Unsupported { returner: "rawfile_json", .. }));
+    assert_eq!(error.to_string(), "the returner rawfile_json cannot list jobs: use another one for that");
+}
+
+fn jid(text: &str) -> Jid {
+    text.parse().unwrap()
+}
+
+/// Three jobs made now, oldest first.
+fn jids() -> [Jid; 3] {
+    [Jid::new(), Jid::new(), Jid::new()]
+}
+
+fn ids(names: &[&str]) -> Vec<MinionId> {
+    names.iter().map(|name| name.parse().unwrap()).collect()
+}
+
+fn load(jid: &Jid, fun: &str) -> Load {
+    let fields = map! {
+        "jid" => jid, "fun" => fun, "arg" => list!["ü\n", map! {"__kwarg__" => true, "n" => 2.5}], "tgt" => "*",
+        "tgt_type" => "glob", "user" => "root", "ret" => "", "minions" => list!["b", "a"], "unheard-of" => Value::Nil,
+    };
+    Load::from_map(fields).unwrap()
+}
+
+fn returned(jid: &Jid, id: &str, fun: &str, value: impl Into<Value>) -> Return {
+    let fields = map! {
+        "jid" => jid, "id" => id, "fun" => fun, "fun_args" => list![1], "return" => value.into(), "retcode" => 0,
+        "success" => true, "_stamp" => "2026-11-20T23:58:52.025555",
+    };
+    Return::from_map(fields).unwrap()
+}
+
+fn names(returns: &Map) -> Vec<String> {
+    returns.keys().map(ToString::to_string).collect()
+}
+
+fn value_of(returns: &Map, id: &str) -> Value {
+    returns.get(id).and_then(|one| one.get("return")).cloned().unwrap_or_else(|| panic!("nothing of {id}"))
+}
+
+fn jobs_come_back(returner: &dyn Returner) {
+    let load = load(&Jid::new(), "test.arg");
+    returner.save_load(&load).unwrap();
+    assert_eq!(returner.get_load(load.jid()).unwrap(), Some(load));
+}
+
+fn jobs_are_replaced(returner: &dyn Returner) {
+    let jid = Jid::new();
+    returner.save_load(&load(&jid, "test.ping")).unwrap();
+    returner.save_load(&load(&jid, "test.arg")).unwrap();
+    assert_eq!(returner.get_load(&jid).unwrap(), Some(load(&jid, "test.arg")));
+    assert_eq!(returner.get_jids(None).unwrap().len(), 1);
+}
+
+fn late_minions(returner: &dyn Returner) {
+    let [early, late, none] = jids();
+    returner.save_minions(&early, &ids(&["d", "a"])).unwrap();
+    returner.save_load(&load(&early, "test.ping")).unwrap();
+    returner.save_load(&load(&late, "test.ping")).unwrap();
+    returner.save_minions(&late, &[]).unwrap();
+    returner.save_minions(&late, &ids(&["c"])).unwrap();
+    returner.save_minions(&late, &ids(&["c", "d"])).unwrap();
+    let minions = |jid| returner.get_load(jid).unwrap().unwrap().minions();
+    assert_eq!(minions(&early), ids(&["a", "b", "d"]));
+    assert_eq!(minions(&late), ids(&["a", "b", "c", "d"]));
+    returner.save_minions(&none, &ids(&["c"])).unwrap();
+    assert_eq!(returner.get_load(&none).unwrap(), None);
+}
+
+fn returns_come_back(returner: &dyn Returner) {
+    let jid = Jid::new();
+    let deep = map! {"text" => "ü\n", "list" => list![1, -2.5, Value::Nil, true, list![]], "map" => Value::map()};
+    returner.returner(&returned(&jid, "b", "test.arg", deep.clone())).unwrap();
+    let all = map! {"jid" => &jid, "id" => "a", "fun" => "x", "return" => Value::Nil, "retcode" => 2, "success" => false, "out" => "txt"};
+    returner.returner(&Return::from_map(all).unwrap()).unwrap();
+    let bare = map! {"jid" => &jid, "id" => "c", "return" => false};
+    returner.returner(&Return::from_map(bare).unwrap()).unwrap();
+    let returns = returner.get_jid(&jid).unwrap();
+    assert_eq!(names(&returns), ["a", "b", "c"]);
+    let expected = map! {
+        "a" => map! {"return" => Value::Nil, "retcode" => 2, "success" => false, "out" => "txt"},
+        "b" => map! {"return" => deep, "retcode" => 0, "success" => true},
+        "c" => map! {"return" => false},
+    };
+    assert_eq!(returns, expected);
+}
+
+fn many_returns(returner: &dyn Returner) {
+    let jid = Jid::new();
+    let returns: Vec<Return> =
+        (0..2500).map(|number| returned(&jid, &format!("m{number}"), "test.ping", number)).collect();
+    returner.save_returns(&returns).unwrap();
+    returner.save_returns(&[]).unwrap();
+    let found = returner.get_jid(&jid).unwrap();
+    assert_eq!((found.len(), value_of(&found, "m2499")), (2500, 2499.into()));
+    assert_eq!(returner.get_fun("test.ping").unwrap(), found);
+}
+
+fn the_first_return_stays(returner: &dyn Returner) {
+    let jid = Jid::new();
+    returner.returner(&returned(&jid, "a", "test.arg", "first")).unwrap();
+    returner.returner(&returned(&jid, "a", "test.arg", "second")).unwrap();
+    returner.save_returns(&[returned(&jid, "b", "test.arg", 1), returned(&jid, "b", "test.arg", 2)]).unwrap();
+    let returns = returner.get_jid(&jid).unwrap();
+    assert_eq!((value_of(&returns, "a"), value_of(&returns, "b")), ("first".into(), 1.into()));
+    assert_eq!(returns.len(), 2);
+}
+
+fn names_do_not_mix(returner: &dyn Returner) {
+    // A process number behind a jid makes one the beginning of the other.
+    let (short, long) = (jid("20261120235852025555"), jid("20261120235852025555_7"));
+    returner.returner(&returned(&short, "a:b", "test.ping", "short")).unwrap();
+    returner.returner(&returned(&long, "*", "test.ping", "long")).unwrap();
+    returner.returner(&returned(&long, "minions", "jids", "odd")).unwrap();
+    assert_eq!(names(&returner.get_jid(&short).unwrap()), ["a:b"]);
+    assert_eq!(names(&returner.get_jid(&long).unwrap()), ["*", "minions"]);
+    assert_eq!(returner.get_minions().unwrap(), ids(&["*", "a:b", "minions"]));
+}
+
+fn jobs_are_listed(returner: &dyn Returner) {
+    let [old, middle, new] = jids();
+    for jid in [&middle, &new, &old] {
+        returner.save_load(&load(jid, "test.ping")).unwrap();
+    }
+    let listed =
+        |limit| -> Vec<Jid> { returner.get_jids(limit).unwrap().iter().map(|load| load.jid().clone()).collect() };
+    assert_eq!(listed(None), [new.clone(), middle.clone(), old]);
+    assert_eq!(listed(Some(2)), [new.clone(), middle]);
+    assert_eq!(listed(Some(0)), []);
+    let summary = returner.get_jids(Some(1)).unwrap()[0].summary();
+    assert_eq!(summary.get("Function"), Some(&"test.ping".into()));
+    assert_eq!(summary.get("StartTime"), Some(&new.start_time().into()));
+}
+
+fn newest_of_function(returner: &dyn Returner) {
+    let [old, middle, new] = jids();
+    for (jid, id, fun, value) in [
+        (&old, "b", "test.ping", 1),
+        (&old, "a", "test.ping", 2),
+        (&middle, "a", "test.ping", 3),
+        (&new, "a", "test.arg", 4),
+    ] {
+        returner.returner(&returned(jid, id, fun, value)).unwrap();
+    }
+    let newest = returner.get_fun("test.ping").unwrap();
+    assert_eq!(names(&newest), ["a", "b"]);
+    assert_eq!(newest.get("a"), Some(&map! {"return" => 3, "retcode" => 0, "success" => true}.into()));
+    assert_eq!(value_of(&newest, "b"), 1.into());
+    assert_eq!(returner.get_fun("test.*").unwrap(), Map::new());
+}
+
+fn minions_are_known(returner: &dyn Returner) {
+    let [one, two, _] = jids();
+    returner.save_load(&load(&one, "test.ping")).unwrap();
+    for (jid, id) in [(&one, "web2"), (&one, "web1"), (&two, "web2")] {
+        returner.returner(&returned(jid, id, "test.ping", true)).unwrap();
+    }
+    assert_eq!(returner.get_minions().unwrap(), ids(&["web1", "web2"]));
+}
+
+fn nothing_is_known(returner: &dyn Returner) {
+    let jid = Jid::new();
+    assert_eq!(returner.get_load(&jid).unwrap(), None);
+    assert_eq!(returner.get_jid(&jid).unwrap(), Map::new());
+    assert_eq!(returner.get_jids(None).unwrap(), []);
+    assert_eq!(returner.get_fun("test.ping").unwrap(), Map::new());
+    assert_eq!(returner.get_minions().unwrap(), []);
+    returner.clean_old_jobs(HOUR).unwrap();
+}
+
+fn old_jobs_leave(returner: &dyn Returner) {
+    let (old, new) = (jid("20200101000000000000_7"), Jid::new());
+    for jid in [&old, &new] {
+        returner.save_load(&load(jid, "test.ping")).unwrap();
+        returner.save_minions(jid, &ids(&["c"])).unwrap();
+        returner.returner(&returned(jid, "a", "test.ping", true)).unwrap();
+    }
+    returner.clean_old_jobs(Duration::ZERO).unwrap();
+    assert_eq!(returner.get_jids(None).unwrap().len(), 2, "no time at all keeps everything");
+    returner.clean_old_jobs(HOUR).unwrap();
+    assert_eq!(returner.get_jids(None).unwrap().iter().map(Load::jid).collect::<Vec<_>>(), [&new]);
+    assert_eq!(returner.get_jid(&old).unwrap(), Map::new());
+    assert_eq!(returner.get_jid(&new).unwrap().len(), 1);
+    assert_eq!(returner.get_load(&new).unwrap().unwrap().minions(), ids(&["a", "b", "c"]));
+    // Nothing of the old job waits for another one of the same id.
+    returner.save_load(&load(&old, "test.ping")).unwrap();
+    assert_eq!(returner.get_load(&old).unwrap().unwrap().minions(), ids(&["b", "a"]));
 }

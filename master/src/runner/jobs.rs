@@ -64,7 +64,7 @@ functions! {
     ///     salt-run jobs.list_jobs
     fn list_jobs(context, search_function: Option<String> = None, search_target: Option<String> = None) {
         caught_up(context);
-        let jobs = context.master.job_cache.get_jids().map_err(CallError::execution)?;
+        let jobs = context.master.job_cache.get_jids(None).map_err(CallError::execution)?;
         let wanted = |pattern: &Option<String>, text: Option<&Value>| {
             pattern.as_ref().is_none_or(|pattern| text.is_some_and(|text| brine_core::glob::fnmatch(pattern, &text.to_string())))
         };
@@ -84,7 +84,7 @@ functions! {
     ///     salt-run jobs.last_run
     fn last_run(context, function: Option<String> = None) {
         caught_up(context);
-        let jobs = context.master.job_cache.get_jids().map_err(CallError::execution)?;
+        let jobs = context.master.job_cache.get_jids(None).map_err(CallError::execution)?;
         let of_function = |load: &&Load| {
             function.as_ref().is_none_or(|function| load.map().get("fun").and_then(Value::as_str) == Some(function))
         };

@@ -1,0 +1,150 @@
+//! What is particular to Redis: keys that other tools share, how long they live, a server that goes away.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
+
+mod support;
+
+use brine_core::event::Event;
+use brine_core::job::{Load, Return};
+use brine_core::{Jid, Map, map};
+use brine_returners::{Options, Returner, open};
+use redis::Commands;
+use support::RedisServer;
+
+const JID: &str = "20261120235852025555";
+
+fn returner(opts: &Map) -> Box<dyn Returner> {
+    open("redis", &Options::new(opts, None)).unwrap()
+}
+
+/// Another tool's connection to the server.
+fn beside(opts: &Map) -> redis::Connection {
+    let socket = opts.get("redis.unix_socket_path").unwrap();
+    redis::Client::open(format!("redis+unix://{socket}")).unwrap().get_connection().unwrap()
+}
+
+fn store_a_job(returner: &dyn Returner) {
+    returner.save_load(&Load::from_map(map! {"jid" => JID, "fun" => "test.ping"}).unwrap()).unwrap();
+    let one = map! {"jid" => JID, "id" => "web1", "fun" => "test.ping", "return" => true};
+    returner.returner(&Return::from_map(one).unwrap()).unwrap();
+    returner.save_minions(&JID.parse().unwrap(), &["web1".parse().unwrap()]).unwrap();
+}
+
+#[test]
+fn keys_are_those_that_salt_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(folder.path());
+    store_a_job(&*returner(&server.opts()));
+    let mut beside = beside(&server.opts());
+    let mut keys: Vec<String> = beside.keys("*").unwrap();
+    keys.sort();
+    insta::assert_snapshot!(keys.join("\n"), @r"
+    load:20261120235852025555
+    minions
+    minions:20261120235852025555
+    ret:20261120235852025555
+    web1:test.ping
+    ");
+    let text: String = beside.get(format!("load:{JID}")).unwrap();
+    assert_eq!(text, format!(r#"{{"jid": "{JID}", "fun": "test.ping"}}"#));
+    let text: String = beside.hget(format!("ret:{JID}"), "web1").unwrap();
+    assert_eq!(text, format!(r#"{{"jid": "{JID}", "id": "web1", "fun": "test.ping", "return": true}}"#));
+    let (jid, minions): (String, Vec<String>) =
+        redis::pipe().get("web1:test.ping").smembers("minions").query(&mut beside).unwrap();
+    assert_eq!((jid.as_str(), minions), (JID, vec!["web1".to_owned()]));
+}
+
+#[test]
+fn jobs_expire_when_the_configuration_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(folder.path());
+    // Redis answers -1 for what never expires.
+    for (seconds, expected) in [(500, 490..=500), (0, -1..=-1)] {
+        let mut opts = server.opts();
+        opts.insert("keep_jobs_seconds".into(), seconds.into());
+        let mut beside = beside(&opts);
+        redis::cmd("FLUSHALL").exec(&mut beside).unwrap();
+        store_a_job(&*returner(&opts));
+        for key in ["load", "ret", "minions"] {
+            let left: i64 = beside.ttl(format!("{key}:{JID}")).unwrap();
+            assert!(expected.contains(&left), "{key}: {left}");
+        }
+        assert_eq!(beside.ttl::<_, i64>("minions").unwrap(), -1);
+    }
+}
+
+#[test]
+fn events_are_listed_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(folder.path());
+    let events = [Event::from_map("a", &map! {"x" => 1}).unwrap(), Event::from_map("b", &map! {}).unwrap()];
+    let returner = returner(&server.opts());
+    returner.event_return(&[]).unwrap();
+    returner.event_return(&events).unwrap();
+    let lines: Vec<String> = beside(&server.opts()).lrange("salt_events", 0, -1).unwrap();
+    assert_eq!(lines, [r#"{"data": {"x": 1}, "tag": "a"}"#, r#"{"data": {}, "tag": "b"}"#]);
+}
+
+#[test]
+fn what_others_left_under_the_same_keys_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(folder.path());
+    let returner = returner(&server.opts());
+    store_a_job(&*returner);
+    let mut beside = beside(&server.opts());
+    for (key, value) in [("load:nonsense", "{}"), ("load:20261120235852025556", "not json")] {
+        beside.set::<_, _, ()>(key, value).unwrap();
+    }
+    beside.hset::<_, _, _, ()>(format!("ret:{JID}"), "web2", "[]").unwrap();
+    assert_eq!(returner.get_jids(None).unwrap().len(), 1);
+    assert_eq!(returner.get_jid(&JID.parse::<Jid>().unwrap()).unwrap().len(), 1);
+    let error = returner.get_load(&"20261120235852025556".parse().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("load:20261120235852025556"), "{error}");
+}
+
+#[test]
+fn a_server_that_comes_back_is_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(folder.path());
+    let returner = returner(&server.opts());
+    store_a_job(&*returner);
+    drop(server);
+    let error = returner.get_minions().unwrap_err().to_string();
+    assert!(error.contains("redis.sock"), "{error}");
+    let server = RedisServer::start(folder.path());
+    store_a_job(&*returner);
+    assert_eq!(returner.get_minions().unwrap().len(), 1);
+    // A connection that broke unseen costs one more try, no error.
+    drop(server);
+    let _server = RedisServer::start(folder.path());
+    assert_eq!(returner.get_minions().unwrap(), []);
+}
+
+#[test]
+fn an_error_of_the_server_is_told_and_does_not_break_what_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(folder.path());
+    let returner = returner(&server.opts());
+    beside(&server.opts()).set::<_, _, ()>("minions", "no set").unwrap();
+    let error = returner.get_minions().unwrap_err().to_string();
+    assert!(error.contains("WRONGTYPE"), "{error}");
+    assert_eq!(returner.get_jids(None).unwrap(), []);
+}
+
+#[test]
+fn one_connection_serves_many_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(folder.path());
+    let mut beside = beside(&server.opts());
+    let mut connections = || -> u64 {
+        let stats: String = redis::cmd("INFO").arg("stats").query(&mut beside).unwrap();
+        let received = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        received.unwrap().trim().parse().unwrap()
+    };
+    let before = connections();
+    let returner = returner(&server.opts());
+    assert_eq!(connections(), before, "opening does not connect yet");
+    for _ in 0..5 {
+        store_a_job(&*returner);
+    }
+    assert_eq!(connections(), before + 1);
+}
