@@ -59,6 +59,10 @@ pub(crate) async fn forget_minions(shared: Arc<Shared>, mut keys: Subscription, 
 }
 
 async fn clean(shared: &Arc<Shared>) {
+    // No lifetime means for ever, as in Salt.
+    if shared.config.job_lifetime().is_zero() {
+        return;
+    }
     let (cache, lifetime) = (Arc::clone(&shared.job_cache), shared.config.job_lifetime());
     let cleaned = tokio::task::spawn_blocking(move || cache.clean_old_jobs(lifetime)).await;
     if let Ok(Err(error)) = cleaned {
