@@ -5,10 +5,13 @@ mod config;
 mod event;
 mod grains;
 mod pillar;
+pub mod pkg;
 mod saltutil;
+pub mod service;
 mod state;
 mod sys;
 mod test;
+pub mod user;
 
 use brine_core::function::Function;
 
@@ -21,8 +24,11 @@ pub static MODULES: &[&[Function<Context>]] = &[
     event::FUNCTIONS,
     grains::FUNCTIONS,
     pillar::FUNCTIONS,
+    pkg::FUNCTIONS,
     saltutil::FUNCTIONS,
+    service::FUNCTIONS,
     state::FUNCTIONS,
     sys::FUNCTIONS,
     test::FUNCTIONS,
+    user::FUNCTIONS,
 ];

@@ -5,7 +5,10 @@
 
 mod cmd;
 mod file;
+mod pkg;
+mod service;
 mod test;
+mod user;
 
 use std::sync::Arc;
 
@@ -15,7 +18,8 @@ use brine_core::{Map, Value};
 use crate::context::Context;
 
 /// All state functions: one line a module.
-pub static MODULES: &[&[Function<StateContext>]] = &[cmd::FUNCTIONS, file::FUNCTIONS, test::FUNCTIONS];
+pub static MODULES: &[&[Function<StateContext>]] =
+    &[cmd::FUNCTIONS, file::FUNCTIONS, pkg::FUNCTIONS, service::FUNCTIONS, test::FUNCTIONS, user::FUNCTIONS];
 
 /// The context of state functions.
 #[derive(Clone)]
