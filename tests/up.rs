@@ -15,11 +15,11 @@ fn up_once_tells_the_whole_story_and_leaves_files() {
     let mut rest = text.as_str();
     for step in [
         "salt/auth  act pend, id web1_youshi",
-        "wheel.key.accept match=web1_youshi by Reactor",
+        "wheel.key.accept match=web1_youshi by Reactor, who rendered reactor.d/auth.sls",
         "salt/key  act accepted, id web1_youshi",
         "salt/auth  act accept, id web1_youshi",
         "salt/minion/web1_youshi/start  Minion web1_youshi started at",
-        "state.highstate  for web1_youshi by Reactor",
+        "state.highstate for web1_youshi by Reactor, who rendered reactor.d/start.sls",
         "ret/web1_youshi  state.highstate returned, retcode 0, 4 states",
         "web1_youshi: 4 states, 4 changed",
         "brine salt -c .brine/etc '*' test.ping",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use brine_core::event::stamp;
 use brine_core::function::{Args, CallError};
 use brine_core::{Jid, Map, Value, map};
+use brine_reactor::Cause;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -60,15 +61,15 @@ impl Shared {
         }
     }
 
-    /// Starts a call. The event that says so has been fired when this returns. `cause` is the event
-    /// that led to it, if one did.
+    /// Starts a call. The event that says so has been fired when this returns. `cause` is what led to it, if
+    /// the reactor did.
     pub async fn start_call(
         self: &Arc<Self>,
         kind: Kind,
         function: &str,
         args: Args,
         user: &str,
-        cause: Option<u64>,
+        cause: Option<&Cause>,
     ) -> Started {
         let jid = Jid::new();
         let (tag_word, prefix) = kind.words();
@@ -80,7 +81,7 @@ impl Shared {
             "user" => user,
         };
         if let Some(cause) = cause {
-            body.insert("_cause".into(), cause.into());
+            body.extend(cause_fields(cause));
         }
         self.fire(&format!("{tag}/new"), &body).await;
         let (shared, function, user) = (Arc::clone(self), function.to_owned(), user.to_owned());
@@ -126,6 +127,11 @@ impl Shared {
             }
         }
     }
+}
+
+/// What events say of the reaction that led to them: the event's number, and the SLS file.
+pub(crate) fn cause_fields(cause: &Cause) -> Map {
+    map! {"_cause" => cause.seq, "_sls" => cause.file.display().to_string()}
 }
 
 /// What is said of a call that failed, in Salt's words.

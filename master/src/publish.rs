@@ -95,6 +95,9 @@ impl Shared {
         let mut new = load.clone();
         new.insert("minions".into(), published.minions.clone().into());
         new.insert("missing".into(), published.missing.clone().into());
+        for name in ["_cause", "_sls"] {
+            new.extend(request.kwargs.get(name).map(|value| (Value::from(name), value.clone())));
+        }
         // First the event: the job is known before anybody can return for it.
         let tag = format!("salt/job/{jid}/new");
         self.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;

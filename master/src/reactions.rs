@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use brine_core::Value;
 use brine_core::function::Args;
 use brine_core::sls::jinja::Host;
 use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value};
 use brine_reactor::{Cause, Dispatch, DispatchError, Entries, Options, Reaction, Reactor};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,7 @@ impl Dispatch for MasterDispatch {
     async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<(), DispatchError> {
         match reaction {
             Reaction::Local(local) => {
-                let mut kwargs = Map::new();
+                let mut kwargs = crate::calls::cause_fields(&cause);
                 if let Some(metadata) = local.metadata {
                     kwargs.insert("metadata".into(), metadata);
                 }
@@ -88,7 +88,7 @@ impl Dispatch for MasterDispatch {
 impl MasterDispatch {
     async fn call(&self, kind: Kind, fun: &str, args: Args, cause: &Cause) -> Result<(), DispatchError> {
         // Its events tell what comes of it; the reactor does not wait.
-        self.0.start_call(kind, fun, args, USER, Some(cause.seq)).await;
+        self.0.start_call(kind, fun, args, USER, Some(cause)).await;
         Ok(())
     }
 }

@@ -125,7 +125,7 @@ fn describe(tag: &str, data: &Map) -> (Colour, String) {
         }
         ["salt", "key"] => (Colour::Green, format!("act {}, id {}", text("act"), text("id"))),
         ["salt", "wheel" | "run", _, "new"] => {
-            (Colour::Magenta, format!("{} {} by {}", text("fun"), arguments(data), text("user")))
+            (Colour::Magenta, format!("{} {} by {}{}", text("fun"), arguments(data), text("user"), reaction(data)))
         }
         ["salt", "wheel" | "run", _, "ret"] => {
             let word = if data.get("success").is_some_and(Value::is_truthy) { "done" } else { "failed" };
@@ -136,7 +136,14 @@ fn describe(tag: &str, data: &Map) -> (Colour, String) {
             let minions: Vec<String> = minions.iter().map(ToString::to_string).collect();
             (
                 Colour::Cyan,
-                format!("{} {} for {} by {}", text("fun"), arguments(data), minions.join(", "), text("user")),
+                format!(
+                    "{} {}for {} by {}{}",
+                    text("fun"),
+                    spaced(&arguments(data)),
+                    minions.join(", "),
+                    text("user"),
+                    reaction(data)
+                ),
             )
         }
         ["salt", "job", _, "ret", _] => {
@@ -150,6 +157,17 @@ fn describe(tag: &str, data: &Map) -> (Colour, String) {
         ["salt", "reactor", "error"] => (Colour::LightRed, text("message")),
         _ => (Colour::LightBlue, String::new()),
     }
+}
+
+/// The reactor file that led to an event, by its folder and name.
+fn reaction(data: &Map) -> String {
+    let Some(file) = data.get("_sls").and_then(Value::as_str) else { return String::new() };
+    let parts: Vec<&str> = file.rsplit('/').take(2).collect();
+    format!(", who rendered {}", parts.into_iter().rev().collect::<Vec<_>>().join("/"))
+}
+
+fn spaced(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{text} ") }
 }
 
 /// The arguments of a call, short.
@@ -183,7 +201,7 @@ mod tests {
             (
                 "salt/job/1/new",
                 map! {"fun" => "state.highstate", "arg" => list![], "minions" => list!["a", "b"], "user" => "Reactor"},
-                "state.highstate  for a, b by Reactor",
+                "state.highstate for a, b by Reactor",
             ),
             (
                 "salt/job/1/ret/a",
