@@ -286,8 +286,8 @@ def main():
                 "Times are medians of ten runs after a warm-up. The ratio says how many times better Brine is.\n\n"
                 f"{table}\n\n"
                 "The bus is measured through its sockets, Salt's by its own library, Brine's by pyzmq; reactions are "
-                "counted by the `salt/run/*/ret` events that a follower sees. Both acceptance_wait_time are 1 s, which "
-                "the time to the first highstate includes.\n"
+                "counted by the `salt/run/*/ret` events that a follower sees. Both acceptance_wait_time are 1 s; a Brine "
+                "minion looks for the first time after 0.1 s.\n"
             )
 
 

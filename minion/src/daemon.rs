@@ -28,6 +28,8 @@ use crate::fileclient::{LocalFiles, MasterFiles};
 use crate::jobs;
 use crate::state::OwnFacts;
 
+/// When a minion looks for the first time whether its key has been accepted.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
 /// How often a return is tried that the master does not take.
 const RETURN_TRIES: u32 = 10;
 
@@ -206,30 +208,31 @@ impl Connected {
         Ok(Connected { minion, channel, id, grains })
     }
 
-    /// Begins the session. While the key is pending, asks again every `acceptance_wait_time`.
+    /// Begins the session. While the key is pending, asks again: soon at first, as somebody may be about to
+    /// accept it, then every `acceptance_wait_time`.
     pub async fn join(&self, wait: bool) -> Result<(), MinionError> {
         let config = &self.minion.config;
-        let mut backoff =
+        let mut lost =
             Backoff::new(Duration::from_millis(config.recon_default), Duration::from_millis(config.recon_max));
-        let (mut pause, most) = (config.acceptance_wait_time.max(1), config.acceptance_wait_time_max);
+        let step = Duration::from_secs(config.acceptance_wait_time.max(1));
+        let most = Duration::from_secs(config.acceptance_wait_time_max).max(step);
+        let mut pause = FIRST_LOOK;
         loop {
             match self.channel.authenticate().await {
                 Ok(()) => return Ok(()),
                 Err(error) if !wait => return Err(error.into()),
                 Err(error @ (ChannelError::Pending(_) | ChannelError::Full)) => {
-                    tracing::warn!("{error}; asking again in {pause} s");
-                    tokio::time::sleep(Duration::from_secs(pause)).await;
-                    if most > 0 {
-                        pause = (pause + config.acceptance_wait_time).min(most);
-                    }
+                    tracing::warn!("{error}; asking again in {pause:?}");
+                    tokio::time::sleep(pause).await;
+                    pause = if pause < step { (pause * 2).min(step) } else { (pause + step).min(most) };
                 }
                 Err(error @ ChannelError::Rejected(_)) if config.rejected_retry => {
-                    tracing::error!("{error}; asking again in {pause} s");
-                    tokio::time::sleep(Duration::from_secs(pause)).await;
+                    tracing::error!("{error}; asking again in {step:?}");
+                    tokio::time::sleep(step).await;
                 }
                 Err(error @ ChannelError::Transport(_)) => {
                     tracing::warn!("the master cannot be reached: {error}");
-                    backoff.wait().await;
+                    lost.wait().await;
                 }
                 Err(error) => return Err(error.into()),
             }
