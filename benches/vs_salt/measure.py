@@ -38,7 +38,7 @@ while seen < count:
     if suffix and not frame.split(b"\\n\\n", 1)[0].endswith(suffix):
         continue
     first = first or time.time(); seen += 1
-print(seen / (time.time() - first), flush=True)
+print(seen / max(time.time() - first, 1e-9), flush=True)
 """
 FIRE_SALT = """
 import sys, salt.config, salt.utils.event
@@ -64,7 +64,7 @@ while seen < count and idle < 20:
     if suffix and not event["tag"].endswith(suffix):
         continue
     first = first or time.time(); last = time.time(); seen += 1
-print(seen / (last - first), flush=True)
+print(seen / max(last - first, 1e-9), flush=True)
 """
 
 
@@ -279,7 +279,9 @@ def main():
     table = "\n".join(lines)
     print(table)
     if not options.quick:
-        with open("docs/benchmarks.md", "w") as out:
+        path, marker = "docs/benchmarks.md", "## In process"
+        kept = open(path).read().partition(marker) if os.path.exists(path) else ("", "", "")
+        with open(path, "w") as out:
             out.write(
                 "# Benchmarks\n\nBrine and real Salt 3008.3 on one machine in one run, by `benches/vs_salt/run`: "
                 f"{os.cpu_count()} processors, release build, the same configuration, 3 workers, journal on. "
@@ -287,7 +289,8 @@ def main():
                 f"{table}\n\n"
                 "The bus is measured through its sockets, Salt's by its own library, Brine's by pyzmq; reactions are "
                 "counted by the `salt/run/*/ret` events that a follower sees. Both acceptance_wait_time are 1 s; a Brine "
-                "minion looks for the first time after 0.1 s.\n"
+                "minion looks for the first time after 0.1 s.\n\n"
+                + kept[1] + kept[2]
             )
 
 
