@@ -195,7 +195,7 @@ fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, 
 }
 
 /// A file that is gone when its time is over.
-struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
@@ -204,8 +204,13 @@ impl Drop for Scratch {
 }
 
 impl Scratch {
+    /// Where it is.
+    pub fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+
     /// A new file that only its owner reads and runs.
-    fn new(content: &[u8], owner: Option<&str>) -> Result<Self, CallError> {
+    pub fn new(content: &[u8], owner: Option<&str>) -> Result<Self, CallError> {
         let path = std::env::temp_dir().join(format!("__brine.{:016x}", rand::random::<u64>()));
         if !files::write_new(&path, content, 0o700).map_err(CallError::execution)? {
             return Err(CallError::Execution(format!("{} is there already", path.display())));

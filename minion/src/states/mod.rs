@@ -32,6 +32,8 @@ pub struct StateContext {
     pub id: String,
     /// The low chunk as it is: for functions that look at other arguments than their own.
     pub chunk: Arc<Map>,
+    /// The states that this one requires, by module and name: what `clean` keeps.
+    pub required: Vec<(String, String)>,
 }
 
 /// What a state function has to say.
