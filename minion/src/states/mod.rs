@@ -14,6 +14,8 @@ use brine_core::{Map, Value};
 
 use crate::context::Context;
 
+pub(crate) use file::copy_tree;
+
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[cmd::FUNCTIONS, file::FUNCTIONS, test::FUNCTIONS];
 

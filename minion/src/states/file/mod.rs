@@ -16,6 +16,7 @@ use brine_core::{Value, functions, map};
 
 use super::{StateContext, StateReturn};
 use attributes::Attributes;
+pub(crate) use place::copy_tree;
 
 functions! {
     module "file", context StateContext;
