@@ -1,120 +1,199 @@
-//! The operating system: from `/etc/os-release` and the kernel.
+//! The distribution and its kernel.
+
+use std::collections::HashMap;
 
 use brine_core::{Map, Value, map};
 
-/// What distributions are called in grains, by the `ID` of their os-release: name and family.
+use super::read;
+
+/// How Salt names distributions: `ID` of os-release, `os`, `os_family`.
 const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
     ("debian", "Debian", "Debian"),
     ("ubuntu", "Ubuntu", "Debian"),
     ("raspbian", "Raspbian", "Debian"),
     ("linuxmint", "Mint", "Debian"),
+    ("pop", "Pop", "Debian"),
+    ("kali", "Kali", "Debian"),
+    ("devuan", "Devuan", "Debian"),
+    ("elementary", "elementary OS", "Debian"),
+    ("neon", "KDE neon", "Debian"),
     ("rhel", "RedHat", "RedHat"),
-    ("centos", "CentOS Stream", "RedHat"),
+    ("centos", "CentOS", "RedHat"),
+    ("fedora", "Fedora", "RedHat"),
     ("rocky", "Rocky", "RedHat"),
     ("almalinux", "AlmaLinux", "RedHat"),
-    ("fedora", "Fedora", "RedHat"),
-    ("amzn", "Amazon", "RedHat"),
     ("ol", "OEL", "RedHat"),
+    ("amzn", "Amazon", "RedHat"),
+    ("opensuse-leap", "SUSE", "Suse"),
+    ("opensuse-tumbleweed", "SUSE", "Suse"),
+    ("sles", "SUSE", "Suse"),
     ("arch", "Arch", "Arch"),
+    ("manjaro", "Manjaro", "Arch"),
     ("alpine", "Alpine", "Alpine"),
-    ("opensuse-leap", "Leap", "Suse"),
-    ("opensuse-tumbleweed", "Tumbleweed", "Suse"),
-    ("sles", "SLES", "Suse"),
     ("gentoo", "Gentoo", "Gentoo"),
-    ("void", "Void", "Void"),
 ];
 
+/// The grains of the distribution and the kernel.
 pub(super) fn grains() -> Map {
-    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let mut grains = of_release(&release);
-    grains.extend(kernel());
-    let init = std::fs::read_to_string("/proc/1/comm").unwrap_or_default();
-    let init = match init.trim() {
-        "systemd" => "systemd",
-        "init" => "sysvinit",
-        "runit" => "runit",
-        _ => "unknown",
-    };
-    grains.insert("init".into(), init.into());
-    let machine_id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
-    grains.insert("machine_id".into(), machine_id.trim().into());
-    let container = std::path::Path::new("/.dockerenv").exists();
-    grains.insert("virtual".into(), if container { "container" } else { "physical" }.into());
-    if container {
-        grains.insert("virtual_subtype".into(), "Docker".into());
+    let release = read("/etc/os-release").or_else(|| read("/usr/lib/os-release")).unwrap_or_default();
+    let mut grains = distribution(&release, std::env::consts::ARCH);
+    let kernel = |name: &str| read(&format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+    grains.extend(map! {
+        "kernel" => kernel("ostype"),
+        "kernelrelease" => kernel("osrelease"),
+        "kernelversion" => kernel("version"),
+        "cpuarch" => std::env::consts::ARCH,
+        "kernelparams" => parameters(&read("/proc/cmdline").unwrap_or_default()),
+        "init" => init(),
+    });
+    if grains.get("init").and_then(Value::as_str) == Some("systemd") {
+        grains.insert(
+            "systemd".into(),
+            map! {"version" => systemd_version().unwrap_or_default(), "features" => ""}.into(),
+        );
     }
-    let language = std::env::var("LANG").unwrap_or_default();
-    let (default, encoding) = language.split_once('.').unwrap_or((&language, "utf-8"));
-    grains.insert(
-        "locale_info".into(),
-        map! {
-            "defaultlanguage" => default, "defaultencoding" => encoding, "detectedencoding" => "utf-8",
-            "timezone" => jiff::tz::TimeZone::system().iana_name().unwrap_or("unknown"),
-        }
-        .into(),
-    );
     grains
 }
 
-fn kernel() -> Map {
-    let read =
-        |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default().trim().to_owned();
-    map! {"kernel" => read("ostype"), "kernelrelease" => read("osrelease"), "kernelversion" => read("version")}
-}
-
-/// The grains that the text of an os-release file says.
-fn of_release(text: &str) -> Map {
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-        line.unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned()
+/// What os-release says of the distribution.
+fn distribution(release: &str, arch: &str) -> Map {
+    let release = variables(release);
+    let say = |name: &str| release.get(name).map_or("", String::as_str);
+    let id = say("ID");
+    let fullname = if say("NAME").is_empty() { "Linux" } else { say("NAME") };
+    let like = || say("ID_LIKE").split(' ').find_map(|like| DISTRIBUTIONS.iter().find(|(id, ..)| *id == like));
+    let (os, family) = match DISTRIBUTIONS.iter().find(|(known, ..)| *known == id) {
+        Some((_, os, family)) => (*os, *family),
+        None => (fullname, like().map_or(fullname, |(.., family)| family)),
     };
-    let (id, version, codename) = (field("ID"), field("VERSION_ID"), field("VERSION_CODENAME"));
-    let known = DISTRIBUTIONS.iter().find(|(known, ..)| *known == id);
-    let (os, family) = known
-        .map_or_else(|| (field("NAME"), field("NAME")), |(_, os, family)| ((*os).to_owned(), (*family).to_owned()));
-    let info: Value =
-        version.split('.').map(|part| part.parse::<i64>().map_or_else(|_| part.into(), Value::Int)).collect();
-    let major = version.split('.').next().and_then(|major| major.parse::<i64>().ok());
-    // Ubuntu's fingers carry the whole release, others' the first number.
-    let finger_release =
-        if os == "Ubuntu" { version.clone() } else { major.map_or(version.clone(), |major| major.to_string()) };
-    let full = if field("NAME").is_empty() { os.clone() } else { field("NAME") };
-    let codename = if codename.is_empty() { field("PRETTY_NAME") } else { codename };
+    let osrelease = say("VERSION_ID");
+    let info: Vec<Value> = osrelease
+        .split('.')
+        .filter(|part| !part.is_empty())
+        .map(|part| part.parse::<i64>().map_or_else(|_| part.into(), Value::from))
+        .collect();
+    let finger_name = if matches!(os, "Debian" | "Raspbian") { os } else { fullname };
+    let finger_release = if matches!(finger_name, "Ubuntu" | "Pop!_OS") {
+        osrelease.to_owned()
+    } else {
+        info.first().map(ToString::to_string).unwrap_or_default()
+    };
+    let codename = match say("VERSION_CODENAME") {
+        "" => say("VERSION").split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(name, _)| name),
+        name => name,
+    };
     map! {
-        "osfinger" => format!("{os}-{finger_release}"),
         "os" => os,
         "os_family" => family,
-        "osfullname" => full.as_str(),
-        "oscodename" => codename.as_str(),
-        "osrelease" => version.as_str(),
+        "osfullname" => fullname,
+        "osrelease" => osrelease,
+        "osmajorrelease" => info.first().cloned().unwrap_or_default(),
+        "osfinger" => format!("{finger_name}-{finger_release}"),
         "osrelease_info" => info,
-        "osmajorrelease" => major,
-        "lsb_distrib_id" => full.as_str(),
-        "lsb_distrib_release" => version.as_str(),
-        "lsb_distrib_codename" => codename.as_str(),
+        "oscodename" => if codename.is_empty() { say("PRETTY_NAME") } else { codename },
+        "osarch" => package_architecture(arch, family),
+        "lsb_distrib_id" => fullname,
+        "lsb_distrib_release" => osrelease,
+        "lsb_distrib_codename" => codename,
     }
+}
+
+/// The architecture as the distribution's packages name it.
+fn package_architecture<'a>(arch: &'a str, family: &str) -> &'a str {
+    match (family, arch) {
+        ("Debian", "x86_64") => "amd64",
+        ("Debian", "aarch64") => "arm64",
+        ("Debian", "x86") => "i386",
+        ("Debian", "arm") => "armhf",
+        ("Debian", "powerpc64") => "ppc64el",
+        (_, arch) => arch,
+    }
+}
+
+/// Lines of `NAME=value`, quoted or not, as shells read them.
+fn variables(text: &str) -> HashMap<String, String> {
+    let lines = text.lines().filter_map(|line| line.trim().split_once('='));
+    let pairs = lines.filter(|(name, _)| !name.starts_with('#')).map(|(name, value)| {
+        let words = crate::process::split(value).unwrap_or_default();
+        (name.to_owned(), words.into_iter().next().unwrap_or_default())
+    });
+    pairs.collect()
+}
+
+/// What the kernel was started with: pairs of name and value, or nothing where there is none.
+fn parameters(line: &str) -> Value {
+    let pairs = line.split_whitespace().map(|word| match word.split_once('=') {
+        Some((name, value)) => Value::List(vec![name.into(), value.into()]),
+        None => Value::List(vec![word.into(), Value::Nil]),
+    });
+    pairs.collect()
+}
+
+/// What started the system.
+fn init() -> &'static str {
+    if std::path::Path::new("/run/systemd/system").is_dir() {
+        return "systemd";
+    }
+    let first = read("/proc/1/comm").unwrap_or_default();
+    match first.as_str() {
+        "systemd" => "systemd",
+        "upstart" => "upstart",
+        "runit" => "runit",
+        "openrc-init" => "openrc",
+        "init" if std::path::Path::new("/etc/inittab").exists() => "sysvinit",
+        _ => "unknown",
+    }
+}
+
+/// systemd's number, from the name of its own library: `libsystemd-shared-252.so`.
+fn systemd_version() -> Option<String> {
+    let arch = std::env::consts::ARCH;
+    let folders =
+        [format!("/usr/lib/{arch}-linux-gnu/systemd"), "/usr/lib/systemd".into(), "/usr/lib64/systemd".into()];
+    let names = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    names.map(|entry| entry.file_name().to_string_lossy().into_owned()).find_map(|name| {
+        let version = name.strip_prefix("libsystemd-shared-")?.strip_suffix(".so")?;
+        Some(version.split(['.', '-']).next()?.to_owned())
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use brine_core::list;
+
     use super::*;
 
     #[test]
-    fn releases_are_told_as_salt_tells_them() {
-        let debian = of_release("NAME=\"Debian GNU/Linux\"\nID=debian\nVERSION_ID=\"12\"\nVERSION_CODENAME=bookworm\n");
-        for (name, value) in [
-            ("os", Value::from("Debian")),
-            ("os_family", "Debian".into()),
-            ("osfullname", "Debian GNU/Linux".into()),
-            ("osfinger", "Debian-12".into()),
-            ("oscodename", "bookworm".into()),
-            ("osmajorrelease", 12.into()),
-        ] {
-            assert_eq!(debian.get(name), Some(&value), "{name}");
-        }
-        let ubuntu = of_release("NAME=Ubuntu\nID=ubuntu\nVERSION_ID=\"22.04\"\nVERSION_CODENAME=jammy\n");
-        assert_eq!(ubuntu.get("osfinger"), Some(&"Ubuntu-22.04".into()));
-        assert_eq!(ubuntu.get("os_family"), Some(&"Debian".into()));
-        assert_eq!(of_release("").get("os"), Some(&"".into()));
+    fn distributions_have_salts_names() {
+        let said = |release: &str| {
+            let grains = distribution(release, "x86_64");
+            ["os", "os_family", "osfinger", "oscodename", "osarch", "osmajorrelease"]
+                .map(|name| grains.get(name).unwrap().to_string())
+                .join(" ")
+        };
+        let debian = "NAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nVERSION_CODENAME=bookworm\nID=debian\n";
+        insta::assert_snapshot!(said(debian), @"Debian Debian Debian-12 bookworm amd64 12");
+        let ubuntu = "NAME=\"Ubuntu\"\nVERSION_ID=\"22.04\"\nID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=jammy\n";
+        insta::assert_snapshot!(said(ubuntu), @"Ubuntu Debian Ubuntu-22.04 jammy amd64 22");
+        let rocky = "NAME=\"Rocky Linux\"\nVERSION=\"9.3 (Blue Onyx)\"\nID=\"rocky\"\nVERSION_ID=\"9.3\"\n";
+        insta::assert_snapshot!(said(rocky), @"Rocky RedHat Rocky Linux-9 Blue Onyx x86_64 9");
+        let own = "NAME=Own\nID=own\nID_LIKE=\"debian ubuntu\"\nVERSION_ID=7\nPRETTY_NAME='Own 7'\n# ID=not\n";
+        insta::assert_snapshot!(said(own), @"Own Debian Own-7 Own 7 amd64 7");
+        insta::assert_snapshot!(said(""), @"Linux Linux Linux-  x86_64 None");
+    }
+
+    #[test]
+    fn releases_are_numbers_where_they_can_be() {
+        let info =
+            |version: &str| distribution(&format!("VERSION_ID={version}"), "x86_64").get("osrelease_info").cloned();
+        assert_eq!(info("22.04"), Some(list![22, 4]));
+        assert_eq!(info("20230501"), Some(list![20_230_501]));
+        assert_eq!(info("3.x"), Some(list![3, "x"]));
+    }
+
+    #[test]
+    fn kernel_parameters_are_pairs() {
+        let expected = list![list!["quiet", Value::Nil], list!["root", "UUID=1-2"], list!["ro", ""]];
+        assert_eq!(parameters("quiet  root=UUID=1-2 ro="), expected);
     }
 }

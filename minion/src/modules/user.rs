@@ -1,149 +1,313 @@
-//! `user`: accounts of this host.
+//! `user`: the users of this host, changed by the programs of Debian's passwd package.
 
 use brine_core::function::CallError;
 use brine_core::{Map, Value, functions, map};
-use nix::unistd::{Gid, Group, User, getgrouplist};
 
+use super::accounts::{Account, Accounts, GroupEntry};
+use super::programs::{argument, succeeds};
 use crate::context::Context;
-use crate::process::Program;
 
 functions! {
     module "user", context Context;
 
-    /// An account, or nothing if there is none.
+    /// What is known of a user; nothing if there is none.
     ///
     /// CLI Example:
     ///
     ///     salt '*' user.info root
     fn info(_context, name: String) {
-        Ok(account(&name).unwrap_or_default().into())
+        let accounts = Accounts::read();
+        Ok(accounts.user(&name).map(|user| describe(user, &accounts)).unwrap_or_default().into())
     }
 
-    /// The names of all accounts.
+    /// What is known of all users.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.getent
+    fn getent(_context, refresh: bool = false) {
+        // Nothing is kept between calls.
+        _ = refresh;
+        let accounts = Accounts::read();
+        Ok(accounts.users.iter().map(|user| describe(user, &accounts)).collect())
+    }
+
+    /// The names of all users.
     ///
     /// CLI Example:
     ///
     ///     salt '*' user.list_users
     fn list_users(_context) {
-        let text = std::fs::read_to_string("/etc/passwd").map_err(CallError::execution)?;
-        let mut names: Vec<&str> = text.lines().filter_map(|line| line.split(':').next()).filter(|name| !name.is_empty()).collect();
-        names.sort_unstable();
-        Ok(names.into_iter().collect())
+        let mut names: Vec<String> = Accounts::read().users.into_iter().map(|user| user.name).collect();
+        names.sort();
+        Ok(names.into())
     }
 
-    /// Makes an account.
+    /// The names of the groups that a user is in.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' user.add bob uid=1500 shell=/bin/bash
-    fn add(context, name: String, **kwargs) {
-        change(context, "useradd", &options(&kwargs), &name)
+    ///     salt '*' user.list_groups foo
+    fn list_groups(_context, name: String) {
+        Ok(Accounts::read().groups_of(&name).into())
     }
 
-    /// Removes an account; with remove=True its folder too.
+    /// The name of a user's own group.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' user.delete bob remove=True
+    ///     salt '*' user.primary_group saltadmin
+    fn primary_group(_context, name: String) {
+        let accounts = Accounts::read();
+        let gid = accounts.user(&name).map(|user| user.gid);
+        Ok(gid.and_then(|gid| accounts.groups.iter().find(|group| group.gid == gid)).map_or("", |group| &group.name).into())
+    }
+
+    /// Adds a user.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.add name <uid> <gid> <groups> <home> <shell>
+    fn add(
+        context,
+        name: String,
+        uid: Option<u32> = None,
+        gid: Value = Value::Nil,
+        groups: Value = Value::Nil,
+        home: Option<String> = None,
+        shell: Option<String> = None,
+        unique: bool = true,
+        system: bool = false,
+        fullname: String = String::new(),
+        createhome: bool = true,
+        password: Option<String> = None,
+        **_kwargs
+    ) {
+        let new = NewUser { uid, gid, groups: names(&groups), home, shell, unique, system, fullname, createhome, password };
+        succeeds(context, &new.command(&name)?)
+    }
+
+    /// Removes a user; `remove` takes the home folder too, `force` does so while the user is logged in.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.delete name remove=True force=True
     fn delete(context, name: String, remove: bool = false, force: bool = false) {
-        let flags = [(remove, "-r"), (force, "-f")];
-        let words: Vec<String> = flags.iter().filter(|(on, _)| *on).map(|(_, flag)| (*flag).to_owned()).collect();
-        change(context, "userdel", &words, &name)
+        let mut command = vec!["userdel".to_owned()];
+        command.extend(remove.then(|| "-r".into()));
+        command.extend(force.then(|| "-f".into()));
+        command.push(argument(&name)?);
+        succeeds(context, &command)
     }
-}
 
-/// An account as `user.info` tells it.
-pub fn account(name: &str) -> Option<Map> {
-    let user = User::from_name(name).ok().flatten()?;
-    let own = std::ffi::CString::new(name).ok()?;
-    let gids: Vec<Gid> = getgrouplist(&own, user.gid).unwrap_or_default();
-    let mut groups: Vec<String> =
-        gids.into_iter().filter_map(|gid| Group::from_gid(gid).ok().flatten()).map(|group| group.name).collect();
-    groups.sort();
-    let gecos = user.gecos.to_string_lossy().into_owned();
-    let mut parts = gecos.split(',');
-    let mut part = || parts.next().unwrap_or_default().to_owned();
-    Some(map! {
-        "uid" => user.uid.as_raw(),
-        "gid" => user.gid.as_raw(),
-        "groups" => groups,
-        "home" => user.dir.display().to_string(),
-        "name" => &user.name,
-        "passwd" => "x",
-        "shell" => user.shell.display().to_string(),
-        "fullname" => part(),
-        "roomnumber" => part(),
-        "workphone" => part(),
-        "homephone" => part(),
-        "other" => part(),
-    })
-}
+    /// Gives a user another number.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.chuid foo 4376
+    fn chuid(context, name: String, uid: u32) {
+        change(context, &name, &["-u", &uid.to_string()])
+    }
 
-/// The options of useradd and usermod that these arguments mean.
-pub fn options(kwargs: &Map) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut add = |name: &str, flag: &str| {
-        if let Some(value) = kwargs.get(name).filter(|value| !value.is_nil()) {
-            let text = match value {
-                Value::List(items) => items.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
-                other => other.to_string(),
-            };
-            words.extend([flag.to_owned(), text]);
+    /// Gives a user another own group.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.chgid foo 4376
+    fn chgid(context, name: String, gid: Value) {
+        change(context, &name, &["-g", &argument(&gid.to_string())?])
+    }
+
+    /// Gives a user another shell.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.chshell foo /bin/zsh
+    fn chshell(context, name: String, shell: String) {
+        change(context, &name, &["-s", &argument(&shell)?])
+    }
+
+    /// Gives a user another home folder; `persist` moves what is in it.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.chhome foo /home/users/foo True
+    fn chhome(context, name: String, home: String, persist: bool = false) {
+        let home = argument(&home)?;
+        let with: &[&str] = if persist { &["-d", &home, "-m"] } else { &["-d", &home] };
+        change(context, &name, with)
+    }
+
+    /// Puts a user in groups: in these alone, or with `append` in these too.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.chgroups foo wheel,root
+    fn chgroups(context, name: String, groups: Value, append: bool = false) {
+        let list = names(&groups).join(",");
+        let with: &[&str] = if append { &["-a", "-G", &list] } else { &["-G", &list] };
+        change(context, &name, with)
+    }
+
+    /// Gives a user another full name.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.chfullname foo "Foo Bar"
+    fn chfullname(context, name: String, fullname: String) {
+        let accounts = Accounts::read();
+        let Some(user) = accounts.user(&name) else {
+            return Err(CallError::Execution(format!("User '{name}' does not exist")));
+        };
+        if fullname.contains([':', ',', '\n']) {
+            return Err(CallError::Execution(format!("the full name '{fullname}' has a ':', a ',' or a line end in it")));
         }
-    };
-    for (name, flag) in
-        [("uid", "-u"), ("gid", "-g"), ("groups", "-G"), ("home", "-d"), ("shell", "-s"), ("fullname", "-c")]
-    {
-        add(name, flag);
+        let mut fields: Vec<&str> = user.gecos.split(',').collect();
+        fields[0] = &fullname;
+        change(context, &name, &["-c", &fields.join(",")])
     }
-    match kwargs.get("createhome").or(kwargs.get("home_created")) {
-        Some(wanted) if !wanted.is_truthy() => words.push("-M".into()),
-        _ => words.push("-m".into()),
-    }
-    if kwargs.get("system").is_some_and(Value::is_truthy) {
-        words.push("-r".into());
-    }
-    words
 }
 
-/// Runs a program of the shadow suite; true if it succeeds.
-pub fn change(context: &Context, program: &str, words: &[String], name: &str) -> Result<Value, CallError> {
-    if name.is_empty() || name.starts_with('-') {
-        return Err(CallError::Execution(format!("'{name}' is not an account's name")));
-    }
-    let quoted: Vec<String> = words.iter().map(String::as_str).chain(["--", name]).map(quote).collect();
-    let program = Program { command: format!("{program} {}", quoted.join(" ")), ..Program::default() };
-    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
-    if output.retcode != 0 {
-        return Err(CallError::Execution(output.stderr));
-    }
-    Ok(Value::Bool(true))
+/// What a user is made with.
+pub struct NewUser {
+    /// The number.
+    pub uid: Option<u32>,
+    /// The own group, by name or number.
+    pub gid: Value,
+    /// Further groups.
+    pub groups: Vec<String>,
+    /// The home folder.
+    pub home: Option<String>,
+    /// The shell.
+    pub shell: Option<String>,
+    /// Whether the number must be free.
+    pub unique: bool,
+    /// Whether this is a user of the system.
+    pub system: bool,
+    /// The full name.
+    pub fullname: String,
+    /// Whether the home folder is made.
+    pub createhome: bool,
+    /// The hash of the password.
+    pub password: Option<String>,
 }
 
-fn quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
+impl NewUser {
+    /// The words of the `useradd` call.
+    pub fn command(&self, name: &str) -> Result<Vec<String>, CallError> {
+        let mut command = vec!["useradd".to_owned()];
+        let mut option = |flag: &str, value: Option<String>| {
+            if let Some(value) = value {
+                command.extend([flag.to_owned(), value]);
+            }
+        };
+        option("-s", self.shell.as_deref().map(argument).transpose()?);
+        option("-u", self.uid.map(|uid| uid.to_string()));
+        option("-g", self.gid.is_truthy().then(|| argument(&self.gid.to_string())).transpose()?);
+        option("-G", (!self.groups.is_empty()).then(|| argument(&self.groups.join(","))).transpose()?);
+        option("-d", self.home.as_deref().map(argument).transpose()?);
+        option("-c", (!self.fullname.is_empty()).then(|| self.fullname.clone()));
+        option("-p", self.password.clone());
+        command.extend((!self.unique).then(|| "-o".into()));
+        command.extend(self.system.then(|| "-r".into()));
+        command.push(if self.createhome { "-m" } else { "-M" }.into());
+        command.push(argument(name)?);
+        Ok(command)
+    }
+}
+
+/// A list, or names separated by commas.
+pub fn names(value: &Value) -> Vec<String> {
+    match value {
+        Value::List(items) => items.iter().map(ToString::to_string).collect(),
+        Value::Nil => Vec::new(),
+        text => text.to_string().split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+    }
+}
+
+fn change(context: &Context, name: &str, with: &[&str]) -> Result<Value, CallError> {
+    let mut command = vec!["usermod".to_owned()];
+    command.extend(with.iter().map(|word| (*word).to_owned()));
+    command.push(argument(name)?);
+    succeeds(context, &command)
+}
+
+/// A user as Salt tells of it.
+pub fn describe(user: &Account, accounts: &Accounts) -> Map {
+    let gecos: Vec<&str> = user.gecos.splitn(5, ',').collect();
+    let field = |place: usize| gecos.get(place).copied().unwrap_or_default();
+    map! {
+        "gid" => user.gid,
+        "groups" => accounts.groups_of(&user.name),
+        "home" => &user.home,
+        "name" => &user.name,
+        "passwd" => &user.passwd,
+        "shell" => &user.shell,
+        "uid" => user.uid,
+        "fullname" => field(0),
+        "roomnumber" => field(1),
+        "workphone" => field(2),
+        "homephone" => field(3),
+        "other" => field(4),
+    }
+}
+
+/// A group as Salt tells of it.
+pub fn describe_group(group: &GroupEntry) -> Map {
+    map! {"name" => &group.name, "passwd" => &group.passwd, "gid" => group.gid, "members" => group.members.clone()}
 }
 
 #[cfg(test)]
 mod tests {
+    use brine_core::function::Args;
+
     use super::*;
-    use brine_core::list;
+    use crate::testing;
 
     #[test]
-    fn accounts_are_told_as_salt_tells_them() {
-        let root = account("root").unwrap();
-        assert_eq!(
-            (root.get("uid"), root.get("name"), root.get("home")),
-            (Some(&0.into()), Some(&"root".into()), Some(&"/root".into()))
-        );
-        assert_eq!(account("no_such_account"), None);
+    fn users_are_described_as_salt_does() {
+        let context = testing::context(&[]);
+        let info = context.call("user.info", Args::positional(["root".into()])).unwrap();
+        assert_eq!((info.get("uid"), info.get("home")), (Some(&0.into()), Some(&"/root".into())));
+        assert_eq!(context.call("user.info", Args::positional(["nobody_here".into()])), Ok(Value::map()));
+        assert_eq!(context.call("user.primary_group", Args::positional(["root".into()])), Ok("root".into()));
     }
 
     #[test]
-    fn options_are_useradds() {
-        let kwargs = map! {"uid" => 1500, "groups" => list!["a", "b"], "shell" => "/bin/sh", "createhome" => false, "system" => true};
-        assert_eq!(options(&kwargs), ["-u", "1500", "-G", "a,b", "-s", "/bin/sh", "-M", "-r"]);
-        assert_eq!(options(&Map::new()), ["-m"]);
-        assert_eq!(quote("it's"), "'it'\\''s'");
+    fn a_user_is_made_with_what_is_said() {
+        let plain = || NewUser {
+            uid: None,
+            gid: Value::Nil,
+            groups: vec![],
+            home: None,
+            shell: None,
+            unique: true,
+            system: false,
+            fullname: String::new(),
+            createhome: true,
+            password: None,
+        };
+        assert_eq!(plain().command("fred").unwrap().join(" "), "useradd -m fred");
+        let full = NewUser {
+            uid: Some(5),
+            gid: "staff".into(),
+            groups: vec!["a".into(), "b".into()],
+            home: Some("/h".into()),
+            shell: Some("/bin/sh".into()),
+            unique: false,
+            system: true,
+            fullname: "Fred F".into(),
+            createhome: false,
+            password: Some("!".into()),
+        };
+        insta::assert_snapshot!(full.command("fred").unwrap().join(" "), @"useradd -s /bin/sh -u 5 -g staff -G a,b -d /h -c Fred F -p ! -o -r -M fred");
+        assert!(plain().command("-rf").is_err());
+    }
+
+    #[test]
+    fn names_come_as_lists_or_with_commas() {
+        assert_eq!(names(&"a, b,".into()), ["a", "b"]);
+        assert_eq!(names(&brine_core::list!["a", 5]), ["a", "5"]);
+        assert_eq!(names(&Value::Nil), Vec::<String>::new());
     }
 }

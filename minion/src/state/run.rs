@@ -302,7 +302,13 @@ impl Run<'_> {
                 format!("State '{name}' was not found in SLS '{}'\nReason: '{name}' is not available.\n", chunk.sls);
             return map! {"name" => &chunk.name, "changes" => map!{}, "result" => false, "comment" => comment};
         };
+        let required = chunk.requisites.iter().filter(|requisite| requisite.kind == RequisiteKind::Require);
+        let required = required.flat_map(|requisite| {
+            let named = self.chunks.iter().filter(|other| requisite.reference.names(other));
+            named.map(|other| (other.state.clone(), other.name.clone()))
+        });
         let context = StateContext {
+            required: required.collect(),
             call: self.context.clone(),
             test,
             saltenv: chunk.args.get("saltenv").map_or_else(|| self.settings.saltenv.clone(), ToString::to_string),

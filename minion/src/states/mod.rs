@@ -17,6 +17,8 @@ use brine_core::{Map, Value};
 
 use crate::context::Context;
 
+pub(crate) use file::copy_tree;
+
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] =
     &[cmd::FUNCTIONS, file::FUNCTIONS, pkg::FUNCTIONS, service::FUNCTIONS, test::FUNCTIONS, user::FUNCTIONS];
@@ -36,6 +38,8 @@ pub struct StateContext {
     pub id: String,
     /// The low chunk as it is: for functions that look at other arguments than their own.
     pub chunk: Arc<Map>,
+    /// The states that this one requires, by module and name: what `clean` keeps.
+    pub required: Vec<(String, String)>,
 }
 
 /// What a state function has to say.

@@ -4,14 +4,16 @@ use brine_core::function::CallError;
 use brine_core::{Map, Value, functions, map};
 
 use super::{StateContext, StateReturn};
-use crate::modules::user;
+use crate::context::Context;
+use crate::modules::accounts::Accounts;
+use crate::modules::{programs, user};
 
 functions! {
     module "user", context StateContext;
 
     /// An account with these properties: uid, gid, groups, home, shell, fullname, createhome, system.
     fn present(context, name: String, **kwargs) {
-        let there = user::account(&name);
+        let there = account(&name);
         let differs = there.as_ref().map(|account| differences(account, &kwargs));
         if differs.as_ref().is_some_and(Map::is_empty) {
             return Ok(StateReturn::ok(&name, format!("User {name} is present and up to date")).into());
@@ -27,18 +29,18 @@ functions! {
             return Ok(StateReturn::would(&name, comment).into());
         }
         let changed = match &differs {
-            None => user::add(&context.call, name.clone(), kwargs.clone()),
+            None => change(&context.call, "useradd", &options(&kwargs), &name),
             Some(differs) => {
-                let mut words = user::options(differs);
+                let mut words = options(differs);
                 // Moving in or out is not what usermod is asked for here.
                 words.retain(|word| word != "-m" && word != "-M");
-                user::change(&context.call, "usermod", &words, &name)
+                change(&context.call, "usermod", &words, &name)
             }
         };
         match changed {
-            Ok(_) => {
+            Ok(()) => {
                 let comment = if differs.is_none() { format!("New user {name} created") } else { format!("Updated user {name}") };
-                let changes = differs.unwrap_or_else(|| user::account(&name).unwrap_or_default());
+                let changes = differs.unwrap_or_else(|| account(&name).unwrap_or_default());
                 Ok(StateReturn::ok(&name, comment).with_changes(changes).into())
             }
             Err(CallError::Execution(message)) => Ok(StateReturn::failed(&name, format!("Failed to create user {name}: {message}")).into()),
@@ -48,7 +50,7 @@ functions! {
 
     /// No account of this name.
     fn absent(context, name: String, purge: bool = false, force: bool = false, **_kwargs) {
-        if user::account(&name).is_none() {
+        if account(&name).is_none() {
             return Ok(StateReturn::ok(&name, format!("User {name} is not present")).into());
         }
         if context.test {
@@ -60,6 +62,47 @@ functions! {
             Err(error) => Err(error),
         }
     }
+}
+
+/// An account as `user.info` tells it.
+fn account(name: &str) -> Option<Map> {
+    let accounts = Accounts::read();
+    accounts.user(name).map(|account| user::describe(account, &accounts))
+}
+
+/// The options of useradd and usermod that these arguments mean.
+fn options(kwargs: &Map) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut add = |name: &str, flag: &str| {
+        if let Some(value) = kwargs.get(name).filter(|value| !value.is_nil()) {
+            let text = match value {
+                Value::List(items) => items.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+                other => other.to_string(),
+            };
+            words.extend([flag.to_owned(), text]);
+        }
+    };
+    for (name, flag) in
+        [("uid", "-u"), ("gid", "-g"), ("groups", "-G"), ("home", "-d"), ("shell", "-s"), ("fullname", "-c")]
+    {
+        add(name, flag);
+    }
+    match kwargs.get("createhome").or(kwargs.get("home_created")) {
+        Some(wanted) if !wanted.is_truthy() => words.push("-M".into()),
+        _ => words.push("-m".into()),
+    }
+    if kwargs.get("system").is_some_and(Value::is_truthy) {
+        words.push("-r".into());
+    }
+    words
+}
+
+/// Runs a program of the shadow suite.
+fn change(context: &Context, program: &str, words: &[String], name: &str) -> Result<(), CallError> {
+    let name = programs::argument(name)?;
+    let line: Vec<String> = [program.to_owned()].into_iter().chain(words.iter().cloned()).chain([name]).collect();
+    let output = programs::run(context, &line, &[])?;
+    if output.retcode == 0 { Ok(()) } else { Err(CallError::Execution(output.stderr)) }
 }
 
 /// The properties that an account does not have as they are wanted.

@@ -8,6 +8,7 @@ use brine_core::{Map, Value, files, map};
 
 use super::attributes::{Attributes, parse_mode};
 use super::bad_path;
+use crate::modules::cmd;
 use crate::state::Source;
 use crate::states::{StateContext, StateReturn};
 
@@ -29,6 +30,10 @@ pub(super) struct How {
     pub replace: bool,
     pub create: bool,
     pub show_changes: bool,
+    /// Whether a file that is replaced is kept in the cache folder.
+    pub backup: bool,
+    /// A command that gets the path of a draft, and says by its exit status whether it is good.
+    pub check_cmd: Option<String>,
 }
 
 pub(super) fn managed(
@@ -68,8 +73,8 @@ pub(super) fn managed(
     };
     if exists {
         changes.extend(attributes.differences(path));
-    } else if let (Some(mode), false) = (attributes.mode, wanted.is_empty()) {
-        changes.insert("mode".into(), super::attributes::show_mode(mode).into());
+    } else if !wanted.is_empty() {
+        changes.extend(attributes.on_new_file(contents.source.is_truthy()));
     }
     if context.test {
         if changes.is_empty() {
@@ -88,6 +93,23 @@ pub(super) fn managed(
     if changes.is_empty() {
         return StateReturn::ok(name, format!("File {name} is in the correct state"));
     }
+    if let Some(command) = how.check_cmd.as_ref().filter(|_| have.as_deref() != Some(&wanted[..])) {
+        match draft_is_good(context, command, &wanted) {
+            Ok(true) => {}
+            Ok(false) => {
+                let mut failed = StateReturn::failed(name, "check_cmd execution failed");
+                failed.more.insert("skip_watch".into(), true.into());
+                return failed;
+            }
+            Err(error) => return StateReturn::failed(name, error),
+        }
+    }
+    if how.backup
+        && exists
+        && let Err(error) = keep_backup(context, path)
+    {
+        return StateReturn::failed(name, error);
+    }
     match write(path, &wanted, have.as_deref(), &attributes, how) {
         Ok(()) if !exists && wanted.is_empty() => {
             StateReturn::ok(name, "Empty file").with_changes(map! {"new" => format!("file {name} created")})
@@ -95,6 +117,28 @@ pub(super) fn managed(
         Ok(()) => StateReturn::ok(name, format!("File {name} updated")).with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
     }
+}
+
+/// Lets a command look at the content before it is put in place.
+fn draft_is_good(context: &StateContext, command: &str, content: &[u8]) -> Result<bool, String> {
+    let draft = cmd::Scratch::new(content, None).map_err(|error| error.to_string())?;
+    cmd::succeeds(&context.call, &format!("{command} {}", draft.path().display()), &Map::new())
+        .map_err(|error| error.to_string())
+}
+
+/// Copies a file to `file_backup` in the cache folder, under a name that says when.
+fn keep_backup(context: &StateContext, path: &Path) -> Result<(), String> {
+    let folder = path.parent().unwrap_or(path).strip_prefix("/").unwrap_or(path);
+    let folder = context.call.config().cachedir.join("file_backup").join(folder);
+    let now = jiff::Zoned::now();
+    let micros = now.subsec_nanosecond() / 1000;
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let stamp = now.strftime("%a_%b_%d_%H:%M:%S");
+    let target = folder.join(format!("{file}_{stamp}_{micros:06}_{}", now.year()));
+    files::create_private_dir(&folder).map_err(|error| error.to_string())?;
+    std::fs::copy(path, &target)
+        .map(|_| ())
+        .map_err(|error| format!("Unable to keep a copy of {}: {error}", path.display()))
 }
 
 fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: &Attributes) -> StateReturn {
@@ -246,7 +290,7 @@ impl Contents {
 }
 
 /// What is said of a content that differs.
-fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
+pub(super) fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
     let Some(have) = have else { return map! {"diff" => "New file"} };
     if !show {
         return map! {"diff" => "<show_changes=False>"};
