@@ -39,6 +39,18 @@ async fn what_keeps_a_master_from_starting_is_one_sentence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_disk_without_room_is_one_sentence() {
+    let system = System::new("");
+    // A limit on file sizes is to the master what a full disk is: writes fail.
+    let line = format!("trap '' XFSZ; ulimit -f 16; exec {BRINE} salt-master -c {}", system.etc());
+    let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert_eq!(told.trim().lines().count(), 1, "{told}");
+    assert!(told.contains(&system.path("cache/brine.redb").display().to_string()), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_master_finds_the_ports_taken() {
     let system = System::start("").await;
     let output = system.tool("salt-master", &[]);

@@ -60,8 +60,13 @@ pub enum StoreError {
     #[error("cannot read from the store: {0}")]
     Read(String),
     /// Writing failed: the disk is full or gone.
-    #[error("cannot write to the store: {0}")]
-    Write(String),
+    #[error("cannot write to the store {path}: {reason}; make room on that disk")]
+    Write {
+        /// Where the store is.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,
@@ -369,13 +374,13 @@ fn write_loop(inner: &Inner) {
             std::mem::take(&mut queue.waiting)
         };
         let (batches, done): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
-        let result = commit(&inner.database, batches).map_err(|error| StoreError::Write(error.to_string()));
-        if let Err(error) = &result {
-            tracing::error!(path = %inner.path.display(), %error, "what should be kept cannot be written");
-        }
+        let failed = |error: redb::Error| StoreError::Write { path: inner.path.clone(), reason: error.to_string() };
+        let result = commit(&inner.database, batches).map_err(failed);
         for sender in done {
-            // Who does not wait for the write to be durable has dropped its ticket.
-            _ = sender.send(result.clone());
+            // Who waits for the write tells of its failure; for the others it is told here.
+            if let (Err(_), Err(error)) = (sender.send(result.clone()), &result) {
+                tracing::error!(%error, "what should be kept is lost");
+            }
         }
     }
 }

@@ -176,3 +176,67 @@ impl Opened {
         self.session.seal(&msgpack::pack(value), self.nonce.as_deref(), &purpose::reply(&self.id))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use brine_core::crypt::PrivateKey;
+    use brine_core::map;
+
+    use super::*;
+
+    static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(2048).unwrap());
+
+    fn seal(session: &Session, id: &MinionId, load: Map) -> Vec<u8> {
+        session.seal(&msgpack::pack_map(&load), None, &purpose::request(id))
+    }
+
+    fn id(name: &str) -> MinionId {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn a_request_is_opened_once_and_its_reply_is_for_its_nonce() {
+        let (sessions, web1) = (Sessions::new(), id("web1"));
+        let session = sessions.begin(&web1, Arc::new(KEY.public()), Cipher::Aes256Gcm);
+        let request = seal(&session, &web1, map! {"cmd" => "x", "serial" => 1, "nonce" => "n"});
+        let opened = sessions.open(&web1, &request).unwrap();
+        let reply = opened.reply(&true.into());
+        assert_eq!(session.open(&reply, Some("n"), &purpose::reply(&web1)).unwrap(), msgpack::pack(&true.into()));
+        assert!(session.open(&reply, Some("other"), &purpose::reply(&web1)).is_err());
+        assert!(matches!(sessions.open(&web1, &request), Err(SessionError::Replay)));
+        let unnumbered = seal(&session, &web1, map! {"cmd" => "x"});
+        assert!(matches!(sessions.open(&web1, &unnumbered), Err(SessionError::Replay)));
+    }
+
+    #[test]
+    fn what_is_tampered_with_or_of_another_minion_is_refused() {
+        let (sessions, web1, db1) = (Sessions::new(), id("web1"), id("db1"));
+        let session = sessions.begin(&web1, Arc::new(KEY.public()), Cipher::Aes256Gcm);
+        sessions.begin(&db1, Arc::new(KEY.public()), Cipher::Aes256Gcm);
+        let request = seal(&session, &web1, map! {"cmd" => "x", "serial" => 1});
+        for at in 0..request.len() {
+            let mut tampered = request.clone();
+            tampered[at] ^= 1;
+            assert!(matches!(sessions.open(&web1, &tampered), Err(SessionError::Crypt(_))), "byte {at}");
+        }
+        assert!(matches!(sessions.open(&db1, &request), Err(SessionError::Crypt(_))));
+        assert!(matches!(sessions.open(&id("nobody"), &request), Err(SessionError::NoSession)));
+        let forged = seal(&session, &web1, map! {"cmd" => "x", "serial" => 2, "id" => "db1"});
+        assert!(matches!(sessions.open(&web1, &forged), Err(SessionError::ForeignId(name)) if name == "db1"));
+        sessions.end(&web1);
+        assert!(matches!(sessions.open(&web1, &request), Err(SessionError::NoSession)));
+    }
+
+    #[test]
+    fn salts_cipher_needs_the_proof_of_the_minions_key() {
+        let (sessions, web1) = (Sessions::new(), id("web1"));
+        let session = sessions.begin(&web1, Arc::new(KEY.public()), Cipher::AesCbcHmac);
+        let good = map! {"cmd" => "x", "tok" => KEY.sign_x931(b"salt").unwrap()};
+        assert!(sessions.open(&web1, &seal(&session, &web1, good)).is_ok());
+        for bad in [map! {"cmd" => "x"}, map! {"cmd" => "x", "tok" => KEY.sign_x931(b"pepper").unwrap()}] {
+            assert!(matches!(sessions.open(&web1, &seal(&session, &web1, bad)), Err(SessionError::BadToken)));
+        }
+    }
+}
