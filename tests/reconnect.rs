@@ -75,3 +75,18 @@ async fn a_deleted_key_ends_the_session() {
     // With auto_accept the minion comes back by itself, with a session of its own.
     events.until("salt/auth").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_with_another_fingerprint_is_not_trusted_at_the_first_contact() {
+    let mut system = System::start("").await;
+    let fingers = stdout(&system.tool("salt-key", &["-f", "master.pub"]));
+    let finger = fingers.split_whitespace().last().unwrap().to_owned();
+    system.configure_minion("wary", &format!("master_finger: '{}'\n", finger.replace(':', "0").replacen('0', ":", 1)));
+    system.spawn_minion("wary");
+    support::until("the minion refuses", || system.minion_log("wary").contains("master_finger says")).await;
+    assert!(!system.path("wary/pki/minion_master.pub").exists());
+    system.configure_minion("web1", &format!("master_finger: '{finger}'\n"));
+    let mut events = system.events("salt/minion/").await;
+    system.spawn_minion("web1");
+    events.until("salt/minion/web1/start").await;
+}

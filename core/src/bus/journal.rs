@@ -301,3 +301,58 @@ pub(super) async fn write(bus: Weak<Inner>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map;
+
+    /// A journal with ten events of 100 bytes, one each second from 1 s on, each with an index entry.
+    async fn ten(limits: JournalLimits) -> (tempfile::TempDir, Journal) {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
+        let (journal, _) = Journal::open(store.clone(), limits).unwrap();
+        let mut batch = Batch::new();
+        for seq in 1..=10u64 {
+            let event = Event::from_map("t", &map! {}).unwrap().stamped(seq, "s").unwrap();
+            batch.put(EVENTS, seq.to_be_bytes(), event.frame().clone());
+            let entry = [seq.to_be_bytes(), (100 * (seq - 1)).to_be_bytes()].concat();
+            batch.put(INDEX, (seq * 1_000_000).to_be_bytes(), entry);
+        }
+        store.write(batch).durable().await.unwrap();
+        (folder, journal)
+    }
+
+    /// The numbers that are left after trimming at `now` seconds.
+    async fn left(journal: &Journal, now: u64) -> Vec<u64> {
+        let mut batch = Batch::new();
+        journal.trim(&mut batch, now * 1_000_000, 1000, journal.shared.limits).unwrap();
+        journal.store.write(batch).durable().await.unwrap();
+        journal.read(0, 100).unwrap().iter().map(Event::seq).collect()
+    }
+
+    #[tokio::test]
+    async fn old_events_leave() {
+        let (_folder, journal) = ten(JournalLimits { age: Duration::from_secs(5), bytes: 1 << 30 }).await;
+        assert_eq!(left(&journal, 6).await.len(), 10);
+        assert_eq!(left(&journal, 10).await, [4, 5, 6, 7, 8, 9, 10]);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_leave_when_there_are_too_many() {
+        let (_folder, journal) = ten(JournalLimits { bytes: 450, ..JournalLimits::default() }).await;
+        assert_eq!(left(&journal, 11).await, [6, 7, 8, 9, 10]);
+    }
+
+    #[tokio::test]
+    async fn what_a_durable_subscriber_has_not_handled_stays_up_to_twice_the_size() {
+        let (_folder, journal) = ten(JournalLimits { bytes: 450, ..JournalLimits::default() }).await;
+        journal.cursor("reactor", 2).unwrap();
+        assert_eq!(left(&journal, 11).await, [3, 4, 5, 6, 7, 8, 9, 10]);
+        let (_folder, journal) = ten(JournalLimits { bytes: 200, ..JournalLimits::default() }).await;
+        journal.cursor("reactor", 2).unwrap();
+        let before = metrics::EVENTS_MISSED.get();
+        assert_eq!(left(&journal, 11).await, [6, 7, 8, 9, 10]);
+        assert!(metrics::EVENTS_MISSED.get() > before);
+    }
+}
