@@ -30,7 +30,9 @@ pub struct StateContext {
     pub sls: String,
     /// The id of the state.
     pub id: String,
-    /// The low chunk as it is: for functions that look at other arguments than their own.
+    /// The low chunk's arguments: for functions that look at other ones than their own. When `mod_watch` is
+    /// called, `__reqs__` has by kind of requisite which states it came from: `state`, `__id__`, `name` and
+    /// `changes` of each.
     pub chunk: Arc<Map>,
 }
 

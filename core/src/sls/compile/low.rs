@@ -196,6 +196,23 @@ impl Low {
     }
 }
 
+impl Low {
+    /// Only some chunks, and what they need.
+    #[must_use]
+    pub fn only(mut self, wanted: impl Fn(&Chunk) -> bool) -> Self {
+        let mut kept: Vec<bool> = self.chunks.iter().map(wanted).collect();
+        // Backwards: what a step needs comes before it.
+        for step in self.steps.iter().rev().filter(|step| !step.needs.is_empty()) {
+            if kept[step.chunk] {
+                step.needs.iter().for_each(|need| kept[need.chunk] = true);
+            }
+        }
+        self.steps.retain(|step| kept[step.chunk]);
+        self.listeners.clear();
+        self
+    }
+}
+
 /// The chunks of checked high data, as they come.
 pub(super) fn chunks(states: &Map, target: &Target) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
