@@ -210,8 +210,14 @@ functions! {
     ///
     ///     salt '*' state.sls_exists core,edit.vim
     fn sls_exists(context, mods: Value, **kwargs) {
-        let shown = prepared(context, kwargs)?.map(|run| names(&mods).iter().all(|sls| run.exists(sls)).into());
-        show(context, shown)
+        let exist = match prepared(context, kwargs)? {
+            Ok(run) => names(&mods).iter().all(|sls| run.exists(sls)),
+            Err(errors) => return state::errors(context, errors),
+        };
+        if !exist {
+            context.set_retcode(1);
+        }
+        Ok(exist.into())
     }
 
     /// Whether SLS files have these ids.

@@ -47,10 +47,6 @@ pub(super) fn skipped(context: &Context, chunk: &Chunk) -> Result<Option<String>
     if let Some(paths) = chunk.args.get("creates") {
         said.push(creates(paths));
     }
-    // The states of `cmd` look at one condition after the other.
-    if chunk.state == "cmd" {
-        return Ok(said.into_iter().find(|said| said.skip).map(|said| said.comment));
-    }
     if !said.iter().any(|said| said.skip) {
         return Ok(None);
     }

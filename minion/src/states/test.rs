@@ -44,7 +44,7 @@ functions! {
     }
 
     /// Returns what it is told to.
-    fn configurable_test_state(context, name: String, changes: Value = true.into(), result: Value = true.into(), comment: String = String::new(), warnings: Value = Value::Nil, **_kwargs) {
+    fn configurable_test_state(context, name: String, changes: Value = true.into(), result: Value = true.into(), comment: String = String::new(), warnings: Value = Value::Nil) {
         let changes = if changes.is_truthy() { pretended() } else { Map::new() };
         let mut done = StateReturn::ok(&name, comment);
         done.result = result.as_bool();

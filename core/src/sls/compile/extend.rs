@@ -225,7 +225,6 @@ impl Own<'_> {
                     "Invalid requisite in {word}: {module} for {name}, in SLS '{}'. Requisites must not contain dots, did you mean '{short}'?",
                     text(self.body, "__sls__")
                 ));
-                continue;
             }
             let targets = match &module[..] {
                 "sls" => states_of_sls(states, &name),
