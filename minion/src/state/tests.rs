@@ -36,7 +36,7 @@ fn apply(name: &str, sls: &str, test: bool) -> String {
     format!("{}retcode {retcode}", told(&results))
 }
 
-const REQUISITES: &str = r#"
+const REQUISITES: &str = "
 chg: test.succeed_with_changes
 same: test.succeed_without_changes
 bad: test.fail_without_changes
@@ -65,7 +65,7 @@ onfail_all_not: {test.nop: [{onfail_all: [{test: bad}, {test: same}]}]}
 onfail_not_run: {test.nop: [{onfail: [{test: require_bad}]}]}
 onchanges_and_onfail: {test.nop: [{onchanges: [{test: chg}]}, {onfail: [{test: same}]}]}
 require_not_run: {test.nop: [{require: [{test: onchanges_same}]}]}
-"#;
+";
 
 #[test]
 fn every_requisite_comes_out_as_in_salt() {
@@ -137,7 +137,7 @@ fn every_requisite_comes_out_as_in_salt_in_test_mode() {
     "###);
 }
 
-const PREREQ: &str = r#"
+const PREREQ: &str = "
 a: {test.succeed_with_changes: [{prereq: [{test: b}]}]}
 b: {test.succeed_with_changes: [{prereq: [{test: c}]}]}
 c: {test.succeed_with_changes: [{require: [{test: d}]}]}
@@ -151,7 +151,7 @@ l: test.succeed_with_changes
 failing: {test.fail_with_changes: [{prereq: [{test: q}]}]}
 q: {test.succeed_with_changes: [{require: [{test: d}]}]}
 r: {test.nop: [{require: [{test: q}]}]}
-"#;
+";
 
 #[test]
 fn prereqs_try_their_targets_out_as_in_salt() {
@@ -193,7 +193,7 @@ fn prereqs_try_their_targets_out_as_in_salt_in_test_mode() {
     "###);
 }
 
-const LISTEN: &str = r#"
+const LISTEN: &str = "
 hears: {test.nop: [{listen: [{test: chg}, {test: bad}]}]}
 hears_nobody: {test.nop: [{listen: [{test: nope}]}]}
 hears_word: {test.nop: [{listen: [chg, nothing]}]}
@@ -201,7 +201,7 @@ told: test.nop
 hears_same: {test.nop: [{listen: [{test: told}]}]}
 chg: {test.succeed_with_changes: [{listen_in: [{test: told}, {test: zz}]}]}
 bad: test.fail_with_changes
-"#;
+";
 
 #[test]
 fn listeners_act_at_the_end_as_in_salt() {
@@ -241,7 +241,7 @@ fn listeners_act_at_the_end_as_in_salt_in_test_mode() {
     "###);
 }
 
-const CONDITIONS: &str = r#"
+const CONDITIONS: &str = "
 onlyif_true: {test.succeed_with_changes: [{onlyif: 'true'}]}
 onlyif_false: {test.succeed_with_changes: [{onlyif: ['true', 'false']}]}
 onlyif_function: {test.succeed_with_changes: [{onlyif: [{fun: test.false}]}]}
@@ -258,7 +258,7 @@ check: {test.fail_without_changes: [{check_cmd: ['true']}]}
 check_fails: {test.nop: [{check_cmd: ['true', 'false']}]}
 check_skipped: {test.nop: [{onlyif: 'false'}, {check_cmd: ['true']}]}
 skipped_watch: {test.nop: [{onlyif: 'false'}, {watch: [{test: onlyif_true}]}]}
-"#;
+";
 
 #[test]
 fn conditions_skip_states_as_in_salt() {
@@ -306,7 +306,7 @@ fn conditions_skip_states_as_in_salt_in_test_mode() {
     "###);
 }
 
-const GLOBALS: &str = r#"
+const GLOBALS: &str = "
 retried: {test.fail_without_changes: [{retry: {attempts: 3, interval: 0}}]}
 retried_until: {test.nop: [{retry: {attempts: 2, interval: 0, until: false}}]}
 retried_never: {test.fail_without_changes: [{retry: false}]}
@@ -317,7 +317,7 @@ missing: test.nosuch
 nowhere: {nosuch.thing: [{require: [{test: retried_until}]}]}
 last_one: {test.fail_with_changes: [{failhard: true}]}
 never: test.nop
-"#;
+";
 
 #[test]
 fn retries_masks_and_faulty_states_are_as_in_salt() {

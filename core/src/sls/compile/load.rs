@@ -40,6 +40,7 @@ pub fn load(source: &impl SlsSource, wanted: &[(String, Vec<String>)]) -> (HighD
                 Err(error) => loader.errors.push(error),
                 Ok(None) => {
                     loader.errors.push(format!("No matching salt environment for environment '{saltenv}' found"));
+                    loader.top(name, name, saltenv);
                 }
                 Ok(Some(found)) => found.iter().for_each(|sls| loader.top(name, sls, saltenv)),
             }

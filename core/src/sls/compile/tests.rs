@@ -356,7 +356,10 @@ fn errors_of_several_files_are_in_salts_words() {
         ["Include Declaration in SLS t is not formed as a list", "ID include in SLS t is not a dictionary"]
     );
     let (_, errors) = load(&Tree::new(&[]), &[("q".into(), vec!["x".into()])]);
-    assert_eq!(errors, ["No matching salt environment for environment 'q' found"]);
+    assert_eq!(
+        errors,
+        ["No matching salt environment for environment 'q' found", "No matching sls found for 'x' in env 'q'"]
+    );
     assert_eq!(ids(&run(&[("e", ""), ("l", "[]")], &["e", "l"]).unwrap()), [""; 0]);
 }
 
