@@ -10,8 +10,10 @@ pub mod group;
 mod log;
 mod r#match;
 mod pillar;
+pub mod pkg;
 pub mod programs;
 mod saltutil;
+pub mod service;
 mod slsutil;
 mod state;
 mod sys;
@@ -33,7 +35,9 @@ pub static MODULES: &[&[Function<Context>]] = &[
     log::FUNCTIONS,
     r#match::FUNCTIONS,
     pillar::FUNCTIONS,
+    pkg::FUNCTIONS,
     saltutil::FUNCTIONS,
+    service::FUNCTIONS,
     slsutil::FUNCTIONS,
     state::FUNCTIONS,
     sys::FUNCTIONS,

@@ -4,7 +4,10 @@
 //! do, and says so in a [`StateReturn`].
 
 mod cmd;
+mod event;
 mod file;
+mod pkg;
+mod service;
 mod test;
 
 use std::sync::Arc;
@@ -17,7 +20,8 @@ use crate::context::Context;
 pub(crate) use file::copy_tree;
 
 /// All state functions: one line a module.
-pub static MODULES: &[&[Function<StateContext>]] = &[cmd::FUNCTIONS, file::FUNCTIONS, test::FUNCTIONS];
+pub static MODULES: &[&[Function<StateContext>]] =
+    &[cmd::FUNCTIONS, event::FUNCTIONS, file::FUNCTIONS, pkg::FUNCTIONS, service::FUNCTIONS, test::FUNCTIONS];
 
 /// The context of state functions.
 #[derive(Clone)]
