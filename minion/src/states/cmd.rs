@@ -112,7 +112,7 @@ fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
         done.comment = comment.to_string();
     }
     if changed {
-        // Salt shows no line of output that it has read.
+        // What the command says of itself comes first, as in Salt.
         said.extend(std::mem::take(&mut done.changes));
         done.changes = said;
     } else {

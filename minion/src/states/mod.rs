@@ -6,9 +6,11 @@
 mod cmd;
 mod event;
 mod file;
+mod group;
 mod pkg;
 mod service;
 mod test;
+mod user;
 
 use std::sync::Arc;
 
@@ -20,8 +22,16 @@ use crate::context::Context;
 pub(crate) use file::copy_tree;
 
 /// All state functions: one line a module.
-pub static MODULES: &[&[Function<StateContext>]] =
-    &[cmd::FUNCTIONS, event::FUNCTIONS, file::FUNCTIONS, pkg::FUNCTIONS, service::FUNCTIONS, test::FUNCTIONS];
+pub static MODULES: &[&[Function<StateContext>]] = &[
+    cmd::FUNCTIONS,
+    event::FUNCTIONS,
+    file::FUNCTIONS,
+    group::FUNCTIONS,
+    pkg::FUNCTIONS,
+    service::FUNCTIONS,
+    test::FUNCTIONS,
+    user::FUNCTIONS,
+];
 
 /// The context of state functions.
 #[derive(Clone)]
