@@ -7,6 +7,7 @@ mod cmd;
 mod event;
 mod file;
 mod group;
+mod module;
 mod pkg;
 mod service;
 mod test;
@@ -27,6 +28,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     event::FUNCTIONS,
     file::FUNCTIONS,
     group::FUNCTIONS,
+    module::FUNCTIONS,
     pkg::FUNCTIONS,
     service::FUNCTIONS,
     test::FUNCTIONS,
