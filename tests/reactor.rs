@@ -14,7 +14,8 @@ use brine_core::wire::{Call, ClientCommand, Envelope};
 use brine_core::{Value, map};
 use support::{AUTH, LONG, START, System, stdout, text};
 
-const REACTOR: &str = "reactor:\n  - 'salt/auth': [ROOT/reactor/auth.sls]\n  - 'salt/minion/*/start': [ROOT/reactor/start.sls]\n";
+const REACTOR: &str =
+    "reactor:\n  - 'salt/auth': [ROOT/reactor/auth.sls]\n  - 'salt/minion/*/start': [ROOT/reactor/start.sls]\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_minion_is_accepted_and_brought_to_its_highstate() {
@@ -38,9 +39,15 @@ async fn a_new_minion_is_accepted_and_brought_to_its_highstate() {
     events.until("minion_start").await;
     events.until("salt/minion/web1_youshi/start").await;
     let (_, data) = events.until("salt/job/*/new").await;
-    assert_eq!((text(&data, "fun"), text(&data, "user"), text(&data, "tgt")), ("state.highstate".into(), "Reactor".into(), "web1_youshi".into()));
+    assert_eq!(
+        (text(&data, "fun"), text(&data, "user"), text(&data, "tgt")),
+        ("state.highstate".into(), "Reactor".into(), "web1_youshi".into())
+    );
     let (_, data) = events.until("salt/job/*/ret/web1_youshi").await;
-    assert_eq!((text(&data, "retcode"), text(&data, "success"), text(&data, "out")), ("0".into(), "True".into(), "highstate".into()));
+    assert_eq!(
+        (text(&data, "retcode"), text(&data, "success"), text(&data, "out")),
+        ("0".into(), "True".into(), "highstate".into())
+    );
     assert_eq!(std::fs::read_to_string(system.path("made")).unwrap(), "made\n");
 
     // An id that the reaction does not know stays pending.
@@ -53,13 +60,18 @@ async fn a_new_minion_is_accepted_and_brought_to_its_highstate() {
         }
     }
     let listed = stdout(&system.tool("salt-key", &["-L"]));
-    assert_eq!(listed.trim_end(), "Accepted Keys:\nweb1_youshi\nDenied Keys:\nUnaccepted Keys:\nstranger\nRejected Keys:");
+    assert_eq!(
+        listed.trim_end(),
+        "Accepted Keys:\nweb1_youshi\nDenied Keys:\nUnaccepted Keys:\nstranger\nRejected Keys:"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_files_of_reactor_d_do_what_they_say() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/reactor.d");
-    let mut system = System::new(&format!("reactor:\n  - 'salt/auth': [{folder}/auth.sls]\n  - 'salt/minion/*/start': [{folder}/start.sls]\n"));
+    let mut system = System::new(&format!(
+        "reactor:\n  - 'salt/auth': [{folder}/auth.sls]\n  - 'salt/minion/*/start': [{folder}/start.sls]\n"
+    ));
     system.start_master().await;
     let mut events = system.events("salt/").await;
     system.configure_minion("db7", "");
@@ -89,7 +101,10 @@ async fn a_reaction_that_cannot_be_done_is_an_event_and_the_others_go_on() {
     let (_, bad) = events.until("salt/reactor/error").await;
     assert!(text(&bad, "message").ends_with("bad.sls:3: Jinja variable 'nothing' is undefined"), "{bad:?}");
     let (_, unknown) = events.until("salt/reactor/error").await;
-    assert!(text(&unknown, "message").ends_with("unknown.sls: runner.no.such: 'runner.no.such' is not available."), "{unknown:?}");
+    assert!(
+        text(&unknown, "message").ends_with("unknown.sls: runner.no.such: 'runner.no.such' is not available."),
+        "{unknown:?}"
+    );
     let (_, good) = events.until("salt/run/*/ret").await;
     assert_eq!(text(&good, "return"), "{'args': [7], 'kwargs': {}}");
     assert!(system.master_log().contains("bad.sls:3: Jinja variable 'nothing' is undefined"));
@@ -153,7 +168,13 @@ async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
     let start = std::time::Instant::now();
     loop {
         let args = Args::positional([from.into(), 5000.into()]);
-        let call = Call { fun: "event_bus.since".into(), args, key: Some(key.clone()), user: "test".into(), asynchronous: false };
+        let call = Call {
+            fun: "event_bus.since".into(),
+            args,
+            key: Some(key.clone()),
+            user: "test".into(),
+            asynchronous: false,
+        };
         let request = Envelope::clear(ClientCommand::call_map("runner", &call));
         let answer = msgpack::unpack(&client.request(request, LONG).await.unwrap()).unwrap();
         let page = answer.get("load").unwrap().get("data").unwrap().get("return").unwrap().as_list().unwrap().to_vec();

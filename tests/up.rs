@@ -8,7 +8,8 @@ const BRINE: &str = env!("CARGO_BIN_EXE_brine");
 #[test]
 fn up_once_tells_the_whole_story_and_leaves_files() {
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+    let output =
+        Command::new(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let mut rest = text.as_str();
@@ -32,7 +33,8 @@ fn up_once_tells_the_whole_story_and_leaves_files() {
     assert!(!folder.path().join(".brine/run/master.pid").exists(), "the daemons are stopped");
 
     // A second time, the keys are accepted already and nothing has to change.
-    let output = Command::new(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+    let output =
+        Command::new(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("web1_youshi: 4 states, 0 changed"), "{text}");
 }
@@ -40,7 +42,12 @@ fn up_once_tells_the_whole_story_and_leaves_files() {
 #[test]
 fn a_second_up_says_that_one_runs() {
     let folder = tempfile::tempdir().unwrap();
-    let mut first = Command::new(BRINE).args(["up", "--minions", "1"]).current_dir(folder.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = Command::new(BRINE)
+        .args(["up", "--minions", "1"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(first.stdout.take().unwrap()));
     assert!(lines.next().unwrap().unwrap().contains("1 minions"));
     let second = Command::new(BRINE).args(["up"]).current_dir(folder.path()).output().unwrap();

@@ -1,12 +1,15 @@
 //! Child processes of jobs: run, time out, end with all their children.
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::pin::pin;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, User};
@@ -47,6 +50,10 @@ pub struct Program {
     pub runas: Option<String>,
     /// How long it may take.
     pub timeout: Option<Duration>,
+    /// The bits that files it makes do not get.
+    pub umask: Option<u32>,
+    /// Whether both outputs are one, in the order they are written.
+    pub merge: bool,
 }
 
 /// What a command did.
@@ -89,92 +96,172 @@ pub enum ProcessError {
     },
 }
 
+/// How long the output of processes that were killed is waited for: one that has left its process
+/// group may hold the pipe open for as long as it likes.
+const AFTER_KILL: Duration = Duration::from_secs(1);
+
+/// What a running command has to say.
+enum News {
+    Ended(std::io::Result<ExitStatus>),
+    /// One of its two outputs is closed.
+    Closed,
+    /// The job may have been ended.
+    Woken,
+}
+
+struct Bell(mpsc::Sender<News>);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        _ = self.0.send(News::Woken);
+    }
+}
+
+/// Waits for this long, or until the job is ended. Says whether it was.
+pub fn cancelled_within(cancel: &CancellationToken, time: Duration) -> bool {
+    let (ring, bell) = mpsc::channel();
+    let waker = Waker::from(Arc::new(Bell(ring)));
+    let mut cancelled = pin!(cancel.cancelled());
+    let deadline = Instant::now() + time;
+    while cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+        if bell.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_err() {
+            return cancel.is_cancelled();
+        }
+    }
+    true
+}
+
 impl Program {
     fn command(&self) -> Result<Command, ProcessError> {
-        let mut command = if let Some(shell) = &self.shell {
-            let mut command = Command::new(shell);
-            command.arg("-c").arg(&self.command);
-            command
-        } else {
-            let words = split(&self.command).ok_or_else(|| ProcessError::Quoting(self.command.clone()))?;
-            let (program, args) = words.split_first().ok_or(ProcessError::Empty)?;
-            let mut command = Command::new(program);
-            command.args(args);
-            command
+        let mut words = match &self.shell {
+            Some(shell) => vec![shell.clone(), "-c".into(), self.command.clone()],
+            None => split(&self.command).ok_or_else(|| ProcessError::Quoting(self.command.clone()))?,
         };
-        if let Some(cwd) = &self.cwd {
-            if !cwd.is_absolute() || !cwd.is_dir() {
-                return Err(ProcessError::NoFolder(cwd.clone()));
-            }
-            command.current_dir(cwd);
+        if let (Some(umask), false) = (self.umask, words.is_empty()) {
+            // There is no safe call for the umask of a child alone: a shell sets it and becomes the program.
+            let prefix = ["/bin/sh".into(), "-c".into(), format!("umask {umask:04o}; exec \"$@\""), "sh".into()];
+            words.splice(0..0, prefix);
         }
+        let (program, args) = words.split_first().ok_or(ProcessError::Empty)?;
+        let mut command = Command::new(program);
+        command.args(args);
         if self.clean_env {
             command.env_clear();
         } else {
             // Output that programs and templates read must not change with the operator's language.
             command.env("LC_ALL", "C.UTF-8");
         }
-        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        let mut home = User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.dir);
         if let Some(name) = &self.runas {
             let user = User::from_name(name).ok().flatten().ok_or_else(|| ProcessError::NoUser(name.clone()))?;
-            command.uid(user.uid.as_raw()).gid(user.gid.as_raw()).env("HOME", &user.dir).env("USER", name);
+            command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+            command.env("HOME", &user.dir).env("USER", name).env("LOGNAME", name);
+            home = Some(user.dir);
         }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        match &self.cwd {
+            Some(cwd) if cwd.is_absolute() && cwd.is_dir() => command.current_dir(cwd),
+            Some(cwd) => return Err(ProcessError::NoFolder(cwd.clone())),
+            None => command.current_dir(home.filter(|home| home.is_dir()).unwrap_or_else(|| "/".into())),
+        };
         command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
         Ok(command)
     }
 
-    /// Runs the command to its end, to its time, or to the end of its job.
+    /// Starts the command without waiting for its end, and gives its number. It does not end with its
+    /// job.
+    pub fn start(&self) -> Result<u32, ProcessError> {
+        let mut command = self.command()?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child =
+            command.spawn().map_err(|source| ProcessError::Start { command: self.command.clone(), source })?;
+        let pid = child.id();
+        // Nobody else would take its exit status from the system.
+        std::thread::spawn(move || _ = child.wait());
+        Ok(pid)
+    }
+
+    /// Runs the command until it and all who hold its output have ended, to its time, or to the end
+    /// of its job.
     pub fn run(&self, children: &Children, cancel: &CancellationToken) -> Result<Output, ProcessError> {
         let start = |source| ProcessError::Start { command: self.command.clone(), source };
-        let mut child = self.command()?.spawn().map_err(start)?;
+        let mut command = self.command()?;
+        let merged = if self.merge {
+            let (reader, writer) = std::io::pipe().map_err(start)?;
+            command.stdout(writer.try_clone().map_err(start)?).stderr(writer);
+            Some(reader)
+        } else {
+            None
+        };
+        let mut child = command.spawn().map_err(start)?;
+        // It holds the writing ends of the pipe, whose closing is waited for.
+        drop(command);
         let (pid, group) = (child.id(), child.id().cast_signed());
         children.groups.lock().insert(group);
         if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin.clone()) {
             // A program that does not read its input is not an error.
             std::thread::spawn(move || _ = pipe.write_all(text.as_bytes()));
         }
-        let (stdout, stderr) = (collect(child.stdout.take()), collect(child.stderr.take()));
-        let (ended, end) = mpsc::channel();
-        std::thread::spawn(move || _ = ended.send(child.wait()));
-        let deadline = self.timeout.map(|timeout| std::time::Instant::now() + timeout);
-        let mut timed_out = false;
-        let status = loop {
-            // The job's end is looked for now and then: a thread can wait for one thing only.
-            match end.recv_timeout(Duration::from_millis(50)) {
-                Ok(status) => break status,
-                Err(_) if deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) => {
-                    timed_out = true;
-                    _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-                    break end.recv().unwrap_or_else(|_| Err(std::io::ErrorKind::Interrupted.into()));
-                }
-                Err(_) if cancel.is_cancelled() => {
-                    _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-                    break end.recv().unwrap_or_else(|_| Err(std::io::ErrorKind::Interrupted.into()));
-                }
-                Err(_) => {}
+        let (tell, news) = mpsc::channel();
+        let stdout = match merged {
+            Some(pipe) => collect(Some(pipe), &tell),
+            None => collect(child.stdout.take(), &tell),
+        };
+        let stderr = collect(child.stderr.take(), &tell);
+        let ended = tell.clone();
+        std::thread::spawn(move || _ = ended.send(News::Ended(child.wait())));
+        let waker = Waker::from(Arc::new(Bell(tell)));
+        let mut cancelled = pin!(cancel.cancelled());
+        let mut deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let (mut timed_out, mut killed, mut status, mut open) = (false, false, None, 2);
+        let kill = || _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        while status.is_none() || open > 0 {
+            if !killed && cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+                kill();
+                (killed, deadline) = (true, Some(Instant::now() + AFTER_KILL));
             }
-        };
+            let next = match deadline {
+                None => news.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
+                Some(deadline) => news.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+            };
+            match next {
+                Ok(News::Ended(ended)) => status = Some(ended),
+                Ok(News::Closed) => open -= 1,
+                Ok(News::Woken) => {}
+                Err(_) if killed => break,
+                Err(_) => {
+                    kill();
+                    (timed_out, killed, deadline) = (true, true, Some(Instant::now() + AFTER_KILL));
+                }
+            }
+        }
         children.groups.lock().remove(&group);
-        let status = status.map_err(start)?;
+        let status = status.unwrap_or_else(|| Err(std::io::ErrorKind::TimedOut.into())).map_err(start)?;
         let retcode = status.code().map(i64::from).or(status.signal().map(|signal| -i64::from(signal))).unwrap_or(1);
-        let text = |pipe: mpsc::Receiver<Vec<u8>>| {
-            // A grandchild may hold the pipe open after the command itself has ended.
-            let bytes = pipe.recv_timeout(Duration::from_secs(if timed_out { 1 } else { 3600 })).unwrap_or_default();
-            String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']).to_owned()
-        };
-        Ok(Output { pid, retcode, stdout: text(stdout), stderr: text(stderr), timed_out })
+        let text =
+            |bytes: &Mutex<Vec<u8>>| String::from_utf8_lossy(&bytes.lock()).trim_end_matches(['\n', '\r']).to_owned();
+        Ok(Output { pid, retcode, stdout: text(&stdout), stderr: text(&stderr), timed_out })
     }
 }
 
-fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
-    let (done, read) = mpsc::channel();
+/// Reads a pipe to its end in a thread of its own.
+fn collect(pipe: Option<impl Read + Send + 'static>, tell: &mpsc::Sender<News>) -> Arc<Mutex<Vec<u8>>> {
+    let read = Arc::new(Mutex::new(Vec::new()));
+    let (into, tell) = (Arc::clone(&read), tell.clone());
     std::thread::spawn(move || {
-        let mut bytes = Vec::new();
+        let mut buffer = [0; 8192];
         if let Some(mut pipe) = pipe {
-            _ = pipe.read_to_end(&mut bytes);
+            loop {
+                match pipe.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(length) => into.lock().extend_from_slice(&buffer[..length]),
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
         }
-        _ = done.send(bytes);
+        _ = tell.send(News::Closed);
     });
     read
 }
@@ -283,13 +370,78 @@ mod tests {
         assert!(output.timed_out);
         assert_eq!(output.retcode, -9);
         let grandchild: i32 = output.stdout.parse().unwrap();
-        // A killed process without a parent is gone once its new parent has noticed; it is no longer `sleep`.
-        let status = std::fs::read_to_string(format!("/proc/{grandchild}/status")).unwrap_or_default();
-        assert!(status.is_empty() || status.contains("Z (zombie)") || status.contains("X (dead)"), "{status}");
+        // It has been killed; the system takes a moment to take it away.
+        let gone = || {
+            let status = std::fs::read_to_string(format!("/proc/{grandchild}/status")).unwrap_or_default();
+            status.is_empty() || status.contains("Z (zombie)") || status.contains("X (dead)")
+        };
+        let end = Instant::now() + Duration::from_secs(10);
+        while !gone() && Instant::now() < end {
+            std::thread::yield_now();
+        }
+        assert!(gone());
 
         let (children, cancel) = (Children::default(), CancellationToken::new());
         cancel.cancel();
         assert_eq!(shell("sleep 600").run(&children, &cancel).unwrap().retcode, -9);
         assert!(children.groups.lock().is_empty());
+    }
+
+    #[test]
+    fn a_job_that_is_ended_ends_its_commands_and_waits() {
+        let (children, cancel) = (Arc::new(Children::default()), CancellationToken::new());
+        let running = {
+            let (children, cancel) = (Arc::clone(&children), cancel.clone());
+            std::thread::spawn(move || shell("echo started; sleep 600").run(&children, &cancel))
+        };
+        let waiting = {
+            let cancel = cancel.clone();
+            std::thread::spawn(move || cancelled_within(&cancel, Duration::from_secs(600)))
+        };
+        while children.groups.lock().is_empty() {
+            std::thread::yield_now();
+        }
+        cancel.cancel();
+        assert_eq!(running.join().unwrap().unwrap().retcode, -9);
+        assert!(waiting.join().unwrap());
+        assert!(!cancelled_within(&CancellationToken::new(), Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn a_signal_reaches_the_processes_of_a_job() {
+        let (children, cancel) = (Arc::new(Children::default()), CancellationToken::new());
+        let running = {
+            let (children, cancel) = (Arc::clone(&children), cancel.clone());
+            std::thread::spawn(move || shell("sleep 600").run(&children, &cancel))
+        };
+        while children.signal(Signal::SIGTERM) == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(running.join().unwrap().unwrap().retcode, -15);
+    }
+
+    #[test]
+    fn output_of_background_processes_is_waited_for() {
+        assert_eq!(run(&shell("(sleep 0.1; echo late) & echo early")).unwrap().stdout, "early\nlate");
+    }
+
+    #[test]
+    fn merged_output_keeps_its_order() {
+        let merged = Program { merge: true, ..shell("echo a; echo b >&2; echo c") };
+        let output = run(&merged).unwrap();
+        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("a\nb\nc", ""));
+    }
+
+    #[test]
+    fn the_umask_the_user_and_the_folder_are_set() {
+        let masked = Program { umask: Some(0o027), ..shell("umask") };
+        assert_eq!(run(&masked).unwrap().stdout, "0027");
+        let plain =
+            Program { command: "sh -c 'umask; echo \"$1\"' x 'a  b'".into(), umask: Some(0o077), ..Program::default() };
+        assert_eq!(run(&plain).unwrap().stdout, "0077\na  b");
+        let other = Program { runas: Some("nobody".into()), ..shell("id -un; pwd") };
+        assert_eq!(run(&other).unwrap().stdout, "nobody\n/");
+        let home = User::from_uid(nix::unistd::geteuid()).unwrap().unwrap().dir;
+        assert_eq!(run(&shell("pwd")).unwrap().stdout, home.display().to_string());
     }
 }

@@ -92,5 +92,6 @@ pub fn state_context(test: bool, files: &[(&str, &str)]) -> StateContext {
         sls: "t".into(),
         id: "t".into(),
         chunk: Arc::default(),
+        required: Vec::new(),
     }
 }

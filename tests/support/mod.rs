@@ -104,7 +104,11 @@ impl System {
         let start = std::time::Instant::now();
         // The pid file says that all sockets are served.
         let pid = self.master.as_ref().unwrap().id().to_string();
-        while std::fs::read_to_string(self.path("master.pid")).is_ok_and(|text| text.trim() == pid).then_some(()).is_none() {
+        while std::fs::read_to_string(self.path("master.pid"))
+            .is_ok_and(|text| text.trim() == pid)
+            .then_some(())
+            .is_none()
+        {
             let ended = self.master.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none() && start.elapsed() < LONG, "the master does not start: {}", self.master_log());
             tokio::task::yield_now().await;
@@ -196,7 +200,8 @@ impl System {
     pub async fn tool_async(&self, tool: &str, words: &[&str]) -> Output {
         let (etc, tool) = (self.etc(), tool.to_owned());
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        let run = move || Command::new(BRINE).arg(tool).args(["-c", &etc]).args(words).stdin(Stdio::null()).output().unwrap();
+        let run =
+            move || Command::new(BRINE).arg(tool).args(["-c", &etc]).args(words).stdin(Stdio::null()).output().unwrap();
         tokio::task::spawn_blocking(run).await.unwrap()
     }
 
@@ -277,13 +282,8 @@ pub fn text(map: &Map, key: &str) -> String {
 /// Runs a Python script with pyzmq and msgpack: what it printed.
 pub fn python(script: &str, words: &[&Path]) -> String {
     let python = std::env::var("BRINE_TEST_PYTHON").expect("run the tests by tests/run, which installs pyzmq");
-    let mut child = Command::new(python)
-        .arg("-")
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        Command::new(python).arg("-").args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());

@@ -1,11 +1,181 @@
-//! Facts about this host.
+//! Facts about this host: read from files and the kernel, without child processes, in milliseconds.
+//!
+//! `os.rs` owns the distribution, `hardware.rs` processors, memory, disks and what the machine is,
+//! `network.rs` names and addresses, `environment.rs` what the minion runs as.
+
+mod environment;
+mod hardware;
+mod network;
+mod os;
+
+use std::path::Path;
 
 use brine_core::config::MinionConfig;
-use brine_core::{Map, map};
+use brine_core::sls::yaml;
+use brine_core::{Map, Value, files, map};
+use sha2::{Digest, Sha256};
 
-/// All grains of this host.
+/// The version of Salt whose behaviour Brine follows: templates ask for it.
+const SALT_VERSION: &str = "3008.3";
+
+/// All grains of this host. Those set by hand win: `grains` in the configuration folder over the
+/// collected ones, `grains:` in the configuration over both.
 pub fn collect(config: &MinionConfig, id: &str) -> Map {
-    let mut grains = map! {"id" => id};
+    let mut grains = os::grains();
+    grains.extend(hardware::grains());
+    grains.extend(network::grains());
+    grains.extend(environment::grains());
+    grains.extend(map! {
+        "id" => id,
+        "server_id" => server_id(id),
+        "master" => match &config.master[..] {
+            [one] => one.into(),
+            several => several.iter().collect::<Value>(),
+        },
+        "saltversion" => SALT_VERSION,
+        "saltversioninfo" => SALT_VERSION.split('.').filter_map(|part| part.parse::<i64>().ok()).collect::<Value>(),
+        "brineversion" => brine_core::VERSION,
+        "package" => Value::Nil,
+    });
+    grains.extend(own_grains(&config.config_dir.join("grains")));
     grains.extend(config.grains.clone());
     grains
+}
+
+/// The grains that were set by hand. A file that cannot be read is told and left out: a minion
+/// without some grains is of more use than none.
+fn own_grains(path: &Path) -> Map {
+    let read = files::read_if_exists(path).map_err(|error| error.to_string());
+    match read.and_then(|text| yaml::load(&text.unwrap_or_default()).map_err(|error| error.to_string())) {
+        Ok(Value::Map(own)) => own,
+        Ok(Value::Nil) => Map::new(),
+        Ok(other) => {
+            tracing::error!(path = %path.display(), "the grains file holds a {}, not a mapping", other.type_name());
+            Map::new()
+        }
+        Err(error) => {
+            tracing::error!(path = %path.display(), error, "the grains file cannot be read");
+            Map::new()
+        }
+    }
+}
+
+/// A number from the id, the same on every start.
+fn server_id(id: &str) -> i64 {
+    let digest = Sha256::digest(id);
+    let tail = digest.iter().skip(28).fold(0, |number, byte| number << 8 | i64::from(*byte));
+    tail & 0x7fff_ffff
+}
+
+/// The content of a file of the system, or nothing.
+fn read(path: &str) -> Option<String> {
+    let bytes = std::fs::read(path).ok()?;
+    Some(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::*;
+
+    #[test]
+    fn the_server_id_is_salts() {
+        assert_eq!(server_id("hm"), 930_358_280);
+    }
+
+    #[test]
+    fn grains_set_by_hand_win() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("grains"), "os: Plan9\nroles: [web]\nboth: file\n").unwrap();
+        let config = MinionConfig {
+            config_dir: folder.path().to_owned(),
+            grains: map! {"both" => "config", "id" => "mine"},
+            ..MinionConfig::default()
+        };
+        let grains = collect(&config, "web1");
+        for (name, value) in [
+            ("os", "Plan9".into()),
+            ("roles", list!["web"]),
+            ("both", "config".into()),
+            ("id", "mine".into()),
+            ("master", "salt".into()),
+            ("saltversioninfo", list![3008, 3]),
+        ] {
+            assert_eq!(grains.get(name), Some(&value), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_broken_grains_file_costs_only_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        for text in ["a: b: c", "- list", "\tx", ""] {
+            std::fs::write(folder.path().join("grains"), text).unwrap();
+            assert_eq!(own_grains(&folder.path().join("grains")), Map::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_formulas_ask_for_is_there() {
+        let grains = collect(&MinionConfig { config_dir: "/no/such".into(), ..MinionConfig::default() }, "web1");
+        for name in [
+            "os",
+            "os_family",
+            "osfullname",
+            "osrelease",
+            "osfinger",
+            "osmajorrelease",
+            "osrelease_info",
+            "osarch",
+            "oscodename",
+            "cpuarch",
+            "kernel",
+            "kernelrelease",
+            "kernelversion",
+            "nodename",
+            "host",
+            "localhost",
+            "fqdn",
+            "domain",
+            "init",
+            "virtual",
+            "shell",
+            "path",
+            "saltversion",
+            "username",
+            "groupname",
+            "uid",
+            "gid",
+            "pid",
+            "num_cpus",
+            "mem_total",
+            "swap_total",
+            "ipv4",
+            "ipv6",
+            "ip4_interfaces",
+            "ip6_interfaces",
+            "ip_interfaces",
+            "hwaddr_interfaces",
+            "ip4_gw",
+            "ip6_gw",
+            "ip_gw",
+            "fqdn_ip4",
+            "fqdn_ip6",
+            "dns",
+            "locale_info",
+            "cpu_flags",
+            "cpu_model",
+            "disks",
+            "ssds",
+            "kernelparams",
+            "efi",
+            "systempath",
+        ] {
+            assert!(grains.contains_key(name), "{name}");
+        }
+        assert_eq!(grains.get("kernel"), Some(&"Linux".into()));
+        assert!(grains.get("mem_total").and_then(Value::as_i64).is_some_and(|size| size > 16));
+        let loopback = grains.get("ip4_interfaces").and_then(|all| all.get("lo"));
+        assert_eq!(loopback, Some(&list!["127.0.0.1"]));
+    }
 }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_core::value::FromValue;
+use brine_core::{Map, Value, files, functions, map};
 
 use crate::context::Context;
 use crate::process::{Output, Program};
@@ -26,9 +27,20 @@ functions! {
     ///
     ///     salt '*' cmd.run "ls -l | awk '/foo/{print \$2}'"
     fn run(context, cmd: String, **kwargs) {
-        let output = execute(context, &cmd, &kwargs)?;
-        let parts: Vec<&str> = [output.stdout.as_str(), output.stderr.as_str()].into_iter().filter(|text| !text.is_empty()).collect();
-        Ok(parts.join("\n").into())
+        if kwargs.get("bg").is_some_and(Value::is_truthy) {
+            return run_bg(context, cmd, kwargs);
+        }
+        let program = Program { merge: true, ..program(context, &cmd, &kwargs)? };
+        Ok(finish(context, &program, &kwargs)?.stdout.into())
+    }
+
+    /// Starts a command and gives its number without waiting for it. It outlives its job.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' cmd.run_bg "fstrim-all"
+    fn run_bg(context, cmd: String, **kwargs) {
+        Ok(map! {"pid" => program(context, &cmd, &kwargs)?.start().map_err(CallError::execution)?}.into())
     }
 
     /// As `run`, with a shell in any case.
@@ -66,8 +78,51 @@ functions! {
     ///
     ///     salt '*' cmd.run_all "ls -l"
     fn run_all(context, cmd: String, **kwargs) {
-        let output = execute(context, &cmd, &kwargs)?;
-        Ok(map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr}.into())
+        Ok(all(execute(context, &cmd, &kwargs)?).into())
+    }
+
+    /// Runs a script from `salt://` or from this host, with `args` behind it, and gives all about it.
+    /// With a `template`, it is rendered first.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' cmd.script salt://scripts/runme.sh 'arg1 arg2 "arg 3"'
+    fn script(context, source: String, args: Value = Value::Nil, saltenv: Option<String> = None, **kwargs) {
+        let saltenv = saltenv.or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".into());
+        let Some(content) = script_content(context, &source, &saltenv, &kwargs)? else {
+            let output = Output { pid: 0, retcode: 1, stdout: String::new(), stderr: String::new(), timed_out: false };
+            context.set_retcode(1);
+            return Ok(all(output).into_iter().chain(map! {"cache_error" => true}).collect::<Map>().into());
+        };
+        Ok(all(run_script(context, &content, &args, &kwargs)?).into())
+    }
+
+    /// As `script`, but gives only the exit status.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' cmd.script_retcode salt://scripts/runme.sh
+    fn script_retcode(context, source: String, args: Value = Value::Nil, saltenv: Option<String> = None, **kwargs) {
+        let all = script(context, source, args, saltenv, kwargs)?;
+        Ok(all.get("retcode").cloned().unwrap_or_default())
+    }
+
+    /// Hands code to an interpreter, and gives what it wrote to its output.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' cmd.exec_code ruby 'puts "cheese"'
+    fn exec_code(context, lang: String, code: String, args: Value = Value::Nil, **kwargs) {
+        Ok(run_code(context, &lang, &code, &args, &kwargs)?.stdout.into())
+    }
+
+    /// As `exec_code`, but gives all about it.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' cmd.exec_code_all ruby 'puts "cheese"'
+    fn exec_code_all(context, lang: String, code: String, args: Value = Value::Nil, **kwargs) {
+        Ok(all(run_code(context, &lang, &code, &args, &kwargs)?).into())
     }
 
     /// Runs a command and gives its exit status.
@@ -109,22 +164,133 @@ fn find_program(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(runs)
 }
 
+/// What `run_all` gives.
+fn all(output: Output) -> Map {
+    map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr}
+}
+
 /// Runs a command with Salt's keyword arguments, and sets the job's retcode.
 pub fn execute(context: &Context, command: &str, kwargs: &Map) -> Result<Output, CallError> {
-    let program = program(context, command, kwargs)?;
-    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
-    let flag = |name: &str| kwargs.get(name).is_some_and(Value::is_truthy);
-    let good = kwargs.get("success_retcodes").and_then(Value::as_list).unwrap_or_default();
+    finish(context, &program(context, command, kwargs)?, kwargs)
+}
+
+/// Runs a program, reads its exit status as the keyword arguments say, and sets the job's retcode.
+fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, CallError> {
+    let mut output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
     if output.timed_out {
         let after = program.timeout.unwrap_or_default().as_secs();
-        let stdout = format!("{command} : Timed out after {after} seconds");
+        output.stdout = format!("{} : Timed out after {after} seconds", program.command);
+        output.retcode = 1;
         context.set_retcode(1);
-        return Ok(Output { stdout, retcode: 1, ..output });
+        return Ok(output);
     }
-    if !flag("ignore_retcode") && !good.contains(&output.retcode.into()) && output.retcode != 0 {
+    let good = kwargs.get("success_retcodes").map(Vec::<i64>::from_value).unwrap_or_default().unwrap_or_default();
+    if good.contains(&output.retcode) {
+        output.retcode = 0;
+    }
+    if !kwargs.get("ignore_retcode").is_some_and(Value::is_truthy) && output.retcode != 0 {
         context.set_retcode(output.retcode);
     }
     Ok(output)
+}
+
+/// A file that is gone when its time is over.
+pub struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Scratch {
+    /// Where it is.
+    pub fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+
+    /// A new file that only its owner reads and runs.
+    pub fn new(content: &[u8], owner: Option<&str>) -> Result<Self, CallError> {
+        let path = std::env::temp_dir().join(format!("__brine.{:016x}", rand::random::<u64>()));
+        if !files::write_new(&path, content, 0o700).map_err(CallError::execution)? {
+            return Err(CallError::Execution(format!("{} is there already", path.display())));
+        }
+        let scratch = Scratch(path);
+        if let Some(owner) = owner.and_then(|name| nix::unistd::User::from_name(name).ok().flatten()) {
+            std::os::unix::fs::chown(&scratch.0, Some(owner.uid.as_raw()), Some(owner.gid.as_raw()))
+                .map_err(CallError::execution)?;
+        }
+        Ok(scratch)
+    }
+}
+
+/// The content of a script, rendered if a template is asked for.
+pub fn script_content(
+    context: &Context,
+    source: &str,
+    saltenv: &str,
+    kwargs: &Map,
+) -> Result<Option<Vec<u8>>, CallError> {
+    let content = match source.strip_prefix("salt://") {
+        Some(path) => {
+            let (path, saltenv) = path.split_once("?saltenv=").unwrap_or((path, saltenv));
+            context.minion.files.read(path, saltenv).map_err(CallError::Execution)?
+        }
+        None => std::fs::read(source.strip_prefix("file://").unwrap_or(source)).ok(),
+    };
+    match (content, kwargs.get("template").and_then(Value::as_str)) {
+        (Some(content), Some("jinja")) => {
+            let text = String::from_utf8(content).map_err(CallError::execution)?;
+            let mut variables = map! {"source" => source};
+            variables.extend(kwargs.get("context").and_then(Value::as_map).cloned().unwrap_or_default());
+            let rendering = crate::state::Source::new(context, context.pillar());
+            let rendered = rendering.render_template(source, &text, &variables, saltenv);
+            Ok(Some(rendered.map_err(CallError::Execution)?.into_bytes()))
+        }
+        (content, _) => Ok(content),
+    }
+}
+
+/// Arguments as text that a shell and [`crate::process::split`] read alike.
+fn words(args: &Value) -> String {
+    match args {
+        Value::Nil => String::new(),
+        Value::List(items) => items.iter().flat_map(|item| [" ".to_owned(), quote(&item.to_string())]).collect(),
+        text => format!(" {text}"),
+    }
+}
+
+/// One word for a shell.
+pub fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Runs the content of a script.
+pub fn run_script(context: &Context, content: &[u8], args: &Value, kwargs: &Map) -> Result<Output, CallError> {
+    let owner = kwargs.get("runas").or_else(|| kwargs.get("user")).and_then(Value::as_str);
+    let script = Scratch::new(content, owner)?;
+    let command = format!("{}{}", script.0.display(), words(args));
+    let program = program(context, &command, kwargs)?;
+    // A script without a `#!` line is a shell's, which only a shell knows.
+    let shell = program.shell.clone().or_else(|| (!content.starts_with(b"#!")).then(|| DEFAULT_SHELL.to_owned()));
+    finish(context, &Program { shell, ..program }, kwargs)
+}
+
+fn run_code(context: &Context, lang: &str, code: &str, args: &Value, kwargs: &Map) -> Result<Output, CallError> {
+    let mut code = code.to_owned();
+    if !code.ends_with('\n') {
+        code.push('\n');
+    }
+    let owner = kwargs.get("runas").and_then(Value::as_str);
+    let script = Scratch::new(code.as_bytes(), owner)?;
+    let command = format!("{lang} {}{}", script.0.display(), words(args));
+    let program = Program { shell: None, ..program(context, &command, kwargs)? };
+    finish(context, &program, kwargs)
 }
 
 /// The command that Salt's keyword arguments describe.
@@ -134,15 +300,25 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
     let through_shell = flag("python_shell").unwrap_or(!context.in_template);
     let timeout =
         kwargs.get("timeout").and_then(Value::as_f64).map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+    let umask = text("umask").map(|umask| {
+        let digits = umask.trim_start_matches("0o");
+        u32::from_str_radix(digits, 8)
+            .ok()
+            .filter(|umask| *umask <= 0o777)
+            .ok_or_else(|| CallError::Execution(format!("Invalid umask: '{umask}'")))
+    });
+    let own_shell = || context.grains().get("shell").and_then(Value::as_str).unwrap_or(DEFAULT_SHELL).to_owned();
     Ok(Program {
         command: command.to_owned(),
-        shell: through_shell.then(|| text("shell").unwrap_or_else(|| DEFAULT_SHELL.to_owned())),
+        shell: through_shell.then(|| text("shell").unwrap_or_else(own_shell)),
         cwd: text("cwd").map(PathBuf::from),
         env: environment(kwargs.get("env"))?,
         clean_env: flag("clean_env").unwrap_or(false),
         stdin: text("stdin"),
         runas: text("runas").or_else(|| text("user")),
         timeout,
+        umask: umask.transpose()?,
+        merge: false,
     })
 }
 
@@ -172,4 +348,98 @@ pub fn succeeds(context: &Context, command: &str, kwargs: &Map) -> Result<bool, 
 /// The arguments of `cmd.run_all` for a command.
 pub fn args(command: &str, kwargs: Map) -> Args {
     Args { positional: vec![command.into()], keyword: kwargs }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::testing;
+
+    fn call(context: &Context, fun: &str, positional: &[&str], keyword: Map) -> Value {
+        let args = Args { positional: positional.iter().map(|word| Value::from(*word)).collect(), keyword };
+        context.call(fun, args).unwrap()
+    }
+
+    #[test]
+    fn exit_statuses_become_the_jobs_retcode_unless_they_are_expected() {
+        for (kwargs, retcode, told) in [
+            (Map::new(), 3, 3),
+            (map! {"ignore_retcode" => true}, 0, 3),
+            (map! {"success_retcodes" => vec![Value::from(3)]}, 0, 0),
+            (map! {"success_retcodes" => vec![Value::from(4)]}, 3, 3),
+        ] {
+            let context = testing::context(&[]);
+            assert_eq!(call(&context, "cmd.retcode", &["exit 3"], kwargs.clone()), told.into(), "{kwargs:?}");
+            assert_eq!(context.job.retcode.load(Ordering::Relaxed), retcode, "{kwargs:?}");
+        }
+    }
+
+    #[test]
+    fn templates_have_no_shell_unless_they_ask_for_one() {
+        let context = testing::context(&[]).for_template();
+        assert_eq!(call(&context, "cmd.run", &["echo $HOME | cat"], Map::new()), "$HOME | cat".into());
+        let asked = map! {"python_shell" => true, "env" => vec![Value::from(map! {"A" => 1})]};
+        assert_eq!(call(&context, "cmd.run", &["echo $A | cat"], asked), "1".into());
+        assert_eq!(call(&context, "cmd.shell", &["echo b | cat"], Map::new()), "b".into());
+    }
+
+    #[test]
+    fn outputs_are_one_text_or_apart() {
+        let context = testing::context(&[]);
+        let command = ["echo a; echo b >&2; echo c"];
+        assert_eq!(call(&context, "cmd.run", &command, Map::new()), "a\nb\nc".into());
+        assert_eq!(call(&context, "cmd.run_stdout", &command, Map::new()), "a\nc".into());
+        assert_eq!(call(&context, "cmd.run_stderr", &command, Map::new()), "b".into());
+    }
+
+    #[test]
+    fn scripts_get_their_arguments_and_leave_nothing_behind() {
+        let files = [("s.sh", "#!/bin/sh\necho $0 $#:$2\nexit 3\n"), ("t", "echo {{ grains.id }} {{ x }}\n")];
+        let context = testing::context(&files);
+        let all = call(&context, "cmd.script", &["salt://s.sh", "a 'b c'"], Map::new());
+        let stdout = all.get("stdout").unwrap().to_string();
+        let (path, rest) = stdout.split_once(' ').unwrap();
+        assert_eq!((rest, all.get("retcode")), ("2:b c", Some(&Value::from(3))));
+        assert!(!std::path::Path::new(path).exists());
+        let rendered = map! {"template" => "jinja", "context" => map! {"x" => 5}};
+        let all = call(&context.for_template(), "cmd.script", &["salt://t"], rendered);
+        assert_eq!(all.get("stdout"), Some(&"test-minion 5".into()));
+        let missing = call(&context, "cmd.script", &["salt://nope"], Map::new());
+        assert_eq!(missing.get("cache_error"), Some(&true.into()));
+        assert_eq!(
+            call(&context, "cmd.exec_code", &["sh", "echo hi $1; echo err >&2", "x"], Map::new()),
+            "hi x".into()
+        );
+    }
+
+    #[test]
+    fn time_is_told_in_salts_words() {
+        let context = testing::context(&[]);
+        let all = call(&context, "cmd.run_all", &["sleep 600"], map! {"timeout" => 0.05});
+        assert_eq!(all.get("stdout"), Some(&"sleep 600 : Timed out after 0 seconds".into()));
+        assert_eq!(all.get("retcode"), Some(&1.into()));
+        assert_eq!(context.job.retcode.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn words_are_quoted_so_that_they_stay_one() {
+        for word in ["", "a b", "it's", "$HOME", "plain-1.0", "a\nb", "\\"] {
+            assert_eq!(crate::process::split(&quote(word)), Some(vec![word.to_owned()]), "{word}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let context = testing::context(&[]);
+        for (kwargs, message) in [
+            (map! {"umask" => "9"}, "ERROR: Invalid umask: '9'"),
+            (map! {"env" => "x"}, "ERROR: env is a mapping or a list of mappings, not str"),
+            (map! {"runas" => "nobody_here"}, "ERROR: User 'nobody_here' is not available"),
+        ] {
+            let error = context.call("cmd.run", args("true", kwargs)).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+    }
 }

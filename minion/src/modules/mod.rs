@@ -1,14 +1,24 @@
 //! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
 
+pub mod accounts;
 pub mod cmd;
 mod config;
 mod event;
+mod file;
 mod grains;
+pub mod group;
+mod log;
+mod r#match;
 mod pillar;
+pub mod pkg;
+pub mod programs;
 mod saltutil;
+pub mod service;
+mod slsutil;
 mod state;
 mod sys;
 mod test;
+pub mod user;
 
 use brine_core::function::Function;
 
@@ -19,10 +29,18 @@ pub static MODULES: &[&[Function<Context>]] = &[
     cmd::FUNCTIONS,
     config::FUNCTIONS,
     event::FUNCTIONS,
+    file::FUNCTIONS,
     grains::FUNCTIONS,
+    group::FUNCTIONS,
+    log::FUNCTIONS,
+    r#match::FUNCTIONS,
     pillar::FUNCTIONS,
+    pkg::FUNCTIONS,
     saltutil::FUNCTIONS,
+    service::FUNCTIONS,
+    slsutil::FUNCTIONS,
     state::FUNCTIONS,
     sys::FUNCTIONS,
     test::FUNCTIONS,
+    user::FUNCTIONS,
 ];

@@ -64,6 +64,29 @@ functions! {
         Ok(names(context.minion.states.iter(), &args))
     }
 
+    /// The names of all state modules.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' sys.list_state_modules
+    fn list_state_modules(context, *args) {
+        let mut modules: Vec<&str> = context.minion.states.iter().map(|function| function.module).collect();
+        modules.dedup();
+        let asked = |name: &str| args.is_empty() || args.iter().any(|pattern| fnmatch(&pattern.to_string(), name));
+        Ok(modules.into_iter().filter(|name| asked(name)).collect())
+    }
+
+    /// The parameters of state functions.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' sys.state_argspec file.managed
+    fn state_argspec(context, module: String = String::new()) {
+        let asked = |name: &str| module.is_empty() || fnmatch(&module, name) || name.starts_with(&format!("{module}."));
+        let found = context.minion.states.iter().filter(|function| asked(&function.full_name()));
+        Ok(Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect()))
+    }
+
     /// The documentation of state functions.
     ///
     /// CLI Example:
@@ -100,7 +123,8 @@ fn spec(params: &[Param]) -> Map {
             _ => None,
         })
         .collect();
-    let takes = |wanted: fn(&ParamKind) -> bool| params.iter().any(|param| wanted(&param.kind));
+    // Salt says true or nothing, never false.
+    let takes = |wanted: fn(&ParamKind) -> bool| params.iter().any(|param| wanted(&param.kind)).then_some(true);
     map! {
         "args" => named.map(|param| param.name).collect::<Value>(),
         "defaults" => if defaults.is_empty() { Value::Nil } else { defaults.into() },

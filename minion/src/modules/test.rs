@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use brine_core::function::CallError;
+use brine_core::function::{Args, CallError};
 use brine_core::{Map, Value, functions, list, map};
+use sha2::{Digest, Sha256};
 
 use crate::context::Context;
 
@@ -63,14 +64,7 @@ functions! {
     ///
     ///     salt '*' test.sleep 20
     fn sleep(context, length: f64) {
-        let end = Instant::now() + Duration::from_secs_f64(length.clamp(0.0, 1e9));
-        while Instant::now() < end {
-            if context.job.cancel.is_cancelled() {
-                return Err(CallError::Execution("the job was ended".into()));
-            }
-            // A thread cannot wait for its time and for the job's end at once.
-            std::thread::sleep(Duration::from_millis(20).min(end.saturating_duration_since(Instant::now())));
-        }
+        wait(context, length)?;
         Ok(Value::Bool(true))
     }
 
@@ -150,5 +144,163 @@ functions! {
     ///     salt '*' test.outputter foobar
     fn outputter(_context, data: Value) {
         Ok(data)
+    }
+
+    /// Waits for a number of seconds by chance, at most the one given, and gives true.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.rand_sleep 60
+    fn rand_sleep(context, max: f64 = 60.0) {
+        wait(context, rand::random::<f64>() * max)?;
+        Ok(Value::Bool(true))
+    }
+
+    /// Gives a text by chance: a hash of the type given, in hex.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.random_hash
+    fn random_hash(_context, size: u64 = 9_999_999_999, hash_type: Option<String> = None) {
+        let kind = hash_type.as_deref().unwrap_or("sha256");
+        if kind != "sha256" {
+            return Err(CallError::Execution(format!("Invalid hash type '{kind}': sha256 is there")));
+        }
+        let number = rand::random_range(0..=size).to_string();
+        Ok(brine_core::crypt::token::hex(Sha256::digest(number)).into())
+    }
+
+    /// As `random_hash`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.rand_str
+    fn rand_str(context, size: u64 = 9_999_999_999, hash_type: Option<String> = None) {
+        random_hash(context, size, hash_type)
+    }
+
+    /// Gives Salt's name of what is behind a module on this host, or false.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.provider pkg
+    fn provider(context, module: String) {
+        let known = context.minion.functions.iter().any(|function| function.module == module);
+        let name = match module.as_str() {
+            "pkg" => "aptpkg",
+            "cmd" => "cmdmod",
+            "service" => "systemd_service",
+            "user" => "useradd",
+            "group" => "groupadd",
+            other => other,
+        };
+        Ok(if known { name.into() } else { Value::Bool(false) })
+    }
+
+    /// Fails unless its argument says something.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.assertion False
+    fn assertion(_context, assertion: Value) {
+        if assertion.is_truthy() { Ok(Value::Nil) } else { Err(CallError::Execution("AssertionError".into())) }
+    }
+
+    /// Calls another function.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.cross_test file.file_exists /etc/hostname
+    fn cross_test(context, func: String, *args) {
+        context.call(&func, Args::positional(args))
+    }
+
+    /// Calls another function, and gives `return_try_exception` (or the error, if it is false) when that fails.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.try_ module=test.exception
+    fn try_(context, module: String, return_try_exception: bool = false, **kwargs) {
+        match context.call(&module, Args::keyword(kwargs)) {
+            Err(error) if return_try_exception => Ok(error.to_string().into()),
+            Err(_) => Ok(Value::Bool(false)),
+            done => done,
+        }
+    }
+
+    /// Gives all options of the minion.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.get_opts
+    fn get_opts(context) {
+        Ok(context.config().opts.clone().into())
+    }
+}
+
+/// Waits, unless the job is ended.
+fn wait(context: &Context, seconds: f64) -> Result<(), CallError> {
+    let time = Duration::from_secs_f64(seconds.clamp(0.0, 1e9));
+    if crate::process::cancelled_within(&context.job.cancel, time) {
+        return Err(CallError::Execution("the job was ended".into()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn functions_answer_as_salts_do() {
+        let context = testing::context(&[]);
+        for (fun, positional, keyword, expected) in [
+            ("test.ping", vec![], Map::new(), Value::Bool(true)),
+            ("test.echo", vec!["hi".into()], Map::new(), "hi".into()),
+            (
+                "test.arg",
+                vec![1.into()],
+                map! {"a" => 2},
+                map! {"args" => list![1], "kwargs" => map! {"a" => 2}}.into(),
+            ),
+            (
+                "test.arg_type",
+                vec![1.into(), "a".into()],
+                map! {"x" => 1.5},
+                map! {"args" => list!["<class 'int'>", "<class 'str'>"], "kwargs" => map! {"x" => "<class 'float'>"}}
+                    .into(),
+            ),
+            ("test.true", vec![], Map::new(), Value::Bool(true)),
+            ("test.false", vec![], Map::new(), Value::Bool(false)),
+            ("test.provider", vec!["cmd".into()], Map::new(), "cmdmod".into()),
+            ("test.provider", vec!["nosuch".into()], Map::new(), Value::Bool(false)),
+            ("test.assertion", vec![true.into()], Map::new(), Value::Nil),
+            ("test.cross_test", vec!["test.echo".into(), "x".into()], Map::new(), "x".into()),
+            ("test.try_", vec!["test.exception".into()], Map::new(), Value::Bool(false)),
+            ("test.sleep", vec![0.into()], Map::new(), Value::Bool(true)),
+        ] {
+            assert_eq!(context.call(fun, Args { positional, keyword }), Ok(expected), "{fun}");
+        }
+        assert_eq!(context.call("test.random_hash", Args::default()).unwrap().to_string().len(), 64);
+        assert_eq!(context.call("test.fib", Args::positional([10.into()])).unwrap().as_list().unwrap()[0], 55.into());
+    }
+
+    #[test]
+    fn a_job_that_is_ended_wakes_up() {
+        let context = testing::context(&[]);
+        context.job.cancel.cancel();
+        let woken = context.call("test.sleep", Args::positional([1000.into()]));
+        assert_eq!(woken, Err(CallError::Execution("the job was ended".into())));
+    }
+
+    #[test]
+    fn failures_are_errors_and_retcodes_are_set() {
+        let context = testing::context(&[]);
+        let error = context.call("test.exception", Args::positional(["Oh noes!".into()])).unwrap_err();
+        assert_eq!(error.to_string(), "ERROR: Oh noes!");
+        assert!(context.call("test.assertion", Args::positional([false.into()])).is_err());
+        assert_eq!(context.call("test.retcode", Args::positional([7.into()])), Ok(Value::Bool(true)));
+        assert_eq!(context.job.retcode.load(std::sync::atomic::Ordering::Relaxed), 7);
     }
 }

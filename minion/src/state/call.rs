@@ -53,6 +53,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub(super) struct Caller<'a> {
     pub context: &'a Context,
     pub settings: &'a Settings,
+    /// All chunks of the run.
+    pub chunks: &'a [Chunk],
     /// The number of the next call.
     pub number: i64,
 }
@@ -107,6 +109,13 @@ impl Caller<'_> {
             }
             std::thread::sleep(left.min(LOOK_AGAIN));
         }
+    }
+
+    /// The states that a chunk requires, by module and name.
+    fn required(&self, chunk: &Chunk) -> Vec<(String, String)> {
+        let required = chunk.requisites.iter().filter(|requisite| requisite.kind == RequisiteKind::Require);
+        let places = required.flat_map(|requisite| requisite.reference.find(self.chunks));
+        places.map(|place| (self.chunks[place].state.clone(), self.chunks[place].name.clone())).collect()
     }
 
     /// One attempt.
@@ -203,6 +212,7 @@ impl Caller<'_> {
             sls: chunk.sls.clone(),
             id: chunk.id.clone(),
             chunk: Arc::new(chunk.args.clone()),
+            required: self.required(chunk),
         };
         let before = self.context.job.retcode.load(Ordering::Relaxed);
         let result = (function.call)(&context, args);

@@ -30,7 +30,7 @@ pub struct Settings {
 /// Runs the steps in order, then those that listen. Sets the job's retcode: 2 if a state failed or none ran.
 /// An error is about arguments that a function does not have, which ends the run as in Salt.
 pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, CallError> {
-    let caller = Caller { context, settings, number: 0 };
+    let caller = Caller { context, settings, chunks: &low.chunks, number: 0 };
     let mut run = Run { low, caller, tried: HashMap::new(), done: IndexMap::new(), more: Map::new() };
     if run.steps()? {
         run.listeners()?;

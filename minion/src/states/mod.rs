@@ -4,8 +4,14 @@
 //! do, and says so in a [`StateReturn`].
 
 mod cmd;
+mod event;
 mod file;
+mod group;
+mod module;
+mod pkg;
+mod service;
 mod test;
+mod user;
 
 use std::sync::Arc;
 
@@ -14,8 +20,20 @@ use brine_core::{Map, Value};
 
 use crate::context::Context;
 
+pub(crate) use file::copy_tree;
+
 /// All state functions: one line a module.
-pub static MODULES: &[&[Function<StateContext>]] = &[cmd::FUNCTIONS, file::FUNCTIONS, test::FUNCTIONS];
+pub static MODULES: &[&[Function<StateContext>]] = &[
+    cmd::FUNCTIONS,
+    event::FUNCTIONS,
+    file::FUNCTIONS,
+    group::FUNCTIONS,
+    module::FUNCTIONS,
+    pkg::FUNCTIONS,
+    service::FUNCTIONS,
+    test::FUNCTIONS,
+    user::FUNCTIONS,
+];
 
 /// The context of state functions.
 #[derive(Clone)]
@@ -34,6 +52,8 @@ pub struct StateContext {
     /// called, `__reqs__` has by kind of requisite which states it came from: `state`, `__id__`, `name` and
     /// `changes` of each.
     pub chunk: Arc<Map>,
+    /// The states that this one requires, by module and name: what `clean` keeps.
+    pub required: Vec<(String, String)>,
 }
 
 /// What a state function has to say.

@@ -18,7 +18,8 @@ impl Attributes {
     /// Reads a state's arguments. An error is in Salt's words.
     pub fn new(mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
         let mut attributes = Attributes::default();
-        if mode.is_truthy() {
+        // `keep` is the mode of the source, which is not sent along.
+        if mode.is_truthy() && mode.as_str() != Some("keep") {
             attributes.mode = Some(parse_mode(mode).ok_or_else(|| format!("Invalid mode: {mode}"))?);
         }
         if user.is_truthy() {
@@ -60,6 +61,50 @@ impl Attributes {
             changes.insert("group".into(), name.into());
         }
         changes
+    }
+
+    /// What is told of a file that is new: Salt starts from a file of root's that only root reads, and
+    /// gives one from a source its mode in any case.
+    pub fn on_new_file(&self, from_source: bool) -> Map {
+        let mut changes = Map::new();
+        let names = [
+            ("user", self.user.as_ref().filter(|(_, uid)| *uid != Uid::effective()).map(|(name, _)| name)),
+            ("group", self.group.as_ref().filter(|(_, gid)| *gid != Gid::effective()).map(|(name, _)| name)),
+        ];
+        for (key, name) in names {
+            if let Some(name) = name {
+                changes.insert(key.into(), name.into());
+            }
+        }
+        let mode = self.mode.or(from_source.then_some(0o644));
+        if let Some(mode) = mode.filter(|mode| *mode != 0o600) {
+            changes.insert("mode".into(), show_mode(mode).into());
+        }
+        changes
+    }
+
+    /// Whether a link, not what it leads to, has another owner.
+    pub fn link_differs(&self, path: &Path) -> bool {
+        let Ok(status) = std::fs::symlink_metadata(path) else { return false };
+        self.user.as_ref().is_some_and(|(_, uid)| status.uid() != uid.as_raw())
+            || self.group.as_ref().is_some_and(|(_, gid)| status.gid() != gid.as_raw())
+    }
+
+    /// Gives a link its owner. Says whether it had another one.
+    pub fn apply_to_link(&self, path: &Path) -> Result<bool, String> {
+        let differs = self.link_differs(path);
+        if differs {
+            let uid = self.user.as_ref().map(|(_, uid)| uid.as_raw());
+            let gid = self.group.as_ref().map(|(_, gid)| gid.as_raw());
+            std::os::unix::fs::lchown(path, uid, gid)
+                .map_err(|error| format!("Failed to change {}: {error}", path.display()))?;
+        }
+        Ok(differs)
+    }
+
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.mode.is_none() && self.user.is_none() && self.group.is_none()
     }
 
     /// Makes it so, and says what changed.

@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use brine_core::sls::yaml;
 use brine_core::target::traverse;
+use brine_core::value::json;
 use brine_core::{Map, Value, files, map};
 
 use super::attributes::{Attributes, parse_mode};
 use super::bad_path;
+use crate::modules::cmd;
 use crate::state::Source;
 use crate::states::{StateContext, StateReturn};
 
@@ -29,6 +32,10 @@ pub(super) struct How {
     pub replace: bool,
     pub create: bool,
     pub show_changes: bool,
+    /// Whether a file that is replaced is kept in the cache folder.
+    pub backup: bool,
+    /// A command that gets the path of a draft, and says by its exit status whether it is good.
+    pub check_cmd: Option<String>,
 }
 
 pub(super) fn managed(
@@ -68,8 +75,8 @@ pub(super) fn managed(
     };
     if exists {
         changes.extend(attributes.differences(path));
-    } else if let (Some(mode), false) = (attributes.mode, wanted.is_empty()) {
-        changes.insert("mode".into(), super::attributes::show_mode(mode).into());
+    } else if !wanted.is_empty() {
+        changes.extend(attributes.on_new_file(contents.source.is_truthy()));
     }
     if context.test {
         if changes.is_empty() {
@@ -88,6 +95,23 @@ pub(super) fn managed(
     if changes.is_empty() {
         return StateReturn::ok(name, format!("File {name} is in the correct state"));
     }
+    if let Some(command) = how.check_cmd.as_ref().filter(|_| have.as_deref() != Some(&wanted[..])) {
+        match draft_is_good(context, command, &wanted) {
+            Ok(true) => {}
+            Ok(false) => {
+                let mut failed = StateReturn::failed(name, "check_cmd execution failed");
+                failed.more.insert("skip_watch".into(), true.into());
+                return failed;
+            }
+            Err(error) => return StateReturn::failed(name, error),
+        }
+    }
+    if how.backup
+        && exists
+        && let Err(error) = keep_backup(context, path)
+    {
+        return StateReturn::failed(name, error);
+    }
     match write(path, &wanted, have.as_deref(), &attributes, how) {
         Ok(()) if !exists && wanted.is_empty() => {
             StateReturn::ok(name, "Empty file").with_changes(map! {"new" => format!("file {name} created")})
@@ -95,6 +119,28 @@ pub(super) fn managed(
         Ok(()) => StateReturn::ok(name, format!("File {name} updated")).with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
     }
+}
+
+/// Lets a command look at the content before it is put in place.
+fn draft_is_good(context: &StateContext, command: &str, content: &[u8]) -> Result<bool, String> {
+    let draft = cmd::Scratch::new(content, None).map_err(|error| error.to_string())?;
+    cmd::succeeds(&context.call, &format!("{command} {}", draft.path().display()), &Map::new())
+        .map_err(|error| error.to_string())
+}
+
+/// Copies a file to `file_backup` in the cache folder, under a name that says when.
+fn keep_backup(context: &StateContext, path: &Path) -> Result<(), String> {
+    let folder = path.parent().unwrap_or(path).strip_prefix("/").unwrap_or(path);
+    let folder = context.call.config().cachedir.join("file_backup").join(folder);
+    let now = jiff::Zoned::now();
+    let micros = now.subsec_nanosecond() / 1000;
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let stamp = now.strftime("%a_%b_%d_%H:%M:%S");
+    let target = folder.join(format!("{file}_{stamp}_{micros:06}_{}", now.year()));
+    files::create_private_dir(&folder).map_err(|error| error.to_string())?;
+    std::fs::copy(path, &target)
+        .map(|_| ())
+        .map_err(|error| format!("Unable to keep a copy of {}: {error}", path.display()))
 }
 
 fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: &Attributes) -> StateReturn {
@@ -144,7 +190,62 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
     attributes.apply(path).map(|_| ())
 }
 
+/// Data as the text of a file.
+pub(super) fn serialized(
+    context: &StateContext,
+    name: &str,
+    dataset: Value,
+    dataset_pillar: Option<String>,
+    format: &str,
+    merge_if_exists: bool,
+) -> Result<String, String> {
+    let mut data = match dataset_pillar {
+        Some(_) if dataset.is_truthy() => return Err("Only one of 'dataset' and 'dataset_pillar' is permitted".into()),
+        Some(key) => {
+            let pillar = Value::Map((*context.call.pillar()).clone());
+            traverse(&pillar, &key, ":").cloned().unwrap_or_default()
+        }
+        None => dataset,
+    };
+    if data.is_nil() {
+        return Err("Neither 'dataset' nor 'dataset_pillar' was defined".into());
+    }
+    if merge_if_exists && let Ok(Some(text)) = files::read_if_exists(name) {
+        let failed = |error: String| format!("Failed to deserialize existing data: {error}");
+        let have = match format {
+            "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
+            "yaml" => yaml::load(&text).map_err(|error| failed(error.to_string()))?,
+            other => return Err(format!("merge_if_exists is not supported for the {other} serializer")),
+        };
+        if let (Value::Map(mut have), Value::Map(more)) = (have, &data) {
+            brine_core::sls::pillar::merge(&mut have, more);
+            data = have.into();
+        }
+    }
+    match format {
+        "yaml" => Ok(yaml::dump(&data, yaml::Style::BLOCK)),
+        "json" => Ok(json::to_json_pretty(&json::sorted(&data), 2)),
+        "python" => Ok(brine_core::value::python::repr(&data)),
+        other => Err(format!(
+            "The {other} serializer could not be found. It either does not exist or its prerequisites are not installed."
+        )),
+    }
+}
+
 impl Contents {
+    /// A text that is there already.
+    pub fn inline_text(text: String) -> Self {
+        Contents {
+            source: Value::Nil,
+            contents: text.into(),
+            contents_pillar: Value::Nil,
+            contents_grains: Value::Nil,
+            newline: true,
+            template: None,
+            defaults: Value::Nil,
+        }
+    }
+
     /// The wanted content, or nothing if the state says nothing about it.
     fn get(&self, context: &StateContext, name: &str) -> Result<Option<Vec<u8>>, String> {
         let given = [&self.contents, &self.contents_pillar, &self.contents_grains];
@@ -246,7 +347,7 @@ impl Contents {
 }
 
 /// What is said of a content that differs.
-fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
+pub(super) fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
     let Some(have) = have else { return map! {"diff" => "New file"} };
     if !show {
         return map! {"diff" => "<show_changes=False>"};

@@ -1,9 +1,14 @@
 //! `file`: files and folders as states.
 //!
-//! `managed.rs` owns contents, `attributes.rs` modes and owners.
+//! `managed.rs` owns contents, `attributes.rs` modes and owners, `folder.rs` folders, `tree.rs` whole
+//! trees from a source, `edit.rs` changes within files, `place.rs` links, copies and the like.
 
 mod attributes;
+mod edit;
+mod folder;
 mod managed;
+mod place;
+mod tree;
 
 use std::path::Path;
 
@@ -11,6 +16,7 @@ use brine_core::{Value, functions, map};
 
 use super::{StateContext, StateReturn};
 use attributes::Attributes;
+pub(crate) use place::copy_tree;
 
 functions! {
     module "file", context StateContext;
@@ -34,29 +40,201 @@ functions! {
         replace: bool = true,
         create: bool = true,
         show_changes: bool = true,
+        backup: Value = Value::Nil,
+        check_cmd: Option<String> = None,
         **_kwargs
     ) {
         let contents = managed::Contents { source, contents, contents_pillar, contents_grains, newline: contents_newline, template, defaults };
         let attributes = Attributes::new(&mode, &user, &group);
-        let how = managed::How { makedirs, dir_mode, replace, create, show_changes };
+        let backup = backup.is_truthy() && backup.as_str() != Some("False");
+        let how = managed::How { makedirs, dir_mode, replace, create, show_changes, backup, check_cmd };
         Ok(managed::managed(context, &name, &contents, attributes, &how).into())
     }
 
-    /// A folder, and its mode and owner.
+    /// A folder, its mode and owner; with `recurse`, also those of what is in it. `clean` removes what
+    /// no state manages that this one requires.
     fn directory(
         context,
         name: String,
         mode: Value = Value::Nil,
         dir_mode: Value = Value::Nil,
+        file_mode: Value = Value::Nil,
         user: Value = Value::Nil,
         group: Value = Value::Nil,
+        recurse: Vec<String> = Vec::new(),
+        max_depth: Option<usize> = None,
+        clean: bool = false,
+        exclude_pat: Value = Value::Nil,
         makedirs: bool = false,
         force: bool = false,
         **_kwargs
     ) {
-        let mode = if dir_mode.is_nil() { mode } else { dir_mode };
+        let own_mode = if dir_mode.is_truthy() { &dir_mode } else { &mode };
+        let inside = |wanted: &str| recurse.iter().any(|word| word == wanted);
+        let nothing = Value::Nil;
+        let only = |wanted: &str, value: &Value| if inside(wanted) { value.clone() } else { nothing.clone() };
+        let (user_inside, group_inside) = (only("user", &user), only("group", &group));
+        let read = || Ok(folder::Folder {
+            attributes: Attributes::new(own_mode, &user, &group)?,
+            files: Attributes::new(&only("mode", &file_mode), &user_inside, &group_inside)?,
+            folders: Attributes::new(&only("mode", own_mode), &user_inside, &group_inside)?,
+            recurse: (!recurse.is_empty()).then_some(folder::Recurse {
+                max_depth: max_depth.unwrap_or(usize::MAX),
+                files: !inside("ignore_files"),
+                folders: !inside("ignore_dirs"),
+            }),
+            clean,
+            exclude: folder::patterns(&exclude_pat),
+            makedirs,
+            force,
+        });
+        let done: Result<_, String> = read();
+        Ok(done.map_or_else(|error| StateReturn::failed(&name, error), |wanted| folder::state(context, &name, &wanted)).into())
+    }
+
+    /// Data written to a file, as yaml, json or python; `merge_if_exists` keeps what the file has beside.
+    fn serialize(
+        context,
+        name: String,
+        dataset: Value = Value::Nil,
+        dataset_pillar: Option<String> = None,
+        formatter: Option<String> = None,
+        serializer: Option<String> = None,
+        merge_if_exists: bool = false,
+        mode: Value = Value::Nil,
+        user: Value = Value::Nil,
+        group: Value = Value::Nil,
+        makedirs: bool = false,
+        create: bool = true,
+        show_changes: bool = true,
+        backup: Value = Value::Nil,
+        **_kwargs
+    ) {
+        let format = serializer.or(formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
+        let contents = match managed::serialized(context, &name, dataset, dataset_pillar, &format, merge_if_exists) {
+            Ok(contents) => managed::Contents::inline_text(contents),
+            Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+        };
+        let how = managed::How {
+            makedirs, dir_mode: Value::Nil, replace: true, create, show_changes, backup: backup.is_truthy(), check_cmd: None,
+        };
+        let mut done = managed::managed(context, &name, &contents, Attributes::new(&mode, &user, &group), &how);
+        if context.test && done.result.is_none() {
+            done.comment = format!("Dataset will be serialized and stored into {name}");
+        }
+        Ok(done.into())
+    }
+
+    /// A tree of files as it is under `salt://`.
+    fn recurse(
+        context,
+        name: String,
+        source: Value,
+        clean: bool = false,
+        user: Value = Value::Nil,
+        group: Value = Value::Nil,
+        dir_mode: Value = Value::Nil,
+        file_mode: Value = Value::Nil,
+        template: Option<String> = None,
+        defaults: Value = Value::Nil,
+        include_empty: bool = false,
+        include_pat: Value = Value::Nil,
+        exclude_pat: Value = Value::Nil,
+        replace: bool = true,
+        backup: Value = Value::Nil,
+        **_kwargs
+    ) {
+        let wanted = tree::Tree {
+            source, clean, user, group, dir_mode, file_mode, template, defaults, include_empty, replace,
+            include: folder::patterns(&include_pat),
+            exclude: folder::patterns(&exclude_pat),
+            backup: backup.is_truthy(),
+        };
+        Ok(tree::state(context, &name, &wanted).into())
+    }
+
+    /// A symbolic link to a target. `force` removes a file that is in its place.
+    fn symlink(context, name: String, target: String, force: bool = false, makedirs: bool = false, user: Value = Value::Nil, group: Value = Value::Nil, **_kwargs) {
+        Ok(place::symlink(context, &name, &target, force, makedirs, &user, &group).into())
+    }
+
+    /// A file, made if it is missing, with its times set to now.
+    fn touch(context, name: String, makedirs: bool = false, **_kwargs) {
+        Ok(place::touch(context, &name, makedirs).into())
+    }
+
+    /// A copy of a file of this host, made if it is missing; `force` makes it again.
+    fn copy(context, name: String, source: String, force: bool = false, makedirs: bool = false, user: Value = Value::Nil, group: Value = Value::Nil, mode: Value = Value::Nil, **_kwargs) {
         let attributes = Attributes::new(&mode, &user, &group);
-        Ok(directory_state(context, &name, attributes, makedirs, force).into())
+        Ok(place::copy(context, &name, &source, force, makedirs, attributes).into())
+    }
+
+    /// A file moved from another place, if it is still there.
+    fn rename(context, name: String, source: String, force: bool = false, makedirs: bool = false, **_kwargs) {
+        Ok(place::rename(context, &name, &source, force, makedirs).into())
+    }
+
+    /// Lines at the end of a file, unless it has them.
+    fn append(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, makedirs: bool = false, ignore_whitespace: bool = true, **_kwargs) {
+        Ok(edit::add(context, &name, edit::End::Last, &text, &source, makedirs, ignore_whitespace).into())
+    }
+
+    /// Lines at the start of a file, unless it has them.
+    fn prepend(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, makedirs: bool = false, **_kwargs) {
+        Ok(edit::add(context, &name, edit::End::First, &text, &source, makedirs, true).into())
+    }
+
+    /// Replaces what a regular expression matches.
+    fn replace(
+        context,
+        name: String,
+        pattern: String,
+        repl: Value,
+        count: usize = 0,
+        flags: Value = 8.into(),
+        append_if_not_found: bool = false,
+        prepend_if_not_found: bool = false,
+        not_found_content: Value = Value::Nil,
+        backup: Value = ".bak".into(),
+        show_changes: bool = true,
+        ignore_if_missing: bool = false,
+        **_kwargs
+    ) {
+        let wanted = edit::Replacing {
+            pattern, repl: repl.to_string(), count, flags, append_if_not_found, prepend_if_not_found,
+            not_found_content: not_found_content.is_truthy().then(|| not_found_content.to_string()),
+            backup, show_changes, ignore_if_missing,
+        };
+        Ok(edit::replace(context, &name, &wanted).into())
+    }
+
+    /// Lines between two markers.
+    fn blockreplace(
+        context,
+        name: String,
+        marker_start: String = "#-- start managed zone --".into(),
+        marker_end: String = "#-- end managed zone --".into(),
+        content: Value = "".into(),
+        append_if_not_found: bool = false,
+        prepend_if_not_found: bool = false,
+        backup: Value = ".bak".into(),
+        show_changes: bool = true,
+        **_kwargs
+    ) {
+        let block = edit::Block {
+            start: marker_start, end: marker_end, content: content.to_string(), append_if_not_found, prepend_if_not_found, backup, show_changes,
+        };
+        Ok(edit::block(context, &name, &block).into())
+    }
+
+    /// Lines that match made comments.
+    fn comment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), **_kwargs) {
+        Ok(edit::comment(context, &name, &regex, &char, &backup, true).into())
+    }
+
+    /// Comments that match made lines again.
+    fn uncomment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), **_kwargs) {
+        Ok(edit::comment(context, &name, &regex, &char, &backup, false).into())
     }
 
     /// Nothing at this path.
@@ -84,69 +262,6 @@ fn bad_path(name: &str) -> Option<StateReturn> {
     }
     (!Path::new(name).is_absolute())
         .then(|| StateReturn::failed(name, format!("Specified file {name} is not an absolute path")))
-}
-
-fn directory_state(
-    context: &StateContext,
-    name: &str,
-    attributes: Result<Attributes, String>,
-    makedirs: bool,
-    force: bool,
-) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
-        return bad;
-    }
-    let attributes = match attributes {
-        Ok(attributes) => attributes,
-        Err(error) => return StateReturn::failed(name, error),
-    };
-    let path = Path::new(name);
-    let status = std::fs::symlink_metadata(path).ok();
-    let is_folder = path.is_dir();
-    if status.is_some() && !is_folder && !force {
-        return StateReturn::failed(name, format!("Specified location {name} exists and is a file"));
-    }
-    if !is_folder && !makedirs && !path.parent().is_some_and(Path::is_dir) {
-        return StateReturn::failed(name, format!("No directory to create {name} in"));
-    }
-    if context.test {
-        let mut changes = brine_core::Map::new();
-        if is_folder {
-            changes = attributes.differences(path);
-        } else {
-            changes.insert("directory".into(), "new".into());
-        }
-        if changes.is_empty() {
-            return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
-        }
-        let told: Vec<String> = changes.iter().map(|(key, value)| format!("{name}: {key} - {value}\n")).collect();
-        let comment = format!("The following files will be changed:\n{}", told.concat());
-        return StateReturn::would(name, comment).with_changes(map! {name => changes});
-    }
-    let mut changes = brine_core::Map::new();
-    if !is_folder {
-        let made = (|| {
-            if status.is_some() {
-                std::fs::remove_file(path)?;
-            }
-            if makedirs { std::fs::create_dir_all(path) } else { std::fs::create_dir(path) }
-        })();
-        if let Err(error) = made {
-            return StateReturn::failed(name, format!("Failed to create directory {name}: {error}"));
-        }
-        changes.insert(name.into(), map! {"directory" => "new"}.into());
-    }
-    match attributes.apply(path) {
-        Ok(applied) if changes.is_empty() && applied.is_empty() => {
-            StateReturn::ok(name, format!("The directory {name} is in the correct state"))
-        }
-        Ok(applied) => {
-            let comment = if is_folder { format!("Directory {name} updated") } else { String::new() };
-            changes.extend(applied);
-            StateReturn::ok(name, comment).with_changes(changes)
-        }
-        Err(error) => StateReturn::failed(name, error).with_changes(changes),
-    }
 }
 
 fn absent_state(context: &StateContext, name: &str) -> StateReturn {

@@ -92,3 +92,211 @@ fn folders_are_made_and_removed() {
     assert_eq!(run("file.absent", map! {"name" => &path}, false).1, format!("File {path} is not present"));
     assert_eq!(run("file.absent", map! {"name" => "/"}, false).1, "Refusing to make \"/\" absent");
 }
+
+/// Runs states one after the other, in a folder of their own that is written `F`, and tells each as
+/// `result: comment | changes`.
+fn story(states: &[(&str, Map)], test: bool) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().display().to_string();
+    let full = |value: &Value| match value {
+        Value::Str(text) => Value::from(text.replace("F/", &format!("{root}/"))),
+        other => other.clone(),
+    };
+    let told = states.iter().map(|(fun, args)| {
+        let args = args.iter().map(|(key, value)| (key.clone(), full(value))).collect();
+        let (result, comment, changes) = run(fun, args, test);
+        format!("{}: {comment} | {}", Value::from(result), brine_core::value::json::to_json(&changes.into()))
+    });
+    told.collect::<Vec<_>>().join("\n").replace(&root, "F")
+}
+
+#[test]
+fn links_and_touched_files_are_told_as_salt_tells_them() {
+    let states = [
+        ("file.touch", map! {"name" => "F/new"}),
+        ("file.touch", map! {"name" => "F/new"}),
+        ("file.touch", map! {"name" => "F/no/t"}),
+        ("file.symlink", map! {"name" => "F/l", "target" => "F/new"}),
+        ("file.symlink", map! {"name" => "F/l", "target" => "F/new"}),
+        ("file.symlink", map! {"name" => "F/l", "target" => "F/other"}),
+        ("file.symlink", map! {"name" => "F/new", "target" => "F/l"}),
+        ("file.symlink", map! {"name" => "F/new", "target" => "F/x", "force" => true}),
+        ("file.symlink", map! {"name" => "F/no/l", "target" => "F/new"}),
+        ("file.symlink", map! {"name" => "F/no/l", "target" => "F/new", "makedirs" => true}),
+        ("file.symlink", map! {"name" => "F/no", "target" => "F/new"}),
+    ];
+    insta::assert_snapshot!(story(&states, false), @r#"
+    True: Created empty file F/new | {"new": "F/new"}
+    True: Updated times on file F/new | {"touched": "F/new"}
+    False: Directory not present to touch file F/no/t | {}
+    True: Created new symlink F/l -> F/new | {"new": "F/l"}
+    True: Symlink F/l is present and owned by root:root | {}
+    True: Created new symlink F/l -> F/other | {"new": "F/l"}
+    False: File exists where the symlink F/new should be | {}
+    True: Created new symlink F/new -> F/x | {"new": "F/new"}
+    False: Directory F/no for symlink is not present | {}
+    True: Created new symlink F/no/l -> F/new | {"new": "F/no/l"}
+    False: Directory exists where the symlink F/no should be | {}
+    "#);
+    insta::assert_snapshot!(story(&states[2..9], true), @r#"
+    None: File F/no/t is set to be created | {"new": "F/no/t"}
+    None: Symlink F/l to F/new is set for creation | {"new": "F/l"}
+    None: Symlink F/l to F/new is set for creation | {"new": "F/l"}
+    None: Symlink F/l to F/other is set for creation | {"new": "F/l"}
+    None: Symlink F/new to F/l is set for creation | {"new": "F/new"}
+    None: Symlink F/new to F/x is set for creation | {"new": "F/new"}
+    None: Symlink F/no/l to F/new is set for creation
+    Directory F/no for symlink is not present | {"new": "F/no/l"}
+    "#);
+}
+
+#[test]
+fn copies_and_moves_are_told_as_salt_tells_them() {
+    let states = [
+        ("file.managed", map! {"name" => "F/a", "contents" => "text"}),
+        ("file.copy", map! {"name" => "F/b", "source" => "F/a"}),
+        ("file.copy", map! {"name" => "F/b", "source" => "F/a"}),
+        ("file.copy", map! {"name" => "F/b", "source" => "F/a", "force" => true}),
+        ("file.copy", map! {"name" => "F/b", "source" => "F/none"}),
+        ("file.rename", map! {"name" => "F/c", "source" => "F/b"}),
+        ("file.rename", map! {"name" => "F/c", "source" => "F/b"}),
+        ("file.rename", map! {"name" => "F/c", "source" => "F/a"}),
+    ];
+    insta::assert_snapshot!(story(&states, false), @r#"
+    True: File F/a updated | {"diff": "New file"}
+    True: Copied "F/a" to "F/b" | {"F/b": "F/a"}
+    True: The target file "F/b" exists and will not be overwritten | {}
+    True: Copied "F/a" to "F/b" - files are identical but force flag is set | {"F/b": "F/a"}
+    False: Source file "F/none" is not present | {}
+    True: Moved "F/b" to "F/c" | {"F/c": "F/b"}
+    True: Source file "F/b" has already been moved out of place | {}
+    False: The target file "F/c" exists and will not be overwritten | {}
+    "#);
+}
+
+#[test]
+fn edits_are_told_as_salt_tells_them() {
+    let states = [
+        ("file.append", map! {"name" => "F/f", "text" => "x y"}),
+        ("file.append", map! {"name" => "F/f", "text" => brine_core::list!["x   y", "z w"]}),
+        ("file.append", map! {"name" => "F/f", "text" => "z w"}),
+        ("file.append", map! {"name" => "F/no/f", "text" => "z w"}),
+        ("file.prepend", map! {"name" => "F/f", "text" => brine_core::list!["h1", "h2"]}),
+        ("file.replace", map! {"name" => "F/f", "pattern" => "^(h)(\\d)$", "repl" => "\\2\\1", "backup" => false}),
+        (
+            "file.replace",
+            map! {"name" => "F/f", "pattern" => "^k=", "repl" => "k=1", "append_if_not_found" => true, "backup" => false},
+        ),
+        ("file.replace", map! {"name" => "F/f", "pattern" => "^q=", "repl" => "k=1", "append_if_not_found" => true}),
+        ("file.replace", map! {"name" => "F/none", "pattern" => "a", "repl" => "b"}),
+        ("file.replace", map! {"name" => "F/none", "pattern" => "a", "repl" => "b", "ignore_if_missing" => true}),
+        ("file.comment", map! {"name" => "F/f", "regex" => "^x", "backup" => false}),
+        ("file.comment", map! {"name" => "F/f", "regex" => "^x"}),
+        ("file.comment", map! {"name" => "F/f", "regex" => "^nope"}),
+        ("file.uncomment", map! {"name" => "F/f", "regex" => "^x", "backup" => false}),
+        ("file.uncomment", map! {"name" => "F/f", "regex" => "^x"}),
+        ("file.blockreplace", map! {"name" => "F/f", "content" => "c"}),
+        (
+            "file.blockreplace",
+            map! {"name" => "F/f", "content" => "c", "prepend_if_not_found" => true, "backup" => ".old"},
+        ),
+    ];
+    insta::assert_snapshot!(story(&states, false), @r#"
+    True: Appended 1 lines | {"diff": "--- \n\n+++ \n\n@@ -0,0 +1 @@\n\n+x y"}
+    True: Appended 1 lines | {"diff": "--- \n\n+++ \n\n@@ -1 +1,2 @@\n\n x y\n+z w"}
+    True: File F/f is in correct state | {}
+    False: F/no/f: file not found | {}
+    True: Prepended 2 lines | {"diff": "--- \n+++ \n@@ -1,2 +1,4 @@\n+h1\n+h2\n x y\n z w\n"}
+    True: Changes were made | {"diff": "--- \n+++ \n@@ -1,4 +1,4 @@\n-h1\n-h2\n+1h\n+2h\n x y\n z w\n"}
+    True: Changes were made | {"diff": "--- \n+++ \n@@ -2,3 +2,4 @@\n 2h\n x y\n z w\n+k=1\n"}
+    True: No changes needed to be made | {}
+    False: F/none: file not found | {}
+    True: No changes needed to be made | {}
+    True: Commented lines successfully | {"diff": "--- \n+++ \n@@ -1,5 +1,5 @@\n 1h\n 2h\n-x y\n+#x y\n z w\n k=1\n"}
+    True: Pattern already commented | {}
+    False: nope: Pattern not found | {}
+    True: Uncommented lines successfully | {"diff": "--- \n+++ \n@@ -1,5 +1,5 @@\n 1h\n 2h\n-#x y\n+x y\n z w\n k=1\n"}
+    True: Pattern already uncommented | {}
+    False: Encountered error managing block: Cannot edit marked block. Markers were not found in file.. See the log for details. | {}
+    True: Changes were made | {"diff": "--- \n+++ \n@@ -1,3 +1,6 @@\n+#-- start managed zone --\n+c\n+#-- end managed zone --\n 1h\n 2h\n x y\n"}
+    "#);
+}
+
+#[test]
+fn a_tree_is_as_its_source_and_cleaned_of_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("tree");
+    let mut context =
+        testing::state_context(false, &[("t/a", "one"), ("t/sub/b", "two"), ("t/x.bak", ""), ("tt/c", "")]);
+    let mut call = |args: Map, required: &[&str]| {
+        context.required =
+            required.iter().map(|name| ("file".to_owned(), root.join(name).display().to_string())).collect();
+        let mut args = args;
+        args.insert("name".into(), root.display().to_string().into());
+        let fun = if args.contains_key("source") { "file.recurse" } else { "file.directory" };
+        let result = context.call.minion.states.call(&context, fun, brine_core::function::Args::keyword(args)).unwrap();
+        let told = format!(
+            "{}: {}",
+            result.get("result").unwrap(),
+            brine_core::value::json::to_json(result.get("changes").unwrap())
+        );
+        told.replace(&root.display().to_string(), "T")
+    };
+    let tree = map! {"source" => "salt://t", "exclude_pat" => "*.bak"};
+    insta::assert_snapshot!(call(tree.clone(), &[]), @r#"True: {"T": {"T": {"directory": "new"}}, "T/sub": {"T/sub": {"directory": "new"}}, "T/a": {"diff": "New file", "mode": "0644"}, "T/sub/b": {"diff": "New file", "mode": "0644"}}"#);
+    insta::assert_snapshot!(call(tree.clone(), &[]), @r#"True: {}"#);
+    std::fs::write(root.join("sub/own"), "").unwrap();
+    std::fs::write(root.join("old"), "").unwrap();
+    std::fs::write(root.join("kept.bak"), "").unwrap();
+    let mut clean = tree;
+    clean.insert("clean".into(), true.into());
+    insta::assert_snapshot!(call(clean, &["sub/own"]), @r#"True: {"removed": ["T/old"]}"#);
+    insta::assert_snapshot!(call(map! {"dir_mode" => "750", "file_mode" => "600", "recurse" => "mode"}, &[]), @r#"True: {"T/a": {"mode": "0600"}, "T/kept.bak": {"mode": "0600"}, "T/sub": {"mode": "0750"}, "T/sub/b": {"mode": "0600"}, "T/sub/own": {"mode": "0600"}, "T": {"mode": "0750"}, "mode": "0750"}"#);
+    insta::assert_snapshot!(call(map! {"clean" => true}, &["sub/own"]), @r#"True: {"T/a": {"removed": "Removed due to clean"}, "T/kept.bak": {"removed": "Removed due to clean"}, "T/sub/b": {"removed": "Removed due to clean"}, "removed": ["T/a", "T/kept.bak", "T/sub/b"]}"#);
+    assert!(root.join("sub/own").exists() && !root.join("a").exists());
+}
+
+#[test]
+fn drafts_are_checked_and_replaced_files_kept() {
+    let states = [
+        ("file.managed", map! {"name" => "F/f", "contents" => "good", "check_cmd" => "grep -q bad"}),
+        ("file.managed", map! {"name" => "F/f", "contents" => "good", "check_cmd" => "grep -q good", "mode" => "0600"}),
+        ("file.managed", map! {"name" => "F/f", "contents" => "other", "replace" => false}),
+        ("file.managed", map! {"name" => "F/g", "source" => "salt://a.txt", "mode" => "keep", "user" => "nobody"}),
+        ("file.managed", map! {"name" => "F/e"}),
+        ("file.managed", map! {"name" => "F/z", "contents" => "x", "create" => false}),
+    ];
+    insta::assert_snapshot!(story(&states, false), @r#"
+    False: check_cmd execution failed | {}
+    True: File F/f updated | {"diff": "New file"}
+    True: File F/f exists with proper permissions. No changes made. | {}
+    True: File F/g updated | {"diff": "New file", "user": "nobody", "mode": "0644"}
+    True: Empty file | {"new": "file F/e created"}
+    True: File F/z is not present and is not set for creation | {}
+    "#);
+}
+
+#[test]
+fn data_is_serialized_and_merged() {
+    let data = map! {"b" => brine_core::list![1, "x"], "a" => Value::Nil};
+    let states = [
+        ("file.serialize", map! {"name" => "F/y", "dataset" => data.clone()}),
+        ("file.serialize", map! {"name" => "F/y", "dataset" => data.clone()}),
+        ("file.serialize", map! {"name" => "F/j", "dataset" => data, "formatter" => "json"}),
+        (
+            "file.serialize",
+            map! {"name" => "F/j", "dataset" => map! {"c" => 1}, "formatter" => "json", "merge_if_exists" => true},
+        ),
+        ("file.serialize", map! {"name" => "F/q", "dataset_pillar" => "secret", "formatter" => "q"}),
+        ("file.serialize", map! {"name" => "F/q"}),
+    ];
+    insta::assert_snapshot!(story(&states, false), @r#"
+    True: File F/y updated | {"diff": "New file"}
+    True: File F/y is in the correct state | {}
+    True: File F/j updated | {"diff": "New file"}
+    True: File F/j updated | {"diff": "--- \n+++ \n@@ -3,5 +3,6 @@\n   \"b\": [\n     1,\n     \"x\"\n-  ]\n+  ],\n+  \"c\": 1\n }\n"}
+    False: The q serializer could not be found. It either does not exist or its prerequisites are not installed. | {}
+    False: Neither 'dataset' nor 'dataset_pillar' was defined | {}
+    "#);
+    insta::assert_snapshot!(story(&states[..1], true), @r#"None: Dataset will be serialized and stored into F/y | {"newfile": "F/y"}"#);
+}

@@ -1,0 +1,205 @@
+//! Names, addresses, gateways and name servers.
+//!
+//! Nothing here asks the network: a name server that is away must not keep the minion from starting.
+//! Names are resolved by `/etc/hosts` alone.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use brine_core::{Map, Value, map};
+
+use super::read;
+
+/// The grains of the network.
+pub(super) fn grains() -> Map {
+    let nodename = read("/proc/sys/kernel/hostname").unwrap_or_else(|| "localhost".into());
+    let mut grains = names(&nodename, &read("/etc/hosts").unwrap_or_default());
+    grains.extend(interfaces());
+    let ip4 = gateway4(&read("/proc/net/route").unwrap_or_default());
+    let ip6 = gateway6(&read("/proc/net/ipv6_route").unwrap_or_default());
+    let or_false = |address: Option<IpAddr>| address.map_or(Value::Bool(false), |address| address.to_string().into());
+    grains.extend(map! {
+        "ip_gw" => ip4.is_some() || ip6.is_some(),
+        "ip4_gw" => or_false(ip4),
+        "ip6_gw" => or_false(ip6),
+        "dns" => resolver(&read("/etc/resolv.conf").unwrap_or_default()),
+    });
+    grains
+}
+
+/// What the host is called.
+fn names(nodename: &str, hosts: &str) -> Map {
+    let entries = || {
+        hosts.lines().filter_map(|line| {
+            let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+            let address: IpAddr = words.next()?.parse().ok()?;
+            let names: Vec<&str> = words.collect();
+            (!names.is_empty()).then_some((address, names))
+        })
+    };
+    // The canonical name is the first of the line that has the host's; localhost lines say nothing.
+    let own = || entries().filter(|(_, names)| names.contains(&nodename));
+    let canonical = own().map(|(_, names)| names[0]).find(|name| !name.starts_with("localhost"));
+    let fqdn = canonical.filter(|name| name.contains('.')).unwrap_or(nodename);
+    let addresses: BTreeSet<IpAddr> =
+        entries().filter(|(_, names)| names.contains(&fqdn) || names.contains(&nodename)).map(|(ip, _)| ip).collect();
+    let of = |v4: bool| addresses.iter().filter(|ip| ip.is_ipv4() == v4).map(ToString::to_string).collect::<Value>();
+    let (host, domain) = fqdn.split_once('.').unwrap_or((fqdn, ""));
+    map! {
+        "nodename" => nodename,
+        "localhost" => nodename,
+        "fqdn" => fqdn,
+        "host" => host,
+        "domain" => domain,
+        "fqdn_ip4" => of(true),
+        "fqdn_ip6" => of(false),
+        "fqdns" => Value::List(Vec::new()),
+    }
+}
+
+/// The addresses of all interfaces, by the interfaces' numbers.
+fn interfaces() -> Map {
+    let mut all: Vec<(u32, String, String)> = std::fs::read_dir("/sys/class/net")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| {
+            let of = |file: &str| read(&entry.path().join(file).to_string_lossy()).unwrap_or_default();
+            let number = of("ifindex").parse().unwrap_or(u32::MAX);
+            (number, entry.file_name().to_string_lossy().into_owned(), of("address"))
+        })
+        .collect();
+    all.sort();
+    let addresses: Vec<(String, IpAddr)> = nix::ifaddrs::getifaddrs()
+        .into_iter()
+        .flatten()
+        .filter_map(|interface| {
+            let address = interface.address?;
+            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+            let v6 = || address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip()));
+            // An alias such as `eth0:1` belongs to its interface.
+            let name = interface.interface_name.split(':').next()?.to_owned();
+            Some((name, v4.or_else(v6)?))
+        })
+        .collect();
+    let by_interface = |wanted: fn(&IpAddr) -> bool| -> Value {
+        let mut found = Map::new();
+        for (_, name, _) in &all {
+            let own = addresses.iter().filter(|(of, ip)| of == name && wanted(ip));
+            found.insert(name.as_str().into(), own.map(|(_, ip)| ip.to_string()).collect());
+        }
+        found.into()
+    };
+    let every = |wanted: fn(&IpAddr) -> bool| {
+        let sorted: BTreeSet<IpAddr> = addresses.iter().map(|(_, ip)| *ip).filter(wanted).collect();
+        sorted.iter().map(ToString::to_string).collect::<Value>()
+    };
+    let hardware: Map = all.iter().map(|(_, name, address)| (name.into(), address.into())).collect();
+    map! {
+        "hwaddr_interfaces" => hardware,
+        "ip4_interfaces" => by_interface(IpAddr::is_ipv4),
+        "ip6_interfaces" => by_interface(IpAddr::is_ipv6),
+        "ip_interfaces" => by_interface(|_| true),
+        "ipv4" => every(IpAddr::is_ipv4),
+        "ipv6" => every(IpAddr::is_ipv6),
+    }
+}
+
+/// The default gateway in `/proc/net/route`, where addresses are hex in the machine's byte order.
+fn gateway4(routes: &str) -> Option<IpAddr> {
+    routes.lines().skip(1).find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let address = u32::from_str_radix(words.get(2)?, 16).ok()?;
+        (words.get(1) == Some(&"00000000") && address != 0).then(|| Ipv4Addr::from(address.to_ne_bytes()).into())
+    })
+}
+
+/// The default gateway in `/proc/net/ipv6_route`.
+fn gateway6(routes: &str) -> Option<IpAddr> {
+    routes.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (destination, length) = (u128::from_str_radix(words.first()?, 16).ok()?, *words.get(1)?);
+        let address = u128::from_str_radix(words.get(4)?, 16).ok()?;
+        (destination == 0 && length == "00" && address != 0).then(|| Ipv6Addr::from(address).into())
+    })
+}
+
+/// What `/etc/resolv.conf` says.
+fn resolver(text: &str) -> Map {
+    let lines = || {
+        text.lines().filter_map(|line| {
+            let line = line.split(['#', ';']).next().unwrap_or_default();
+            line.trim().split_once(char::is_whitespace)
+        })
+    };
+    let words = |wanted: &str| -> Vec<&str> {
+        lines().filter(|(key, _)| *key == wanted).flat_map(|(_, rest)| rest.split_whitespace()).collect()
+    };
+    let servers: BTreeSet<(usize, &str)> = words("nameserver").into_iter().enumerate().collect();
+    let of = |v4: bool| -> Value {
+        let fits = |server: &str| {
+            server.split('%').next().unwrap_or_default().parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4() == v4)
+        };
+        servers.iter().map(|(_, server)| *server).filter(|server| fits(server)).collect()
+    };
+    map! {
+        "nameservers" => servers.iter().map(|(_, server)| *server).collect::<Value>(),
+        "ip4_nameservers" => of(true),
+        "ip6_nameservers" => of(false),
+        "sortlist" => words("sortlist").into_iter().collect::<Value>(),
+        "domain" => words("domain").last().copied().unwrap_or_default(),
+        "search" => words("search").into_iter().collect::<Value>(),
+        "options" => words("options").into_iter().collect::<Value>(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::*;
+
+    #[test]
+    fn the_hosts_file_knows_the_full_name() {
+        for (hosts, fqdn, host, domain, addresses) in [
+            (
+                "127.0.0.1 localhost\n127.0.1.1 web1.example.org web1\n",
+                "web1.example.org",
+                "web1",
+                "example.org",
+                list!["127.0.1.1"],
+            ),
+            ("127.0.0.1 localhost web1\n", "web1", "web1", "", list!["127.0.0.1"]),
+            ("# 10.0.0.1 web1.no web1\n10.0.0.2 web1 # web1.no\n", "web1", "web1", "", list!["10.0.0.2"]),
+            ("", "web1", "web1", "", list![]),
+        ] {
+            let names = names("web1", hosts);
+            let said = ["fqdn", "host", "domain", "fqdn_ip4"].map(|name| names.get(name).cloned().unwrap());
+            assert_eq!(said, [fqdn.into(), host.into(), domain.into(), addresses], "{hosts}");
+        }
+    }
+
+    #[test]
+    fn gateways_are_read_from_the_kernels_tables() {
+        let routes = "Iface\tDestination\tGateway\neth0\t000200C0\t00000000\neth0\t00000000\t010200C0\t0003\n";
+        assert_eq!(gateway4(routes), Some([192, 0, 2, 1].into()));
+        assert_eq!(gateway4("Iface\nlo\t00000000\t00000000\n"), None);
+        let none = "00000000000000000000000000000000";
+        let routes = format!(
+            "{none} 00 {none} 00 {none} ffffffff lo\n{none} 00 {none} 00 fd000000000000000000000000000001 00000400\n"
+        );
+        assert_eq!(gateway6(&routes), Some("fd00::1".parse().unwrap()));
+        assert_eq!(gateway6("rubbish\n"), None);
+    }
+
+    #[test]
+    fn the_resolver_is_told() {
+        let text = "; comment\nnameserver 10.0.0.1\nnameserver fe80::1%eth0\nsearch a.org b.org # c\noptions ndots:2\n";
+        let dns = resolver(text);
+        assert_eq!(dns.get("nameservers"), Some(&list!["10.0.0.1", "fe80::1%eth0"]));
+        assert_eq!(dns.get("ip6_nameservers"), Some(&list!["fe80::1%eth0"]));
+        assert_eq!(dns.get("search"), Some(&list!["a.org", "b.org"]));
+        assert_eq!(dns.get("options"), Some(&list!["ndots:2"]));
+        assert_eq!(dns.get("domain"), Some(&"".into()));
+    }
+}

@@ -1,0 +1,122 @@
+//! `group`: the groups of this host, changed by the programs of Debian's passwd package.
+
+use brine_core::{Value, functions};
+
+use super::accounts::Accounts;
+use super::programs::{argument, succeeds};
+use super::user::{describe_group, names};
+use crate::context::Context;
+
+functions! {
+    module "group", context Context;
+
+    /// What is known of a group; nothing if there is none.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' group.info foo
+    fn info(_context, name: String) {
+        Ok(Accounts::read().group(&name).map(describe_group).unwrap_or_default().into())
+    }
+
+    /// What is known of all groups.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' group.getent
+    fn getent(_context, refresh: bool = false) {
+        // Nothing is kept between calls.
+        _ = refresh;
+        Ok(Accounts::read().groups.iter().map(describe_group).collect())
+    }
+
+    /// Adds a group.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' group.add foo 3456
+    fn add(context, name: String, gid: Option<u32> = None, system: bool = false, non_unique: bool = false, **_kwargs) {
+        let mut command = vec!["groupadd".to_owned()];
+        command.extend(gid.into_iter().flat_map(|gid| ["-g".to_owned(), gid.to_string()]));
+        command.extend(system.then(|| "-r".into()));
+        command.extend(non_unique.then(|| "-o".into()));
+        command.push(argument(&name)?);
+        succeeds(context, &command)
+    }
+
+    /// Removes a group.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' group.delete foo
+    fn delete(context, name: String) {
+        succeeds(context, &["groupdel".into(), argument(&name)?])
+    }
+
+    /// Gives a group another number.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' group.chgid foo 4376
+    fn chgid(context, name: String, gid: u32) {
+        succeeds(context, &["groupmod".into(), "-g".into(), gid.to_string(), argument(&name)?])
+    }
+
+    /// Puts a user in a group.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' group.adduser foo bar
+    fn adduser(context, name: String, username: String) {
+        succeeds(context, &["gpasswd".into(), "-a".into(), argument(&username)?, argument(&name)?])
+    }
+
+    /// Takes a user out of a group.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' group.deluser foo bar
+    fn deluser(context, name: String, username: String) {
+        let is_member = Accounts::read().group(&name).is_some_and(|group| group.members.contains(&username));
+        if !is_member {
+            return Ok(true.into());
+        }
+        succeeds(context, &["gpasswd".into(), "-d".into(), argument(&username)?, argument(&name)?])
+    }
+
+    /// Gives a group these members and no others.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' group.members foo 'user1,user2,user3'
+    fn members(context, name: String, members_list: Value, **_kwargs) {
+        let list = names(&members_list).join(",");
+        succeeds(context, &["gpasswd".into(), "-M".into(), list, argument(&name)?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::function::Args;
+    use brine_core::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn groups_are_described_as_salt_does() {
+        let context = testing::context(&[]);
+        let expected = map! {"name" => "root", "passwd" => "x", "gid" => 0, "members" => list![]};
+        assert_eq!(context.call("group.info", Args::positional(["root".into()])), Ok(expected.into()));
+        assert_eq!(context.call("group.info", Args::positional(["nobody_here".into()])), Ok(Value::map()));
+    }
+
+    #[test]
+    fn names_that_read_as_options_are_refused() {
+        let context = testing::context(&[]);
+        for fun in ["group.add", "group.delete"] {
+            let error = context.call(fun, Args::positional(["-x".into()])).unwrap_err();
+            assert_eq!(error.to_string(), "ERROR: '-x' cannot be used: it starts with '-' or is empty");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `match`: whether this minion is meant by a target.
+
+use brine_core::target::{DEFAULT_DELIMITER, Target, TargetKind};
+use brine_core::{Map, Value, functions};
+
+use crate::context::Context;
+use crate::state::OwnFacts;
+
+functions! {
+    module "match", context Context;
+
+    /// Whether a compound target means this minion.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.compound 'L@cheese,foo and *'
+    fn compound(context, tgt: Value) {
+        Ok(matches(context, TargetKind::Compound, tgt, DEFAULT_DELIMITER).into())
+    }
+
+    /// Whether a glob means this minion.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.glob '*'
+    fn glob(context, tgt: Value) {
+        Ok(matches(context, TargetKind::Glob, tgt, DEFAULT_DELIMITER).into())
+    }
+
+    /// Whether a list has this minion.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.list 'server1,server2'
+    fn list(context, tgt: Value) {
+        Ok(matches(context, TargetKind::List, tgt, DEFAULT_DELIMITER).into())
+    }
+
+    /// Whether a regular expression means this minion.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.pcre '.*'
+    fn pcre(context, tgt: Value) {
+        Ok(matches(context, TargetKind::Pcre, tgt, DEFAULT_DELIMITER).into())
+    }
+
+    /// Whether this minion has such a grain.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.grain 'os:Ubuntu'
+    fn grain(context, tgt: Value, delimiter: String = DEFAULT_DELIMITER.into()) {
+        Ok(matches(context, TargetKind::Grain, tgt, &delimiter).into())
+    }
+
+    /// Whether this minion has a grain that a regular expression matches.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.grain_pcre 'os:Fedo.*'
+    fn grain_pcre(context, tgt: Value, delimiter: String = DEFAULT_DELIMITER.into()) {
+        Ok(matches(context, TargetKind::GrainPcre, tgt, &delimiter).into())
+    }
+
+    /// Whether this minion has such a pillar value.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.pillar 'cheese:foo'
+    fn pillar(context, tgt: Value, delimiter: String = DEFAULT_DELIMITER.into()) {
+        Ok(matches(context, TargetKind::Pillar, tgt, &delimiter).into())
+    }
+
+    /// Whether this minion has an address in a network.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.ipcidr '192.168.44.0/24'
+    fn ipcidr(context, tgt: Value) {
+        Ok(matches(context, TargetKind::IpCidr, tgt, DEFAULT_DELIMITER).into())
+    }
+
+    /// Gives the value of the first key, a compound target, that means this minion.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.filter_by '{foo*: Foo!, bar*: Bar!}'
+    fn filter_by(context, lookup: Map, tgt_type: String = "compound".into(), default: Value = "default".into()) {
+        let kind: TargetKind = tgt_type.parse().map_err(brine_core::function::CallError::execution)?;
+        let found = lookup.iter().find(|(target, _)| matches(context, kind, (*target).clone(), DEFAULT_DELIMITER));
+        Ok(found.map(|(_, value)| value).or_else(|| lookup.get(&default)).cloned().unwrap_or_default())
+    }
+
+    /// Gives the keys with a target in their list that means this minion.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.search_by '{web: [node1, node2], db: [node*]}'
+    fn search_by(context, lookup: Map, tgt_type: String = "compound".into()) {
+        let kind: TargetKind = tgt_type.parse().map_err(brine_core::function::CallError::execution)?;
+        let found = lookup.iter().filter(|(_, targets)| {
+            let single = [(*targets).clone()];
+            targets.as_list().unwrap_or(&single).iter().any(|target| matches(context, kind, target.clone(), DEFAULT_DELIMITER))
+        });
+        let keys: Vec<Value> = found.map(|(key, _)| key.clone()).collect();
+        Ok(if keys.is_empty() { Value::Nil } else { keys.into() })
+    }
+}
+
+/// A target that cannot be read means nobody, as in Salt.
+fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) -> bool {
+    match Target::parse(kind, target, delimiter, &context.config().nodegroups) {
+        Ok(target) => target.matches(&OwnFacts::of(context)),
+        Err(error) => {
+            tracing::debug!(%error, "a target cannot be read");
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::function::Args;
+    use brine_core::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn targets_mean_this_minion_or_not() {
+        let context = testing::context(&[]);
+        for (fun, target, value) in [
+            ("glob", "test-*".into(), true.into()),
+            ("glob", "web*".into(), false.into()),
+            ("list", "a,test-minion".into(), true.into()),
+            ("pcre", "test-m.n".into(), true.into()),
+            ("grain", "os:Deb*".into(), true.into()),
+            ("grain_pcre", "os:^Ub".into(), false.into()),
+            ("pillar", "secret:word:xyzzy".into(), true.into()),
+            ("compound", "G@os:Debian and not web*".into(), true.into()),
+            ("compound", "and and".into(), false.into()),
+            ("filter_by", Value::from(map! {"web*" => 1, "test*" => 2}), 2.into()),
+            ("filter_by", map! {"web*" => 1, "default" => 3}.into(), 3.into()),
+            ("search_by", map! {"a" => list!["web*", "test*"], "b" => "db*"}.into(), list!["a"]),
+        ] {
+            let args = Args::positional([target]);
+            assert_eq!(context.call(&format!("match.{fun}"), args.clone()), Ok(value), "{fun} {args:?}");
+        }
+    }
+}

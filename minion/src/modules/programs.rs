@@ -1,0 +1,34 @@
+//! Calling the system's programs word by word: no shell reads what comes from a state or a call.
+
+use brine_core::Value;
+use brine_core::function::CallError;
+
+use super::cmd::quote;
+use crate::context::Context;
+use crate::process::{Output, Program};
+
+/// A word that a program must not take for an option.
+pub fn argument(word: &str) -> Result<String, CallError> {
+    if word.is_empty() || word.starts_with('-') {
+        return Err(CallError::Execution(format!("'{word}' cannot be used: it starts with '-' or is empty")));
+    }
+    Ok(word.to_owned())
+}
+
+/// Runs a program to its end. Its exit status is not the job's: the function says what it means.
+pub fn run(context: &Context, words: &[String], env: &[(&str, &str)]) -> Result<Output, CallError> {
+    let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+    let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let program = Program { command, env, ..Program::default() };
+    program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)
+}
+
+/// Runs a program that changes something, and says whether it succeeded. What it complained of is logged.
+pub fn succeeds(context: &Context, words: &[String]) -> Result<Value, CallError> {
+    let output = run(context, words, &[])?;
+    if output.retcode != 0 {
+        let program = words.first().map(String::as_str).unwrap_or_default();
+        tracing::error!(jid = context.job.jid, program, retcode = output.retcode, "{}", output.stderr);
+    }
+    Ok((output.retcode == 0).into())
+}

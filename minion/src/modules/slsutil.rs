@@ -1,0 +1,210 @@
+//! `slsutil`: data for those who write SLS files: merged, written out, read.
+
+use brine_core::function::CallError;
+use brine_core::sls::yaml::{self, Style};
+use brine_core::value::json;
+use brine_core::{Map, Value, functions};
+
+use crate::context::Context;
+
+functions! {
+    module "slsutil", context Context;
+
+    /// Merges a mapping into another and gives the result. Strategies: smart and recurse (deep),
+    /// overwrite (top-level keys), list (values gathered in lists).
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.merge '{foo: Foo}' '{bar: Bar}'
+    fn merge(_context, obj_a: Value, obj_b: Value, strategy: String = "smart".into(), renderer: String = "yaml".into(), merge_lists: bool = false) {
+        // Salt's strategies look at the renderer only for a kind of YAML that Brine does not have.
+        _ = renderer;
+        let (Value::Map(mut into), Value::Map(from)) = (obj_a, obj_b.clone()) else { return Ok(obj_b) };
+        match strategy.as_str() {
+            "smart" | "recurse" | "aggregate" => merge_deep(&mut into, &from, merge_lists),
+            "overwrite" => into.extend(from),
+            "list" => {
+                for (key, value) in from {
+                    let gathered = match into.shift_remove(&key) {
+                        Some(have) => Value::List(vec![have, value]),
+                        None => value,
+                    };
+                    into.insert(key, gathered);
+                }
+            }
+            other => return Err(CallError::Execution(format!("Unknown merging strategy '{other}'"))),
+        }
+        Ok(into.into())
+    }
+
+    /// Merges several mappings, one after the other.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.merge_all '[{foo: Foo}, {foo: Bar}]'
+    fn merge_all(context, lst: Vec<Value>, strategy: String = "smart".into(), renderer: String = "yaml".into(), merge_lists: bool = false) {
+        lst.into_iter().try_fold(Value::map(), |all, more| merge(context, all, more, strategy.clone(), renderer.clone(), merge_lists))
+    }
+
+    /// As `merge`, deep.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.update '{foo: Foo}' '{bar: Bar}'
+    fn update(_context, dest: Map, upd: Map, recursive_update: bool = true, merge_lists: bool = false) {
+        let mut dest = dest;
+        if recursive_update { merge_deep(&mut dest, &upd, merge_lists) } else { dest.extend(upd) }
+        Ok(dest.into())
+    }
+
+    /// Writes data as json, yaml or python.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.serialize 'json' obj="{'foo': 'Foo!'}"
+    fn serialize(_context, serializer: String, obj: Value, **mod_kwargs) {
+        match serializer.as_str() {
+            "json" => match mod_kwargs.get("indent").and_then(Value::as_i64) {
+                Some(indent) => Ok(json::to_json_pretty(&obj, indent.clamp(0, 16) as usize).into()),
+                None => Ok(json::to_json(&obj).into()),
+            },
+            "yaml" => {
+                let block = mod_kwargs.get("default_flow_style") == Some(&Value::Bool(false));
+                let style = if block { Style::BLOCK } else { Style::FLOW };
+                Ok(yaml::dump(&obj, style).trim_end().into())
+            }
+            "python" => Ok(brine_core::value::python::repr(&obj).into()),
+            other => Err(unknown(other)),
+        }
+    }
+
+    /// Reads data from json or yaml.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.deserialize 'json' '{"foo": "Foo!"}'
+    fn deserialize(_context, serializer: String, stream_or_string: Value, **_mod_kwargs) {
+        let Value::Str(text) = stream_or_string else { return Ok(stream_or_string) };
+        match serializer.as_str() {
+            "json" => json::from_json(&text).map_err(CallError::execution),
+            "yaml" => yaml::load(&text).map_err(CallError::execution),
+            other => Err(unknown(other)),
+        }
+    }
+
+    /// Gives one of two texts.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.boolstr '{{ salt.pillar.get("x") }}' true=enabled false=disabled
+    fn boolstr(_context, value: Value, *args, **kwargs) {
+        let named = |name: &str, place: usize| kwargs.get(name).or_else(|| args.get(place)).cloned();
+        let chosen = if value.is_truthy() { named("true", 0) } else { named("false", 1) };
+        Ok(chosen.unwrap_or_else(|| if value.is_truthy() { "true" } else { "false" }.into()))
+    }
+
+    /// Renders a text or a file under `salt://` as an SLS, and gives the data.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.renderer salt://path/to/file
+    fn renderer(context, path: Option<String> = None, string: Option<String> = None, default_renderer: String = "jinja|yaml".into(), saltenv: String = "base".into(), **_kwargs) {
+        let text = match (path, string) {
+            (_, Some(text)) => text,
+            (Some(path), None) => {
+                let content = match path.strip_prefix("salt://") {
+                    Some(name) => context.minion.files.read(name, &saltenv).map_err(CallError::Execution)?,
+                    None => std::fs::read(&path).ok(),
+                };
+                let content = content.ok_or_else(|| CallError::Execution(format!("Path '{path}' was not found")))?;
+                String::from_utf8(content).map_err(CallError::execution)?
+            }
+            (None, None) => return Err(CallError::Execution("Must pass either path or string".into())),
+        };
+        let source = crate::state::Source::new(context, context.pillar());
+        if default_renderer == "jinja" {
+            return source.render_template("string", &text, &Map::new(), &saltenv).map(Value::from).map_err(CallError::Execution);
+        }
+        let text = if text.starts_with("#!") { text } else { format!("#!{default_renderer}\n{text}") };
+        source.render_text(&text, &saltenv).map_err(CallError::Execution)
+    }
+}
+
+fn unknown(serializer: &str) -> CallError {
+    CallError::Execution(format!("Unknown serializer '{serializer}': there are json, yaml and python"))
+}
+
+/// Merges mappings at every depth; lists are replaced, or with `lists` get what they do not have.
+fn merge_deep(into: &mut Map, from: &Map, lists: bool) {
+    for (key, value) in from {
+        match (into.get_mut(key), value) {
+            (Some(Value::Map(have)), Value::Map(more)) => merge_deep(have, more, lists),
+            (Some(Value::List(have)), Value::List(more)) if lists => {
+                for item in more {
+                    if !have.contains(item) {
+                        have.push(item.clone());
+                    }
+                }
+            }
+            _ => _ = into.insert(key.clone(), value.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::function::Args;
+    use brine_core::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn data_is_merged_written_and_read() {
+        let context = testing::context(&[("d.sls", "a: {{ 1 + 1 }}\n")]);
+        let (a, b) = (map! {"l" => list![1], "m" => map! {"x" => 1}}, map! {"l" => list![2], "m" => map! {"y" => 2}});
+        for (fun, positional, keyword, value) in [
+            (
+                "merge",
+                vec![a.clone().into(), b.clone().into()],
+                Map::new(),
+                map! {"l" => list![2], "m" => map! {"x" => 1, "y" => 2}}.into(),
+            ),
+            (
+                "merge",
+                vec![a.clone().into(), b.clone().into()],
+                map! {"merge_lists" => true, "strategy" => "recurse"},
+                map! {"l" => list![1, 2], "m" => map! {"x" => 1, "y" => 2}}.into(),
+            ),
+            ("merge", vec![a.clone().into(), b.clone().into()], map! {"strategy" => "overwrite"}, b.clone().into()),
+            (
+                "merge",
+                vec![map! {"k" => 1}.into(), map! {"k" => 2}.into()],
+                map! {"strategy" => "list"},
+                map! {"k" => list![1, 2]}.into(),
+            ),
+            (
+                "serialize",
+                vec!["json".into(), map! {"b" => 1, "a" => list!["x"]}.into()],
+                Map::new(),
+                r#"{"b": 1, "a": ["x"]}"#.into(),
+            ),
+            (
+                "serialize",
+                vec!["yaml".into(), map! {"b" => 1}.into()],
+                map! {"default_flow_style" => false},
+                "b: 1".into(),
+            ),
+            ("deserialize", vec!["yaml".into(), "a: 1".into()], Map::new(), map! {"a" => 1}.into()),
+            ("boolstr", vec![true.into()], map! {"true" => "on", "false" => "off"}, "on".into()),
+            ("boolstr", vec!["".into(), "on".into(), "off".into()], Map::new(), "off".into()),
+            ("renderer", vec!["salt://d.sls".into()], Map::new(), map! {"a" => 2}.into()),
+            ("renderer", vec![], map! {"string" => "{{ 'x' * 2 }}", "default_renderer" => "jinja"}, "xx".into()),
+        ] {
+            let args = Args { positional, keyword };
+            assert_eq!(context.call(&format!("slsutil.{fun}"), args.clone()), Ok(value), "{fun} {args:?}");
+        }
+        let unknown = Args::positional(["toml2".into(), 1.into()]);
+        assert!(context.call("slsutil.serialize", unknown).is_err());
+    }
+}

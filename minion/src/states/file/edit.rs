@@ -1,0 +1,454 @@
+//! Changes within files: lines added, replaced, commented.
+//!
+//! Each edit is a function from text to text; [`finish`] compares, tells and writes.
+
+use std::path::Path;
+
+use brine_core::{Value, files, map};
+use regex::{Captures, Regex, RegexBuilder};
+
+use super::bad_path;
+use crate::states::{StateContext, StateReturn};
+
+/// Where lines are added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    First,
+    Last,
+}
+
+/// Python's numbers of the flags that matter, and their names.
+const FLAGS: &[(&str, i64)] = &[("IGNORECASE", 2), ("MULTILINE", 8), ("DOTALL", 16), ("UNICODE", 32), ("VERBOSE", 64)];
+
+/// The arguments of `file.replace`.
+pub(super) struct Replacing {
+    pub pattern: String,
+    pub repl: String,
+    pub count: usize,
+    pub flags: Value,
+    pub append_if_not_found: bool,
+    pub prepend_if_not_found: bool,
+    pub not_found_content: Option<String>,
+    pub backup: Value,
+    pub show_changes: bool,
+    pub ignore_if_missing: bool,
+}
+
+/// The arguments of `file.blockreplace`.
+pub(super) struct Block {
+    pub start: String,
+    pub end: String,
+    pub content: String,
+    pub append_if_not_found: bool,
+    pub prepend_if_not_found: bool,
+    pub backup: Value,
+    pub show_changes: bool,
+}
+
+/// How an edit is told.
+struct Words<'w> {
+    /// When something was changed.
+    done: &'w str,
+    /// When something would be changed.
+    would: &'w str,
+    /// When there is nothing to change.
+    nothing: &'w str,
+    backup: &'w Value,
+    show_changes: bool,
+}
+
+/// Compares, and writes unless this is a test.
+fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: &Words) -> StateReturn {
+    if before == after {
+        return StateReturn::ok(name, words.nothing);
+    }
+    let diff = if words.show_changes { diff(before, after) } else { "<show_changes=False>".to_owned() };
+    let changes = map! {"diff" => diff};
+    if context.test {
+        return StateReturn::would(name, words.would).with_changes(changes);
+    }
+    match write(Path::new(name), after, words.backup) {
+        Ok(()) => StateReturn::ok(name, words.done).with_changes(changes),
+        Err(error) => StateReturn::failed(name, error),
+    }
+}
+
+fn diff(before: &str, after: &str) -> String {
+    similar::TextDiff::from_lines(before, after).unified_diff().header("", "").missing_newline_hint(false).to_string()
+}
+
+/// Writes a file that is there, with its mode and owner; `backup` is the ending of a copy's name.
+fn write(path: &Path, text: &str, backup: &Value) -> Result<(), String> {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let failed = |error: std::io::Error| format!("Unable to write {}: {error}", path.display());
+    // Through a link, the file behind it is what is edited.
+    let target = path.canonicalize().map_err(failed)?;
+    let status = std::fs::metadata(&target).map_err(failed)?;
+    if let Some(ending) = backup.as_str().filter(|ending| !ending.is_empty()) {
+        let name = format!("{}{ending}", target.file_name().unwrap_or_default().to_string_lossy());
+        std::fs::copy(&target, target.with_file_name(name)).map_err(failed)?;
+    }
+    files::write_atomic(&target, text.as_bytes(), status.mode() & 0o7777).map_err(|error| error.to_string())?;
+    // Only root may give files away.
+    _ = chown(&target, Some(status.uid()), Some(status.gid()));
+    Ok(())
+}
+
+/// The text of a file to edit, or why it cannot be.
+fn read(name: &str) -> Result<String, String> {
+    if let Some(bad) = bad_path(name) {
+        return Err(bad.comment);
+    }
+    if !Path::new(name).is_file() {
+        return Err(format!("{name}: file not found"));
+    }
+    let bytes = std::fs::read(name).map_err(|error| format!("{name}: {error}"))?;
+    String::from_utf8(bytes).map_err(|_| format!("Cannot edit a binary file: {name}"))
+}
+
+/// `file.append` and `file.prepend`.
+pub(super) fn add(
+    context: &StateContext,
+    name: &str,
+    end: End,
+    text: &Value,
+    source: &Value,
+    makedirs: bool,
+    ignore_whitespace: bool,
+) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let chunks: Vec<String> = match (text, source.as_str().and_then(|source| source.strip_prefix("salt://"))) {
+        (Value::Nil, Some(path)) => match context.call.minion.files.read(path, &context.saltenv) {
+            Ok(Some(bytes)) => vec![String::from_utf8_lossy(&bytes).into_owned()],
+            Ok(None) => return StateReturn::failed(name, format!("The source salt://{path} was not found")),
+            Err(error) => return StateReturn::failed(name, error),
+        },
+        (Value::List(items), _) => items.iter().map(ToString::to_string).collect(),
+        (Value::Nil, None) => return StateReturn::failed(name, "text and source are required"),
+        (text, _) => vec![text.to_string()],
+    };
+    let path = Path::new(name);
+    if !path.exists() {
+        if context.test {
+            return StateReturn::would(name, format!("File {name} is set to be created"))
+                .with_changes(map! {"new" => name});
+        }
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        if makedirs && let Err(error) = std::fs::create_dir_all(parent) {
+            return StateReturn::failed(name, format!("Failed to create {}: {error}", parent.display()));
+        }
+        if parent.is_dir()
+            && let Err(error) = std::fs::File::create(path)
+        {
+            return StateReturn::failed(name, format!("Failed to create {name}: {error}"));
+        }
+    }
+    let before = match read(name) {
+        Ok(before) => before,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let lines = missing_lines(&before, &chunks, ignore_whitespace);
+    let nothing = format!("File {name} is in correct state");
+    let would = format!("File {name} is set to be updated");
+    let words = |done| Words { done, would: &would, nothing: &nothing, backup: &Value::Nil, show_changes: true };
+    let added: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
+    if end == End::First {
+        let after = format!("{added}{before}");
+        return finish(context, name, &before, &after, &words(&format!("Prepended {} lines", lines.len())));
+    }
+    let separator = if before.is_empty() || before.ends_with('\n') || lines.is_empty() { "" } else { "\n" };
+    let after = format!("{before}{separator}{added}");
+    let mut done = finish(context, name, &before, &after, &words(&format!("Appended {} lines", lines.len())));
+    if !done.changes.is_empty() {
+        done.changes = map! {"diff" => append_diff(&before, &after)};
+    }
+    done
+}
+
+/// Salt compares lines without their ends here, which leaves its headers with two.
+fn append_diff(before: &str, after: &str) -> String {
+    let told = diff(before, after);
+    let lines = told
+        .lines()
+        .enumerate()
+        .map(|(number, line)| if number < 2 || line.starts_with("@@") { format!("{line}\n") } else { line.to_owned() });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The lines of those chunks that the text does not have.
+fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) -> Vec<&'c str> {
+    let squeeze = |line: &str| if ignore_whitespace { line.split_whitespace().collect() } else { line.to_owned() };
+    let mut have: Vec<String> = text.lines().map(squeeze).collect();
+    let mut missing = Vec::new();
+    for chunk in chunks {
+        let wanted: Vec<String> = chunk.lines().map(squeeze).collect();
+        if wanted.is_empty() || have.windows(wanted.len()).any(|lines| lines == wanted) {
+            continue;
+        }
+        missing.extend(chunk.lines());
+        have.extend(wanted);
+    }
+    missing
+}
+
+/// Compiles a regular expression with Python's flags: a number, or a list of names.
+fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
+    let named = |name: &str| FLAGS.iter().find(|(known, _)| *known == name.to_uppercase()).map_or(0, |(_, bit)| *bit);
+    let bits = match flags {
+        Value::List(names) => names.iter().map(|name| named(&name.to_string())).fold(0, |all, bit| all | bit),
+        Value::Str(name) => named(name),
+        number => number.as_i64().unwrap_or(8),
+    };
+    RegexBuilder::new(pattern)
+        .case_insensitive(bits & 2 != 0)
+        .multi_line(bits & 8 != 0)
+        .dot_matches_new_line(bits & 16 != 0)
+        .ignore_whitespace(bits & 64 != 0)
+        .build()
+        .map_err(|error| format!("The pattern '{pattern}' cannot be used: {error}"))
+}
+
+/// Fills a replacement in Python's writing: `\1`, `\g<name>`, `\n`.
+fn expand(template: &str, captures: &Captures) -> String {
+    let group = |name: &str| match name.parse::<usize>() {
+        Ok(number) => captures.get(number),
+        Err(_) => captures.name(name),
+    };
+    let (mut out, mut rest) = (String::new(), template);
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        if digits > 0 {
+            let digits = digits.min(2);
+            out.push_str(group(&rest[..digits]).map_or("", |found| found.as_str()));
+            rest = &rest[digits..];
+        } else if let Some((name, after)) = rest.strip_prefix("g<").and_then(|rest| rest.split_once('>')) {
+            out.push_str(group(name).map_or("", |found| found.as_str()));
+            rest = after;
+        } else {
+            let mut chars = rest.chars();
+            match chars.next() {
+                Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
+                Some('r') => out.push('\r'),
+                Some('\\') | None => out.push('\\'),
+                Some(other) => out.extend(['\\', other]),
+            }
+            rest = chars.as_str();
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// `file.replace`.
+pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replacing) -> StateReturn {
+    let nothing = "No changes needed to be made";
+    let before = match read(name) {
+        Ok(before) => before,
+        Err(_) if wanted.ignore_if_missing && !Path::new(name).exists() => return StateReturn::ok(name, nothing),
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let regex = match compile(&wanted.pattern, &wanted.flags) {
+        Ok(regex) => regex,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let after = if regex.is_match(&before) {
+        regex.replacen(&before, wanted.count, |captures: &Captures| expand(&wanted.repl, captures)).into_owned()
+    } else {
+        let content = wanted.not_found_content.as_deref().unwrap_or(&wanted.repl);
+        // What was put in at an earlier run need not match the pattern.
+        let there = before.lines().any(|line| line == content.trim_end_matches('\n'));
+        let content = format!("{}\n", content.trim_end_matches('\n'));
+        match (there, wanted.append_if_not_found, wanted.prepend_if_not_found) {
+            (false, true, _) if before.is_empty() || before.ends_with('\n') => format!("{before}{content}"),
+            (false, true, _) => format!("{before}\n{content}"),
+            (false, _, true) => format!("{content}{before}"),
+            _ => before.clone(),
+        }
+    };
+    let words = Words {
+        done: "Changes were made",
+        would: "Changes would have been made",
+        nothing,
+        backup: &wanted.backup,
+        show_changes: wanted.show_changes,
+    };
+    finish(context, name, &before, &after, &words)
+}
+
+/// `file.blockreplace`.
+pub(super) fn block(context: &StateContext, name: &str, block: &Block) -> StateReturn {
+    let before = match read(name) {
+        Ok(before) => before,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let Some(after) = with_block(&before, block) else {
+        let comment = "Encountered error managing block: Cannot edit marked block. \
+                       Markers were not found in file.. See the log for details.";
+        return StateReturn::failed(name, comment);
+    };
+    let words = Words {
+        done: "Changes were made",
+        would: "Changes would be made",
+        nothing: "No changes needed to be made",
+        backup: &block.backup,
+        show_changes: block.show_changes,
+    };
+    finish(context, name, &before, &after, &words)
+}
+
+/// The text with the block in it, or nothing if it has no place.
+fn with_block(text: &str, block: &Block) -> Option<String> {
+    let content = match block.content.as_str() {
+        "" => String::new(),
+        content if content.ends_with('\n') => content.to_owned(),
+        content => format!("{content}\n"),
+    };
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let start = lines.iter().position(|line| line.contains(&block.start));
+    let end = start.and_then(|start| (start..lines.len()).find(|at| lines[*at].contains(&block.end)));
+    if let (Some(start), Some(end)) = (start, end) {
+        return Some(format!("{}{content}{}", lines[..=start].concat(), lines[end..].concat()));
+    }
+    if start.is_some() {
+        return None;
+    }
+    let whole = format!("{}\n{content}{}\n", block.start, block.end);
+    let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    match (block.append_if_not_found, block.prepend_if_not_found) {
+        (true, _) => Some(format!("{text}{separator}{whole}")),
+        (_, true) => Some(format!("{whole}{text}")),
+        _ => None,
+    }
+}
+
+/// `file.comment` and, the other way, `file.uncomment`.
+pub(super) fn comment(
+    context: &StateContext,
+    name: &str,
+    regex: &str,
+    char: &str,
+    backup: &Value,
+    commenting: bool,
+) -> StateReturn {
+    let before = match read(name) {
+        Ok(before) => before,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    // The anchors are about the line without its comment sign.
+    let bare = regex.trim_start_matches('^').trim_end_matches('$');
+    let start = if regex.starts_with('^') { "^[ \t]*" } else { "^[^\n]*" };
+    let end = if regex.ends_with('$') { "$" } else { "" };
+    let sign = regex::escape(char);
+    let plain = compile(&format!("{start}(?:{bare}){end}"), &8.into());
+    let commented = compile(&format!("^[ \t]*{sign}[^\n]*(?:{bare}){end}"), &8.into());
+    let (plain, commented) = match (plain, commented) {
+        (Ok(plain), Ok(commented)) => (plain, commented),
+        (Err(error), _) | (_, Err(error)) => return StateReturn::failed(name, error),
+    };
+    let is_commented = |line: &str| commented.is_match(line);
+    let is_plain = |line: &str| !line.trim_start().starts_with(char) && plain.is_match(line);
+    let mut after = String::with_capacity(before.len());
+    let (mut changed, mut already) = (0, 0);
+    for line in before.split_inclusive('\n') {
+        let text = line.trim_end_matches(['\n', '\r']);
+        if commenting && is_plain(text) {
+            changed += 1;
+            after.push_str(char);
+            after.push_str(line);
+        } else if !commenting && is_commented(text) {
+            changed += 1;
+            after.push_str(&line.replacen(char, "", 1));
+        } else {
+            already += i32::from(if commenting { is_commented(text) } else { is_plain(text) });
+            after.push_str(line);
+        }
+    }
+    if changed == 0 {
+        return if already > 0 {
+            StateReturn::ok(name, format!("Pattern already {}", if commenting { "commented" } else { "uncommented" }))
+        } else {
+            StateReturn::failed(name, format!("{bare}: Pattern not found"))
+        };
+    }
+    if context.test {
+        return StateReturn::would(name, format!("File {name} is set to be updated"))
+            .with_changes(map! {name => "updated"});
+    }
+    let done = if commenting { "Commented lines successfully" } else { "Uncommented lines successfully" };
+    let words = Words { done, would: "", nothing: done, backup, show_changes: true };
+    finish(context, name, &before, &after, &words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_missing_lines_are_added() {
+        for (text, chunks, missing) in [
+            ("a b\nc\n", vec!["a   b"], vec![]),
+            ("a b\n", vec!["ab"], vec![]),
+            ("a\n", vec!["b", "b", "c"], vec!["b", "c"]),
+            ("x\ny\n", vec!["x\ny"], vec![]),
+            ("x\nz\n", vec!["x\ny"], vec!["x", "y"]),
+            ("", vec![""], vec![]),
+        ] {
+            let chunks: Vec<String> = chunks.into_iter().map(str::to_owned).collect();
+            assert_eq!(missing_lines(text, &chunks, true), missing, "{text:?} {chunks:?}");
+        }
+        assert_eq!(missing_lines("a b\n", &["a  b".to_owned()], false), ["a  b"]);
+    }
+
+    #[test]
+    fn replacements_are_written_as_in_python() {
+        let regex = Regex::new(r"(?P<word>\w)(\d)").unwrap();
+        let captures = regex.captures("h1").unwrap();
+        for (template, text) in [
+            (r"\2\1$", "1h$"),
+            (r"\g<word>-\g<2>", "h-1"),
+            (r"a\nb", "a\nb"),
+            (r"$1 ${word}", "$1 ${word}"),
+            (r"\.\\", r"\.\"),
+            (r"\9", ""),
+        ] {
+            assert_eq!(expand(template, &captures), text, "{template}");
+        }
+    }
+
+    #[test]
+    fn blocks_have_one_place() {
+        let block = |append, prepend| Block {
+            start: "# S".into(),
+            end: "# E".into(),
+            content: "new".into(),
+            append_if_not_found: append,
+            prepend_if_not_found: prepend,
+            backup: Value::Nil,
+            show_changes: true,
+        };
+        for (text, append, prepend, after) in [
+            ("a\n# S\nold\nold\n# E\nb\n", false, false, Some("a\n# S\nnew\n# E\nb\n")),
+            ("a\n", false, false, None),
+            ("a", true, false, Some("a\n# S\nnew\n# E\n")),
+            ("a\n", false, true, Some("# S\nnew\n# E\na\n")),
+            ("# S\nnever ends\n", true, false, None),
+        ] {
+            assert_eq!(with_block(text, &block(append, prepend)).as_deref(), after, "{text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_replacement_is_filled_in(template in ".{0,40}", text in ".{0,20}") {
+            let regex = Regex::new("(.)?(.)?").unwrap();
+            if let Some(captures) = regex.captures(&text) {
+                expand(&template, &captures);
+            }
+        }
+    }
+}

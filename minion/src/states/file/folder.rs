@@ -1,0 +1,262 @@
+//! `file.directory`: a folder, what is in it, and what is not to be in it.
+
+use std::path::{Path, PathBuf};
+
+use brine_core::glob::fnmatch;
+use brine_core::{Map, Value, map};
+use regex::Regex;
+
+use super::attributes::Attributes;
+use super::bad_path;
+use crate::states::{StateContext, StateReturn};
+
+/// How a folder should be.
+pub(super) struct Folder {
+    pub attributes: Attributes,
+    /// Of the files in it, at any depth.
+    pub files: Attributes,
+    /// Of the folders in it, at any depth.
+    pub folders: Attributes,
+    pub recurse: Option<Recurse>,
+    pub clean: bool,
+    pub exclude: Vec<Pattern>,
+    pub makedirs: bool,
+    pub force: bool,
+}
+
+/// What is looked at in a folder.
+pub(super) struct Recurse {
+    pub max_depth: usize,
+    pub files: bool,
+    pub folders: bool,
+}
+
+/// A glob over the whole path below the folder, or a regular expression behind `E@`.
+pub(super) enum Pattern {
+    Glob(String),
+    Regex(Regex),
+}
+
+impl Pattern {
+    pub fn is_match(&self, path: &str) -> bool {
+        match self {
+            Pattern::Glob(glob) => fnmatch(glob, path),
+            Pattern::Regex(regex) => regex.is_match(path),
+        }
+    }
+}
+
+/// One pattern or a list of them. A regular expression that cannot be read matches nothing.
+pub(super) fn patterns(value: &Value) -> Vec<Pattern> {
+    let single = [value.clone()];
+    let texts = value.as_list().unwrap_or(&single).iter().filter(|value| value.is_truthy()).map(ToString::to_string);
+    texts
+        .filter_map(|text| match text.strip_prefix("E@") {
+            Some(regex) => Regex::new(regex).ok().map(Pattern::Regex),
+            None => Some(Pattern::Glob(text)),
+        })
+        .collect()
+}
+
+pub(super) fn state(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let trimmed = name.trim_end_matches('/');
+    let path = Path::new(if trimmed.is_empty() { "/" } else { trimmed });
+    let status = std::fs::symlink_metadata(path).ok();
+    let is_folder = path.is_dir();
+    if status.is_some() && !is_folder && !wanted.force {
+        return StateReturn::failed(name, format!("Specified location {name} exists and is a file"));
+    }
+    if !is_folder && !wanted.makedirs && !path.parent().is_some_and(Path::is_dir) && !context.test {
+        return StateReturn::failed(name, format!("No directory to create {name} in"));
+    }
+    if context.test {
+        return would(context, name, path, wanted, is_folder);
+    }
+    let mut changes = Map::new();
+    if !is_folder {
+        let made = (|| {
+            if status.is_some() {
+                std::fs::remove_file(path)?;
+            }
+            if wanted.makedirs { std::fs::create_dir_all(path) } else { std::fs::create_dir(path) }
+        })();
+        if let Err(error) = made {
+            return StateReturn::failed(name, format!("Failed to create directory {name}: {error}"));
+        }
+        changes.insert(name.into(), map! {"directory" => "new"}.into());
+    }
+    match apply(path, wanted) {
+        // A folder that is new says no more.
+        Ok(_) if !is_folder => {}
+        Ok((own, inside)) => {
+            changes.extend(inside);
+            if !own.is_empty() {
+                changes.insert(path.display().to_string().into(), own.clone().into());
+                changes.extend(own);
+            }
+        }
+        Err(error) => return StateReturn::failed(name, error).with_changes(changes),
+    }
+    if wanted.clean {
+        match clean(context, path, &wanted.exclude, true) {
+            Ok(removed) if !removed.is_empty() => {
+                changes.extend(
+                    removed
+                        .iter()
+                        .map(|path| (path.as_str().into(), map! {"removed" => "Removed due to clean"}.into())),
+                );
+                changes.insert("removed".into(), removed.into());
+                return StateReturn::ok(name, format!("Files cleaned from directory {name}")).with_changes(changes);
+            }
+            Ok(_) => {}
+            Err(error) => return StateReturn::failed(name, error).with_changes(changes),
+        }
+    }
+    if changes.is_empty() {
+        return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
+    }
+    let comment = if is_folder { format!("Directory {name} updated") } else { String::new() };
+    StateReturn::ok(name, comment).with_changes(changes)
+}
+
+/// Test mode: what would change.
+fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_folder: bool) -> StateReturn {
+    let mut changes = Map::new();
+    if is_folder {
+        let own = wanted.attributes.differences(path);
+        if !own.is_empty() {
+            changes.insert(name.into(), own.into());
+        }
+        for (entry, attributes) in inside(path, wanted) {
+            let differs = attributes.differences(&entry);
+            if !differs.is_empty() {
+                changes.insert(entry.display().to_string().into(), differs.into());
+            }
+        }
+        if wanted.clean {
+            match clean(context, path, &wanted.exclude, false) {
+                Ok(removed) => {
+                    changes.extend(
+                        removed
+                            .into_iter()
+                            .map(|path| (path.into(), map! {"removed" => "Removed due to clean"}.into())),
+                    );
+                }
+                Err(error) => return StateReturn::failed(name, error),
+            }
+        }
+    } else {
+        changes.insert(name.into(), map! {"directory" => "new"}.into());
+    }
+    if changes.is_empty() {
+        return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
+    }
+    let told = changes.iter().flat_map(|(path, what)| {
+        what.as_map().into_iter().flatten().map(move |(key, value)| format!("{path}: {key} - {value}\n"))
+    });
+    let comment = format!("The following files will be changed:\n{}", told.collect::<Vec<_>>().concat());
+    StateReturn::would(name, comment).with_changes(changes)
+}
+
+/// Sets modes and owners: what changed of the folder, and of what is in it.
+fn apply(path: &Path, wanted: &Folder) -> Result<(Map, Map), String> {
+    let own = wanted.attributes.apply(path)?;
+    let mut changes = Map::new();
+    for (entry, attributes) in inside(path, wanted) {
+        let changed = attributes.apply(&entry)?;
+        if !changed.is_empty() {
+            changes.insert(entry.display().to_string().into(), changed.into());
+        }
+    }
+    Ok((own, changes))
+}
+
+/// What is in the folder, with what it should be like. Links are left alone: what they lead to may be
+/// anywhere.
+fn inside<'f>(path: &Path, wanted: &'f Folder) -> Vec<(PathBuf, &'f Attributes)> {
+    let mut found = Vec::new();
+    let Some(recurse) = &wanted.recurse else { return found };
+    let mut open = vec![(path.to_owned(), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        if depth >= recurse.max_depth {
+            continue;
+        }
+        for (entry, status) in entries(&folder) {
+            if status.is_dir() {
+                if recurse.folders {
+                    found.push((entry.clone(), &wanted.folders));
+                }
+                open.push((entry, depth + 1));
+            } else if recurse.files && !status.is_symlink() {
+                found.push((entry, &wanted.files));
+            }
+        }
+    }
+    found.retain(|(_, attributes)| !attributes.is_empty());
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+/// The entries of a folder, sorted.
+fn entries(folder: &Path) -> Vec<(PathBuf, std::fs::Metadata)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?))).collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+/// Removes what is in a folder and is not kept: by a pattern, or because a state manages it that this
+/// one requires. Says what was removed, folders before what was in them.
+pub(super) fn clean(
+    context: &StateContext,
+    path: &Path,
+    exclude: &[Pattern],
+    remove: bool,
+) -> Result<Vec<String>, String> {
+    let required = context.required.iter().filter(|(module, _)| module == "file");
+    let kept: Vec<PathBuf> = required.map(|(_, name)| PathBuf::from(name)).collect();
+    clean_except(path, &kept, exclude, remove)
+}
+
+/// As [`clean`], with the paths to keep: with each all folders that it is in and all that is in it.
+pub(super) fn clean_except(
+    path: &Path,
+    kept: &[PathBuf],
+    exclude: &[Pattern],
+    remove: bool,
+) -> Result<Vec<String>, String> {
+    let (mut removed, mut open) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for (entry, status) in entries(&folder) {
+            let relative = entry.strip_prefix(path).unwrap_or(&entry).to_string_lossy().into_owned();
+            let leads_to_kept = kept.iter().any(|kept| kept.starts_with(&entry));
+            // The folder itself is required by nobody's wish to keep all of it.
+            let is_kept = kept.iter().any(|kept| kept != path && entry.starts_with(kept) && kept.starts_with(path));
+            if is_kept || exclude.iter().any(|pattern| pattern.is_match(&relative)) {
+                continue;
+            }
+            if leads_to_kept || (status.is_dir() && holds_excluded(&entry, path, exclude)) {
+                open.push(entry);
+                continue;
+            }
+            if remove {
+                let done = if status.is_dir() { std::fs::remove_dir_all(&entry) } else { std::fs::remove_file(&entry) };
+                done.map_err(|error| format!("Failed to remove {}: {error}", entry.display()))?;
+            }
+            removed.push(entry.display().to_string());
+        }
+    }
+    Ok(removed)
+}
+
+fn holds_excluded(folder: &Path, root: &Path, exclude: &[Pattern]) -> bool {
+    !exclude.is_empty()
+        && entries(folder).into_iter().any(|(entry, status)| {
+            let relative = entry.strip_prefix(root).unwrap_or(&entry).to_string_lossy().into_owned();
+            exclude.iter().any(|pattern| pattern.is_match(&relative))
+                || (status.is_dir() && holds_excluded(&entry, root, exclude))
+        })
+}
