@@ -107,6 +107,8 @@ pub struct Context {
     /// Whether the call comes out of a template: `cmd.run` then works without a shell and pillar is
     /// shown unmasked.
     pub in_template: bool,
+    /// The pillar of a state run, in the place of the minion's: `pillar={...}` is for that run alone.
+    pub run_pillar: Option<Arc<Map>>,
 }
 
 impl Context {
@@ -125,9 +127,9 @@ impl Context {
         Arc::clone(&self.minion.grains.read())
     }
 
-    /// The pillar as it is now.
+    /// The pillar as it is now, or as the state run has it.
     pub fn pillar(&self) -> Arc<Map> {
-        Arc::clone(&self.minion.pillar.read())
+        self.run_pillar.clone().unwrap_or_else(|| Arc::clone(&self.minion.pillar.read()))
     }
 
     /// The configuration.

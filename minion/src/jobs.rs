@@ -54,7 +54,7 @@ fn says_failed(value: &Value) -> bool {
 pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(job));
     let proc_file = ProcFile::write(minion, job);
-    let context = Context { minion: Arc::clone(minion), job: Arc::clone(job), in_template: false };
+    let context = Context { minion: Arc::clone(minion), job: Arc::clone(job), in_template: false, run_pillar: None };
     let mut load = if let Some(Value::List(functions)) = job.load.get("fun") {
         run_several(&context, functions)
     } else {

@@ -80,7 +80,7 @@ pub fn minion(files: &[(&str, &str)]) -> Arc<Minion> {
 /// The context of an execution function.
 pub fn context(files: &[(&str, &str)]) -> Context {
     let job = Job::local(&Jid::new(), "test.ping", &Args::default());
-    Context { minion: minion(files), job: Arc::new(job), in_template: false }
+    Context { minion: minion(files), job: Arc::new(job), in_template: false, run_pillar: None }
 }
 
 /// The context of a state function.

@@ -133,7 +133,7 @@ fn call(minion: &Arc<Minion>, fun: &str, args: Args) -> Called {
         return Called::NotAvailable(CallError::NotAvailable(fun.to_owned()).to_string());
     };
     let job = Arc::new(Job::local(&Jid::new(), fun, &args));
-    let context = Context { minion: Arc::clone(minion), job, in_template: false };
+    let context = Context { minion: Arc::clone(minion), job, in_template: false, run_pillar: None };
     minion.jobs.lock().insert(context.job.jid.clone(), Arc::clone(&context.job));
     let outcome = jobs::call(&context, fun, args);
     if let (false, Some(text)) = (outcome.success, outcome.value.as_str())

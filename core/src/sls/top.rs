@@ -55,7 +55,8 @@ pub fn matching(top: &Value, saltenv: &str, facts: &impl Facts, nodegroups: &Map
     Ok(found)
 }
 
-fn is_meant(expression: &str, kind: &str, facts: &impl Facts, nodegroups: &Map) -> Result<bool, TopError> {
+/// Whether a target of a top file, in the language that its `match` names, means a minion.
+pub fn is_meant(expression: &str, kind: &str, facts: &impl Facts, nodegroups: &Map) -> Result<bool, TopError> {
     let wrong = |error: &dyn std::fmt::Display| TopError(format!("target '{expression}' of the top file: {error}"));
     let kind: TargetKind = kind.parse().map_err(|error| wrong(&error))?;
     match Target::parse(kind, expression, ":", nodegroups) {

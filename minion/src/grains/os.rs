@@ -46,11 +46,9 @@ pub(super) fn grains() -> Map {
         "kernelparams" => parameters(&read("/proc/cmdline").unwrap_or_default()),
         "init" => init(),
     });
-    if grains.get("init").and_then(Value::as_str) == Some("systemd") {
-        grains.insert(
-            "systemd".into(),
-            map! {"version" => systemd_version().unwrap_or_default(), "features" => ""}.into(),
-        );
+    // Salt tells of a systemd that is installed, whether or not it runs.
+    if let Some(version) = systemd_version() {
+        grains.insert("systemd".into(), map! {"version" => version, "features" => ""}.into());
     }
     grains
 }

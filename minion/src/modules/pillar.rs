@@ -2,6 +2,7 @@
 //!
 //! Outside of templates, values are masked, as in Salt 3008: `unmask=True` and `pillar.raw` show them.
 
+use brine_core::function::CallError;
 use brine_core::target::traverse;
 use brine_core::{Map, Value, functions};
 
@@ -39,7 +40,7 @@ functions! {
     fn items(context, unmask: bool = false) {
         let config = context.config();
         let fresh = context.minion.upstream.pillar(config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
-        let fresh = Value::Map(fresh.map_err(brine_core::function::CallError::Execution)?);
+        let fresh = Value::Map(fresh.map_err(CallError::Execution)?);
         Ok(if context.in_template || unmask { fresh } else { masked(&fresh) })
     }
 
@@ -69,6 +70,20 @@ functions! {
         })
     }
 
+    /// The names below a path, where there must be a mapping.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pillar.keys web:sites
+    fn keys(context, key: String, delimiter: String = ":".into()) {
+        let pillar = Value::Map((*context.pillar()).clone());
+        match traverse(&pillar, &key, &delimiter) {
+            Some(Value::Map(map)) => Ok(map.keys().cloned().collect()),
+            Some(_) => Err(CallError::Execution(format!("Pillar value in key {key} is not a dict"))),
+            None => Err(CallError::Execution(format!("Pillar key not found: {key}"))),
+        }
+    }
+
     /// The names of the pillar's entries.
     ///
     /// CLI Example:
@@ -86,5 +101,50 @@ fn masked(value: &Value) -> Value {
         Value::List(items) => items.iter().map(masked).collect(),
         scalar if scalar.is_truthy() => MASK.into(),
         scalar => scalar.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::function::Args;
+    use brine_core::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn values_are_masked_outside_of_templates() {
+        let context = testing::context(&[]);
+        let call = |context: &Context, fun: &str, args: &[&str], keyword: Map| {
+            let positional = args.iter().map(|arg| Value::from(*arg)).collect();
+            context.call(&format!("pillar.{fun}"), Args { positional, keyword }).map_err(|error| error.to_string())
+        };
+        let plain: Value = map! {"word" => "xyzzy", "empty" => ""}.into();
+        for (fun, args, keyword, outside, inside) in [
+            ("get", &["secret:word"][..], Map::new(), Ok(Value::from(MASK)), Ok(Value::from("xyzzy"))),
+            ("get", &["secret:empty"], Map::new(), Ok("".into()), Ok("".into())),
+            ("get", &["secret:word"], map! {"unmask" => true}, Ok("xyzzy".into()), Ok("xyzzy".into())),
+            ("get", &["nope", "default"], Map::new(), Ok("default".into()), Ok("default".into())),
+            ("raw", &["secret"], Map::new(), Ok(plain.clone()), Ok(plain.clone())),
+            (
+                "item",
+                &["secret:word"],
+                Map::new(),
+                Ok(map! {"secret:word" => MASK}.into()),
+                Ok(map! {"secret:word" => "xyzzy"}.into()),
+            ),
+            ("ls", &[], Map::new(), Ok(list!["secret"]), Ok(list!["secret"])),
+            ("keys", &["secret"], Map::new(), Ok(list!["word", "empty"]), Ok(list!["word", "empty"])),
+            (
+                "keys",
+                &["nope"],
+                Map::new(),
+                Err("ERROR: Pillar key not found: nope".to_owned()),
+                Err("ERROR: Pillar key not found: nope".to_owned()),
+            ),
+        ] {
+            assert_eq!(call(&context, fun, args, keyword.clone()), outside, "{fun} {args:?}");
+            assert_eq!(call(&context.for_template(), fun, args, keyword), inside, "{fun} {args:?} in a template");
+        }
     }
 }

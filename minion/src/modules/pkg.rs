@@ -1,68 +1,94 @@
-//! `pkg`: packages, on Debian and its relatives: dpkg's status file for what there is, apt-get for changes.
+//! `pkg`: the packages of this host.
+//!
+//! [`Packages`] is what a package manager can do; [`Apt`] is Debian's. What a program wrote is read by
+//! functions of their own, so that they can be tried without changing the machine.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use brine_core::function::CallError;
 use brine_core::{Map, Value, functions, map};
 
+use super::programs::{argument, run};
+use super::user::names;
 use crate::context::Context;
-use crate::process::{Output, Program};
+use crate::process::Output;
 
-const STATUS: &str = "/var/lib/dpkg/status";
+/// Names and versions.
+pub type Versions = BTreeMap<String, String>;
+
+/// What a package manager can do.
+pub trait Packages {
+    /// The packages that are installed.
+    fn installed(&self, context: &Context) -> Result<Versions, CallError>;
+    /// The packages of which only configuration is left.
+    fn left_over(&self, context: &Context) -> Result<Versions, CallError>;
+    /// The versions that could be installed, of those packages that are known.
+    fn candidates(&self, context: &Context, names: &[String]) -> Result<Versions, CallError>;
+    /// Installs packages, each with a version or the newest.
+    fn install(&self, context: &Context, wanted: &[(String, Option<String>)]) -> Result<Output, CallError>;
+    /// Removes packages, with `purge` their configuration too.
+    fn remove(&self, context: &Context, names: &[String], purge: bool) -> Result<Output, CallError>;
+    /// Asks the repositories what there is: by repository, whether that worked.
+    fn refresh(&self, context: &Context) -> Result<Map, CallError>;
+    /// Compares versions in the packages' order.
+    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError>;
+}
+
+/// Debian's package manager.
+pub struct Apt;
+
+/// The package manager of this host.
+pub fn packages() -> &'static dyn Packages {
+    &Apt
+}
 
 functions! {
     module "pkg", context Context;
 
-    /// All installed packages with their versions.
+    /// The version of a package, empty if it is not installed; of several, a mapping.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pkg.version <package1> <package2>
+    fn version(context, *args, **_kwargs) {
+        let installed = packages().installed(context)?;
+        Ok(by_name(&args, |name| installed.get(name).cloned().unwrap_or_default()))
+    }
+
+    /// The version that an installation would bring, empty if that is the one that is there.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pkg.latest_version <package1> <package2>
+    fn latest_version(context, *args, **kwargs) {
+        if kwargs.get("refresh").is_some_and(Value::is_truthy) {
+            packages().refresh(context)?;
+        }
+        let names: Vec<String> = args.iter().map(ToString::to_string).collect();
+        let (candidates, installed) = (packages().candidates(context, &names)?, packages().installed(context)?);
+        let newer = |name: &str| candidates.get(name).filter(|version| installed.get(name) != Some(version));
+        Ok(by_name(&args, |name| newer(name).cloned().unwrap_or_default()))
+    }
+
+    /// Whether there is a newer version of a package.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pkg.upgrade_available <package name>
+    fn upgrade_available(context, name: String, **_kwargs) {
+        Ok(latest_version(context, vec![name.into()], Map::new())?.is_truthy().into())
+    }
+
+    /// All packages that are installed, with their versions.
     ///
     /// CLI Example:
     ///
     ///     salt '*' pkg.list_pkgs
-    fn list_pkgs(_context) {
-        Ok(Value::Map(installed()?.into_iter().map(|(name, version)| (name.into(), version.into())).collect()))
-    }
-
-    /// The installed version of a package, empty if it is not installed; of several, by name.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.version bash
-    fn version(_context, *names) {
-        let installed = installed()?;
-        let of = |name: &Value| Value::from(installed.get(&name.to_string()).cloned().unwrap_or_default());
-        Ok(match &names[..] {
-            [one] => of(one),
-            all => Value::Map(all.iter().map(|name| (name.clone(), of(name))).collect()),
-        })
-    }
-
-    /// Installs packages, and says what changed.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.install tree
-    fn install(context, name: Value = Value::Nil, pkgs: Value = Value::Nil, version: Value = Value::Nil, refresh: bool = false, **_kwargs) {
-        let mut wanted = wanted(&name, &pkgs);
-        if let (Some((_, slot)), false) = (wanted.first_mut(), version.is_nil()) {
-            *slot = Some(version.to_string());
-        }
-        let before = installed()?;
-        if refresh {
-            refresh_db(context)?;
-        }
-        apt(context, "install", &words(&wanted))?;
-        Ok(changes(&before, &installed()?).into())
-    }
-
-    /// Removes packages, and says what changed.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.remove tree
-    fn remove(context, name: Value = Value::Nil, pkgs: Value = Value::Nil, **_kwargs) {
-        let before = installed()?;
-        apt(context, "remove", &words(&wanted(&name, &pkgs)))?;
-        Ok(changes(&before, &installed()?).into())
+    fn list_pkgs(context, versions_as_list: bool = false, removed: bool = false, purge_desired: bool = false, **_kwargs) {
+        let all = if removed || purge_desired { packages().left_over(context)? } else { packages().installed(context)? };
+        let version = |version: String| if versions_as_list { Value::List(vec![version.into()]) } else { version.into() };
+        Ok(Value::Map(all.into_iter().map(|(name, found)| (name.into(), version(found))).collect()))
     }
 
     /// Asks the repositories what there is.
@@ -70,128 +96,350 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' pkg.refresh_db
-    fn refresh_db(context) {
-        apt(context, "update", &[])?;
-        Ok(Value::map())
+    fn refresh_db(context, **_kwargs) {
+        Ok(packages().refresh(context)?.into())
+    }
+
+    /// Installs a package, or several by `pkgs`: names, or mappings of name to version.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pkg.install <package name>
+    fn install(context, name: Option<String> = None, refresh: bool = false, pkgs: Value = Value::Nil, version: Option<String> = None, **kwargs) {
+        if refresh {
+            packages().refresh(context)?;
+        }
+        if kwargs.get("sources").is_some_and(Value::is_truthy) {
+            return Err(CallError::Execution("packages from sources cannot be installed yet".into()));
+        }
+        let wanted = wanted(name.as_deref(), &pkgs, version.as_deref())?;
+        let before = packages().installed(context)?;
+        let output = packages().install(context, &wanted)?;
+        let changes = changes(&before, &packages().installed(context)?);
+        failure(context, &output, changes)
+    }
+
+    /// Removes a package, or several by `pkgs`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pkg.remove <package1>,<package2>,<package3>
+    fn remove(context, name: Option<String> = None, pkgs: Value = Value::Nil, **_kwargs) {
+        without(context, name, &pkgs, false)
+    }
+
+    /// Removes a package, or several by `pkgs`, with their configuration.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pkg.purge <package1>,<package2>,<package3>
+    fn purge(context, name: Option<String> = None, pkgs: Value = Value::Nil, **_kwargs) {
+        without(context, name, &pkgs, true)
+    }
+
+    /// Compares versions: -1, 0 or 1.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pkg.version_cmp '0.2.4-0ubuntu1' '0.2.4.1-0ubuntu1'
+    fn version_cmp(context, pkg1: String, pkg2: String, **_kwargs) {
+        Ok((packages().compare(context, &pkg1, &pkg2)? as i64).into())
     }
 }
 
-/// Names with the versions that are asked for: one name, or a list of names and one-key mappings.
-pub fn wanted(name: &Value, pkgs: &Value) -> Vec<(String, Option<String>)> {
-    match pkgs {
-        Value::List(items) => items
-            .iter()
-            .map(|item| match item.as_map().and_then(Map::first) {
-                Some((name, version)) => (name.to_string(), (!version.is_nil()).then(|| version.to_string())),
-                None => (item.to_string(), None),
-            })
-            .collect(),
-        _ => name
-            .to_string()
-            .split(',')
-            .map(|name| (name.trim().to_owned(), None))
-            .filter(|(name, _)| !name.is_empty())
-            .collect(),
+/// One name gives its value alone.
+fn by_name(args: &[Value], value: impl Fn(&str) -> String) -> Value {
+    match args {
+        [] => "".into(),
+        [one] => value(&one.to_string()).into(),
+        several => several.iter().map(|name| (name.clone(), value(&name.to_string()).into())).collect::<Map>().into(),
     }
 }
 
-fn words(wanted: &[(String, Option<String>)]) -> Vec<String> {
-    wanted
-        .iter()
-        .map(|(name, version)| version.as_ref().map_or_else(|| name.clone(), |version| format!("{name}={version}")))
+/// The packages that are asked for, with their versions.
+pub fn wanted(
+    name: Option<&str>,
+    pkgs: &Value,
+    version: Option<&str>,
+) -> Result<Vec<(String, Option<String>)>, CallError> {
+    let items = match pkgs {
+        Value::Nil => {
+            let version = version.filter(|version| !version.is_empty() && *version != "latest").map(str::to_owned);
+            let names: Vec<String> = name.into_iter().flat_map(|name| names(&name.into())).collect();
+            let version = version.filter(|_| names.len() == 1);
+            return names.into_iter().map(|name| Ok((argument(&name)?, version.clone()))).collect();
+        }
+        Value::List(items) => items.clone(),
+        text => names(text).into_iter().map(Value::from).collect(),
+    };
+    let mut wanted = Vec::new();
+    for item in &items {
+        match item {
+            Value::Map(map) => {
+                for (name, version) in map {
+                    let version =
+                        version.is_truthy().then(|| version.to_string()).filter(|version| version != "latest");
+                    wanted.push((argument(&name.to_string())?, version));
+                }
+            }
+            name => wanted.push((argument(&name.to_string())?, None)),
+        }
+    }
+    Ok(wanted)
+}
+
+fn without(context: &Context, name: Option<String>, pkgs: &Value, purge: bool) -> Result<Value, CallError> {
+    let (before, left) = (packages().installed(context)?, packages().left_over(context)?);
+    let names: Vec<String> = wanted(name.as_deref(), pkgs, None)?.into_iter().map(|(name, _)| name).collect();
+    let there = |name: &String| before.contains_key(name) || (purge && left.contains_key(name));
+    let names: Vec<String> = names.into_iter().filter(there).collect();
+    if names.is_empty() {
+        return Ok(Value::map());
+    }
+    let output = packages().remove(context, &names, purge)?;
+    let removed = changes(&before, &packages().installed(context)?);
+    if !purge {
+        return failure(context, &output, removed);
+    }
+    let left_before: Map = changes(&left, &packages().left_over(context)?);
+    failure(context, &output, map! {"installed" => removed, "removed" => left_before})
+}
+
+/// What differs between two lists of packages.
+pub fn changes(before: &Versions, after: &Versions) -> Map {
+    let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
+    let version = |versions: &Versions, name: &String| versions.get(name).cloned().unwrap_or_default();
+    names
+        .map(|name| (name, version(before, name), version(after, name)))
+        .filter(|(_, old, new)| old != new)
+        .map(|(name, old, new)| (name.into(), map! {"old" => old, "new" => new}.into()))
         .collect()
 }
 
-/// The installed packages by name.
-pub fn installed() -> Result<BTreeMap<String, String>, CallError> {
-    match std::fs::read_to_string(STATUS) {
-        Ok(text) => Ok(parse_status(&text)),
-        Err(error) => Err(CallError::Execution(format!(
-            "packages are managed on Debian and its relatives only: {STATUS}: {error}"
-        ))),
+/// The changes, or what the program complained of together with them.
+fn failure(context: &Context, output: &Output, changes: Map) -> Result<Value, CallError> {
+    if output.retcode == 0 {
+        return Ok(changes.into());
+    }
+    context.set_retcode(output.retcode);
+    let errors = complaints(output);
+    Err(CallError::Execution(format!(
+        "Problem encountered installing package(s). Additional info follows:\n\nerrors:\n{}",
+        errors.iter().map(|error| format!("    - {error}")).collect::<Vec<_>>().join("\n")
+    )))
+}
+
+/// What apt complains of: its lines that start with `E:`, else all it wrote as error.
+pub fn complaints(output: &Output) -> Vec<String> {
+    let own: Vec<String> = output.stderr.lines().filter(|line| line.starts_with("E:")).map(str::to_owned).collect();
+    if own.is_empty() { vec![output.stderr.trim().to_owned()] } else { own }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+const QUIET: &[(&str, &str)] = &[
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("APT_LISTCHANGES_FRONTEND", "none"),
+    ("APT_LISTBUGS_FRONTEND", "none"),
+    ("UCF_FORCE_CONFFOLD", "1"),
+];
+
+impl Packages for Apt {
+    fn installed(&self, context: &Context) -> Result<Versions, CallError> {
+        dpkg_list(context, "installed")
+    }
+
+    fn left_over(&self, context: &Context) -> Result<Versions, CallError> {
+        dpkg_list(context, "config-files")
+    }
+
+    fn candidates(&self, context: &Context, names: &[String]) -> Result<Versions, CallError> {
+        let mut command = words(&["apt-cache", "-q", "policy"]);
+        for name in names {
+            command.push(argument(name)?);
+        }
+        Ok(policy(&run(context, &command, &[])?.stdout))
+    }
+
+    fn install(&self, context: &Context, wanted: &[(String, Option<String>)]) -> Result<Output, CallError> {
+        run(context, &install_command(wanted), QUIET)
+    }
+
+    fn remove(&self, context: &Context, names: &[String], purge: bool) -> Result<Output, CallError> {
+        let mut command = words(&["apt-get", "-q", "-y", if purge { "purge" } else { "remove" }]);
+        command.extend_from_slice(names);
+        run(context, &command, QUIET)
+    }
+
+    fn refresh(&self, context: &Context) -> Result<Map, CallError> {
+        let output = run(context, &words(&["apt-get", "-q", "update"]), QUIET)?;
+        if output.retcode != 0 {
+            return Err(CallError::Execution(complaints(&output).join("\n")));
+        }
+        Ok(refreshed(&output.stdout))
+    }
+
+    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        for (operator, order) in [("lt", Ordering::Less), ("eq", Ordering::Equal), ("gt", Ordering::Greater)] {
+            if run(context, &words(&["dpkg", "--compare-versions", a, operator, b]), &[])?.retcode == 0 {
+                return Ok(order);
+            }
+        }
+        Err(CallError::Execution(format!("the versions '{a}' and '{b}' cannot be compared")))
     }
 }
 
-/// Reads dpkg's status file.
-fn parse_status(text: &str) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for paragraph in text.split("\n\n") {
-        let field = |name: &str| paragraph.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-        if let (Some(name), Some(version), Some(status)) = (field("Package"), field("Version"), field("Status"))
-            && status.ends_with(" installed")
-        {
-            found.insert(name.to_owned(), version.to_owned());
+fn dpkg_list(context: &Context, state: &str) -> Result<Versions, CallError> {
+    let format = "--showformat=${Status} ${Package} ${Version} ${Architecture}\n";
+    Ok(dpkg_lines(&run(context, &words(&["dpkg-query", format, "-W"]), &[])?.stdout, state))
+}
+
+/// The packages in a state, from lines such as `install ok installed bash 5.2.15-2+b8 amd64`.
+fn dpkg_lines(text: &str, state: &str) -> Versions {
+    let lines = text.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [_, _, found, name, version, _] = fields[..] else { return None };
+        (found == state).then(|| (name.to_owned(), version.to_owned()))
+    });
+    lines.collect()
+}
+
+/// The candidates that `apt-cache policy` tells.
+fn policy(text: &str) -> Versions {
+    let (mut found, mut name) = (Versions::new(), "");
+    for line in text.lines() {
+        if let Some(candidate) = line.strip_prefix("  Candidate: ") {
+            if candidate != "(none)" {
+                found.insert(name.to_owned(), candidate.to_owned());
+            }
+        } else if !line.starts_with(' ') {
+            name = line.trim_end_matches(':');
         }
     }
     found
 }
 
-/// What differs between two looks: old and new version by name.
-fn changes(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Map {
-    let mut changes = Map::new();
-    let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    for name in names {
-        let (old, new) = (before.get(name).cloned().unwrap_or_default(), after.get(name).cloned().unwrap_or_default());
-        if old != new {
-            changes.insert(name.into(), map! {"old" => old, "new" => new}.into());
-        }
-    }
-    changes
+/// The repositories that `apt-get update` has read: true for new, nothing for unchanged, false for
+/// failed.
+fn refreshed(text: &str) -> Map {
+    let lines = text.lines().filter_map(|line| {
+        let (word, rest) = line.split_once(' ')?;
+        let result = match word.split(':').next()? {
+            "Get" => Value::Bool(true),
+            "Hit" => Value::Nil,
+            "Err" | "Ign" => Value::Bool(false),
+            _ => return None,
+        };
+        // The size is no part of the name.
+        let name = rest.rsplit_once(" [").map_or(rest, |(name, _)| name);
+        Some((name.trim().into(), result))
+    });
+    lines.collect()
 }
 
-fn apt(context: &Context, action: &str, packages: &[String]) -> Result<Output, CallError> {
-    // Names come from states and command lines: what looks like an option is none of apt's.
-    if let Some(bad) = packages.iter().find(|name| name.starts_with('-') || name.contains(char::is_whitespace)) {
-        return Err(CallError::Execution(format!("'{bad}' is not a package's name")));
+fn install_command(wanted: &[(String, Option<String>)]) -> Vec<String> {
+    let mut command = words(&[
+        "apt-get",
+        "-q",
+        "-y",
+        "-o",
+        "DPkg::Options::=--force-confold",
+        "-o",
+        "DPkg::Options::=--force-confdef",
+    ]);
+    if wanted.iter().any(|(_, version)| version.is_some()) {
+        // A version that is said may be an older one.
+        command.push("--allow-downgrades".into());
     }
-    let command = format!(
-        "apt-get -q -y -o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef {action} {}",
-        packages.join(" ")
-    );
-    let env = vec![("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned())];
-    let program = Program { command, env, ..Program::default() };
-    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
-    if output.retcode == 0 {
-        return Ok(output);
-    }
-    let errors: Vec<&str> = output.stderr.lines().filter(|line| line.starts_with("E: ")).collect();
-    let told = if errors.is_empty() { output.stderr.clone() } else { errors.join("\n    - ") };
-    Err(CallError::Execution(format!(
-        "Problem encountered installing package(s). Additional info follows:\n\nerrors:\n    - {told}"
-    )))
+    command.push("install".into());
+    command.extend(wanted.iter().map(|(name, version)| match version {
+        Some(version) => format!("{name}={version}"),
+        None => name.clone(),
+    }));
+    command
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use brine_core::list;
 
-    #[test]
-    fn the_status_file_is_read() {
-        let text = "Package: bash\nStatus: install ok installed\nVersion: 5.2\n\nPackage: gone\nStatus: deinstall ok config-files\nVersion: 1\n\n";
-        assert_eq!(parse_status(text), BTreeMap::from([("bash".into(), "5.2".into())]));
-    }
+    use super::*;
 
     #[test]
-    fn packages_are_asked_for_in_all_forms() {
-        let pair = |name: &str, version: Option<&str>| (name.to_owned(), version.map(str::to_owned));
-        assert_eq!(wanted(&"a, b".into(), &Value::Nil), [pair("a", None), pair("b", None)]);
-        assert_eq!(wanted(&"x".into(), &list!["a", map! {"b" => "1.2"}]), [pair("a", None), pair("b", Some("1.2"))]);
-        assert_eq!(words(&[pair("b", Some("1.2"))]), ["b=1.2"]);
-        let (before, after) = (
-            BTreeMap::from([("a".into(), "1".into())]),
-            BTreeMap::from([("a".into(), "2".into()), ("b".into(), "1".into())]),
-        );
+    fn dpkgs_list_is_read() {
+        let text = "install ok installed bash 5.2.15-2+b8 amd64\ndeinstall ok config-files old 1.0 all\nhold ok installed held 2 all\nrubbish\n";
+        let installed = dpkg_lines(text, "installed");
         assert_eq!(
-            changes(&before, &after),
-            map! {"a" => map!{"old" => "1", "new" => "2"}, "b" => map!{"old" => "", "new" => "1"}}
+            installed.into_iter().collect::<Vec<_>>(),
+            [("bash".into(), "5.2.15-2+b8".into()), ("held".into(), "2".into())]
         );
+        assert_eq!(dpkg_lines(text, "config-files").keys().collect::<Vec<_>>(), ["old"]);
     }
 
     #[test]
-    fn options_are_no_packages() {
-        let context = crate::testing::context(&[]);
-        let error = apt(&context, "install", &["--reinstall".into()]).unwrap_err().to_string();
-        assert_eq!(error, "ERROR: '--reinstall' is not a package's name");
+    fn apts_policy_is_read() {
+        let text = "bash:\n  Installed: 5.2.15-2+b8\n  Candidate: 5.2.15-2+b13\n  Version table:\n     5.2.15-2+b13 500\nvirtual:\n  Installed: (none)\n  Candidate: (none)\n";
+        assert_eq!(policy(text).into_iter().collect::<Vec<_>>(), [("bash".into(), "5.2.15-2+b13".into())]);
+    }
+
+    #[test]
+    fn apts_update_is_read() {
+        let text = "Hit:1 http://deb.debian.org/debian bookworm InRelease\nGet:2 http://deb.debian.org/debian bookworm-updates InRelease [55.4 kB]\nErr:3 http://x y\nReading package lists...\n";
+        let expected = map! {
+            "http://deb.debian.org/debian bookworm InRelease" => Value::Nil,
+            "http://deb.debian.org/debian bookworm-updates InRelease" => true,
+            "http://x y" => false,
+        };
+        assert_eq!(refreshed(text), expected);
+    }
+
+    #[test]
+    fn packages_are_asked_for_in_many_ways() {
+        let one = |name: &str, version: Option<&str>| (name.to_owned(), version.map(str::to_owned));
+        for (name, pkgs, version, expected) in [
+            (Some("a"), Value::Nil, None, vec![one("a", None)]),
+            (Some("a"), Value::Nil, Some("1"), vec![one("a", Some("1"))]),
+            (Some("a"), Value::Nil, Some("latest"), vec![one("a", None)]),
+            (Some("a,b"), Value::Nil, None, vec![one("a", None), one("b", None)]),
+            (Some("x"), list!["a", map! {"b" => "2"}], None, vec![one("a", None), one("b", Some("2"))]),
+            (None, list![], None, vec![]),
+        ] {
+            assert_eq!(wanted(name, &pkgs, version), Ok(expected), "{name:?} {pkgs}");
+        }
+        assert!(wanted(Some("--force"), &Value::Nil, None).is_err());
+    }
+
+    #[test]
+    fn the_install_command_names_versions() {
+        let wanted = [("a".to_owned(), None), ("b".to_owned(), Some("2-1".to_owned()))];
+        insta::assert_snapshot!(install_command(&wanted).join(" "), @r#"apt-get -q -y -o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef --allow-downgrades install a b=2-1"#);
+    }
+
+    #[test]
+    fn changes_are_what_differs() {
+        let of = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Versions>()
+        };
+        let told = changes(&of(&[("a", "1"), ("b", "1"), ("c", "1")]), &of(&[("a", "1"), ("b", "2"), ("d", "1")]));
+        let expected = map! {
+            "b" => map! {"old" => "1", "new" => "2"},
+            "c" => map! {"old" => "1", "new" => ""},
+            "d" => map! {"old" => "", "new" => "1"},
+        };
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_apt_complains_of_is_told() {
+        let output = Output {
+            pid: 1,
+            retcode: 100,
+            stdout: String::new(),
+            stderr: "W: x\nE: Unable to locate package q".into(),
+            timed_out: false,
+        };
+        assert_eq!(complaints(&output), ["E: Unable to locate package q"]);
     }
 }

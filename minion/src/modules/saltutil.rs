@@ -118,12 +118,217 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' saltutil.sync_all
-    fn sync_all(_context) {
-        let kinds = ["beacons", "clouds", "engines", "executors", "grains", "log_handlers", "matchers", "modules", "output",
-            "proxymodules", "renderers", "returners", "sdb", "serializers", "states", "thorium", "tops", "utils", "wrapper"];
-        Ok(Value::Map(kinds.into_iter().map(|kind| (kind.into(), list![])).collect()))
+    fn sync_all(_context, **_kwargs) {
+        Ok(Value::Map(KINDS.iter().map(|kind| ((*kind).into(), list![])).collect()))
+    }
+
+    /// As `sync_all`, of `_beacons` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_beacons
+    fn sync_beacons(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_clouds` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_clouds
+    fn sync_clouds(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_engines` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_engines
+    fn sync_engines(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_executors` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_executors
+    fn sync_executors(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_grains` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_grains
+    fn sync_grains(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_log_handlers` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_log_handlers
+    fn sync_log_handlers(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_matchers` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_matchers
+    fn sync_matchers(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_modules` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_modules
+    fn sync_modules(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_output` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_output
+    fn sync_output(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_pillar` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_pillar
+    fn sync_pillar(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_proxymodules` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_proxymodules
+    fn sync_proxymodules(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_renderers` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_renderers
+    fn sync_renderers(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_resources` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_resources
+    fn sync_resources(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_returners` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_returners
+    fn sync_returners(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_sdb` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_sdb
+    fn sync_sdb(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_serializers` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_serializers
+    fn sync_serializers(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_states` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_states
+    fn sync_states(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_utils` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_utils
+    fn sync_utils(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// Forgets what jobs returned that are older than some hours. Gives true.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.clear_job_cache hours=12
+    fn clear_job_cache(context, hours: u64 = 24) {
+        // Each job has a folder of its own there.
+        let place = cached_return(&context.minion, "x");
+        let folder = place.ancestors().nth(2).unwrap_or(&place);
+        let oldest = std::time::SystemTime::now().checked_sub(std::time::Duration::from_secs(hours.saturating_mul(3600)));
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let old = entry.metadata().and_then(|status| status.modified()).is_ok_and(|time| oldest.is_some_and(|oldest| time < oldest));
+            let is_job = entry.file_name().to_str().is_some_and(|name| name.parse::<Jid>().is_ok());
+            if old && is_job {
+                std::fs::remove_dir_all(entry.path()).map_err(CallError::execution)?;
+            }
+        }
+        Ok(Value::Bool(true))
     }
 }
+
+/// What Salt brings over from a master.
+const KINDS: &[&str] = &[
+    "beacons",
+    "clouds",
+    "engines",
+    "executors",
+    "grains",
+    "log_handlers",
+    "matchers",
+    "modules",
+    "output",
+    "pillar",
+    "proxymodules",
+    "renderers",
+    "resources",
+    "returners",
+    "sdb",
+    "serializers",
+    "states",
+    "thorium",
+    "tops",
+    "utils",
+    "wrapper",
+];
 
 fn others(context: &Context) -> Vec<Arc<Job>> {
     let jobs = context.minion.jobs.lock();
@@ -144,4 +349,55 @@ fn signal(context: &Context, jid: &Value, sig: i32) -> Result<Value, CallError> 
     }
     tracing::info!(jid = job.jid, %signal, groups, "a job is signalled");
     Ok(format!("Signal {sig} sent to job {} at pid {}", job.jid, job.pid).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::function::Args;
+    use brine_core::map;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn there_is_nothing_to_bring_over() {
+        let context = testing::context(&[]);
+        let all = context.call("saltutil.sync_all", Args::default()).unwrap();
+        assert_eq!((all.get("modules"), all.get("grains")), (Some(&list![]), Some(&list![])));
+        let one = Args::keyword(map! {"saltenv" => "base"});
+        assert_eq!(context.call("saltutil.sync_modules", one), Ok(list![]));
+    }
+
+    #[test]
+    fn jobs_that_run_are_found_and_ended() {
+        let context = testing::context(&[]);
+        let other = Job::local(&Jid::new(), "test.sleep", &Args::positional([600.into()]));
+        let jid = Value::from(other.jid.as_str());
+        let other = Arc::new(other);
+        context.minion.jobs.lock().insert(other.jid.clone(), Arc::clone(&other));
+        let call = |fun: &str, arg: Value| context.call(&format!("saltutil.{fun}"), Args::positional([arg])).unwrap();
+        assert_eq!(context.call("saltutil.running", Args::default()).unwrap().as_list().unwrap().len(), 1);
+        assert_eq!(call("is_running", "test.*".into()).as_list().unwrap().len(), 1);
+        assert_eq!(call("is_running", "state.*".into()), list![]);
+        assert_eq!(call("find_job", jid.clone()).get("fun"), Some(&"test.sleep".into()));
+        assert_eq!(call("find_job", "20000101000000000000".into()), Value::map());
+        assert_eq!(call("term_job", jid), format!("Signal 15 sent to job {} at pid {}", other.jid, other.pid).into());
+        assert!(other.cancel.is_cancelled());
+        assert_eq!(call("kill_job", "20000101000000000000".into()), "".into());
+    }
+
+    #[test]
+    fn old_returns_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut context = testing::context(&[]);
+        let config = brine_core::config::MinionConfig { cachedir: folder.path().to_owned(), ..Default::default() };
+        Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
+        let path = cached_return(&context.minion, "20000101000000000000");
+        for (hours, kept) in [(24, true), (0, false)] {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "x").unwrap();
+            assert_eq!(context.call("saltutil.clear_job_cache", Args::positional([hours.into()])), Ok(true.into()));
+            assert_eq!(path.exists(), kept, "{hours}");
+        }
+    }
 }

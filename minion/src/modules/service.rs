@@ -1,164 +1,261 @@
-//! `service`: services, by systemd where it runs, else by the scripts in `/etc/init.d`.
+//! `service`: the services of this host, by systemd or by the scripts of System V.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use brine_core::function::CallError;
-use brine_core::{Value, functions};
+use brine_core::glob::{fnmatch, is_pattern};
+use brine_core::{Map, functions};
 
+use super::programs::{argument, run};
 use crate::context::Context;
-use crate::process::Program;
+
+/// What starts services here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Init {
+    /// systemd runs.
+    Systemd,
+    /// Scripts in `/etc/init.d`.
+    SysV,
+}
+
+impl Init {
+    /// That of this host.
+    pub fn of_host() -> Self {
+        if Path::new("/run/systemd/system").is_dir() { Init::Systemd } else { Init::SysV }
+    }
+
+    /// The words of the call that does something to a service.
+    fn command(self, action: &str, name: &str) -> Result<Vec<String>, CallError> {
+        let name = argument(name)?;
+        let words = match (self, action) {
+            (Init::Systemd, "status") => vec!["systemctl".into(), "is-active".into(), unit(&name)],
+            (Init::Systemd, "enabled") => vec!["systemctl".into(), "is-enabled".into(), unit(&name)],
+            (Init::Systemd, "available") => {
+                vec!["systemctl".into(), "show".into(), "--property=LoadState".into(), unit(&name)]
+            }
+            (Init::Systemd, action) => vec!["systemctl".into(), action.into(), unit(&name)],
+            (Init::SysV, "enable") => vec!["update-rc.d".into(), name, "defaults".into()],
+            (Init::SysV, "disable") => vec!["update-rc.d".into(), name, "disable".into()],
+            (Init::SysV, action) => vec!["service".into(), name, action.into()],
+        };
+        Ok(words)
+    }
+
+    /// Whether the service runs.
+    pub fn is_running(self, context: &Context, name: &str) -> Result<bool, CallError> {
+        Ok(run(context, &self.command("status", name)?, &[])?.retcode == 0)
+    }
+
+    /// Whether there is such a service.
+    pub fn is_available(self, context: &Context, name: &str) -> Result<bool, CallError> {
+        match self {
+            Init::Systemd => {
+                let output = run(context, &self.command("available", name)?, &[])?;
+                Ok(matches!(output.stdout.trim(), "LoadState=loaded" | "LoadState=masked"))
+            }
+            Init::SysV => Ok(scripts("/etc/init.d").iter().any(|script| script == name)),
+        }
+    }
+
+    /// Whether the service starts with the host.
+    pub fn is_enabled(self, context: &Context, name: &str) -> Result<bool, CallError> {
+        match self {
+            Init::Systemd => Ok(run(context, &self.command("enabled", name)?, &[])?.retcode == 0),
+            Init::SysV => {
+                Ok(["2", "3", "4", "5", "S"].iter().any(|level| starts(&scripts(&format!("/etc/rc{level}.d")), name)))
+            }
+        }
+    }
+
+    /// Does something to a service, and says whether that worked.
+    pub fn act(self, context: &Context, action: &str, name: &str) -> Result<bool, CallError> {
+        let output = run(context, &self.command(action, name)?, &[])?;
+        if output.retcode != 0 {
+            tracing::error!(jid = context.job.jid, service = name, action, "{}{}", output.stdout, output.stderr);
+        }
+        Ok(output.retcode == 0)
+    }
+}
 
 functions! {
     module "service", context Context;
-
-    /// Whether a service runs.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.status nginx
-    fn status(context, name: String) {
-        succeeds(context, Action::Status, &name)
-    }
 
     /// Starts a service.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' service.start nginx
-    fn start(context, name: String) {
-        succeeds(context, Action::Start, &name)
+    ///     salt '*' service.start <service name>
+    fn start(context, name: String, **_kwargs) {
+        Ok(Init::of_host().act(context, "start", &name)?.into())
     }
 
     /// Stops a service.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' service.stop nginx
-    fn stop(context, name: String) {
-        succeeds(context, Action::Stop, &name)
+    ///     salt '*' service.stop <service name>
+    fn stop(context, name: String, **_kwargs) {
+        Ok(Init::of_host().act(context, "stop", &name)?.into())
     }
 
     /// Stops and starts a service.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' service.restart nginx
-    fn restart(context, name: String) {
-        succeeds(context, Action::Restart, &name)
+    ///     salt '*' service.restart <service name>
+    fn restart(context, name: String, **_kwargs) {
+        Ok(Init::of_host().act(context, "restart", &name)?.into())
     }
 
     /// Has a service read its configuration again.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' service.reload nginx
-    fn reload(context, name: String) {
-        succeeds(context, Action::Reload, &name)
+    ///     salt '*' service.reload <service name>
+    fn reload(context, name: String, **_kwargs) {
+        Ok(Init::of_host().act(context, "reload", &name)?.into())
     }
 
-    /// Whether a service starts with the host.
+    /// Whether a service runs; for a glob, all that match.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' service.enabled nginx
-    fn enabled(context, name: String) {
-        if has_systemd() {
-            return succeeds(context, Action::IsEnabled, &name);
+    ///     salt '*' service.status <service name>
+    fn status(context, name: String, **_kwargs) {
+        let init = Init::of_host();
+        if !is_pattern(&name) {
+            return Ok(init.is_running(context, &name)?.into());
         }
-        let links = std::fs::read_dir("/etc/rc2.d").into_iter().flatten().filter_map(Result::ok);
-        let is_start = |file: &str| file.strip_prefix('S').is_some_and(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()) == name);
-        Ok(links.map(|link| link.file_name().to_string_lossy().into_owned()).any(|file| is_start(&file)).into())
-    }
-
-    /// Has a service start with the host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.enable nginx
-    fn enable(context, name: String) {
-        succeeds(context, Action::Enable, &name)
-    }
-
-    /// Has a service not start with the host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.disable nginx
-    fn disable(context, name: String) {
-        succeeds(context, Action::Disable, &name)
+        let mut found = Map::new();
+        for service in all(context, init)?.iter().filter(|service| fnmatch(&name, service)) {
+            found.insert(service.into(), init.is_running(context, service)?.into());
+        }
+        Ok(found.into())
     }
 
     /// Whether there is such a service.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' service.available nginx
+    ///     salt '*' service.available sshd
     fn available(context, name: String) {
-        if has_systemd() {
-            return succeeds(context, Action::Exists, &name);
+        Ok(Init::of_host().is_available(context, &name)?.into())
+    }
+
+    /// Whether there is no such service.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.missing sshd
+    fn missing(context, name: String) {
+        Ok((!Init::of_host().is_available(context, &name)?).into())
+    }
+
+    /// Has a service start with the host.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.enable <service name>
+    fn enable(context, name: String, **_kwargs) {
+        Ok(Init::of_host().act(context, "enable", &name)?.into())
+    }
+
+    /// Has a service not start with the host.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.disable <service name>
+    fn disable(context, name: String, **_kwargs) {
+        Ok(Init::of_host().act(context, "disable", &name)?.into())
+    }
+
+    /// Whether a service starts with the host.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.enabled <service name>
+    fn enabled(context, name: String, **_kwargs) {
+        Ok(Init::of_host().is_enabled(context, &name)?.into())
+    }
+
+    /// Whether there is such a service and it does not start with the host.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.disabled <service name>
+    fn disabled(context, name: String) {
+        let init = Init::of_host();
+        Ok((init.is_available(context, &name)? && !init.is_enabled(context, &name)?).into())
+    }
+
+    /// The names of all services.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.get_all
+    fn get_all(context) {
+        Ok(all(context, Init::of_host())?.into())
+    }
+}
+
+/// systemd's name of a service.
+fn unit(name: &str) -> String {
+    let kinds = [
+        ".service",
+        ".socket",
+        ".timer",
+        ".mount",
+        ".path",
+        ".target",
+        ".slice",
+        ".swap",
+        ".automount",
+        ".device",
+        ".scope",
+    ];
+    if kinds.iter().any(|kind| name.ends_with(kind)) { name.to_owned() } else { format!("{name}.service") }
+}
+
+/// The names of the programs in a folder, sorted.
+fn scripts(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let runs = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
+    };
+    let mut names: Vec<String> = entries
+        .filter(|entry| runs(&entry.path()))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Whether links such as `S01redis-server` start a service.
+fn starts(links: &[String], name: &str) -> bool {
+    links.iter().any(|link| {
+        let place = link.strip_prefix('S').and_then(|rest| rest.strip_suffix(name));
+        place.is_some_and(|place| !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
+fn all(context: &Context, init: Init) -> Result<Vec<String>, CallError> {
+    match init {
+        Init::SysV => Ok(scripts("/etc/init.d")),
+        Init::Systemd => {
+            let words = ["systemctl", "list-unit-files", "--type=service", "--no-legend", "--no-pager", "--full"];
+            let output = run(context, &words.map(str::to_owned), &[])?;
+            Ok(unit_names(&output.stdout))
         }
-        check_name(&name)?;
-        Ok(Path::new("/etc/init.d").join(&name).exists().into())
     }
 }
 
-#[derive(Clone, Copy)]
-enum Action {
-    Status,
-    Start,
-    Stop,
-    Restart,
-    Reload,
-    Enable,
-    Disable,
-    IsEnabled,
-    Exists,
-}
-
-fn has_systemd() -> bool {
-    Path::new("/run/systemd/system").exists()
-}
-
-fn check_name(name: &str) -> Result<(), CallError> {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "-_.@:\\".contains(c);
-    if name.is_empty() || name.starts_with(['-', '.']) || !name.chars().all(safe) {
-        return Err(CallError::Execution(format!("'{name}' is not a service's name")));
-    }
-    Ok(())
-}
-
-/// The command that does it.
-fn command(action: Action, name: &str, systemd: bool) -> String {
-    if systemd {
-        let verb = match action {
-            Action::Status => "is-active --quiet",
-            Action::Start => "start",
-            Action::Stop => "stop",
-            Action::Restart => "restart",
-            Action::Reload => "reload",
-            Action::Enable => "enable --quiet",
-            Action::Disable => "disable --quiet",
-            Action::IsEnabled => "is-enabled --quiet",
-            Action::Exists => "cat",
-        };
-        return format!("systemctl {verb} {name}");
-    }
-    match action {
-        Action::Enable => format!("update-rc.d {name} enable"),
-        Action::Disable => format!("update-rc.d {name} disable"),
-        Action::Status | Action::IsEnabled | Action::Exists => format!("service {name} status"),
-        Action::Start => format!("service {name} start"),
-        Action::Stop => format!("service {name} stop"),
-        Action::Restart => format!("service {name} restart"),
-        Action::Reload => format!("service {name} reload"),
-    }
-}
-
-fn succeeds(context: &Context, action: Action, name: &str) -> Result<Value, CallError> {
-    check_name(name)?;
-    let program = Program { command: command(action, name, has_systemd()), ..Program::default() };
-    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
-    Ok((output.retcode == 0).into())
+/// The services in a list of unit files, templates left out.
+fn unit_names(text: &str) -> Vec<String> {
+    let names = text.lines().filter_map(|line| line.split_whitespace().next()?.strip_suffix(".service"));
+    let mut names: Vec<String> = names.filter(|name| !name.ends_with('@')).map(str::to_owned).collect();
+    names.sort();
+    names
 }
 
 #[cfg(test)]
@@ -166,22 +263,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_those_of_the_init_system() {
-        for (action, systemd, line) in [
-            (Action::Start, true, "systemctl start nginx"),
-            (Action::Status, true, "systemctl is-active --quiet nginx"),
-            (Action::Restart, false, "service nginx restart"),
-            (Action::Disable, false, "update-rc.d nginx disable"),
-        ] {
-            assert_eq!(command(action, "nginx", systemd), line);
+    fn services_are_handled_by_what_runs() {
+        let said = |init: Init, action| init.command(action, "web").map(|words| words.join(" ")).unwrap();
+        let mut told = String::new();
+        for init in [Init::Systemd, Init::SysV] {
+            for action in ["start", "reload", "status", "enable", "disable"] {
+                told = format!("{told}{}\n", said(init, action));
+            }
+        }
+        insta::assert_snapshot!(told, @r#"
+        systemctl start web.service
+        systemctl reload web.service
+        systemctl is-active web.service
+        systemctl enable web.service
+        systemctl disable web.service
+        service web start
+        service web reload
+        service web status
+        update-rc.d web defaults
+        update-rc.d web disable
+        "#);
+        assert_eq!(unit("a.socket"), "a.socket");
+        assert!(Init::SysV.command("start", "--help").is_err());
+    }
+
+    #[test]
+    fn links_that_start_a_service_have_its_whole_name() {
+        let links = ["S01redis-server".to_owned(), "K01dbus".into(), "S02my-web".into()];
+        for (name, enabled) in
+            [("redis-server", true), ("dbus", false), ("server", false), ("web", false), ("my-web", true)]
+        {
+            assert_eq!(starts(&links, name), enabled, "{name}");
         }
     }
 
     #[test]
-    fn only_names_are_services() {
-        for bad in ["", "-x", "a b", "../x", "a;b"] {
-            assert!(check_name(bad).is_err(), "{bad}");
-        }
-        assert!(check_name("getty@tty1.service").is_ok());
+    fn systemds_list_is_read() {
+        let text = "ssh.service enabled enabled\ngetty@.service enabled enabled\ncron.service disabled enabled\n\n";
+        assert_eq!(unit_names(text), ["cron", "ssh"]);
     }
 }

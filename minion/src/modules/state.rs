@@ -1,12 +1,12 @@
 //! `state`: bringing this host to the state that SLS files describe, and looking at them.
 
 use brine_core::function::CallError;
-use brine_core::sls::compile::{self, Chunk};
+use brine_core::sls::compile::{Chunk, HighData, Low, Step};
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions, map};
 
 use crate::context::Context;
-use crate::state::{self, Options, Settings};
+use crate::state::{self, Options, StateRun, Top};
 
 functions! {
     module "state", context Context;
@@ -29,9 +29,7 @@ functions! {
     ///
     ///     salt '*' state.sls core,edit.vim
     fn sls(context, mods: Value, **kwargs) out "highstate" {
-        let options = options(kwargs)?;
-        let names = names(&mods);
-        run(context, &options, |context| state::compile_sls(context, &names, &options))
+        applied(context, kwargs, |run| run.sls(names(&mods)))
     }
 
     /// Brings the host to what the top file assigns to it.
@@ -40,18 +38,16 @@ functions! {
     ///
     ///     salt '*' state.highstate
     fn highstate(context, **kwargs) out "highstate" {
-        let options = options(kwargs)?;
-        if let Err(refusal) = state::only_run(context, &options) {
-            return state::errors(context, refusal);
-        }
-        match state::top_sls(context, &options) {
-            Ok(names) if names.is_empty() => {
+        let run = match started(context, kwargs, true)? {
+            Ok(run) => run,
+            Err(errors) => return state::errors(context, errors),
+        };
+        match of_top(&run) {
+            Ok(None) => {
                 context.set_retcode(2);
-                let comment = "No Top file or master_tops data matches found. Please see master log for details.";
-                let entry = map! {"result" => false, "comment" => comment, "name" => "No States", "changes" => map!{}, "__run_num__" => 0};
-                Ok(map! {"no_|-states_|-states_|-None" => entry}.into())
+                Ok(no_states().into())
             }
-            Ok(names) => run(context, &options, |context| state::compile_sls(context, &names, &options)),
+            Ok(Some(high)) => ran(context, &run, run.compile(high)),
             Err(errors) => state::errors(context, errors),
         }
     }
@@ -61,17 +57,19 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' state.single pkg.installed name=vim
-    fn single(context, fun: String, name: Value = Value::Nil, **kwargs) out "highstate" {
-        if context.minion.states.get(&fun).is_none() {
-            return state::errors(context, vec![format!("Specified state '{fun}' was not found")]);
-        }
-        let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| matches!(key.as_str(), Some("test" | "pillar" | "saltenv" | "queue" | "concurrent")));
-        let options = options(own)?;
-        let name = if name.is_nil() { Value::from(&fun) } else { name.to_string().into() };
-        let mut list: Vec<Value> = args.into_iter().filter(|(key, _)| !key.as_str().is_some_and(|key| key.starts_with("__"))).map(|(key, value)| map! {key => value}.into()).collect();
-        list.push(map! {"name" => name.clone()}.into());
-        let high: Value = map! {name => map!{fun => list}}.into();
-        run(context, &options, |_| compile::compile(compile::load_data(&high, "single", "base")))
+    fn single(context, fun: String, name: Value, **kwargs) out "highstate" {
+        let Some((module, function)) = fun.split_once('.') else {
+            context.set_retcode(1);
+            return Ok("Invalid function passed".into());
+        };
+        let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| key.as_str().is_some_and(is_option));
+        let run = match started(context, own, true)? {
+            Ok(run) => run,
+            Err(errors) => return state::errors(context, errors),
+        };
+        let mut low = map! {"state" => module, "fun" => function, "name" => name};
+        low.extend(args);
+        one(context, &run, &low)
     }
 
     /// Runs high data that is given as it is.
@@ -80,8 +78,19 @@ functions! {
     ///
     ///     salt '*' state.high '{"vim": {"pkg": ["installed"]}}'
     fn high(context, data: Map, **kwargs) out "highstate" {
-        let options = options(kwargs)?;
-        run(context, &options, |_| compile::compile(compile::load_data(&data.clone().into(), "high", "base")))
+        applied(context, kwargs, |run| run.data(&data.clone().into()))
+    }
+
+    /// Runs one low chunk that is given as it is.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' state.low '{"state": "pkg", "fun": "installed", "name": "vi"}'
+    fn low(context, data: Map, **kwargs) out "highstate" {
+        match started(context, kwargs, true)? {
+            Ok(run) => one(context, &run, &data),
+            Err(errors) => state::errors(context, errors),
+        }
     }
 
     /// Renders a text as an SLS and runs it.
@@ -90,13 +99,29 @@ functions! {
     ///
     ///     salt '*' state.template_str 'a: test.nop'
     fn template_str(context, tem: String, **kwargs) out "highstate" {
-        let options = options(kwargs)?;
-        run(context, &options, |context| {
-            let source = state::source(context, &options)?;
-            let saltenv = options.saltenv(context);
-            let data = source.render_text(&tem, &saltenv).map_err(|error| vec![error])?;
-            compile::compile(compile::load_data(&data, "template_str", &saltenv))
-        })
+        applied(context, kwargs, |run| run.text(&tem))
+    }
+
+    /// Runs one id of SLS files, with all that it needs.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' state.sls_id my_state my_module
+    fn sls_id(context, id: String, mods: Value, **kwargs) out "highstate" {
+        let run = match started(context, kwargs, true)? {
+            Ok(run) => run,
+            Err(errors) => return state::errors(context, errors),
+        };
+        let low = match run.sls(names(&mods)).and_then(|high| run.compile(high)) {
+            Ok(low) => low.only(|chunk| chunk.id == id),
+            Err(errors) => return state::errors(context, errors),
+        };
+        if low.steps.is_empty() {
+            let (mods, saltenv) = (names(&mods).join(","), run.saltenv());
+            let message = format!("No matches for ID '{id}' found in SLS '{mods}' within saltenv '{saltenv}'");
+            return Err(CallError::Invocation { function: "state.sls_id".into(), message });
+        }
+        ran(context, &run, Ok(low))
     }
 
     /// The high data of SLS files.
@@ -105,18 +130,22 @@ functions! {
     ///
     ///     salt '*' state.show_sls core,edit.vim
     fn show_sls(context, mods: Value, **kwargs) {
-        let options = options(kwargs)?;
-        show_high(context, &names(&mods), &options)
+        let shown = prepared(context, kwargs)?.and_then(|run| run.sls(names(&mods)));
+        show(context, shown.map(|high| high.to_value()))
     }
 
-    /// The low chunks of SLS files, in the order in which they would run.
+    /// The low chunks of SLS files, in the order in which they would run, without what is written at the other
+    /// end: `extend`, `require_in`, ...
     ///
     /// CLI Example:
     ///
     ///     salt '*' state.show_low_sls core,edit.vim
     fn show_low_sls(context, mods: Value, **kwargs) {
-        let options = options(kwargs)?;
-        show_low(context, state::compile_sls(context, &names(&mods), &options))
+        let shown = prepared(context, kwargs)?.and_then(|run| {
+            let high = run.sls(names(&mods))?;
+            run.compile_as_written(&high)
+        });
+        show(context, shown.map(|low| low.to_value()))
     }
 
     /// The high data of the highstate.
@@ -125,11 +154,13 @@ functions! {
     ///
     ///     salt '*' state.show_highstate
     fn show_highstate(context, **kwargs) {
-        let options = options(kwargs)?;
-        match state::top_sls(context, &options) {
-            Ok(names) => show_high(context, &names, &options),
-            Err(errors) => state::errors(context, errors),
+        let shown = prepared(context, kwargs)?.and_then(|run| of_top(&run));
+        let high = shown.map(Option::unwrap_or_default);
+        // As in Salt, where the list of what is excluded is taken for a failed state.
+        if high.as_ref().is_ok_and(|high| !high.exclude.is_empty()) {
+            context.set_retcode(2);
         }
+        show(context, high.map(|high| high.to_value()))
     }
 
     /// The low chunks of the highstate, in the order in which they would run.
@@ -138,9 +169,7 @@ functions! {
     ///
     ///     salt '*' state.show_lowstate
     fn show_lowstate(context, **kwargs) {
-        let options = options(kwargs)?;
-        let low = state::top_sls(context, &options).and_then(|names| state::compile_sls(context, &names, &options));
-        show_low(context, low)
+        show(context, prepared(context, kwargs)?.and_then(|run| low_of_top(&run)).map(|low| low.to_value()))
     }
 
     /// The SLS files that the top file assigns to this minion, by environment.
@@ -149,33 +178,30 @@ functions! {
     ///
     ///     salt '*' state.show_top
     fn show_top(context, **kwargs) {
-        let options = options(kwargs)?;
-        match state::top_sls(context, &options) {
-            Ok(names) if names.is_empty() => Ok(Value::map()),
-            Ok(names) => Ok(map! {options.saltenv(context) => names}.into()),
-            Err(errors) => state::errors(context, errors),
-        }
+        let shown = prepared(context, kwargs)?.and_then(|run| matches_of(run.top()));
+        show(context, shown.map(|matches| Value::Map(matches.into_iter().map(|(saltenv, names)| (saltenv.into(), names.into())).collect())))
     }
 
-    /// The SLS files that the highstate runs.
+    /// The SLS files that the highstate runs, in order, with those that are included.
     ///
     /// CLI Example:
     ///
     ///     salt '*' state.show_states
-    fn show_states(context, **kwargs) {
-        let options = options(kwargs)?;
-        match state::top_sls(context, &options).and_then(|names| state::compile_sls(context, &names, &options)) {
-            Ok(chunks) => {
-                let mut seen: Vec<String> = Vec::new();
-                for chunk in chunks {
-                    if !seen.contains(&chunk.sls) {
-                        seen.push(chunk.sls);
-                    }
-                }
-                Ok(seen.into())
+    fn show_states(context, sorted: bool = true, **kwargs) {
+        let shown = prepared(context, kwargs)?.and_then(|run| low_of_top(&run)).map(|low| {
+            let mut chunks: Vec<&Chunk> = low.in_order().collect();
+            if sorted {
+                chunks.sort_by(|one, other| one.order.total_cmp(&other.order));
             }
-            Err(errors) => state::errors(context, errors),
-        }
+            let mut seen: Vec<&str> = Vec::new();
+            for chunk in chunks {
+                if !seen.contains(&chunk.sls.as_str()) {
+                    seen.push(&chunk.sls);
+                }
+            }
+            seen.into_iter().map(Value::from).collect()
+        });
+        show(context, shown)
     }
 
     /// Whether SLS files are there and render.
@@ -184,14 +210,24 @@ functions! {
     ///
     ///     salt '*' state.sls_exists core,edit.vim
     fn sls_exists(context, mods: Value, **kwargs) {
-        let options = options(kwargs)?;
-        let source = match state::source(context, &options) {
-            Ok(source) => source,
+        let exist = match prepared(context, kwargs)? {
+            Ok(run) => names(&mods).iter().all(|sls| run.exists(sls)),
             Err(errors) => return state::errors(context, errors),
         };
-        let saltenv = options.saltenv(context);
-        let exists = |sls: &String| compile::SlsSource::render(&source, sls, &saltenv).is_ok_and(|found| found.is_some());
-        Ok(names(&mods).iter().all(exists).into())
+        if !exist {
+            context.set_retcode(1);
+        }
+        Ok(exist.into())
+    }
+
+    /// Whether SLS files have these ids.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' state.id_exists create_myfile,update_template filestate
+    fn id_exists(context, ids: Value, mods: Value, **kwargs) {
+        let shown = prepared(context, kwargs)?.and_then(|run| run.sls(names(&mods)));
+        show(context, shown.map(|high| names(&ids).iter().all(|id| high.states.contains_key(id.as_str())).into()))
     }
 
     /// The state runs under way, in words.
@@ -199,11 +235,9 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' state.running
-    fn running(context) {
-        match state::only_run(context, &Options::default()) {
-            Ok(()) => Ok(Value::List(Vec::new())),
-            Err(told) => Ok(told.into()),
-        }
+    fn running(context, concurrent: bool = false) {
+        let told = state::only_run(context, &Options { concurrent, ..Options::default() });
+        Ok(told.err().unwrap_or_default().into())
     }
 }
 
@@ -215,6 +249,24 @@ fn names(mods: &Value) -> Vec<String> {
     }
 }
 
+/// Arguments of the run, which are not those of a single state.
+fn is_option(name: &str) -> bool {
+    const OPTIONS: [&str; 11] = [
+        "test",
+        "saltenv",
+        "pillarenv",
+        "pillar",
+        "exclude",
+        "queue",
+        "concurrent",
+        "force",
+        "mock",
+        "state_events",
+        "localconfig",
+    ];
+    OPTIONS.contains(&name) || name.starts_with("__pub_")
+}
+
 fn options(mut kwargs: Map) -> Result<Options, CallError> {
     fn take<T: FromValue>(kwargs: &mut Map, name: &str) -> Result<Option<T>, CallError> {
         match kwargs.shift_remove(name).filter(|value| !value.is_nil()) {
@@ -224,52 +276,112 @@ fn options(mut kwargs: Map) -> Result<Options, CallError> {
                 .map_err(|error| CallError::Execution(format!("argument '{name}': {error}"))),
         }
     }
-    let exclude: Option<Value> = take(&mut kwargs, "exclude")?;
+    let mut flag = |name: &str| kwargs.get(name).is_some_and(Value::is_truthy);
+    let [queue, concurrent, force, mock, state_events] =
+        ["queue", "concurrent", "force", "mock", "state_events"].map(&mut flag);
     Ok(Options {
         test: take(&mut kwargs, "test")?,
         saltenv: take(&mut kwargs, "saltenv")?,
-        pillar: take(&mut kwargs, "pillar")?.unwrap_or_default(),
-        exclude: exclude.map(|exclude| names(&exclude).into_iter().map(Value::from).collect()).unwrap_or_default(),
-        queue: take(&mut kwargs, "queue")?.unwrap_or(false),
-        concurrent: take(&mut kwargs, "concurrent")?.unwrap_or(false),
+        pillarenv: take(&mut kwargs, "pillarenv")?,
+        pillar: match kwargs.shift_remove("pillar") {
+            None | Some(Value::Nil) => Map::new(),
+            Some(Value::Map(pillar)) => pillar,
+            Some(_) => {
+                let message = "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.";
+                return Err(CallError::Invocation { function: "state".into(), message: message.into() });
+            }
+        },
+        exclude: match kwargs.shift_remove("exclude") {
+            None | Some(Value::Nil) => Vec::new(),
+            Some(Value::List(items)) => items,
+            Some(text) => names(&text).into_iter().map(Value::from).collect(),
+        },
+        queue,
+        concurrent,
+        force,
+        mock,
+        state_events,
     })
 }
 
-/// Compiles and runs, one run at a time.
-fn run(
-    context: &Context,
-    options: &Options,
-    compile: impl FnOnce(&Context) -> Result<Vec<Chunk>, Vec<String>>,
-) -> Result<Value, CallError> {
-    if let Err(refusal) = state::only_run(context, options) {
-        return state::errors(context, refusal);
+/// A run that only looks.
+fn prepared(context: &Context, kwargs: Map) -> Result<Result<StateRun, Vec<String>>, CallError> {
+    started(context, kwargs, false)
+}
+
+/// A run; one that changes something is alone.
+fn started(context: &Context, kwargs: Map, alone: bool) -> Result<Result<StateRun, Vec<String>>, CallError> {
+    let options = options(kwargs)?;
+    if alone && let Err(refusal) = state::only_run(context, &options) {
+        return Ok(Err(refusal));
     }
-    match compile(context) {
-        Ok(chunks) => {
-            let config = context.config();
-            let settings = Settings {
-                test: options.test.unwrap_or(config.test),
-                failhard: config.failhard,
-                saltenv: options.saltenv(context),
-            };
-            Ok(state::run(context, &chunks, &settings).into())
-        }
+    Ok(StateRun::new(context, options))
+}
+
+/// Runs the high data that `high` gives.
+fn applied(
+    context: &Context,
+    kwargs: Map,
+    high: impl FnOnce(&StateRun) -> Result<HighData, Vec<String>>,
+) -> Result<Value, CallError> {
+    match started(context, kwargs, true)? {
+        Ok(run) => ran(context, &run, high(&run).and_then(|high| run.compile(high))),
         Err(errors) => state::errors(context, errors),
     }
 }
 
-fn show_high(context: &Context, names: &[String], options: &Options) -> Result<Value, CallError> {
-    let source = match state::source(context, options) {
-        Ok(source) => source,
-        Err(errors) => return state::errors(context, errors),
-    };
-    let high = compile::load(&source, names, &options.saltenv(context));
-    if high.errors.is_empty() { Ok(high.states.into()) } else { state::errors(context, high.errors) }
+fn ran(context: &Context, run: &StateRun, low: Result<Low, Vec<String>>) -> Result<Value, CallError> {
+    match low {
+        Ok(low) => Ok(state::run(&run.context, &low, &run.settings())?.into()),
+        Err(errors) => state::errors(context, errors),
+    }
 }
 
-fn show_low(context: &Context, chunks: Result<Vec<Chunk>, Vec<String>>) -> Result<Value, CallError> {
-    match chunks {
-        Ok(chunks) => Ok(chunks.iter().map(Chunk::to_value).collect()),
+/// Runs one low chunk. One that cannot be called is told as errors.
+fn one(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallError> {
+    let Some(chunk) = Chunk::from_value(low) else {
+        let missing = ["state", "fun", "name"].iter().filter(|name| !low.contains_key(**name));
+        return state::errors(context, missing.map(|name| format!("Missing \"{name}\" data")).collect());
+    };
+    if let Some(wrong) = state::unfit(&run.context, &chunk) {
+        return state::errors(context, wrong.lines().map(str::to_owned).collect());
+    }
+    let step = Step { chunk: 0, check: false, needs: Vec::new() };
+    ran(context, run, Ok(Low { chunks: vec![chunk], steps: vec![step], listeners: Vec::new() }))
+}
+
+fn matches_of(top: Top) -> Result<Vec<(String, Vec<String>)>, Vec<String>> {
+    if top.errors.is_empty() { Ok(top.matches) } else { Err(top.errors) }
+}
+
+/// The high data of the highstate, or nothing if no top file has anything for this minion.
+fn of_top(run: &StateRun) -> Result<Option<HighData>, Vec<String>> {
+    let matches = matches_of(run.top())?;
+    if matches.is_empty() { Ok(None) } else { run.high(&matches).map(Some) }
+}
+
+fn low_of_top(run: &StateRun) -> Result<Low, Vec<String>> {
+    match of_top(run)? {
+        Some(high) => run.compile(high),
+        None => Ok(Low::default()),
+    }
+}
+
+/// What a highstate returns that has nothing to do.
+fn no_states() -> Map {
+    let entry = map! {
+        "result" => false,
+        "comment" => "No Top file or master_tops data matches found. Please see master log for details.",
+        "name" => "No States",
+        "changes" => map! {},
+        "__run_num__" => 0,
+    };
+    map! {"no_|-states_|-states_|-None" => entry}
+}
+
+fn show(context: &Context, shown: Result<Value, Vec<String>>) -> Result<Value, CallError> {
+    match shown {
+        Ok(value) => Ok(value),
         Err(errors) => state::errors(context, errors),
     }
 }

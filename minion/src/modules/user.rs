@@ -80,10 +80,9 @@ functions! {
         system: bool = false,
         fullname: String = String::new(),
         createhome: bool = true,
-        password: Option<String> = None,
         **_kwargs
     ) {
-        let new = NewUser { uid, gid, groups: names(&groups), home, shell, unique, system, fullname, createhome, password };
+        let new = NewUser { uid, gid, groups: names(&groups), home, shell, unique, system, fullname, createhome };
         succeeds(context, &new.command(&name)?)
     }
 
@@ -188,8 +187,6 @@ pub struct NewUser {
     pub fullname: String,
     /// Whether the home folder is made.
     pub createhome: bool,
-    /// The hash of the password.
-    pub password: Option<String>,
 }
 
 impl NewUser {
@@ -207,13 +204,25 @@ impl NewUser {
         option("-G", (!self.groups.is_empty()).then(|| argument(&self.groups.join(","))).transpose()?);
         option("-d", self.home.as_deref().map(argument).transpose()?);
         option("-c", (!self.fullname.is_empty()).then(|| self.fullname.clone()));
-        option("-p", self.password.clone());
         command.extend((!self.unique).then(|| "-o".into()));
         command.extend(self.system.then(|| "-r".into()));
         command.push(if self.createhome { "-m" } else { "-M" }.into());
         command.push(argument(name)?);
         Ok(command)
     }
+}
+
+/// Gives a user a password, by its hash. The hash goes in by a pipe: everybody sees a program's words.
+pub fn set_password(context: &Context, name: &str, hash: &str) -> Result<bool, CallError> {
+    if name.contains([':', '\n']) || hash.contains([':', '\n']) {
+        return Err(CallError::Execution(format!(
+            "the name '{name}' or its password's hash has a ':' or a line end in it"
+        )));
+    }
+    let stdin = Some(format!("{}:{hash}\n", argument(name)?));
+    let program = crate::process::Program { command: "chpasswd -e".into(), stdin, ..Default::default() };
+    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
+    Ok(output.retcode == 0)
 }
 
 /// A list, or names separated by commas.
@@ -285,7 +294,6 @@ mod tests {
             system: false,
             fullname: String::new(),
             createhome: true,
-            password: None,
         };
         assert_eq!(plain().command("fred").unwrap().join(" "), "useradd -m fred");
         let full = NewUser {
@@ -298,9 +306,8 @@ mod tests {
             system: true,
             fullname: "Fred F".into(),
             createhome: false,
-            password: Some("!".into()),
         };
-        insta::assert_snapshot!(full.command("fred").unwrap().join(" "), @"useradd -s /bin/sh -u 5 -g staff -G a,b -d /h -c Fred F -p ! -o -r -M fred");
+        insta::assert_snapshot!(full.command("fred").unwrap().join(" "), @"useradd -s /bin/sh -u 5 -g staff -G a,b -d /h -c Fred F -o -r -M fred");
         assert!(plain().command("-rf").is_err());
     }
 

@@ -1,377 +1,303 @@
-//! Running low chunks: each when its requisites say so, all results in one mapping.
+//! Running steps in order, each as its requisites say; all results in one mapping.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::collections::HashMap;
 
-use brine_core::function::{Args, CallError};
-use brine_core::sls::compile::{Chunk, Quantifier, RequisiteKind};
+use brine_core::function::CallError;
+use brine_core::sls::compile::{Chunk, Dependency, Low, Reference, RequisiteKind, Step};
 use brine_core::{Map, Value, map};
+use indexmap::IndexMap;
 
-use super::conditions;
+use super::call::{Caller, Clock, text};
+use super::requisites::{Verdict, judge};
 use crate::context::Context;
-use crate::states::StateContext;
 
-/// Arguments that are the run's, not the function's.
-const OWN_ARGS: &[&str] = &[
-    "onlyif",
-    "unless",
-    "creates",
-    "check_cmd",
-    "retry",
-    "failhard",
-    "fire_event",
-    "order",
-    "parallel",
-    "reload_modules",
-    "reload_grains",
-    "reload_pillar",
-    "saltenv",
-    "aggregate",
-    "no_log",
-    "umask",
-];
+/// What the job's retcode is when a state failed, or there was none.
+const STATE_FAILURE: i64 = 2;
 
 /// How a run works.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Only say what would be done.
     pub test: bool,
     /// The first failure ends the run.
     pub failhard: bool,
-    /// The environment.
-    pub saltenv: String,
+    /// Do not call any state function.
+    pub mock: bool,
+    /// Fire an event for each state.
+    pub state_events: bool,
 }
 
-/// What is known of a state that has run.
-struct Done {
-    result: Option<bool>,
-    changed: bool,
-    skip_watch: bool,
+/// Runs the steps in order, then those that listen. Sets the job's retcode: 2 if a state failed or none ran.
+/// An error is about arguments that a function does not have, which ends the run as in Salt.
+pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, CallError> {
+    let caller = Caller { context, settings, chunks: &low.chunks, number: 0 };
+    let mut run = Run { low, caller, tried: HashMap::new(), done: IndexMap::new(), more: Map::new() };
+    if run.steps()? {
+        run.listeners()?;
+    }
+    let done = std::mem::take(&mut run.done).into_iter();
+    let mut results: Map = done.map(|(place, result)| (low.chunks[place].tag().into(), result.into())).collect();
+    results.extend(run.more);
+    let failed = results.values().any(|result| result.get("result") == Some(&Value::Bool(false)));
+    context.set_retcode(if failed || results.is_empty() { STATE_FAILURE } else { 0 });
+    Ok(results)
 }
 
 struct Run<'a> {
-    context: &'a Context,
-    settings: &'a Settings,
-    chunks: &'a [Chunk],
-    done: Vec<Option<Done>>,
-    number: i64,
-    results: Map,
-}
-
-/// Runs chunks that are in order. Sets the job's retcode: 2 if one failed or none ran.
-pub fn run(context: &Context, chunks: &[Chunk], settings: &Settings) -> Map {
-    let mut run = Run { context, settings, chunks, done: Vec::new(), number: 0, results: Map::new() };
-    run.done.resize_with(chunks.len(), || None);
-    for (place, chunk) in chunks.iter().enumerate() {
-        if context.job.cancel.is_cancelled() {
-            break;
-        }
-        let failed = run.one(place);
-        let hard = settings.failhard || chunk.args.get("failhard").is_some_and(Value::is_truthy);
-        if failed && hard && !settings.test {
-            break;
-        }
-    }
-    run.listeners();
-    let failed = run.results.values().any(|result| result.get("result") == Some(&Value::Bool(false)));
-    context.set_retcode(if failed || run.results.is_empty() { 2 } else { 0 });
-    run.results
-}
-
-/// What the requisites of a chunk come to.
-enum Verdict {
-    Go { watched: bool },
-    Unmet(Vec<String>),
-    Not(&'static str),
-    PrereqFailed,
+    low: &'a Low,
+    caller: Caller<'a>,
+    /// What came of trials, by the chunk's place.
+    tried: HashMap<usize, Map>,
+    /// What came of chunks, by their place, in the order in which they ran.
+    done: IndexMap<usize, Map>,
+    /// What came of listeners, by tag.
+    more: Map,
 }
 
 impl Run<'_> {
-    /// Runs one chunk, and says whether it failed.
-    fn one(&mut self, place: usize) -> bool {
-        let chunk = &self.chunks[place];
-        let started = (jiff::Zoned::now(), Instant::now());
-        let mut result = match self.verdict(place) {
-            Verdict::Unmet(names) => {
-                let comment = format!("One or more requisite failed: {}", names.join(", "));
-                map! {"changes" => map!{}, "result" => false, "comment" => comment, "__state_ran__" => false}
+    /// Runs all steps. Says whether the end was reached: not if a failure or the end of the job came before.
+    fn steps(&mut self) -> Result<bool, CallError> {
+        for step in &self.low.steps {
+            if self.caller.context.job.cancel.is_cancelled() {
+                return Ok(false);
             }
-            Verdict::Not(comment) => {
-                map! {"changes" => map!{}, "result" => true, "comment" => comment, "__state_ran__" => false}
+            if self.done.contains_key(&step.chunk) {
+                continue;
             }
-            Verdict::PrereqFailed => {
-                map! {"changes" => map!{}, "result" => false, "comment" => "The prereq state could not be tried out", "__state_ran__" => false}
+            self.step(step)?;
+            let Some(result) = self.done.get(&step.chunk) else { continue };
+            let chunk = &self.low.chunks[step.chunk];
+            self.fire(chunk, result);
+            if self.ends_run(chunk, result) {
+                return Ok(false);
             }
-            Verdict::Go { watched } => self.call_with_conditions(chunk, watched, self.settings.test),
+        }
+        Ok(true)
+    }
+
+    fn ends_run(&self, chunk: &Chunk, result: &Map) -> bool {
+        let settings = self.caller.settings;
+        let hard = chunk.args.get("failhard").map_or(settings.failhard, Value::is_truthy);
+        hard && !settings.test && result.get("result") == Some(&Value::Bool(false))
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), CallError> {
+        let chunk = &self.low.chunks[step.chunk];
+        let verdict = judge(&step.needs, |need| self.result(need));
+        let result = match verdict {
+            Verdict::Met | Verdict::Changed | Verdict::ChangedUnnoticed if step.check => {
+                let tried = self.caller.try_out(chunk, true)?;
+                self.tried.insert(step.chunk, tried);
+                return Ok(());
+            }
+            Verdict::Met => self.caller.call(chunk)?,
+            Verdict::Changed => self.call_and_act(chunk, &step.needs)?,
+            Verdict::ChangedUnnoticed => {
+                let mut result = self.caller.call(chunk)?;
+                let comment = text(&result, "comment");
+                let why = "mod_watch was not run because requisites were skipped by another state";
+                result.insert("comment".into(), format!("{comment} {why}").into());
+                result
+            }
+            Verdict::Failed => {
+                if let Some(tried) = self.tried.get(&step.chunk) {
+                    self.as_tried(chunk, tried.clone())
+                } else {
+                    let failed = self.failed(&step.needs).join(", ");
+                    self.not_run(chunk, false, &format!("One or more requisite failed: {failed}"))
+                }
+            }
+            Verdict::Skipped => {
+                self.not_run(chunk, true, "State was not run because requisites were skipped by another state")
+            }
+            Verdict::NothingToPrepare => self.not_run(chunk, true, "No changes detected"),
+            Verdict::NothingFailed => self.not_run(chunk, true, "State was not run because onfail req did not change"),
+            Verdict::NothingChanged => {
+                self.not_run(chunk, true, "State was not run because none of the onchanges reqs changed")
+            }
         };
-        self.finish(&mut result, chunk, &started);
-        let done = Done {
-            result: result.get("result").and_then(Value::as_bool),
-            changed: result.get("changes").is_some_and(Value::is_truthy),
-            skip_watch: result.get("skip_watch").is_some_and(Value::is_truthy),
-        };
-        let failed = result.get("result") == Some(&Value::Bool(false));
-        self.done[place] = Some(done);
-        self.results.insert(chunk.tag().into(), result.into());
+        if step.check {
+            // Not even tried: this is what came of the state itself, too.
+            self.tried.insert(step.chunk, result.clone());
+        }
+        self.done.insert(step.chunk, result);
+        Ok(())
+    }
+
+    /// What came of what a step needs: for a `prereq`, of the trial.
+    fn result(&self, need: &Dependency) -> Option<&Map> {
+        match need.kind {
+            RequisiteKind::Prereq => self.tried.get(&need.chunk),
+            _ => self.done.get(&need.chunk),
+        }
+    }
+
+    /// The states that failed among those that a step needs, each once.
+    fn failed(&self, needs: &[Dependency]) -> Vec<String> {
+        let mut failed: Vec<String> = Vec::new();
+        for need in needs {
+            let result = self.tried.get(&need.chunk).or_else(|| self.done.get(&need.chunk));
+            if result.and_then(|result| result.get("result")) == Some(&Value::Bool(false)) {
+                let chunk = &self.low.chunks[need.chunk];
+                let name = format!("{}.{}", chunk.sls, chunk.id);
+                if !failed.contains(&name) {
+                    failed.push(name);
+                }
+            }
+        }
         failed
     }
 
-    /// Adds what every result has: where it is from, when it ran and for how long.
-    fn finish(&mut self, result: &mut Map, chunk: &Chunk, started: &(jiff::Zoned, Instant)) {
-        let micros = started.0.subsec_nanosecond() / 1000;
-        let defaults = [
-            ("name", Value::from(&chunk.name)),
-            ("__sls__", (&chunk.sls).into()),
-            ("__run_num__", self.number.into()),
-            ("start_time", format!("{}.{micros:06}", started.0.strftime("%H:%M:%S")).into()),
-            ("duration", ((started.1.elapsed().as_secs_f64() * 1e6).round() / 1e3).into()),
-            ("__id__", (&chunk.id).into()),
-        ];
-        for (key, value) in defaults {
-            if key != "name" || !result.contains_key("name") {
-                result.insert(key.into(), value);
-            }
-        }
-        self.number += 1;
-    }
-
-    fn named(&self, place: usize, kind: RequisiteKind, quantifier: Quantifier) -> Vec<usize> {
-        let requisites = self.chunks[place].requisites.iter();
-        let wanted = requisites.filter(|requisite| requisite.kind == kind && requisite.quantifier == quantifier);
-        let mut named: Vec<usize> = wanted
-            .flat_map(|requisite| {
-                (0..self.chunks.len())
-                    .filter(|other| *other != place && requisite.reference.names(&self.chunks[*other]))
-            })
-            .collect();
-        named.sort_unstable();
-        named.dedup();
-        named
-    }
-
-    fn has(&self, place: usize, kind: RequisiteKind) -> bool {
-        self.chunks[place].requisites.iter().any(|requisite| requisite.kind == kind)
-    }
-
-    fn verdict(&mut self, place: usize) -> Verdict {
-        use {Quantifier as Q, RequisiteKind as K};
-        let failed = |done: &Option<Done>| done.as_ref().is_none_or(|done| done.result == Some(false));
-        let mut watched = false;
-        for kind in [K::Require, K::Watch] {
-            let all = self.named(place, kind, Q::Plain);
-            let unmet: Vec<usize> = all.iter().copied().filter(|other| failed(&self.done[*other])).collect();
-            let any = self.named(place, kind, Q::Any);
-            let none = !any.is_empty() && any.iter().all(|other| failed(&self.done[*other]));
-            if !unmet.is_empty() || none {
-                let unmet = if none { any } else { unmet };
-                return Verdict::Unmet(
-                    unmet
-                        .iter()
-                        .map(|other| format!("{}.{}", self.chunks[*other].sls, self.chunks[*other].id))
-                        .collect(),
-                );
-            }
-            if kind == K::Watch {
-                watched = all.iter().chain(&any).any(|other| self.changed(*other));
-            }
-        }
-        let targets = |kind| [Q::Plain, Q::Any, Q::All].map(|quantifier| self.named(place, kind, quantifier)).concat();
-        if self.has(place, K::Onfail) {
-            let all = self.named(place, K::Onfail, Q::All);
-            let some = targets(K::Onfail);
-            let met = if all.is_empty() {
-                some.iter().any(|other| failed(&self.done[*other]))
-            } else {
-                all.iter().all(|other| failed(&self.done[*other]))
-            };
-            if !met {
-                return Verdict::Not("State was not run because onfail req did not change");
-            }
-        }
-        if self.has(place, K::Onchanges) && !targets(K::Onchanges).iter().any(|other| self.changed(*other)) {
-            return Verdict::Not("State was not run because none of the onchanges reqs changed");
-        }
-        if self.has(place, K::Prereq) {
-            let mut would = false;
-            for other in targets(K::Prereq) {
-                let chunk = &self.chunks[other];
-                let tried = self.call_with_conditions(chunk, false, true);
-                match tried.get("result") {
-                    Some(Value::Nil) => would = true,
-                    Some(Value::Bool(false)) => return Verdict::PrereqFailed,
-                    _ => {}
-                }
-            }
-            if !would {
-                return Verdict::Not("No changes detected");
-            }
-        }
-        Verdict::Go { watched }
-    }
-
-    fn changed(&self, place: usize) -> bool {
-        self.done[place].as_ref().is_some_and(|done| done.changed && done.result != Some(false) && !done.skip_watch)
-    }
-
-    fn call_with_conditions(&mut self, chunk: &Chunk, watched: bool, test: bool) -> Map {
-        match conditions::skipped(self.context, chunk) {
-            Ok(None) => {}
-            Ok(Some(reason)) => {
-                let comment = conditions::comment(reason, chunk);
-                return map! {"changes" => map!{}, "result" => true, "comment" => comment, "skip_watch" => true};
-            }
-            Err(error) => return exception(&error),
-        }
-        let mut result = self.call_with_retry(chunk, test);
-        if !test {
-            match conditions::check_cmd(self.context, chunk) {
-                Ok(None) => {}
-                Ok(Some(good)) => {
-                    result.insert("result".into(), good.into());
-                    let word = if good {
-                        "check_cmd determined the state succeeded"
-                    } else {
-                        "check_cmd determined the state failed"
-                    };
-                    result.insert("comment".into(), word.into());
-                }
-                Err(error) => return exception(&error),
-            }
-        }
-        let acted =
-            result.get("changes").is_some_and(Value::is_truthy) || result.get("result") == Some(&Value::Bool(false));
-        if watched
-            && !acted
-            && !result.get("skip_watch").is_some_and(Value::is_truthy)
-            && let Some(acted) = self.mod_watch(chunk, test)
-        {
-            self.number += 1;
-            return acted;
-        }
-        result
-    }
-
-    fn call_with_retry(&mut self, chunk: &Chunk, test: bool) -> Map {
-        let mut result = self.call(chunk, &chunk.fun, test);
-        let retry = match chunk.args.get("retry") {
-            Some(Value::Map(retry)) => retry.clone(),
-            Some(Value::Bool(true)) => Map::new(),
-            _ => return result,
+    /// The result of a state that its requisites keep from running.
+    fn not_run(&mut self, chunk: &Chunk, result: bool, comment: &str) -> Map {
+        let number = self.caller.next_number();
+        let mut done = map! {
+            "changes" => map! {},
+            "result" => result,
+            "comment" => comment,
+            "__state_ran__" => false,
+            "__run_num__" => number,
+            "__sls__" => &chunk.sls,
+            "__id__" => &chunk.id,
+            "name" => chunk.written_name(),
         };
-        let number = |name: &str, default: i64| retry.get(name).and_then(Value::as_i64).unwrap_or(default);
-        let (attempts, interval) = (number("attempts", 2), number("interval", 30));
-        let until = retry.get("until").and_then(Value::as_bool).unwrap_or(true);
-        let mut told = String::new();
-        for attempt in 1..attempts {
-            if test
-                || result.get("result").and_then(Value::as_bool) == Some(until)
-                || self.context.job.cancel.is_cancelled()
-            {
-                break;
-            }
-            let text = |key: &str| result.get(key).map(ToString::to_string).unwrap_or_default();
-            told.push_str(&format!(
-                "Attempt {attempt}: Returned a result of \"{}\", with the following comment: \"{}\"\n",
-                text("result"),
-                text("comment")
-            ));
-            std::thread::sleep(Duration::from_secs(u64::try_from(interval).unwrap_or(0)));
-            self.number += 1;
-            result = self.call(chunk, &chunk.fun, test);
-        }
-        if !told.is_empty() {
-            let comment = result.get("comment").map(ToString::to_string).unwrap_or_default();
-            result.insert("comment".into(), format!("{told}{comment}").into());
-        }
-        result
+        Clock::start().write(&mut done);
+        done
     }
 
-    /// What the module does when something that the state watches has changed.
-    fn mod_watch(&self, chunk: &Chunk, test: bool) -> Option<Map> {
-        let known = self.context.minion.states.get(&format!("{}.mod_watch", chunk.state)).is_some();
-        let mut with_fun = chunk.clone();
-        with_fun.args.insert("sfun".into(), chunk.fun.as_str().into());
-        known.then(|| self.call(&with_fun, "mod_watch", test))
-    }
-
-    fn call(&self, chunk: &Chunk, fun: &str, test: bool) -> Map {
-        let name = format!("{}.{fun}", chunk.state);
-        let Some(function) = self.context.minion.states.get(&name) else {
-            let comment =
-                format!("State '{name}' was not found in SLS '{}'\nReason: '{name}' is not available.\n", chunk.sls);
-            return map! {"name" => &chunk.name, "changes" => map!{}, "result" => false, "comment" => comment};
-        };
-        let required = chunk.requisites.iter().filter(|requisite| requisite.kind == RequisiteKind::Require);
-        let required = required.flat_map(|requisite| {
-            let named = self.chunks.iter().filter(|other| requisite.reference.names(other));
-            named.map(|other| (other.state.clone(), other.name.clone()))
+    /// The result of a state that was tried out for another one which then failed: what it would have changed
+    /// is not changed.
+    fn as_tried(&mut self, chunk: &Chunk, mut tried: Map) -> Map {
+        let number = self.caller.next_number();
+        tried.extend(map! {
+            "changes" => map! {},
+            "__run_num__" => number,
+            "__sls__" => &chunk.sls,
+            "__id__" => &chunk.id,
+            "name" => chunk.written_name(),
         });
-        let context = StateContext {
-            required: required.collect(),
-            call: self.context.clone(),
-            test,
-            saltenv: chunk.args.get("saltenv").map_or_else(|| self.settings.saltenv.clone(), ToString::to_string),
-            sls: chunk.sls.clone(),
-            id: chunk.id.clone(),
-            chunk: Arc::new(chunk.args.clone()),
-        };
-        let own = |key: &Value| {
-            key.as_str()
-                .is_some_and(|key| OWN_ARGS.contains(&key) && !function.params.iter().any(|param| param.name == key))
-        };
-        let mut args = Args::keyword(
-            chunk.args.iter().filter(|(key, _)| !own(key)).map(|(key, value)| (key.clone(), value.clone())).collect(),
-        );
-        args.keyword.insert("name".into(), chunk.name.as_str().into());
-        let before = self.context.job.retcode.load(Ordering::Relaxed);
-        let result = (function.call)(&context, args);
-        // Commands within a state tell their failure by the state's result.
-        self.context.set_retcode(before);
-        match result {
-            Ok(Value::Map(result)) => result,
-            Ok(other) => {
-                map! {"changes" => map!{}, "result" => false, "comment" => format!("{name} returned {other}, not a state's result")}
-            }
-            Err(CallError::Arguments { message, .. }) if message.contains("missing") => {
-                let missing = message.rsplit('\'').nth(1).unwrap_or_default();
-                map! {"changes" => map!{}, "result" => false, "comment" => format!("Missing parameter {missing} for state {name}\n")}
-            }
-            Err(error) => exception(&error),
-        }
+        tried
     }
 
-    /// Acts for the states that listen to changed ones, once each.
-    fn listeners(&mut self) {
-        for place in 0..self.chunks.len() {
-            let heard = self.named(place, RequisiteKind::Listen, Quantifier::Plain);
-            let chunk = &self.chunks[place];
-            for requisite in chunk.requisites.iter().filter(|requisite| requisite.kind == RequisiteKind::Listen) {
-                if !self.chunks.iter().any(|other| requisite.reference.names(other)) {
-                    let reference = &requisite.reference;
-                    let tag = format!(
-                        "Listen_Error_|-listen_{}_|-listen_{}_|-Listen_Error",
-                        reference.name, reference.module
-                    );
-                    let comment = format!("Referenced state {}: {} does not exist", reference.module, reference.name);
-                    let entry = map! {"comment" => comment, "name" => format!("listen_{}:{}", reference.module, reference.name), "result" => false, "changes" => map!{}, "__run_num__" => self.number};
-                    self.number += 1;
-                    self.results.insert(tag.into(), entry.into());
-                }
+    /// Runs a state that watches changed ones; if it changes nothing itself, it acts on them.
+    fn call_and_act(&mut self, chunk: &Chunk, needs: &[Dependency]) -> Result<Map, CallError> {
+        let result = self.caller.call(chunk)?;
+        let has = |key: &str| result.get(key).is_some_and(Value::is_truthy);
+        if has("changes") || has("skip_watch") {
+            return Ok(result);
+        }
+        let mut watched = Map::new();
+        for need in needs {
+            let other = &self.low.chunks[need.chunk];
+            let changes = self.result(need).and_then(|result| result.get("changes")).cloned().unwrap_or_default();
+            let one = map! {
+                "state" => &other.state,
+                "__id__" => &other.id,
+                "name" => other.written_name(),
+                "changes" => changes,
+            };
+            if let Value::List(list) = watched.entry(need.kind.name().into()).or_insert_with(|| Value::List(Vec::new()))
+            {
+                list.push(one.into());
             }
-            if !heard.iter().any(|other| self.changed(*other)) {
+        }
+        let mut acting = acting(chunk);
+        acting.args.insert("__reqs__".into(), watched.into());
+        self.caller.call(&acting)
+    }
+
+    /// Acts for the states that listen to changed ones, once each, and tells what listens to nothing.
+    fn listeners(&mut self) -> Result<(), CallError> {
+        let mut errors = Map::new();
+        let mut acting_chunks: IndexMap<String, Chunk> = IndexMap::new();
+        for listener in &self.low.listeners {
+            let heard = self.exactly(&listener.to);
+            if heard.is_empty() {
+                // A bare word that means nothing is ignored, as in Salt.
+                if listener.to.module != "id" {
+                    errors.extend([listen_error(&listener.to)]);
+                }
                 continue;
             }
-            let started = (jiff::Zoned::now(), Instant::now());
-            if let Some(mut result) = self.mod_watch(chunk, self.settings.test) {
-                self.finish(&mut result, chunk, &started);
-                let tag = format!("{}_|-listener_{}_|-{}_|-mod_watch", chunk.state, chunk.id, chunk.name);
-                self.results.insert(tag.into(), result.into());
+            let changed = |place: &usize| {
+                self.done.get(place).and_then(|result| result.get("changes")).is_some_and(Value::is_truthy)
+            };
+            if !heard.iter().any(changed) {
+                continue;
             }
+            let who = self.exactly(&listener.listener);
+            if who.is_empty() {
+                errors.extend([listen_error(&listener.listener)]);
+            }
+            for place in who {
+                let mut chunk = acting(&self.low.chunks[place]);
+                chunk.id = format!("listener_{}", chunk.id);
+                acting_chunks.entry(chunk.tag()).or_insert(chunk);
+            }
+        }
+        for (tag, chunk) in &acting_chunks {
+            let result = self.caller.call(chunk)?;
+            self.fire(chunk, &result);
+            let ends = self.ends_run(chunk, &result);
+            self.more.insert(tag.into(), result.into());
+            if ends {
+                break;
+            }
+        }
+        for (tag, mut error) in errors {
+            if let Some(error) = error.as_map_mut() {
+                error.insert("__run_num__".into(), self.caller.next_number().into());
+            }
+            self.more.insert(tag, error);
+        }
+        Ok(())
+    }
+
+    /// The chunks of this id or name; listeners know no globs.
+    fn exactly(&self, reference: &Reference) -> Vec<usize> {
+        let meant = |chunk: &Chunk| {
+            (reference.module == "id" || reference.module == chunk.state)
+                && (reference.name == chunk.id || reference.name == chunk.name)
+        };
+        (0..self.low.chunks.len()).filter(|place| meant(&self.low.chunks[*place])).collect()
+    }
+
+    /// Tells the master what came of a state, if the state or the run asks for it.
+    fn fire(&self, chunk: &Chunk, result: &Map) {
+        let context = self.caller.context;
+        let (jid, id) = (&context.job.jid, &context.minion.id);
+        let tag = match chunk.args.get("fire_event") {
+            Some(Value::Str(part)) if !part.is_empty() => format!("salt/state_result/{jid}/{id}/{part}"),
+            Some(yes) if yes.is_truthy() => format!("salt/state_result/{jid}/{id}/{}", chunk.name),
+            _ if self.caller.settings.state_events => {
+                format!("salt/job/{jid}/prog/{id}/{}", text(result, "__run_num__"))
+            }
+            _ => return,
+        };
+        let data = map! {"ret" => result.clone(), "len" => self.low.steps.len() as u64};
+        if let Err(error) = context.minion.upstream.fire_master(&tag, data) {
+            tracing::warn!(tag, error, "the event of a state could not be fired");
         }
     }
 }
 
-fn exception(error: &CallError) -> Map {
-    map! {"changes" => map!{}, "result" => false, "comment" => format!("An exception occurred in this state: {error}")}
+/// The chunk that acts on changes in the place of another one.
+fn acting(chunk: &Chunk) -> Chunk {
+    let mut acting = chunk.clone();
+    acting.args.insert("sfun".into(), chunk.fun.as_str().into());
+    "mod_watch".clone_into(&mut acting.fun);
+    acting
+}
+
+/// The entry for a listener that names nobody.
+fn listen_error(reference: &Reference) -> (Value, Value) {
+    let Reference { module, name } = reference;
+    let tag = format!("Listen_Error_|-listen_{name}_|-listen_{module}_|-Listen_Error");
+    let entry = map! {
+        "comment" => format!("Referenced state {module}: {name} does not exist"),
+        "name" => format!("listen_{module}:{name}"),
+        "result" => false,
+        "changes" => map! {},
+    };
+    (tag.into(), entry.into())
 }

@@ -26,7 +26,7 @@ pub struct Source {
 impl Source {
     /// With this pillar.
     pub fn new(context: &Context, pillar: Arc<Map>) -> Self {
-        let context = context.for_template();
+        let context = Context { run_pillar: Some(Arc::clone(&pillar)), ..context.for_template() };
         let renderer = context.config().renderer.clone();
         let host: Arc<dyn Host> = Arc::new(MinionHost { context: context.clone() });
         Source { context, pillar, host, renderer, files: Mutex::default() }
@@ -94,14 +94,17 @@ impl SlsSource for Source {
         found.map_or(Ok(None), |path| self.render_file(&path, sls, saltenv))
     }
 
-    fn available(&self, saltenv: &str) -> Vec<String> {
+    fn available(&self, saltenv: &str) -> Result<Option<Vec<String>>, String> {
+        if !self.context.minion.files.environments()?.iter().any(|known| known == saltenv) {
+            return Ok(None);
+        }
         let files = self.files(saltenv);
         let names = files.iter().filter_map(|path| {
             let path = path.strip_suffix(".sls")?;
             let path = path.strip_suffix("/init").unwrap_or(path);
             (!path.contains('.')).then(|| path.replace('/', "."))
         });
-        names.collect()
+        Ok(Some(names.collect()))
     }
 
     fn is_init(&self, sls: &str, saltenv: &str) -> bool {

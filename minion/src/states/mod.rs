@@ -4,7 +4,10 @@
 //! do, and says so in a [`StateReturn`].
 
 mod cmd;
+mod event;
 mod file;
+mod group;
+mod module;
 mod pkg;
 mod service;
 mod test;
@@ -20,8 +23,17 @@ use crate::context::Context;
 pub(crate) use file::copy_tree;
 
 /// All state functions: one line a module.
-pub static MODULES: &[&[Function<StateContext>]] =
-    &[cmd::FUNCTIONS, file::FUNCTIONS, pkg::FUNCTIONS, service::FUNCTIONS, test::FUNCTIONS, user::FUNCTIONS];
+pub static MODULES: &[&[Function<StateContext>]] = &[
+    cmd::FUNCTIONS,
+    event::FUNCTIONS,
+    file::FUNCTIONS,
+    group::FUNCTIONS,
+    module::FUNCTIONS,
+    pkg::FUNCTIONS,
+    service::FUNCTIONS,
+    test::FUNCTIONS,
+    user::FUNCTIONS,
+];
 
 /// The context of state functions.
 #[derive(Clone)]
@@ -36,7 +48,9 @@ pub struct StateContext {
     pub sls: String,
     /// The id of the state.
     pub id: String,
-    /// The low chunk as it is: for functions that look at other arguments than their own.
+    /// The low chunk's arguments: for functions that look at other ones than their own. When `mod_watch` is
+    /// called, `__reqs__` has by kind of requisite which states it came from: `state`, `__id__`, `name` and
+    /// `changes` of each.
     pub chunk: Arc<Map>,
     /// The states that this one requires, by module and name: what `clean` keeps.
     pub required: Vec<(String, String)>,

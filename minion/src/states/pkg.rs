@@ -1,104 +1,452 @@
 //! `pkg`: packages as states.
 
+use std::cmp::Ordering;
+
 use brine_core::function::CallError;
-use brine_core::{Value, functions, map};
+use brine_core::glob::{fnmatch, is_pattern};
+use brine_core::{Map, Value, functions, map};
+use parking_lot::Mutex;
 
 use super::{StateContext, StateReturn};
-use crate::modules::pkg;
+use crate::modules::pkg::{Packages, Versions, changes, complaints, packages, wanted};
+
+/// A package and the version it should have, if that matters.
+type Wanted = (String, Option<String>);
 
 functions! {
     module "pkg", context StateContext;
 
-    /// Packages that are installed, in a version if one is said.
-    fn installed(context, name: String, pkgs: Value = Value::Nil, version: Value = Value::Nil, refresh: Value = Value::Nil, **_kwargs) {
-        let mut wanted = pkg::wanted(&name.as_str().into(), &pkgs);
-        if let (Some((_, slot)), true, false) = (wanted.first_mut(), pkgs.is_nil(), version.is_nil()) {
-            *slot = Some(version.to_string());
+    /// A package, or several by `pkgs`, installed, with a version if one is said.
+    fn installed(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **kwargs) {
+        if kwargs.get("sources").is_some_and(Value::is_truthy) {
+            return Ok(StateReturn::failed(&name, "packages from sources cannot be installed yet").into());
         }
-        if wanted.is_empty() {
+        if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
             return Ok(StateReturn::ok(&name, "No packages to install provided").into());
         }
-        let there = pkg::installed()?;
-        let missing: Vec<Value> = wanted
-            .iter()
-            .filter(|(package, version)| match (there.get(package), version) {
-                (None, _) => true,
-                (Some(have), Some(version)) => have != version,
-                (Some(_), None) => false,
-            })
-            .map(|(package, version)| version.as_ref().map_or_else(|| Value::from(package), |version| map! {package => version}.into()))
-            .collect();
-        let names = names(&missing);
-        if missing.is_empty() {
-            let with_version = wanted.iter().any(|(_, version)| version.is_some());
-            let more = if with_version { " and are at the desired version" } else { "" };
-            return Ok(StateReturn::ok(&name, format!("All specified packages are already installed{more}")).into());
-        }
-        if context.test {
-            let comment = format!("The following packages would be installed/updated: {names}");
-            let changes = missing.iter().map(|package| (names_of(package).into(), map! {"new" => "installed", "old" => ""}.into())).collect();
-            return Ok(StateReturn::would(&name, comment).with_changes(changes).into());
-        }
-        match pkg::install(&context.call, Value::Nil, missing.into(), Value::Nil, refresh.is_truthy(), map! {}) {
-            Ok(changes) => {
-                let comment = format!("The following packages were installed/updated: {names}");
-                Ok(StateReturn::ok(&name, comment).with_changes(changes.as_map().cloned().unwrap_or_default()).into())
-            }
-            Err(CallError::Execution(message)) => Ok(StateReturn::failed(&name, message).into()),
-            Err(error) => Err(error),
-        }
+        let wanted = wanted(Some(&name), &pkgs, version.as_deref())?;
+        told(&name, install(context, packages(), &name, &wanted, refresh))
     }
 
-    /// Packages that are not installed.
+    /// A package, or several by `pkgs`, in the newest version.
+    fn latest(context, name: String, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **_kwargs) {
+        let names: Vec<String> = wanted(Some(&name), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
+        told(&name, newest(context, packages(), &name, &names, refresh))
+    }
+
+    /// A package, or several by `pkgs`, not installed.
     fn removed(context, name: String, pkgs: Value = Value::Nil, **_kwargs) {
-        let there = pkg::installed()?;
-        let wanted = pkg::wanted(&name.as_str().into(), &pkgs);
-        let present: Vec<Value> = wanted.iter().filter(|(package, _)| there.contains_key(package)).map(|(package, _)| package.into()).collect();
-        if present.is_empty() {
-            return Ok(StateReturn::ok(&name, "All specified packages are already absent").into());
-        }
-        if context.test {
-            return Ok(StateReturn::would(&name, format!("The following packages will be removed: {}.", names(&present))).into());
-        }
-        match pkg::remove(&context.call, Value::Nil, present.into(), map! {}) {
-            Ok(changes) => Ok(StateReturn::ok(&name, "All targeted packages were removed.").with_changes(changes.as_map().cloned().unwrap_or_default()).into()),
-            Err(CallError::Execution(message)) => Ok(StateReturn::failed(&name, message).into()),
-            Err(error) => Err(error),
-        }
+        let names: Vec<String> = wanted(Some(&name), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
+        told(&name, without(context, packages(), &name, &names, false))
+    }
+
+    /// A package, or several by `pkgs`, not installed, and nothing left of its configuration.
+    fn purged(context, name: String, pkgs: Value = Value::Nil, **_kwargs) {
+        let names: Vec<String> = wanted(Some(&name), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
+        told(&name, without(context, packages(), &name, &names, true))
+    }
+
+    /// What is done when something watched has changed: the state looks again.
+    fn mod_watch(context, name: String, **kwargs) {
+        let mut kwargs = kwargs;
+        let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
+        kwargs.insert("name".into(), name.into());
+        let states = &context.call.minion.states;
+        states.call(context, &format!("pkg.{sfun}"), brine_core::function::Args::keyword(kwargs))
     }
 }
 
-fn names_of(package: &Value) -> String {
-    package.as_map().and_then(brine_core::Map::first).map_or_else(|| package.to_string(), |(name, _)| name.to_string())
+/// A program that could not be run is a failed state.
+fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
+    match done {
+        Ok(done) => Ok(done.into()),
+        Err(CallError::Execution(message)) => Ok(StateReturn::failed(name, message).into()),
+        Err(error) => Err(error),
+    }
 }
 
-fn names(packages: &[Value]) -> String {
-    packages.iter().map(names_of).collect::<Vec<_>>().join(", ")
+/// Asks the repositories, if the state says so or, when it says nothing, once in a job.
+fn refresh(context: &StateContext, packages: &dyn Packages, wanted: Option<bool>) -> Result<(), CallError> {
+    static REFRESHED: Mutex<String> = Mutex::new(String::new());
+    let jid = &context.call.job.jid;
+    let first = *REFRESHED.lock() != *jid;
+    if wanted.unwrap_or(first) {
+        packages.refresh(&context.call)?;
+        REFRESHED.lock().clone_from(jid);
+    }
+    Ok(())
+}
+
+/// Whether an installed version is good: the same, one that a glob fits, or one in a range.
+fn satisfies(context: &StateContext, packages: &dyn Packages, have: &str, wanted: &str) -> Result<bool, CallError> {
+    for part in wanted.split(',').map(str::trim) {
+        let good = if let Some((operator, version)) = operator(part) {
+            let order = packages.compare(&context.call, have, version)?;
+            match operator {
+                ">=" => order != Ordering::Less,
+                "<=" => order != Ordering::Greater,
+                ">" => order == Ordering::Greater,
+                "<" => order == Ordering::Less,
+                "!=" => order != Ordering::Equal,
+                _ => order == Ordering::Equal,
+            }
+        } else if is_pattern(part) {
+            fnmatch(part, have)
+        } else {
+            have == part
+        };
+        if !good {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn operator(text: &str) -> Option<(&'static str, &str)> {
+    [">=", "<=", "!=", "==", ">", "<", "="]
+        .iter()
+        .find_map(|operator| text.strip_prefix(operator).map(|version| (*operator, version.trim())))
+}
+
+fn install(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    wanted: &[Wanted],
+    when: Option<bool>,
+) -> Result<StateReturn, CallError> {
+    let before = packages.installed(&context.call)?;
+    let mut targets: Vec<Wanted> = Vec::new();
+    for (package, version) in wanted {
+        let good = match (before.get(package), version) {
+            (Some(have), Some(version)) => satisfies(context, packages, have, version)?,
+            (have, _) => have.is_some(),
+        };
+        if !good {
+            targets.push((package.clone(), version.clone()));
+        }
+    }
+    if targets.is_empty() {
+        let versions =
+            if wanted.iter().any(|(_, version)| version.is_some()) { " and are at the desired version" } else { "" };
+        return Ok(StateReturn::ok(name, format!("All specified packages are already installed{versions}")));
+    }
+    let names = targets.iter().map(|(package, _)| package.as_str()).collect::<Vec<_>>().join(", ");
+    if context.test {
+        let changes =
+            targets.iter().map(|(package, _)| (package.into(), map! {"old" => "", "new" => "installed"}.into()));
+        return Ok(StateReturn::would(name, format!("The following packages would be installed/updated: {names}"))
+            .with_changes(changes.collect()));
+    }
+    refresh(context, packages, when)?;
+    resolve(context, packages, &mut targets)?;
+    let output = packages.install(&context.call, &targets)?;
+    let after = packages.installed(&context.call)?;
+    let changed = changes(&before, &after);
+    if output.retcode != 0 {
+        return Ok(StateReturn::failed(name, problem("installing", &complaints(&output))).with_changes(changed));
+    }
+    let missing: Vec<&str> =
+        targets.iter().map(|(package, _)| package.as_str()).filter(|package| !after.contains_key(*package)).collect();
+    if !missing.is_empty() {
+        let comment = format!("The following packages failed to install/update: {}", missing.join(", "));
+        return Ok(StateReturn::failed(name, comment).with_changes(changed));
+    }
+    Ok(StateReturn::ok(name, format!("The following packages were installed/updated: {names}")).with_changes(changed))
+}
+
+/// Turns ranges and globs into versions that there are: apt is asked for one version.
+fn resolve(context: &StateContext, packages: &dyn Packages, targets: &mut [Wanted]) -> Result<(), CallError> {
+    for (package, version) in targets {
+        let Some(spec) = version.as_deref() else { continue };
+        match operator(spec) {
+            Some(("==" | "=", exact)) => *version = Some(exact.to_owned()),
+            Some(_) => {
+                let candidates = packages.candidates(&context.call, std::slice::from_ref(package))?;
+                let candidate = candidates.get(package).cloned().unwrap_or_default();
+                if !satisfies(context, packages, &candidate, spec)? {
+                    return Err(CallError::Execution(format!("No version matching '{package}{spec}' could be found")));
+                }
+                *version = Some(candidate);
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn problem(doing: &str, errors: &[String]) -> String {
+    let errors: Vec<String> = errors.iter().map(|error| format!("    - {error}")).collect();
+    format!("Problem encountered {doing} package(s). Additional info follows:\n\nerrors:\n{}", errors.join("\n"))
+}
+
+fn newest(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    names: &[String],
+    when: Option<bool>,
+) -> Result<StateReturn, CallError> {
+    if !context.test {
+        refresh(context, packages, when)?;
+    }
+    let (before, candidates) = (packages.installed(&context.call)?, packages.candidates(&context.call, names)?);
+    let unknown: Vec<String> = names
+        .iter()
+        .filter(|package| !candidates.contains_key(*package) && !before.contains_key(*package))
+        .map(|package| format!("No information found for '{package}'."))
+        .collect();
+    if !unknown.is_empty() {
+        return Ok(StateReturn::failed(name, unknown.join("\n")));
+    }
+    let targets: Vec<Wanted> = names
+        .iter()
+        .filter_map(|package| candidates.get(package).map(|candidate| (package, candidate)))
+        .filter(|(package, candidate)| before.get(*package) != Some(*candidate))
+        .map(|(package, candidate)| (package.clone(), Some(candidate.clone())))
+        .collect();
+    if targets.is_empty() {
+        let comment = match names {
+            [one] => format!("Package {one} is already up-to-date"),
+            several => format!("All packages are up-to-date ({}).", several.join(", ")),
+        };
+        return Ok(StateReturn::ok(name, comment));
+    }
+    let told = targets.iter().map(|(package, _)| package.as_str()).collect::<Vec<_>>().join(", ");
+    if context.test {
+        let changes: Map = targets
+            .iter()
+            .map(|(package, new)| {
+                let old = before.get(package).cloned().unwrap_or_default();
+                (package.into(), map! {"old" => old, "new" => new.clone()}.into())
+            })
+            .collect();
+        return Ok(StateReturn::would(name, format!("The following packages would be installed/upgraded: {told}"))
+            .with_changes(changes));
+    }
+    let output = packages.install(&context.call, &targets)?;
+    let changed = changes(&before, &packages.installed(&context.call)?);
+    if output.retcode != 0 {
+        let comment =
+            format!("An error was encountered while installing package(s): {}", complaints(&output).join("\n"));
+        return Ok(StateReturn::failed(name, comment).with_changes(changed));
+    }
+    Ok(StateReturn::ok(name, format!("The following packages were successfully installed/upgraded: {told}"))
+        .with_changes(changed))
+}
+
+fn without(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    names: &[String],
+    purge: bool,
+) -> Result<StateReturn, CallError> {
+    let before = packages.installed(&context.call)?;
+    let left = if purge { packages.left_over(&context.call)? } else { Versions::new() };
+    let mut targets: Vec<String> =
+        names.iter().filter(|name| before.contains_key(*name) || left.contains_key(*name)).cloned().collect();
+    targets.sort();
+    let (done, verb) = if purge { ("purged", "purging") } else { ("removed", "removing") };
+    if targets.is_empty() {
+        let comment = if purge {
+            "None of the targeted packages are installed or partially installed"
+        } else {
+            "All specified packages are already absent"
+        };
+        return Ok(StateReturn::ok(name, comment));
+    }
+    if context.test {
+        let changes =
+            targets.iter().map(|package| (package.into(), map! {"old" => "", "new" => done}.into())).collect();
+        let comment = format!("The following packages will be {done}: {}.", targets.join(", "));
+        return Ok(StateReturn::would(name, comment).with_changes(changes));
+    }
+    let output = packages.remove(&context.call, &targets, purge)?;
+    let after = packages.installed(&context.call)?;
+    let mut changed = changes(&before, &after);
+    if purge {
+        let left_changes = changes(&left, &packages.left_over(&context.call)?);
+        changed = map! {"installed" => changed, "removed" => left_changes};
+    }
+    if output.retcode != 0 {
+        return Ok(StateReturn::failed(name, problem(verb, &complaints(&output))).with_changes(changed));
+    }
+    let failed: Vec<&String> = targets.iter().filter(|package| after.contains_key(*package)).collect();
+    if !failed.is_empty() {
+        let failed: Vec<&str> = failed.into_iter().map(String::as_str).collect();
+        let comment =
+            format!("The following packages failed to {}: {}.", done.trim_end_matches('d'), failed.join(", "));
+        return Ok(StateReturn::failed(name, comment).with_changes(changed));
+    }
+    Ok(StateReturn::ok(name, format!("All targeted packages were {done}.")).with_changes(changed))
 }
 
 #[cfg(test)]
 mod tests {
+    use brine_core::value::json::to_json;
+
     use super::*;
+    use crate::context::Context;
+    use crate::process::Output;
     use crate::testing;
 
+    /// A host whose packages are in memory. Versions are compared as text.
+    #[derive(Default)]
+    struct Fake {
+        installed: Mutex<Versions>,
+        known: Versions,
+        refreshed: Mutex<usize>,
+    }
+
+    impl Fake {
+        fn new() -> Self {
+            let of = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+            Fake {
+                installed: Mutex::new(of(&[("bash", "5.1"), ("vim", "9.0")])),
+                known: of(&[("bash", "5.2"), ("vim", "9.0"), ("tree", "2.1")]),
+                ..Fake::default()
+            }
+        }
+    }
+
+    fn output(retcode: i64, stderr: &str) -> Output {
+        Output { pid: 1, retcode, stdout: String::new(), stderr: stderr.into(), timed_out: false }
+    }
+
+    impl Packages for Fake {
+        fn installed(&self, _context: &Context) -> Result<Versions, CallError> {
+            Ok(self.installed.lock().clone())
+        }
+
+        fn left_over(&self, _context: &Context) -> Result<Versions, CallError> {
+            Ok(Versions::new())
+        }
+
+        fn candidates(&self, _context: &Context, names: &[String]) -> Result<Versions, CallError> {
+            Ok(self
+                .known
+                .iter()
+                .filter(|(name, _)| names.contains(name))
+                .map(|(a, b)| (a.clone(), b.clone()))
+                .collect())
+        }
+
+        fn install(&self, _context: &Context, wanted: &[Wanted]) -> Result<Output, CallError> {
+            if let Some((name, _)) = wanted.iter().find(|(name, _)| !self.known.contains_key(name)) {
+                return Ok(output(100, &format!("E: Unable to locate package {name}")));
+            }
+            for (name, version) in wanted {
+                let version = version.clone().unwrap_or_else(|| self.known[name].clone());
+                self.installed.lock().insert(name.clone(), version);
+            }
+            Ok(output(0, ""))
+        }
+
+        fn remove(&self, _context: &Context, names: &[String], _purge: bool) -> Result<Output, CallError> {
+            self.installed.lock().retain(|name, _| !names.contains(name));
+            Ok(output(0, ""))
+        }
+
+        fn refresh(&self, _context: &Context) -> Result<Map, CallError> {
+            *self.refreshed.lock() += 1;
+            Ok(Map::new())
+        }
+
+        fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+            Ok(a.cmp(b))
+        }
+    }
+
+    fn tell(done: Result<StateReturn, CallError>) -> String {
+        match done {
+            Ok(done) => format!("{}: {} | {}\n", Value::from(done.result), done.comment, to_json(&done.changes.into())),
+            Err(error) => format!("{error}\n"),
+        }
+    }
+
+    fn story(test: bool) -> String {
+        let (context, fake) = (testing::state_context(test, &[]), Fake::new());
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let one = |name: &str, version: Option<&str>| vec![(name.to_owned(), version.map(str::to_owned))];
+        let mut told = String::new();
+        for wanted in [
+            one("bash", None),
+            one("bash", Some("5.1")),
+            one("bash", Some(">=5.0, <6")),
+            one("bash", Some("5.*")),
+            one("bash", Some(">=9")),
+            one("tree", None),
+            one("nosuch", None),
+        ] {
+            told += &tell(install(&context, &fake, "n", &wanted, None));
+        }
+        for names in [list(&["vim"]), list(&["bash"]), list(&["bash", "vim"]), list(&["nosuch"])] {
+            told += &tell(newest(&context, &fake, "n", &names, Some(false)));
+        }
+        for (names, purge) in [
+            (list(&["vim", "nosuch"]), false),
+            (list(&["nosuch"]), false),
+            (list(&["bash"]), true),
+            (list(&["nosuch"]), true),
+        ] {
+            told += &tell(without(&context, &fake, "n", &names, purge));
+        }
+        told + &format!("refreshed {} times", fake.refreshed.lock())
+    }
+
     #[test]
-    fn what_is_there_stays_and_what_is_not_would_come() {
+    fn packages_are_told_as_salt_tells_them() {
+        insta::assert_snapshot!(story(false), @r#"
+        True: All specified packages are already installed | {}
+        True: All specified packages are already installed and are at the desired version | {}
+        True: All specified packages are already installed and are at the desired version | {}
+        True: All specified packages are already installed and are at the desired version | {}
+        ERROR: No version matching 'bash>=9' could be found
+        True: The following packages were installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
+        False: Problem encountered installing package(s). Additional info follows:
+
+        errors:
+            - E: Unable to locate package nosuch | {}
+        True: Package vim is already up-to-date | {}
+        True: The following packages were successfully installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
+        True: All packages are up-to-date (bash, vim). | {}
+        False: No information found for 'nosuch'. | {}
+        True: All targeted packages were removed. | {"vim": {"old": "9.0", "new": ""}}
+        True: All specified packages are already absent | {}
+        True: All targeted packages were purged. | {"installed": {"bash": {"old": "5.2", "new": ""}}, "removed": {}}
+        True: None of the targeted packages are installed or partially installed | {}
+        refreshed 1 times
+        "#);
+    }
+
+    #[test]
+    fn nothing_changes_in_test_mode() {
+        insta::assert_snapshot!(story(true), @r#"
+        True: All specified packages are already installed | {}
+        True: All specified packages are already installed and are at the desired version | {}
+        True: All specified packages are already installed and are at the desired version | {}
+        True: All specified packages are already installed and are at the desired version | {}
+        None: The following packages would be installed/updated: bash | {"bash": {"old": "", "new": "installed"}}
+        None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "installed"}}
+        None: The following packages would be installed/updated: nosuch | {"nosuch": {"old": "", "new": "installed"}}
+        True: Package vim is already up-to-date | {}
+        None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
+        None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
+        False: No information found for 'nosuch'. | {}
+        None: The following packages will be removed: vim. | {"vim": {"old": "", "new": "removed"}}
+        True: All specified packages are already absent | {}
+        None: The following packages will be purged: bash. | {"bash": {"old": "", "new": "purged"}}
+        True: None of the targeted packages are installed or partially installed | {}
+        refreshed 0 times
+        "#);
+    }
+
+    #[test]
+    fn an_empty_list_is_no_work() {
         let context = testing::state_context(true, &[]);
-        let run = |args| {
-            context
-                .call
-                .minion
-                .states
-                .call(&context, "pkg.installed", brine_core::function::Args::keyword(args))
-                .unwrap()
-        };
-        let there = run(map! {"name" => "dpkg"});
-        assert_eq!(there.get("comment"), Some(&"All specified packages are already installed".into()));
-        let missing = run(map! {"name" => "x", "pkgs" => Value::List(vec!["no-such-package-at-all".into()])});
-        assert_eq!(missing.get("result"), Some(&Value::Nil));
-        assert_eq!(
-            missing.get("comment"),
-            Some(&"The following packages would be installed/updated: no-such-package-at-all".into())
-        );
+        let args = brine_core::function::Args::keyword(map! {"name" => "x", "pkgs" => brine_core::list![]});
+        let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
+        assert_eq!(done.get("comment"), Some(&"No packages to install provided".into()));
     }
 }

@@ -44,7 +44,7 @@ functions! {
     }
 
     /// Returns what it is told to.
-    fn configurable_test_state(context, name: String, changes: Value = true.into(), result: Value = true.into(), comment: String = String::new(), warnings: Value = Value::Nil, **_kwargs) {
+    fn configurable_test_state(context, name: String, changes: Value = true.into(), result: Value = true.into(), comment: String = String::new(), warnings: Value = Value::Nil) {
         let changes = if changes.is_truthy() { pretended() } else { Map::new() };
         let mut done = StateReturn::ok(&name, comment);
         done.result = result.as_bool();
@@ -68,9 +68,13 @@ functions! {
     }
 
     /// What is done when something watched has changed.
-    fn mod_watch(_context, name: String, **_kwargs) {
+    fn mod_watch(context, name: String, **_kwargs) {
+        let requisites = context.chunk.get("__reqs__").and_then(|requisites| requisites.get("watch"));
+        let changed = requisites.and_then(Value::as_list).unwrap_or_default().iter().filter(|one| one.get("changes").is_some_and(Value::is_truthy));
+        let text = |one: &Value, key: &str| one.get(key).map(ToString::to_string).unwrap_or_default();
+        let told: Value = changed.map(|one| Value::from(format!("{}: {}", text(one, "state"), text(one, "__id__")))).collect();
         let done = StateReturn::ok(&name, "Watch statement fired.");
-        Ok(done.with_changes(map! {"Requisites with changes" => list![]}).into())
+        Ok(done.with_changes(map! {"Requisites with changes" => told}).into())
     }
 }
 

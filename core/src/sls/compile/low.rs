@@ -1,10 +1,9 @@
-//! Low chunks: one call of a state function each, in the order in which they run.
+//! Low chunks: one call of a state function each.
 
-use std::collections::HashMap;
-
-use super::high::{HighData, is_dunder};
-use super::order;
-use super::requisite::{Reference, Requisite, RequisiteKind, take_all};
+use super::graph::Number;
+use super::high::{states_of, text};
+use super::requisite::{Reference, Requisite, RequisiteKind, of_kind, pairs};
+use super::{Target, is_dunder};
 use crate::value::{Map, Value};
 
 /// One call of a state function.
@@ -22,14 +21,21 @@ pub struct Chunk {
     pub sls: String,
     /// The environment that the SLS is from.
     pub saltenv: String,
-    /// The SLS files that include that one.
+    /// The SLS files that include that one, nearest first.
     pub included_from: Vec<String>,
-    /// Its place among the others, before requisites.
+    /// Its place among the others, before requisites; set when the chunks are ordered.
     pub order: f64,
-    /// The arguments, without requisites.
+    /// All arguments as they were written, also those that are for the run: requisites, conditions, `order`.
+    /// A `name` is among them only if it is no text, which is an error of that state.
     pub args: Map,
     /// What it says about other states.
     pub requisites: Vec<Requisite>,
+    /// Whether another state wants to know first whether this one would change something.
+    pub prereq: bool,
+    /// Whether this state wants to know that of another one.
+    pub prerequiring: bool,
+    /// The place in `names`, from 1; 0 without.
+    pub(super) name_order: usize,
 }
 
 impl Chunk {
@@ -38,196 +44,266 @@ impl Chunk {
         format!("{}_|-{}_|-{}_|-{}", self.state, self.id, self.name, self.fun)
     }
 
+    /// The name as it was written: an error is a name that is no text.
+    pub fn written_name(&self) -> Value {
+        self.args.get("name").cloned().unwrap_or_else(|| self.name.as_str().into())
+    }
+
     /// The chunk as `state.show_lowstate` shows it.
     pub fn to_value(&self) -> Value {
-        let mut map = crate::map! {
-            "state" => &self.state,
-            "name" => &self.name,
-            "__sls__" => &self.sls,
-            "__env__" => &self.saltenv,
-        };
+        let mut map = crate::map! {"state" => &self.state, "name" => self.written_name()};
+        if !self.sls.is_empty() {
+            map.insert("__sls__".into(), (&self.sls).into());
+        }
+        if !self.saltenv.is_empty() {
+            map.insert("__env__".into(), (&self.saltenv).into());
+        }
         if !self.included_from.is_empty() {
             map.insert("__sls_included_from__".into(), self.included_from.clone().into());
         }
         map.insert("__id__".into(), (&self.id).into());
-        map.extend(self.args.clone());
-        let mut requisites: Vec<(String, Vec<Value>)> = Vec::new();
-        for requisite in &self.requisites {
-            let Reference { module, name } = &requisite.reference;
-            let item = if module == "id" { Value::from(name) } else { crate::map! {module => name}.into() };
-            let kind = requisite.kind.name().to_owned();
-            match requisites.iter_mut().find(|(have, _)| *have == kind) {
-                Some((_, items)) => items.push(item),
-                None => requisites.push((kind, vec![item])),
+        map.extend(
+            self.args.iter().filter(|(key, _)| key.as_str() != Some("name")).map(|(k, v)| (k.clone(), v.clone())),
+        );
+        map.insert("fun".into(), (&self.fun).into());
+        if self.prereq {
+            map.insert("__prereq__".into(), true.into());
+        }
+        if self.prerequiring {
+            map.insert("__prerequiring__".into(), true.into());
+        }
+        map.into()
+    }
+
+    /// Reads a chunk back: `state.low`. Nothing if there is no state or no function.
+    pub fn from_value(low: &Map) -> Option<Chunk> {
+        let text = |key: &str| low.get(key).map(ToString::to_string);
+        let (state, fun) = (text("state")?, text("fun")?);
+        let id = text("__id__").or_else(|| text("name"))?;
+        let own =
+            |key: &Value| matches!(key.as_str(), Some("state" | "fun" | "name" | "__id__" | "__sls__" | "__env__"));
+        let mut chunk = Chunk::new(&state, &id);
+        chunk.name = text("name").unwrap_or_else(|| id.clone());
+        chunk.fun = fun;
+        chunk.sls = text("__sls__").unwrap_or_default();
+        chunk.saltenv = text("__env__").unwrap_or_default();
+        chunk.args = low.iter().filter(|(key, _)| !own(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
+        Some(chunk)
+    }
+
+    fn new(state: &str, id: &str) -> Self {
+        Chunk {
+            state: state.to_owned(),
+            fun: String::new(),
+            id: id.to_owned(),
+            name: id.to_owned(),
+            sls: String::new(),
+            saltenv: String::new(),
+            included_from: Vec::new(),
+            order: 0.0,
+            args: Map::new(),
+            requisites: Vec::new(),
+            prereq: false,
+            prerequiring: false,
+            name_order: 0,
+        }
+    }
+
+    fn set_name(&mut self, name: &Value) {
+        self.name = name.to_string();
+        if name.as_str().is_some() {
+            self.args.shift_remove("name");
+        } else {
+            self.args.insert("name".into(), name.clone());
+        }
+    }
+
+    /// Reads the requisites, after which they are found without looking at texts again.
+    pub(super) fn read_requisites(&mut self, disabled: &[String]) -> Result<(), String> {
+        let mut requisites = Vec::new();
+        for kind in RequisiteKind::RUNNING {
+            if !disabled.iter().any(|name| name == kind.name()) {
+                requisites.append(&mut of_kind(self, kind)?);
             }
         }
-        map.extend(requisites.into_iter().map(|(kind, items)| (kind.into(), items.into())));
-        let order = if self.order.fract() == 0.0 { Value::Int(self.order as i64) } else { self.order.into() };
-        map.insert("order".into(), order);
-        map.insert("fun".into(), (&self.fun).into());
-        map.into()
+        self.requisites = requisites;
+        Ok(())
+    }
+
+    /// Whom this chunk listens to, and whom it lets listen to it.
+    pub(super) fn listeners(&self) -> Vec<Listener> {
+        let me = || Reference { module: self.state.clone(), name: self.id.clone() };
+        let heard =
+            self.args.get("listen").and_then(Value::as_list).unwrap_or_default().iter().flat_map(|item| match item {
+                Value::Map(_) => pairs(Some(&crate::list![item.clone()])),
+                bare => vec![Reference { module: "id".to_owned(), name: bare.to_string() }],
+            });
+        let listens = heard.map(|to| Listener { listener: me(), to });
+        let lets = pairs(self.args.get("listen_in")).into_iter().map(|listener| Listener { listener, to: me() });
+        listens.chain(lets).collect()
     }
 }
 
-/// Compiles high data. All errors are told, in Salt's words.
-pub fn compile(mut high: HighData) -> Result<Vec<Chunk>, Vec<String>> {
-    let mut errors = std::mem::take(&mut high.errors);
-    apply_requisites_in(&mut high, &mut errors);
-    errors.append(&mut high.errors);
-    if !errors.is_empty() {
-        return Err(errors);
+/// At the end of the run the listener acts (`mod_watch`) if what it listens to has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listener {
+    /// Who acts.
+    pub listener: Reference,
+    /// On whose changes.
+    pub to: Reference,
+}
+
+/// A step of the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The place of the chunk among [`Low::chunks`].
+    pub chunk: usize,
+    /// Whether this only tries out what the chunk would change, for a state that has it as `prereq`.
+    pub check: bool,
+    /// What must have come before.
+    pub needs: Vec<Dependency>,
+}
+
+/// A step needs another chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dependency {
+    /// For what.
+    pub kind: RequisiteKind,
+    /// The place of the chunk among [`Low::chunks`].
+    pub chunk: usize,
+}
+
+/// All that is to run, in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Low {
+    /// The chunks, as they are read.
+    pub chunks: Vec<Chunk>,
+    /// The steps, as they are run: a chunk that is the target of a `prereq` comes twice.
+    pub steps: Vec<Step>,
+    /// Who listens to whom.
+    pub listeners: Vec<Listener>,
+}
+
+impl Low {
+    /// The low data as `state.show_lowstate` shows it.
+    pub fn to_value(&self) -> Value {
+        self.steps.iter().filter_map(|step| self.chunks.get(step.chunk)).map(Chunk::to_value).collect()
     }
-    let mut included: HashMap<&str, Vec<String>> = HashMap::new();
-    for (sls, by) in &high.included_from {
-        included.entry(sls).or_default().push(by.clone());
+
+    /// The chunks in the order of their steps.
+    pub fn in_order(&self) -> impl Iterator<Item = &Chunk> {
+        self.steps.iter().filter(|step| !step.check).filter_map(|step| self.chunks.get(step.chunk))
     }
-    let (mut chunks, mut auto_order) = (Vec::new(), 10_000.0);
-    for (id, body) in &high.states {
-        let Some(body) = body.as_map() else { continue };
-        let text = |key: &str| body.get(key).map(ToString::to_string).unwrap_or_default();
-        let (sls, saltenv) = (text("__sls__"), text("__env__"));
-        for (state, list) in body.iter().filter(|(key, _)| !is_dunder(key)) {
-            let base = Chunk {
-                state: state.to_string(),
-                fun: String::new(),
-                id: id.to_string(),
-                name: id.to_string(),
-                included_from: included.get(sls.as_str()).cloned().unwrap_or_default(),
-                sls: sls.clone(),
-                saltenv: saltenv.clone(),
-                order: auto_order,
-                args: Map::new(),
-                requisites: Vec::new(),
-            };
-            match chunks_of(base, list.as_list().unwrap_or_default()) {
-                Ok(mut found) => chunks.append(&mut found),
-                Err(error) => errors.push(error),
+}
+
+impl Low {
+    /// Only some chunks, and what they need.
+    #[must_use]
+    pub fn only(mut self, wanted: impl Fn(&Chunk) -> bool) -> Self {
+        let mut kept: Vec<bool> = self.chunks.iter().map(wanted).collect();
+        // Backwards: what a step needs comes before it.
+        for step in self.steps.iter().rev().filter(|step| !step.needs.is_empty()) {
+            if kept[step.chunk] {
+                step.needs.iter().for_each(|need| kept[need.chunk] = true);
             }
-            auto_order += 1.0;
+        }
+        self.steps.retain(|step| kept[step.chunk]);
+        self.listeners.clear();
+        self
+    }
+}
+
+/// The chunks of checked high data, as they come.
+pub(super) fn chunks(states: &Map, target: &Target) -> Vec<Chunk> {
+    let mut chunks: Vec<Chunk> = Vec::new();
+    for (id, body) in states.iter().filter(|(id, _)| !is_dunder(id)) {
+        let included_from = body.get("__sls_included_from__").and_then(Value::as_list).unwrap_or_default();
+        for (state, arguments) in states_of(body) {
+            let mut base = Chunk::new(state, &id.to_string());
+            base.sls = text(body, "__sls__");
+            base.saltenv = text(body, "__env__");
+            base.included_from = included_from.iter().map(ToString::to_string).collect();
+            for mut chunk in named(base, arguments.as_list().unwrap_or_default()) {
+                watch_or_require(&mut chunk, target);
+                // The same name twice is one chunk; the later one says what it is.
+                match chunks.iter_mut().find(|have| have.id == chunk.id && have.tag() == chunk.tag()) {
+                    Some(have) => *have = chunk,
+                    None => chunks.push(chunk),
+                }
+            }
         }
     }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    order::resolve(&mut chunks);
-    order::sort(chunks)
+    chunks
 }
 
 /// The chunks of one state: several if it has `names`.
-fn chunks_of(mut base: Chunk, list: &[Value]) -> Result<Vec<Chunk>, String> {
-    let mut names: Option<Vec<Value>> = None;
-    for item in list {
-        match item {
-            Value::Str(function) => base.fun.clone_from(function),
-            Value::Map(map) => {
-                for (key, value) in map {
-                    match (key.as_str(), value) {
-                        (Some("names"), Value::List(list)) => names = Some(list.clone()),
-                        (Some("names"), _) => {
-                            return Err(format!(
-                                "The 'names' argument in state '{}' in SLS '{}' needs to be formed as a list",
-                                base.id, base.sls
-                            ));
+fn named(mut base: Chunk, arguments: &[Value]) -> Vec<Chunk> {
+    let mut names: Vec<&Value> = Vec::new();
+    for argument in arguments {
+        let map = match argument {
+            Value::Str(function) => {
+                base.fun.clone_from(function);
+                continue;
+            }
+            Value::Map(map) => map,
+            _ => continue,
+        };
+        for (key, value) in map {
+            match (key.as_str(), value) {
+                (Some("names"), Value::List(list)) => {
+                    for name in list {
+                        if !names.contains(&name) {
+                            names.push(name);
                         }
-                        (Some("name"), Value::Str(name)) => base.name.clone_from(name),
-                        // A name that is no text, and a state's own name, are not arguments.
-                        (Some("name" | "state"), _) => {}
-                        (Some("order"), order) => base.order = order::parse(order, base.order),
-                        _ => _ = base.args.insert(key.clone(), value.clone()),
+                    }
+                }
+                // A state's own name is no argument, and a name that is no text is none at all.
+                (Some("state"), _) => {}
+                (Some("name"), Value::Str(_)) => base.set_name(value),
+                (Some("name"), _) => base.name.clone_from(&base.id),
+                _ => _ = base.args.insert(key.clone(), value.clone()),
+            }
+        }
+    }
+    if names.is_empty() {
+        return vec![base];
+    }
+    let each = names.iter().enumerate().map(|(place, name)| {
+        let mut chunk = Chunk { name_order: place + 1, ..base.clone() };
+        match name.as_map().and_then(Map::first) {
+            None => chunk.set_name(name),
+            Some((name, more)) => {
+                chunk.set_name(name);
+                for (key, value) in more.as_list().unwrap_or_default().iter().filter_map(Value::as_map).flatten() {
+                    if key.as_str() == Some("name") {
+                        chunk.set_name(value);
+                    } else {
+                        chunk.args.insert(key.clone(), value.clone());
                     }
                 }
             }
-            _ => {}
         }
-    }
-    base.requisites = take_all(&mut base.args, &base.id, &base.sls)?;
-    let Some(names) = names else { return Ok(vec![base]) };
-    let mut chunks: Vec<Chunk> = Vec::new();
-    for name in &names {
-        let mut chunk = base.clone();
-        match name {
-            Value::Map(map) => {
-                if let Some((name, args)) = map.first() {
-                    chunk.name = name.to_string();
-                    let more = args.as_list().unwrap_or_default().iter().filter_map(Value::as_map);
-                    chunk.args.extend(more.flat_map(|map| map.iter().map(|(key, value)| (key.clone(), value.clone()))));
-                }
-            }
-            plain => chunk.name = plain.to_string(),
-        }
-        if chunks.iter().all(|have| have.name != chunk.name) {
-            chunk.order += chunks.len() as f64 * 0.0001;
-            chunks.push(chunk);
-        }
-    }
-    Ok(chunks)
+        chunk
+    });
+    each.collect()
 }
 
-/// Turns `require_in` and its like into the requisites of the states that they name.
-fn apply_requisites_in(high: &mut HighData, errors: &mut Vec<String>) {
-    let mut additions: Vec<(String, Map, String)> = Vec::new();
-    for (id, body) in &mut high.states {
-        let Some(body) = body.as_map_mut() else { continue };
-        let sls = body.get("__sls__").map(ToString::to_string).unwrap_or_default();
-        for (state, list) in body.iter_mut() {
-            let Value::List(list) = list else { continue };
-            let own = crate::map! {state.clone() => id.clone()};
-            for map in list.iter_mut().filter_map(Value::as_map_mut) {
-                let inner: Vec<Value> = map
-                    .keys()
-                    .filter(|key| key.as_str().is_some_and(|key| RequisiteKind::parse_in(key).is_some()))
-                    .cloned()
-                    .collect();
-                for key in inner {
-                    let Some(kind) = key.as_str().and_then(RequisiteKind::parse_in) else { continue };
-                    let items = match map.shift_remove(&key) {
-                        Some(Value::List(items)) => items,
-                        Some(one) => vec![one],
-                        None => continue,
-                    };
-                    for item in &items {
-                        match Reference::from_value(item) {
-                            Ok(Some(reference)) => {
-                                let list = Value::List(vec![
-                                    crate::map! {kind.name() => Value::List(vec![own.clone().into()])}.into(),
-                                ]);
-                                additions.push((reference.name, crate::map! {reference.module => list}, sls.clone()));
-                            }
-                            Ok(None) => {}
-                            Err(error) => errors.push(error),
-                        }
-                    }
-                }
-            }
-            list.retain(|item| item.as_map().is_none_or(|map| !map.is_empty()));
+/// A module that cannot act on changes takes `watch` as `require`.
+fn watch_or_require(chunk: &mut Chunk, target: &Target) {
+    for (watch, require) in [("watch", "require"), ("watch_any", "require_any")] {
+        if !chunk.args.contains_key(watch) || (target.acts_on_watch)(&chunk.state) {
+            continue;
         }
-    }
-    for (name, body, sls) in additions {
-        let Some((module, _)) = body.first() else { continue };
-        let target = find_target(high, &module.to_string(), &name);
-        match target {
-            Some((id, state)) => {
-                let args = body.first().map(|(_, args)| args.clone()).unwrap_or_default();
-                high.extend(&id, &Map::from_iter([(Value::from(state), args)]), &sls);
-            }
-            None => high.extend(&name, &body, &sls),
+        let Some(Value::List(items)) = chunk.args.shift_remove(watch) else { continue };
+        match chunk.args.get_mut(require) {
+            Some(Value::List(have)) => have.extend(items),
+            _ => _ = chunk.args.insert(require.into(), items.into()),
         }
     }
 }
 
-/// The id and module that a reference of a `_in` requisite means: by id, else by `name`.
-fn find_target(high: &HighData, module: &str, name: &str) -> Option<(String, String)> {
-    let state_of = |body: &Value| {
-        let states = body.as_map()?.keys().filter(|key| !is_dunder(key));
-        states.map(ToString::to_string).find(|state| module == "id" || module == "sls" || state == module)
-    };
-    if let Some(body) = high.states.get(name) {
-        return state_of(body).map(|state| (name.to_owned(), state));
-    }
-    high.states.iter().find_map(|(id, body)| {
-        let state = state_of(body)?;
-        let args = body.get(&state)?.as_list()?;
-        let named = args.iter().any(|arg| arg.get("name").and_then(Value::as_str) == Some(name));
-        named.then(|| (id.to_string(), state))
-    })
+/// Writes the order of a chunk where its arguments say it.
+pub(super) fn set_order(chunk: &mut Chunk, order: Number) {
+    chunk.order = order.as_f64();
+    chunk.args.insert("order".into(), order.into());
 }

@@ -1,75 +1,100 @@
 //! What a state says about other states.
 
-use crate::glob::fnmatch;
+use super::low::Chunk;
+use crate::glob::{Glob, is_pattern};
 use crate::value::{Map, Value};
 
-use super::low::Chunk;
-
 /// What a requisite asks of the states that it names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+///
+/// The order of the variants is that of their strength, which decides how far the order of a dependant pulls
+/// a state forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequisiteKind {
-    /// They must have succeeded.
+    /// This state runs only if one of them failed.
+    Onfail,
+    /// As onfail.
+    OnfailAny,
+    /// This state runs only if all of them failed.
+    OnfailAll,
+    /// All must have succeeded.
     Require,
-    /// As require, and changes in them make this state act (`mod_watch`).
-    Watch,
+    /// One must have succeeded.
+    RequireAny,
     /// This state runs only if they changed something.
     Onchanges,
-    /// This state runs only if they failed.
-    Onfail,
+    /// As onchanges.
+    OnchangesAny,
+    /// As require, and changes in them make this state act (`mod_watch`).
+    Watch,
+    /// As require_any, and changes in them make this state act.
+    WatchAny,
     /// This state runs before them, and only if they would change something.
     Prereq,
+    /// The other side of prereq; nobody writes it.
+    Prerequired,
     /// Changes in them make this state act, at the end of the run.
     Listen,
 }
 
-/// How many of the named states it takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Quantifier {
-    /// What the plain requisite means.
-    Plain,
-    /// One is enough.
-    Any,
-    /// It takes all.
-    All,
-}
+use RequisiteKind::{
+    Listen, Onchanges, OnchangesAny, Onfail, OnfailAll, OnfailAny, Prereq, Prerequired, Require, RequireAny, Watch,
+    WatchAny,
+};
 
 impl RequisiteKind {
-    /// All of them.
-    pub const ALL: &[RequisiteKind] = &[
-        RequisiteKind::Require,
-        RequisiteKind::Watch,
-        RequisiteKind::Onchanges,
-        RequisiteKind::Onfail,
-        RequisiteKind::Prereq,
-        RequisiteKind::Listen,
+    /// All of them, weakest first.
+    pub const ALL: [RequisiteKind; 12] = [
+        Onfail,
+        OnfailAny,
+        OnfailAll,
+        Require,
+        RequireAny,
+        Onchanges,
+        OnchangesAny,
+        Watch,
+        WatchAny,
+        Prereq,
+        Prerequired,
+        Listen,
     ];
+
+    /// Those that say when a state runs, in the order in which they are looked up.
+    pub(super) const RUNNING: [RequisiteKind; 10] =
+        [Require, RequireAny, Watch, WatchAny, Prereq, Onfail, OnfailAny, OnfailAll, Onchanges, OnchangesAny];
 
     /// The word in SLS files.
     pub fn name(self) -> &'static str {
         match self {
-            RequisiteKind::Require => "require",
-            RequisiteKind::Watch => "watch",
-            RequisiteKind::Onchanges => "onchanges",
-            RequisiteKind::Onfail => "onfail",
-            RequisiteKind::Prereq => "prereq",
-            RequisiteKind::Listen => "listen",
+            Onfail => "onfail",
+            OnfailAny => "onfail_any",
+            OnfailAll => "onfail_all",
+            Require => "require",
+            RequireAny => "require_any",
+            Onchanges => "onchanges",
+            OnchangesAny => "onchanges_any",
+            Watch => "watch",
+            WatchAny => "watch_any",
+            Prereq => "prereq",
+            Prerequired => "prerequired",
+            Listen => "listen",
         }
     }
 
     /// Reads an argument's name: `require`, `watch_any`, ...
-    pub fn parse(name: &str) -> Option<(Self, Quantifier)> {
-        let (base, quantifier) = match name {
-            name if name.ends_with("_any") => (&name[..name.len() - 4], Quantifier::Any),
-            name if name.ends_with("_all") => (&name[..name.len() - 4], Quantifier::All),
-            name => (name, Quantifier::Plain),
-        };
-        Self::ALL.iter().find(|kind| kind.name() == base).map(|kind| (*kind, quantifier))
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Reads the name of a requisite that is given to the other state: `require_in`, ...
-    pub fn parse_in(name: &str) -> Option<Self> {
-        let base = name.strip_suffix("_in")?;
-        Self::ALL.iter().find(|kind| kind.name() == base).copied()
+    /// What is asked, whether of one or of all.
+    #[must_use]
+    pub fn base(self) -> Self {
+        match self {
+            OnfailAny | OnfailAll => Onfail,
+            RequireAny => Require,
+            OnchangesAny => Onchanges,
+            WatchAny => Watch,
+            other => other,
+        }
     }
 }
 
@@ -83,34 +108,27 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Reads one item of a requisite's list: `{module: name}` or a bare id.
-    pub fn from_value(value: &Value) -> Result<Option<Self>, String> {
-        match value {
-            Value::Map(map) => match map.first() {
-                Some((_, Value::Nil)) | None => Ok(None),
-                Some((module, name)) if map.len() == 1 => {
-                    Ok(Some(Reference { module: module.to_string(), name: name.to_string() }))
-                }
-                Some(_) => Err(format!("Requisite declaration {value} is not formed as a single key dictionary")),
-            },
-            Value::Nil => Ok(None),
-            Value::List(_) => Err(format!("Illegal requisite \"{value}\", please check your syntax.\n")),
-            bare => Ok(Some(Reference { module: "id".into(), name: bare.to_string() })),
-        }
-    }
-
     /// Whether this is about an SLS and all its states.
     pub fn is_sls(&self) -> bool {
         self.module == "sls"
     }
 
-    /// Whether a chunk is meant.
-    pub fn names(&self, chunk: &Chunk) -> bool {
-        if self.is_sls() {
-            return fnmatch(&self.name, &chunk.sls) || chunk.included_from.iter().any(|sls| fnmatch(&self.name, sls));
-        }
-        let module = self.module == "id" || self.module == chunk.state;
-        module && (fnmatch(&self.name, &chunk.id) || fnmatch(&self.name, &chunk.name))
+    /// Whether the name means more than itself.
+    pub fn is_pattern(&self) -> bool {
+        is_pattern(&self.name)
+    }
+
+    /// The places of the chunks that are meant.
+    pub fn find(&self, chunks: &[Chunk]) -> Vec<usize> {
+        let glob = if self.is_pattern() { Glob::new(&self.name).ok() } else { None };
+        let matches = |text: &String| glob.as_ref().map_or(*text == self.name, |glob| glob.is_match(text));
+        let meant = |chunk: &Chunk| {
+            if self.is_sls() {
+                return matches(&chunk.sls) || chunk.included_from.iter().any(matches);
+            }
+            (self.module == "id" || self.module == chunk.state) && (matches(&chunk.id) || matches(&chunk.name))
+        };
+        (0..chunks.len()).filter(|place| meant(&chunks[*place])).collect()
     }
 }
 
@@ -119,39 +137,43 @@ impl Reference {
 pub struct Requisite {
     /// What is asked of them.
     pub kind: RequisiteKind,
-    /// Of how many of them.
-    pub quantifier: Quantifier,
     /// Which they are.
     pub reference: Reference,
 }
 
-/// Reads all requisites out of a state's arguments.
-pub(super) fn take_all(args: &mut Map, id: &str, sls: &str) -> Result<Vec<Requisite>, String> {
+/// Reads the requisites of a kind out of a chunk's arguments. An error is a text in Salt's words.
+pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisite>, String> {
     let mut found = Vec::new();
-    let names: Vec<Value> = args.keys().cloned().collect();
-    for name in names {
-        let Some((kind, quantifier)) = name.as_str().and_then(RequisiteKind::parse) else { continue };
-        let items = match args.shift_remove(&name) {
-            Some(Value::List(items)) => items,
-            Some(one @ (Value::Str(_) | Value::Map(_))) => vec![one],
+    for item in chunk.args.get(kind.name()).and_then(Value::as_list).unwrap_or_default() {
+        let (module, name) = match item {
+            Value::Map(map) => match map.first() {
+                // The function of a reference is not looked at.
+                Some((module, name)) => (module.to_string().split('.').next().unwrap_or_default().to_owned(), name),
+                None => continue,
+            },
+            bare => ("id".to_owned(), bare),
+        };
+        match name {
+            Value::Nil => {}
+            Value::Str(name) => {
+                found.push(Requisite { kind, reference: Reference { module, name: name.clone() } });
+            }
             _ => {
                 return Err(format!(
-                    "The {name} statement in state '{id}' in SLS '{sls}' needs to be formed as a list"
+                    "Requisite [{}: {module}] in state [{}] in SLS [{}] must have a string as the value",
+                    kind.name(),
+                    chunk.name,
+                    chunk.sls
                 ));
-            }
-        };
-        for item in &items {
-            if let Some(reference) = Reference::from_value(item)? {
-                if reference.module.contains('.') {
-                    let module = reference.module.split('.').next().unwrap_or_default();
-                    return Err(format!(
-                        "Invalid requisite type '{}' in state '{id}', in SLS '{sls}'. Requisite types must not contain dots, did you mean '{module}'?",
-                        reference.module
-                    ));
-                }
-                found.push(Requisite { kind, quantifier, reference });
             }
         }
     }
     Ok(found)
+}
+
+/// The items of a requisite that another state is given (`listen_in`), as module and name.
+pub(super) fn pairs(value: Option<&Value>) -> Vec<Reference> {
+    let items = value.and_then(Value::as_list).unwrap_or_default();
+    let maps = items.iter().filter_map(Value::as_map).flat_map(Map::iter);
+    maps.map(|(module, name)| Reference { module: module.to_string(), name: name.to_string() }).collect()
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use brine_core::sls::yaml;
 use brine_core::target::traverse;
+use brine_core::value::json;
 use brine_core::{Map, Value, files, map};
 
 use super::attributes::{Attributes, parse_mode};
@@ -188,7 +190,62 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
     attributes.apply(path).map(|_| ())
 }
 
+/// Data as the text of a file.
+pub(super) fn serialized(
+    context: &StateContext,
+    name: &str,
+    dataset: Value,
+    dataset_pillar: Option<String>,
+    format: &str,
+    merge_if_exists: bool,
+) -> Result<String, String> {
+    let mut data = match dataset_pillar {
+        Some(_) if dataset.is_truthy() => return Err("Only one of 'dataset' and 'dataset_pillar' is permitted".into()),
+        Some(key) => {
+            let pillar = Value::Map((*context.call.pillar()).clone());
+            traverse(&pillar, &key, ":").cloned().unwrap_or_default()
+        }
+        None => dataset,
+    };
+    if data.is_nil() {
+        return Err("Neither 'dataset' nor 'dataset_pillar' was defined".into());
+    }
+    if merge_if_exists && let Ok(Some(text)) = files::read_if_exists(name) {
+        let failed = |error: String| format!("Failed to deserialize existing data: {error}");
+        let have = match format {
+            "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
+            "yaml" => yaml::load(&text).map_err(|error| failed(error.to_string()))?,
+            other => return Err(format!("merge_if_exists is not supported for the {other} serializer")),
+        };
+        if let (Value::Map(mut have), Value::Map(more)) = (have, &data) {
+            brine_core::sls::pillar::merge(&mut have, more);
+            data = have.into();
+        }
+    }
+    match format {
+        "yaml" => Ok(yaml::dump(&data, yaml::Style::BLOCK)),
+        "json" => Ok(json::to_json_pretty(&json::sorted(&data), 2)),
+        "python" => Ok(brine_core::value::python::repr(&data)),
+        other => Err(format!(
+            "The {other} serializer could not be found. It either does not exist or its prerequisites are not installed."
+        )),
+    }
+}
+
 impl Contents {
+    /// A text that is there already.
+    pub fn inline_text(text: String) -> Self {
+        Contents {
+            source: Value::Nil,
+            contents: text.into(),
+            contents_pillar: Value::Nil,
+            contents_grains: Value::Nil,
+            newline: true,
+            template: None,
+            defaults: Value::Nil,
+        }
+    }
+
     /// The wanted content, or nothing if the state says nothing about it.
     fn get(&self, context: &StateContext, name: &str) -> Result<Option<Vec<u8>>, String> {
         let given = [&self.contents, &self.contents_pillar, &self.contents_grains];

@@ -92,6 +92,39 @@ functions! {
         Ok(done.map_or_else(|error| StateReturn::failed(&name, error), |wanted| folder::state(context, &name, &wanted)).into())
     }
 
+    /// Data written to a file, as yaml, json or python; `merge_if_exists` keeps what the file has beside.
+    fn serialize(
+        context,
+        name: String,
+        dataset: Value = Value::Nil,
+        dataset_pillar: Option<String> = None,
+        formatter: Option<String> = None,
+        serializer: Option<String> = None,
+        merge_if_exists: bool = false,
+        mode: Value = Value::Nil,
+        user: Value = Value::Nil,
+        group: Value = Value::Nil,
+        makedirs: bool = false,
+        create: bool = true,
+        show_changes: bool = true,
+        backup: Value = Value::Nil,
+        **_kwargs
+    ) {
+        let format = serializer.or(formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
+        let contents = match managed::serialized(context, &name, dataset, dataset_pillar, &format, merge_if_exists) {
+            Ok(contents) => managed::Contents::inline_text(contents),
+            Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+        };
+        let how = managed::How {
+            makedirs, dir_mode: Value::Nil, replace: true, create, show_changes, backup: backup.is_truthy(), check_cmd: None,
+        };
+        let mut done = managed::managed(context, &name, &contents, Attributes::new(&mode, &user, &group), &how);
+        if context.test && done.result.is_none() {
+            done.comment = format!("Dataset will be serialized and stored into {name}");
+        }
+        Ok(done.into())
+    }
+
     /// A tree of files as it is under `salt://`.
     fn recurse(
         context,

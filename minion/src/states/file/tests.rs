@@ -275,3 +275,28 @@ fn drafts_are_checked_and_replaced_files_kept() {
     True: File F/z is not present and is not set for creation | {}
     "#);
 }
+
+#[test]
+fn data_is_serialized_and_merged() {
+    let data = map! {"b" => brine_core::list![1, "x"], "a" => Value::Nil};
+    let states = [
+        ("file.serialize", map! {"name" => "F/y", "dataset" => data.clone()}),
+        ("file.serialize", map! {"name" => "F/y", "dataset" => data.clone()}),
+        ("file.serialize", map! {"name" => "F/j", "dataset" => data, "formatter" => "json"}),
+        (
+            "file.serialize",
+            map! {"name" => "F/j", "dataset" => map! {"c" => 1}, "formatter" => "json", "merge_if_exists" => true},
+        ),
+        ("file.serialize", map! {"name" => "F/q", "dataset_pillar" => "secret", "formatter" => "q"}),
+        ("file.serialize", map! {"name" => "F/q"}),
+    ];
+    insta::assert_snapshot!(story(&states, false), @r#"
+    True: File F/y updated | {"diff": "New file"}
+    True: File F/y is in the correct state | {}
+    True: File F/j updated | {"diff": "New file"}
+    True: File F/j updated | {"diff": "--- \n+++ \n@@ -3,5 +3,6 @@\n   \"b\": [\n     1,\n     \"x\"\n-  ]\n+  ],\n+  \"c\": 1\n }\n"}
+    False: The q serializer could not be found. It either does not exist or its prerequisites are not installed. | {}
+    False: Neither 'dataset' nor 'dataset_pillar' was defined | {}
+    "#);
+    insta::assert_snapshot!(story(&states[..1], true), @r#"None: Dataset will be serialized and stored into F/y | {"newfile": "F/y"}"#);
+}

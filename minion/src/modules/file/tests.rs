@@ -1,0 +1,99 @@
+//! `file` on real files.
+
+use brine_core::function::Args;
+use brine_core::list;
+
+use super::*;
+use crate::testing;
+
+#[test]
+fn files_are_looked_at_and_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().display().to_string();
+    let context = testing::context(&[]);
+    let call = |fun: &str, args: &[&str]| {
+        let args = args.iter().map(|arg| Value::from(arg.replace('F', &root)));
+        match context.call(&format!("file.{fun}"), Args::positional(args)) {
+            Ok(value) => brine_core::value::json::to_json(&value).replace(&root, "F"),
+            Err(error) => error.to_string().replace(&root, "F"),
+        }
+    };
+    for (fun, args, told) in [
+        ("write", &["F/a", "one", "two"][..], r#""Wrote 2 lines to \"F/a\"""#),
+        ("append", &["F/a", "three"], r#""Wrote 1 lines to \"F/a\"""#),
+        ("read", &["F/a"], r#""one\ntwo\nthree\n""#),
+        ("file_exists", &["F/a"], "true"),
+        ("directory_exists", &["F/a"], "false"),
+        ("path_exists_glob", &["F/?"], "true"),
+        ("path_exists_glob", &["F/?/x*"], "false"),
+        ("contains", &["F/a", "two"], "true"),
+        ("search", &["F/a", "^t.o$"], "true"),
+        ("search", &["F/none", "x"], "ERROR: File not found: F/none"),
+        ("set_mode", &["F/a", "0600"], r#""0600""#),
+        ("set_mode", &["F/none", "0600"], "ERROR: F/none: File not found"),
+        ("get_mode", &["F/a"], r#""0600""#),
+        ("get_mode", &["F/none"], "ERROR: Path not found: F/none"),
+        ("chown", &["F/a", "root", "root"], "null"),
+        ("chown", &["F/none", "root", "root"], r#""File not found""#),
+        ("chown", &["F/a", "nobody_here", ""], r#""User does not exist""#),
+        ("get_user", &["F/a"], r#""root""#),
+        ("symlink", &["F/a", "F/l"], "true"),
+        ("readlink", &["F/l"], r#""F/a""#),
+        ("readlink", &["F/a"], "ERROR: A valid link was not specified: F/a"),
+        ("is_link", &["F/l"], "true"),
+        ("mkdir", &["F/d"], "true"),
+        ("makedirs", &["F/e/f/g"], "null"),
+        ("copy", &["F/a", "F/d"], "true"),
+        ("rename", &["F/d/a", "F/d/b"], "true"),
+        ("touch", &["F/d/t"], "true"),
+        ("readdir", &["F"], r#"[".", "..", "a", "d", "e", "l"]"#),
+        ("find", &["F"], r#"["F", "F/a", "F/d", "F/d/b", "F/d/t", "F/e", "F/e/f", "F/l"]"#),
+        ("get_hash", &["F/d/t"], r#""e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855""#),
+        ("get_hash", &["F/d/t", "crc"], "ERROR: Invalid hash type: crc"),
+        ("remove", &["F/d"], "true"),
+        ("remove", &["F/d"], "false"),
+        ("remove", &["/"], "ERROR: Refusing to remove /"),
+        ("access", &["F/a", "r"], "true"),
+        ("access", &["F/a", "q"], "ERROR: Invalid mode specified."),
+        ("stats", &["F/none"], "{}"),
+    ] {
+        assert_eq!(call(fun, args), told, "{fun} {args:?}");
+    }
+}
+
+#[test]
+fn paths_are_cut_and_joined_as_in_python() {
+    let context = testing::context(&[]);
+    for (fun, args, value) in [
+        ("file.dirname", vec!["/a/b/"], "/a/b"),
+        ("file.dirname", vec!["/a"], "/"),
+        ("file.dirname", vec!["a"], ""),
+        ("file.basename", vec!["/a/b"], "b"),
+        ("file.basename", vec!["/a/"], ""),
+        ("file.join", vec!["/", "a", "b"], "/a/b"),
+        ("file.join", vec!["a/", "/b"], "a/b"),
+    ] {
+        let args = Args::positional(args.into_iter().map(Value::from));
+        assert_eq!(context.call(fun, args.clone()), Ok(value.into()), "{fun} {args:?}");
+    }
+}
+
+#[test]
+fn a_search_fits_all_its_criteria() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.sh", "B.SH", "sub/c.sh", "sub/d.txt"] {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+    }
+    let find = |criteria: Map| {
+        let mut criteria = criteria;
+        criteria.insert("print".into(), "name".into());
+        find_paths(folder.path(), &criteria).map_err(|error| error.to_string())
+    };
+    assert_eq!(find(map! {"name" => "*.sh"}), Ok(list!["a.sh", "c.sh"]));
+    assert_eq!(find(map! {"iname" => "*.sh", "maxdepth" => 1}), Ok(list!["B.SH", "a.sh"]));
+    assert_eq!(find(map! {"type" => "d", "mindepth" => 1}), Ok(list!["sub"]));
+    assert_eq!(find(map! {"regex" => r"sub/.*\.txt$"}), Ok(list!["d.txt"]));
+    assert_eq!(find(map! {"size" => "+1k"}), Err("ERROR: error: invalid or not supported criterion: size".into()));
+}

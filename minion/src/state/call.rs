@@ -1,0 +1,369 @@
+//! One call of a state function: what must be right before, conditions, retries, and what every result has.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use brine_core::function::{Args, CallError, Function, ParamKind};
+use brine_core::sls::compile::{Chunk, RequisiteKind};
+use brine_core::{Map, Value, map};
+
+use super::Settings;
+use super::conditions;
+use crate::context::Context;
+use crate::states::StateContext;
+
+/// Arguments that are the run's. A function gets them only if it has a parameter of that name.
+const OWN_ARGS: &[&str] = &[
+    "check_cmd",
+    "cmd_opts_exclude",
+    "failhard",
+    "onlyif",
+    "unless",
+    "creates",
+    "retry",
+    "order",
+    "parallel",
+    "reload_modules",
+    "reload_grains",
+    "reload_pillar",
+    "runas",
+    "runas_password",
+    "no_log",
+    "fire_event",
+    "saltenv",
+    "umask",
+    "use",
+    "use_in",
+    "onfail_stop",
+    "require_in",
+    "watch_in",
+    "onchanges_in",
+    "onfail_in",
+    "prereq_in",
+    "listen_in",
+];
+
+/// What stands for a value that must not be seen.
+const MASK: &str = "**********";
+/// How long a wait lasts before it looks whether the job was ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Calls state functions, and numbers the calls.
+pub(super) struct Caller<'a> {
+    pub context: &'a Context,
+    pub settings: &'a Settings,
+    /// All chunks of the run.
+    pub chunks: &'a [Chunk],
+    /// The number of the next call.
+    pub number: i64,
+}
+
+impl Caller<'_> {
+    /// Calls the function of a chunk, again if its `retry` says so. An error ends the whole run: it is about
+    /// arguments that the function does not have.
+    pub fn call(&mut self, chunk: &Chunk) -> Result<Map, CallError> {
+        let Some(retry) = chunk.args.get("retry").map(Retry::read) else { return self.attempt(chunk) };
+        let mut result = self.attempt(chunk)?;
+        if !result.contains_key("start_time") {
+            return Ok(result);
+        }
+        if self.settings.test {
+            let comment = text(&result, "comment");
+            result.insert("comment".into(), format!("{comment}  {retry}").into());
+            return Ok(result);
+        }
+        let (mut told, mut spent) = (String::new(), 0.0);
+        let started = result.get("start_time").cloned().unwrap_or_default();
+        for attempt in 1..retry.attempts {
+            if result.get("result") == Some(&Value::Bool(retry.until)) {
+                break;
+            }
+            told.push_str(&format!(
+                "Attempt {attempt}: Returned a result of \"{}\", with the following comment: \"{}\"\n",
+                text(&result, "result"),
+                text(&result, "comment")
+            ));
+            let pause = retry.pause();
+            spent += result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + pause.as_secs_f64() * 1e3;
+            if !self.wait(pause) {
+                break;
+            }
+            result = self.attempt(chunk)?;
+        }
+        if !told.is_empty() {
+            let comment = format!("{told}{}", text(&result, "comment"));
+            let duration = result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + spent;
+            result.extend(map! {"comment" => comment, "duration" => duration, "start_time" => started});
+        }
+        Ok(result)
+    }
+
+    /// Waits, unless the job is ended meanwhile.
+    fn wait(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if self.context.job.cancel.is_cancelled() || left.is_zero() {
+                return left.is_zero();
+            }
+            std::thread::sleep(left.min(LOOK_AGAIN));
+        }
+    }
+
+    /// The states that a chunk requires, by module and name.
+    fn required(&self, chunk: &Chunk) -> Vec<(String, String)> {
+        let required = chunk.requisites.iter().filter(|requisite| requisite.kind == RequisiteKind::Require);
+        let places = required.flat_map(|requisite| requisite.reference.find(self.chunks));
+        places.map(|place| (self.chunks[place].state.clone(), self.chunks[place].name.clone())).collect()
+    }
+
+    /// One attempt.
+    fn attempt(&mut self, chunk: &Chunk) -> Result<Map, CallError> {
+        let clock = Clock::start();
+        if let Some(comment) = unfit(self.context, chunk) {
+            let number = self.next_number();
+            return Ok(map! {
+                "result" => false,
+                "name" => chunk.written_name(),
+                "changes" => map! {},
+                "comment" => comment,
+                "__run_num__" => number,
+            });
+        }
+        let mut result = self.try_out(chunk, self.settings.test)?;
+        let number = self.next_number();
+        result.extend(map! {"__sls__" => sls_of(chunk), "__run_num__" => number});
+        if chunk.args.get("no_log").is_some_and(Value::is_truthy) {
+            for key in ["name", "changes", "comment"] {
+                result.get_mut(key).into_iter().for_each(mask);
+            }
+        }
+        clock.write(&mut result);
+        result.insert("__id__".into(), (&chunk.id).into());
+        Ok(result)
+    }
+
+    /// The number of a call, which is then spent.
+    pub fn next_number(&mut self) -> i64 {
+        self.number += 1;
+        self.number - 1
+    }
+
+    /// Calls a function with its conditions, without what only results have that are told. `test`: it only
+    /// says what it would do.
+    pub fn try_out(&self, chunk: &Chunk, test: bool) -> Result<Map, CallError> {
+        if unfit(self.context, chunk).is_some() {
+            return Ok(failure(chunk, String::new()));
+        }
+        let name = full_name(chunk);
+        let Some(function) = self.context.minion.states.get(&name) else { return Ok(failure(chunk, String::new())) };
+        // Outside of what becomes the state's failure: such a run must not go on.
+        let args = arguments(function, chunk)?;
+        let done = conditions::skipped(self.context, chunk).and_then(|skipped| {
+            let mut result = match skipped {
+                Some(comment) => map! {
+                    "result" => true,
+                    "name" => chunk.written_name(),
+                    "changes" => map! {},
+                    "comment" => comment,
+                    "skip_watch" => true,
+                },
+                None => self.function(function, chunk, args, test)?,
+            };
+            let own_check = function.params.iter().any(|param| param.name == "check_cmd");
+            if let Some(commands) = chunk.args.get("check_cmd").filter(|_| !own_check) {
+                let good = conditions::check_cmd(self.context, commands)?;
+                let word = if good { "succeeded" } else { "failed" };
+                let comment = format!("check_cmd determined the state {word}");
+                result.extend(map! {"result" => good, "comment" => comment});
+            }
+            Ok(result)
+        });
+        Ok(done.unwrap_or_else(|error| {
+            let error = match error {
+                CallError::Execution(message) => message,
+                other => other.to_string(),
+            };
+            failure(chunk, format!("An exception occurred in this state: {error}"))
+        }))
+    }
+
+    fn function(
+        &self,
+        function: &Function<StateContext>,
+        chunk: &Chunk,
+        args: Args,
+        test: bool,
+    ) -> Result<Map, CallError> {
+        if self.settings.mock {
+            return Ok(map! {
+                "name" => chunk.written_name(),
+                "comment" => "Not called, mocked",
+                "changes" => map! {},
+                "result" => true,
+            });
+        }
+        let saltenv = chunk.args.get("saltenv").map_or_else(|| chunk.saltenv.clone(), ToString::to_string);
+        let context = StateContext {
+            call: self.context.clone(),
+            test,
+            saltenv: if saltenv.is_empty() { "base".to_owned() } else { saltenv },
+            sls: chunk.sls.clone(),
+            id: chunk.id.clone(),
+            chunk: Arc::new(chunk.args.clone()),
+            required: self.required(chunk),
+        };
+        let before = self.context.job.retcode.load(Ordering::Relaxed);
+        let result = (function.call)(&context, args);
+        // What a state's commands return is told by the state's result.
+        self.context.set_retcode(before);
+        match result? {
+            Value::Map(mut result) => {
+                // Run one after the other, with the same results: no two states change the host at once.
+                if chunk.args.get("parallel").is_some_and(Value::is_truthy) {
+                    result.insert("__parallel__".into(), true.into());
+                }
+                Ok(result)
+            }
+            other => Err(CallError::Execution(format!("{} returned {other}, not a state's result", full_name(chunk)))),
+        }
+    }
+}
+
+/// Why a chunk cannot be called, if so: one line each, as a comment of the state.
+pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
+    let mut wrong = Vec::new();
+    let name = chunk.written_name();
+    let place = if chunk.sls.is_empty() { String::new() } else { format!("in SLS '{}' ", chunk.sls) };
+    if name.is_truthy() && name.as_str().is_none() {
+        wrong.push(format!("ID '{name}' {place}is not formed as a string, but is a {}", name.type_name()));
+    }
+    if let Some(umask) = chunk.args.get("umask")
+        && i64::from_str_radix(umask.to_string().trim_start_matches("0o"), 8).is_err()
+    {
+        wrong.push(format!("Invalid umask: {umask}"));
+    }
+    if wrong.is_empty() {
+        let full = full_name(chunk);
+        match context.minion.states.get(&full) {
+            None if chunk.sls.is_empty() => wrong.push(format!("Specified state '{full}' was not found")),
+            None => {
+                wrong.push(format!("State '{full}' was not found in SLS '{}'", chunk.sls));
+                wrong.push(format!("Reason: '{full}' is not available."));
+            }
+            Some(function) => {
+                let required = function.params.iter().filter(|param| matches!(param.kind, ParamKind::Required));
+                let missing = required.filter(|param| param.name != "name" && !chunk.args.contains_key(param.name));
+                wrong.extend(missing.map(|param| format!("Missing parameter {} for state {full}", param.name)));
+            }
+        }
+    }
+    (!wrong.is_empty()).then(|| wrong.join("\n") + "\n")
+}
+fn full_name(chunk: &Chunk) -> String {
+    format!("{}.{}", chunk.state, chunk.fun)
+}
+
+fn sls_of(chunk: &Chunk) -> Value {
+    if chunk.sls.is_empty() { Value::Nil } else { (&chunk.sls).into() }
+}
+
+fn failure(chunk: &Chunk, comment: String) -> Map {
+    map! {"result" => false, "name" => chunk.written_name(), "changes" => map! {}, "comment" => comment}
+}
+
+pub(super) fn text(result: &Map, key: &str) -> String {
+    result.get(key).map(ToString::to_string).unwrap_or_default()
+}
+
+/// The arguments that a function takes out of a chunk. Others than it knows are an error in Salt's words.
+fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, CallError> {
+    let takes_all = function.params.iter().any(|param| matches!(param.kind, ParamKind::Keywords));
+    let (mut keyword, mut unknown) = (map! {"name" => chunk.written_name()}, Vec::new());
+    for (key, value) in &chunk.args {
+        let name = key.to_string();
+        let named = function
+            .params
+            .iter()
+            .any(|param| param.name == name && matches!(param.kind, ParamKind::Required | ParamKind::Optional(_)));
+        let own = name.starts_with("__") || OWN_ARGS.contains(&&*name) || RequisiteKind::parse(&name).is_some();
+        if named || takes_all && !own {
+            keyword.insert(key.clone(), value.clone());
+        } else if !own && name != "name" {
+            unknown.push(format!("'{name}'"));
+        }
+    }
+    let full = full_name(chunk);
+    let message = match &unknown[..] {
+        [] => return Ok(Args::keyword(keyword)),
+        [one] => format!("{one} is an invalid keyword argument for '{full}'."),
+        [more @ .., last] => format!("{} and {last} are invalid keyword arguments for '{full}'.", more.join(", ")),
+    };
+    Err(CallError::Arguments { function: full, message })
+}
+
+/// Hides all that is in a value.
+fn mask(value: &mut Value) {
+    match value {
+        Value::Map(map) => map.values_mut().for_each(mask),
+        Value::List(list) => list.iter_mut().for_each(mask),
+        other if other.is_truthy() => *other = MASK.into(),
+        _ => {}
+    }
+}
+
+/// When a call began.
+pub(super) struct Clock(jiff::Zoned, Instant);
+
+impl Clock {
+    pub fn start() -> Self {
+        Clock(jiff::Zoned::now(), Instant::now())
+    }
+
+    /// Writes when the call began, and how many milliseconds it took.
+    pub fn write(&self, result: &mut Map) {
+        let micros = self.0.subsec_nanosecond() / 1000;
+        let duration = (self.1.elapsed().as_secs_f64() * 1e6).round() / 1e3;
+        let start_time = format!("{}.{micros:06}", self.0.strftime("%H:%M:%S"));
+        result.extend(map! {"start_time" => start_time, "duration" => duration});
+    }
+}
+
+/// How often a state is run again.
+struct Retry {
+    until: bool,
+    attempts: i64,
+    interval: i64,
+    splay: i64,
+}
+
+impl Retry {
+    /// Reads a `retry` argument. What is of a wrong type is as if it were not there.
+    fn read(value: &Value) -> Self {
+        let number = |name: &str, default: i64| value.get(name).and_then(Value::as_i64).unwrap_or(default);
+        Retry {
+            until: value.get("until").and_then(Value::as_bool).unwrap_or(true),
+            attempts: if value == &Value::Bool(false) { 0 } else { number("attempts", 2) },
+            interval: number("interval", 30),
+            splay: number("splay", 0),
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let more = if self.splay > 0 { rand::random_range(0..=self.splay) } else { 0 };
+        Duration::from_secs(u64::try_from(self.interval.saturating_add(more)).unwrap_or(0))
+    }
+}
+
+/// What test mode says.
+impl std::fmt::Display for Retry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Retry { until, attempts, interval, splay } = self;
+        let until = Value::from(*until);
+        write!(
+            f,
+            "The state would be retried every {interval} seconds (with a splay of up to {splay} seconds) a maximum of {attempts} times or until a result of {until} is returned"
+        )
+    }
+}

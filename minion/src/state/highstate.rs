@@ -1,0 +1,205 @@
+//! What a state run is told, its pillar, and compiling its SLS files.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use brine_core::function::CallError;
+use brine_core::sls::compile::{self, HighData, Low, Target};
+use brine_core::target::Facts;
+use brine_core::{Map, Value};
+
+use super::{Settings, Source, Top};
+use crate::context::Context;
+
+/// What the pillar says when it could not be rendered.
+const PILLAR_FAILURE: i64 = 5;
+/// What SLS files could not be compiled.
+const COMPILER_ERROR: i64 = 1;
+
+/// What a state run may be told beside its SLS files.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Only say what would be done.
+    pub test: Option<bool>,
+    /// The environment.
+    pub saltenv: Option<String>,
+    /// The environment of the pillar.
+    pub pillarenv: Option<String>,
+    /// What is merged over the pillar.
+    pub pillar: Map,
+    /// SLS files or ids that are left out, as in an SLS's `exclude`.
+    pub exclude: Vec<Value>,
+    /// Wait for another run instead of refusing.
+    pub queue: bool,
+    /// Run beside another run.
+    pub concurrent: bool,
+    /// Run although the pillar has errors.
+    pub force: bool,
+    /// Do not call any state function, say that it was not called.
+    pub mock: bool,
+    /// Fire an event for each state.
+    pub state_events: bool,
+}
+
+/// One state run before anything runs: its pillar is known, its SLS files can be rendered.
+pub struct StateRun {
+    /// The context that the run's functions see.
+    pub context: Context,
+    /// What it is told.
+    pub options: Options,
+    source: Source,
+}
+
+impl StateRun {
+    /// Prepares a run. A pillar with errors is refused, in Salt's words.
+    pub fn new(context: &Context, options: Options) -> Result<Self, Vec<String>> {
+        let pillar = pillar(context, &options).map_err(|error| vec![error])?;
+        if let Some(errors) = pillar.get("_errors").and_then(Value::as_list)
+            && !options.force
+        {
+            context.set_retcode(PILLAR_FAILURE);
+            let mut told = vec!["Pillar failed to render with the following messages:".to_owned()];
+            told.extend(errors.iter().map(ToString::to_string));
+            return Err(told);
+        }
+        let source = Source::new(context, Arc::clone(&pillar));
+        let context = Context { run_pillar: Some(pillar), ..context.clone() };
+        Ok(StateRun { context, options, source })
+    }
+
+    /// The environment of SLS files that are named without one.
+    pub fn saltenv(&self) -> String {
+        self.environment().unwrap_or_else(|| "base".to_owned())
+    }
+
+    /// The environment if one is asked for: a highstate otherwise takes all.
+    fn environment(&self) -> Option<String> {
+        self.options.saltenv.clone().or_else(|| self.context.config().saltenv.clone())
+    }
+
+    /// The SLS files that the top files have for this minion.
+    pub fn top(&self) -> Top {
+        Top::read(&self.context, &self.source, self.environment().as_deref(), &OwnFacts::of(&self.context))
+    }
+
+    /// The high data of SLS files by name.
+    pub fn sls(&self, names: Vec<String>) -> Result<HighData, Vec<String>> {
+        self.high(&[(self.saltenv(), names)])
+    }
+
+    /// The high data of SLS files by environment.
+    pub fn high(&self, wanted: &[(String, Vec<String>)]) -> Result<HighData, Vec<String>> {
+        let (mut high, errors) = compile::load(&self.source, wanted);
+        high.exclude.extend(self.options.exclude.iter().cloned());
+        if errors.is_empty() { Ok(high) } else { Err(errors) }
+    }
+
+    /// The high data of a text.
+    pub fn text(&self, text: &str) -> Result<HighData, Vec<String>> {
+        let data = self.source.render_text(text, &self.saltenv()).map_err(|error| vec![error])?;
+        self.data(&data)
+    }
+
+    /// High data as it is given.
+    pub fn data(&self, data: &Value) -> Result<HighData, Vec<String>> {
+        let (high, errors) = HighData::from_data(data, "", &self.saltenv());
+        if errors.is_empty() { Ok(high) } else { Err(errors) }
+    }
+
+    /// Compiles high data to what is run.
+    pub fn compile(&self, high: HighData) -> Result<Low, Vec<String>> {
+        self.with_target(|target| compile::compile(high, target))
+    }
+
+    /// Compiles high data without what is written at the other end.
+    pub fn compile_as_written(&self, high: &HighData) -> Result<Low, Vec<String>> {
+        self.with_target(|target| compile::compile_as_written(high, target))
+    }
+
+    fn with_target<T>(&self, compile: impl FnOnce(&Target) -> T) -> T {
+        let states = &self.context.minion.states;
+        let disabled = self.context.config().opts.get("disabled_requisites");
+        let disabled: Vec<String> = match disabled {
+            Some(Value::List(names)) => names.iter().map(ToString::to_string).collect(),
+            Some(Value::Str(name)) => vec![name.clone()],
+            _ => Vec::new(),
+        };
+        compile(&Target {
+            // What is no module of this minion's fails when it is run, not by its requisites.
+            acts_on_watch: &|module| states.get(&format!("{module}.mod_watch")).is_some(),
+            disabled_requisites: &disabled,
+        })
+    }
+
+    /// How the steps are run.
+    pub fn settings(&self) -> Settings {
+        let config = self.context.config();
+        Settings {
+            test: self.options.test.unwrap_or(config.test),
+            failhard: config.failhard,
+            mock: self.options.mock,
+            state_events: self.options.state_events,
+        }
+    }
+
+    /// Whether an SLS can be rendered.
+    pub fn exists(&self, sls: &str) -> bool {
+        compile::SlsSource::render(&self.source, sls, &self.saltenv()).is_ok_and(|found| found.is_some())
+    }
+}
+
+/// The pillar of a run: rendered anew for a job of the master or with an override; a call from the command line
+/// has just rendered its own.
+fn pillar(context: &Context, options: &Options) -> Result<Arc<Map>, String> {
+    let pillarenv = options.pillarenv.as_deref().or(context.config().pillarenv.as_deref());
+    if options.pillar.is_empty() && options.pillarenv.is_none() && context.job.load.is_empty() {
+        return Ok(context.pillar());
+    }
+    let saltenv = options.saltenv.as_deref().or(context.config().saltenv.as_deref());
+    context.minion.upstream.pillar(saltenv, pillarenv, &options.pillar).map(Arc::new)
+}
+
+/// What a minion knows of itself when it looks whether it is meant.
+pub struct OwnFacts {
+    id: String,
+    grains: Arc<Map>,
+    pillar: Arc<Map>,
+}
+
+impl OwnFacts {
+    /// As they are in a job.
+    pub fn of(context: &Context) -> Self {
+        OwnFacts { pillar: context.pillar(), ..Self::of_minion(&context.minion) }
+    }
+
+    /// As they are now.
+    pub fn of_minion(minion: &crate::context::Minion) -> Self {
+        OwnFacts {
+            id: minion.id.clone(),
+            grains: Arc::clone(&minion.grains.read()),
+            pillar: Arc::clone(&minion.pillar.read()),
+        }
+    }
+}
+
+impl Facts for OwnFacts {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn grains(&self) -> Option<&Map> {
+        Some(&self.grains)
+    }
+
+    fn pillar(&self) -> Option<&Map> {
+        Some(&self.pillar)
+    }
+}
+
+/// Errors in the place of results: the job's retcode is 1 unless it is set already.
+pub fn errors(context: &Context, errors: Vec<String>) -> Result<Value, CallError> {
+    if context.job.retcode.load(Ordering::Relaxed) == 0 {
+        context.set_retcode(COMPILER_ERROR);
+    }
+    Ok(errors.into())
+}

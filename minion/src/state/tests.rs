@@ -1,0 +1,492 @@
+//! Runs of small SLS files; the expected lines were recorded from Salt 3008.3.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use brine_core::function::{Args, CallError};
+use brine_core::{Jid, Map, Value, list, map};
+
+use crate::context::{Context, Job};
+use crate::testing;
+
+fn call(context: &Context, fun: &str, positional: &[&str], keyword: Map) -> Result<Value, CallError> {
+    let positional = positional.iter().map(|text| Value::from(*text)).collect();
+    context.call(fun, Args { positional, keyword })
+}
+
+/// One line a state: number, id, result, whether it changed something or was not run, comment.
+fn told(results: &Value) -> String {
+    let mut lines = String::new();
+    for (tag, result) in results.as_map().unwrap() {
+        let text = |key: &str| result.get(key).map(ToString::to_string).unwrap_or_default();
+        let id = tag.to_string().split("_|-").nth(1).unwrap().to_owned();
+        let changed = if result.get("changes").is_some_and(Value::is_truthy) { "changed" } else { "-" };
+        let ran = if text("__state_ran__") == "False" { " (not run)" } else { "" };
+        let (number, result, comment) = (text("__run_num__"), text("result"), text("comment").replace('\n', " / "));
+        writeln!(lines, "{number} {id} {result} {changed}{ran}: {comment}").unwrap();
+    }
+    lines
+}
+
+/// Applies an SLS, and tells the results and the job's retcode.
+fn apply(name: &str, sls: &str, test: bool) -> String {
+    let context = testing::context(&[(&format!("{name}.sls"), sls)]);
+    let results = call(&context, "state.apply", &[name], map! {"test" => test}).unwrap();
+    let retcode = context.job.retcode.load(std::sync::atomic::Ordering::Relaxed);
+    format!("{}retcode {retcode}", told(&results))
+}
+
+const REQUISITES: &str = "
+chg: test.succeed_with_changes
+same: test.succeed_without_changes
+bad: test.fail_without_changes
+badchg: test.fail_with_changes
+require_good: {test.nop: [{require: [{test: same}, {test: chg}]}]}
+require_bad: {test.nop: [{require: [{test: same}, {test: bad}]}]}
+require_chain: {test.nop: [{require: [{test: require_bad}]}]}
+require_any: {test.nop: [{require_any: [{test: same}, {test: bad}]}]}
+require_any_bad: {test.nop: [{require_any: [{test: bad}]}]}
+watch_changed: {test.nop: [{watch: [{test: chg}]}]}
+watch_same: {test.nop: [{watch: [{test: same}]}]}
+watch_bad: {test.nop: [{watch: [{test: badchg}]}]}
+watch_own_changes: {test.succeed_with_changes: [{watch: [{test: chg}]}]}
+watch_own_failure: {test.fail_without_changes: [{watch: [{test: chg}]}]}
+watch_any: {test.nop: [{watch_any: [{test: bad}, {test: chg}]}]}
+watch_and_require: {test.nop: [{watch: [{test: chg}]}, {require: [{test: bad}]}]}
+onchanges: {test.nop: [{onchanges: [{test: chg}, {test: same}]}]}
+onchanges_same: {test.nop: [{onchanges: [{test: same}]}]}
+onchanges_bad: {test.nop: [{onchanges: [{test: badchg}]}]}
+onchanges_any: {test.nop: [{onchanges_any: [{test: bad}, {test: chg}]}]}
+onfail: {test.nop: [{onfail: [{test: same}, {test: bad}]}]}
+onfail_good: {test.nop: [{onfail: [{test: same}]}]}
+onfail_any: {test.nop: [{onfail_any: [{test: same}, {test: bad}]}]}
+onfail_all: {test.nop: [{onfail_all: [{test: bad}, {test: badchg}]}]}
+onfail_all_not: {test.nop: [{onfail_all: [{test: bad}, {test: same}]}]}
+onfail_not_run: {test.nop: [{onfail: [{test: require_bad}]}]}
+onchanges_and_onfail: {test.nop: [{onchanges: [{test: chg}]}, {onfail: [{test: same}]}]}
+require_not_run: {test.nop: [{require: [{test: onchanges_same}]}]}
+";
+
+#[test]
+fn every_requisite_comes_out_as_in_salt() {
+    insta::assert_snapshot!(apply("requisites", REQUISITES, false), @r###"
+    0 chg True changed: Success!
+    1 same True -: Success!
+    2 bad False -: Failure!
+    3 badchg False changed: Failure!
+    4 require_good True -: Success!
+    5 require_bad False - (not run): One or more requisite failed: requisites.bad
+    6 require_chain False - (not run): One or more requisite failed: requisites.require_bad
+    7 require_any True -: Success!
+    8 require_any_bad False - (not run): One or more requisite failed: requisites.bad
+    10 watch_changed True changed: Watch statement fired.
+    11 watch_same True -: Success!
+    12 watch_bad False - (not run): One or more requisite failed: requisites.badchg
+    13 watch_own_changes True changed: Success!
+    15 watch_own_failure True changed: Watch statement fired.
+    17 watch_any True changed: Watch statement fired.
+    18 watch_and_require False - (not run): One or more requisite failed: requisites.bad
+    19 onchanges True -: Success!
+    20 onchanges_same True - (not run): State was not run because none of the onchanges reqs changed
+    21 onchanges_bad True - (not run): State was not run because none of the onchanges reqs changed
+    22 onchanges_any True -: Success!
+    23 onfail True -: Success!
+    24 onfail_good True - (not run): State was not run because onfail req did not change
+    25 onfail_any True -: Success!
+    26 onfail_all True -: Success!
+    27 onfail_all_not True - (not run): State was not run because onfail req did not change
+    28 onfail_not_run True -: Success!
+    29 onchanges_and_onfail True - (not run): State was not run because onfail req did not change
+    30 require_not_run True -: Success!
+    retcode 2
+    "###);
+}
+
+#[test]
+fn every_requisite_comes_out_as_in_salt_in_test_mode() {
+    insta::assert_snapshot!(apply("requisites", REQUISITES, true), @r###"
+    0 chg None changed: If we weren't testing, this would be successful with changes
+    1 same True -: Success!
+    2 bad False -: If we weren't testing, this would be a failure!
+    3 badchg None changed: If we weren't testing, this would be failed with changes
+    4 require_good True -: Success!
+    5 require_bad False - (not run): One or more requisite failed: requisites.bad
+    6 require_chain False - (not run): One or more requisite failed: requisites.require_bad
+    7 require_any True -: Success!
+    8 require_any_bad False - (not run): One or more requisite failed: requisites.bad
+    10 watch_changed True changed: Watch statement fired.
+    11 watch_same True -: Success!
+    13 watch_bad True changed: Watch statement fired.
+    14 watch_own_changes None changed: If we weren't testing, this would be successful with changes
+    16 watch_own_failure True changed: Watch statement fired.
+    18 watch_any True changed: Watch statement fired.
+    19 watch_and_require False - (not run): One or more requisite failed: requisites.bad
+    20 onchanges True -: Success!
+    21 onchanges_same True - (not run): State was not run because none of the onchanges reqs changed
+    22 onchanges_bad True -: Success!
+    23 onchanges_any True -: Success!
+    24 onfail True -: Success!
+    25 onfail_good True - (not run): State was not run because onfail req did not change
+    26 onfail_any True -: Success!
+    27 onfail_all True -: Success!
+    28 onfail_all_not True - (not run): State was not run because onfail req did not change
+    29 onfail_not_run True -: Success!
+    30 onchanges_and_onfail True - (not run): State was not run because onfail req did not change
+    31 require_not_run True -: Success!
+    retcode 2
+    "###);
+}
+
+const PREREQ: &str = "
+a: {test.succeed_with_changes: [{prereq: [{test: b}]}]}
+b: {test.succeed_with_changes: [{prereq: [{test: c}]}]}
+c: {test.succeed_with_changes: [{require: [{test: d}]}]}
+d: test.nop
+nothing: {test.succeed_with_changes: [{prereq: [{test: d}]}]}
+unmet: {test.succeed_with_changes: [{prereq: [{test: f}]}]}
+f: {test.succeed_with_changes: [{require: [{test: g}]}]}
+g: test.fail_without_changes
+one_of_two: {test.succeed_with_changes: [{prereq: [{test: d}, {test: l}]}]}
+l: test.succeed_with_changes
+failing: {test.fail_with_changes: [{prereq: [{test: q}]}]}
+q: {test.succeed_with_changes: [{require: [{test: d}]}]}
+r: {test.nop: [{require: [{test: q}]}]}
+";
+
+#[test]
+fn prereqs_try_their_targets_out_as_in_salt() {
+    insta::assert_snapshot!(apply("prereq", PREREQ, false), @r###"
+    0 nothing True - (not run): No changes detected
+    1 g False -: Failure!
+    2 f False - (not run): One or more requisite failed: prereq.g
+    3 unmet False - (not run): One or more requisite failed: prereq.f
+    4 one_of_two True changed: Success!
+    5 d True -: Success!
+    6 a True changed: Success!
+    7 b True changed: Success!
+    8 c True changed: Success!
+    9 l True changed: Success!
+    10 failing False changed: Failure!
+    11 q None -: If we weren't testing, this would be successful with changes
+    12 r True -: Success!
+    retcode 2
+    "###);
+}
+
+#[test]
+fn prereqs_try_their_targets_out_as_in_salt_in_test_mode() {
+    insta::assert_snapshot!(apply("prereq", PREREQ, true), @r###"
+    0 nothing True - (not run): No changes detected
+    1 g False -: If we weren't testing, this would be a failure!
+    2 f False - (not run): One or more requisite failed: prereq.g
+    3 unmet False - (not run): One or more requisite failed: prereq.f
+    4 one_of_two None changed: If we weren't testing, this would be successful with changes
+    5 d True -: Success!
+    6 a None changed: If we weren't testing, this would be successful with changes
+    7 b None changed: If we weren't testing, this would be successful with changes
+    8 c None changed: If we weren't testing, this would be successful with changes
+    9 l None changed: If we weren't testing, this would be successful with changes
+    10 failing None changed: If we weren't testing, this would be failed with changes
+    11 q None changed: If we weren't testing, this would be successful with changes
+    12 r True -: Success!
+    retcode 2
+    "###);
+}
+
+const LISTEN: &str = "
+hears: {test.nop: [{listen: [{test: chg}, {test: bad}]}]}
+hears_nobody: {test.nop: [{listen: [{test: nope}]}]}
+hears_word: {test.nop: [{listen: [chg, nothing]}]}
+told: test.nop
+hears_same: {test.nop: [{listen: [{test: told}]}]}
+chg: {test.succeed_with_changes: [{listen_in: [{test: told}, {test: zz}]}]}
+bad: test.fail_with_changes
+";
+
+#[test]
+fn listeners_act_at_the_end_as_in_salt() {
+    insta::assert_snapshot!(apply("listen", LISTEN, false), @r###"
+    0 hears True -: Success!
+    1 hears_nobody True -: Success!
+    2 hears_word True -: Success!
+    3 told True -: Success!
+    4 hears_same True -: Success!
+    5 chg True changed: Success!
+    6 bad False changed: Failure!
+    7 listener_hears True changed: Watch statement fired.
+    8 listener_hears_word True changed: Watch statement fired.
+    9 listener_told True changed: Watch statement fired.
+    10 listen_nope False -: Referenced state test: nope does not exist
+    11 listen_zz False -: Referenced state test: zz does not exist
+    retcode 2
+    "###);
+}
+
+#[test]
+fn listeners_act_at_the_end_as_in_salt_in_test_mode() {
+    insta::assert_snapshot!(apply("listen", LISTEN, true), @r###"
+    0 hears True -: Success!
+    1 hears_nobody True -: Success!
+    2 hears_word True -: Success!
+    3 told True -: Success!
+    4 hears_same True -: Success!
+    5 chg None changed: If we weren't testing, this would be successful with changes
+    6 bad None changed: If we weren't testing, this would be failed with changes
+    7 listener_hears True changed: Watch statement fired.
+    8 listener_hears_word True changed: Watch statement fired.
+    9 listener_told True changed: Watch statement fired.
+    10 listen_nope False -: Referenced state test: nope does not exist
+    11 listen_zz False -: Referenced state test: zz does not exist
+    retcode 2
+    "###);
+}
+
+const CONDITIONS: &str = "
+onlyif_true: {test.succeed_with_changes: [{onlyif: 'true'}]}
+onlyif_false: {test.succeed_with_changes: [{onlyif: ['true', 'false']}]}
+onlyif_function: {test.succeed_with_changes: [{onlyif: [{fun: test.false}]}]}
+onlyif_path: {test.nop: [{onlyif: [{fun: test.echo, args: [{a: {b: 1}}], get_return: 'a:b'}]}]}
+onlyif_no_function: {test.nop: [{onlyif: [{foo: bar}]}]}
+unless_all: {test.nop: [{unless: ['true', 'true']}]}
+unless_one: {test.nop: [{unless: ['true', 'false']}]}
+unless_retcode: {test.nop: [{unless: [{fun: test.retcode, code: 3}]}]}
+both: {test.nop: [{onlyif: 'true'}, {unless: 'true'}, {creates: /nope}]}
+creates: {test.nop: [{creates: /etc}]}
+creates_some: {test.nop: [{creates: [/etc, /nope]}]}
+command: {cmd.run: [{name: 'true'}, {unless: 'true'}, {onlyif: 'true'}]}
+check: {test.fail_without_changes: [{check_cmd: ['true']}]}
+check_fails: {test.nop: [{check_cmd: ['true', 'false']}]}
+check_skipped: {test.nop: [{onlyif: 'false'}, {check_cmd: ['true']}]}
+skipped_watch: {test.nop: [{onlyif: 'false'}, {watch: [{test: onlyif_true}]}]}
+";
+
+#[test]
+fn conditions_skip_states_as_in_salt() {
+    insta::assert_snapshot!(apply("conditions", CONDITIONS, false), @r###"
+    0 onlyif_true True changed: Success!
+    1 onlyif_false True -: onlyif condition is false
+    2 onlyif_function True -: onlyif condition is false
+    3 onlyif_path True -: Success!
+    4 onlyif_no_function True -: Success!
+    5 unless_all True -: unless condition is true
+    6 unless_one True -: Success!
+    7 unless_retcode True -: Success!
+    8 both True -: onlyif condition is true / unless condition is true / Creates files not found
+    9 creates True -: /etc exists
+    10 creates_some True -: Success!
+    11 command True -: onlyif condition is true / unless condition is true
+    12 check True -: check_cmd determined the state succeeded
+    13 check_fails False -: check_cmd determined the state failed
+    14 check_skipped True -: check_cmd determined the state succeeded
+    15 skipped_watch True -: onlyif condition is false
+    retcode 2
+    "###);
+}
+
+#[test]
+fn conditions_skip_states_as_in_salt_in_test_mode() {
+    insta::assert_snapshot!(apply("conditions", CONDITIONS, true), @r###"
+    0 onlyif_true None changed: If we weren't testing, this would be successful with changes
+    1 onlyif_false True -: onlyif condition is false
+    2 onlyif_function True -: onlyif condition is false
+    3 onlyif_path True -: Success!
+    4 onlyif_no_function True -: Success!
+    5 unless_all True -: unless condition is true
+    6 unless_one True -: Success!
+    7 unless_retcode True -: Success!
+    8 both True -: onlyif condition is true / unless condition is true / Creates files not found
+    9 creates True -: /etc exists
+    10 creates_some True -: Success!
+    11 command True -: onlyif condition is true / unless condition is true
+    12 check True -: check_cmd determined the state succeeded
+    13 check_fails False -: check_cmd determined the state failed
+    14 check_skipped True -: check_cmd determined the state succeeded
+    15 skipped_watch True -: onlyif condition is false
+    retcode 2
+    "###);
+}
+
+const GLOBALS: &str = "
+retried: {test.fail_without_changes: [{retry: {attempts: 3, interval: 0}}]}
+retried_until: {test.nop: [{retry: {attempts: 2, interval: 0, until: false}}]}
+retried_never: {test.fail_without_changes: [{retry: false}]}
+hidden: {test.succeed_with_changes: [{no_log: true}]}
+umask: {test.nop: [{umask: zz}]}
+number: {test.nop: [{names: [5]}]}
+missing: test.nosuch
+nowhere: {nosuch.thing: [{require: [{test: retried_until}]}]}
+last_one: {test.fail_with_changes: [{failhard: true}]}
+never: test.nop
+";
+
+#[test]
+fn retries_masks_and_faulty_states_are_as_in_salt() {
+    insta::assert_snapshot!(apply("globals", GLOBALS, false), @r###"
+    2 retried False -: Attempt 1: Returned a result of "False", with the following comment: "Failure!" / Attempt 2: Returned a result of "False", with the following comment: "Failure!" / Failure!
+    4 retried_until True -: Attempt 1: Returned a result of "True", with the following comment: "Success!" / Success!
+    5 retried_never False -: Failure!
+    6 hidden True changed: **********
+    7 umask False -: Invalid umask: zz / 
+    8 number False -: ID '5' in SLS 'globals' is not formed as a string, but is a int / 
+    9 missing False -: State 'test.nosuch' was not found in SLS 'globals' / Reason: 'test.nosuch' is not available. / 
+    10 nowhere False -: State 'nosuch.thing' was not found in SLS 'globals' / Reason: 'nosuch.thing' is not available. / 
+    11 last_one False changed: Failure!
+    retcode 2
+    "###);
+}
+
+#[test]
+fn retries_masks_and_faulty_states_are_as_in_salt_in_test_mode() {
+    insta::assert_snapshot!(apply("globals", GLOBALS, true), @r###"
+    0 retried False -: If we weren't testing, this would be a failure!  The state would be retried every 0 seconds (with a splay of up to 0 seconds) a maximum of 3 times or until a result of True is returned
+    1 retried_until True -: Success!  The state would be retried every 0 seconds (with a splay of up to 0 seconds) a maximum of 2 times or until a result of False is returned
+    2 retried_never False -: If we weren't testing, this would be a failure!  The state would be retried every 30 seconds (with a splay of up to 0 seconds) a maximum of 0 times or until a result of True is returned
+    3 hidden None changed: **********
+    4 umask False -: Invalid umask: zz / 
+    5 number False -: ID '5' in SLS 'globals' is not formed as a string, but is a int / 
+    6 missing False -: State 'test.nosuch' was not found in SLS 'globals' / Reason: 'test.nosuch' is not available. / 
+    7 nowhere False -: State 'nosuch.thing' was not found in SLS 'globals' / Reason: 'nosuch.thing' is not available. / 
+    8 last_one None changed: If we weren't testing, this would be failed with changes
+    9 never True -: Success!
+    retcode 2
+    "###);
+}
+
+#[test]
+fn a_result_has_what_salt_says_of_it() {
+    let context = testing::context(&[("t.sls", "a: {test.nop: [{name: n}, {parallel: true}]}")]);
+    let results = call(&context, "state.apply", &["t"], Map::new()).unwrap();
+    let result = results.get("test_|-a_|-n_|-nop").and_then(Value::as_map).unwrap();
+    let keys: Vec<_> = result.keys().map(ToString::to_string).collect();
+    assert_eq!(
+        keys,
+        [
+            "name",
+            "changes",
+            "result",
+            "comment",
+            "__parallel__",
+            "__sls__",
+            "__run_num__",
+            "start_time",
+            "duration",
+            "__id__"
+        ]
+    );
+    let start = result["start_time"].to_string();
+    assert_eq!((start.len(), &start[2..3], &start[8..9]), (15, ":", "."));
+    assert!(result["duration"].as_f64().is_some_and(|duration| duration >= 0.0));
+}
+
+#[test]
+fn arguments_that_nobody_takes_end_the_run() {
+    let apply = |args: &str| {
+        let sls = format!("a: {{test.configurable_test_state: [{args}]}}");
+        let context = testing::context(&[("t.sls", &sls)]);
+        call(&context, "state.apply", &["t"], Map::new()).map_err(|error| error.to_string())
+    };
+    assert!(apply("{order: 1}, {onlyif: 'false'}, {foo: 1}").is_err());
+    assert!(apply("{order: 1}, {onlyif: 'false'}, {result: false}, {fire_event: true}").is_ok());
+    let error = apply("{foo: 1}, {bar: 2}, {baz: 3}").unwrap_err();
+    assert!(
+        error.ends_with("'foo', 'bar' and 'baz' are invalid keyword arguments for 'test.configurable_test_state'."),
+        "{error}"
+    );
+}
+
+#[test]
+fn top_files_are_merged_and_matched_as_in_salt() {
+    let top = "base:\n  '*': [b, a]\n  'nobody': [c]\n  'os:Debian': [{match: grain}, a, d]\n";
+    let states = [("a.sls", "a: test.nop"), ("b.sls", "include: [d]\nb: test.nop"), ("d.sls", "d: test.nop")];
+    let mut files = vec![("top.sls", top)];
+    files.extend(states);
+    let context = testing::context(&files);
+    let show = |fun: &str| call(&context, fun, &[], Map::new()).unwrap().to_string();
+    assert_eq!(show("state.show_top"), "{'base': ['b', 'a', 'a', 'd']}");
+    assert_eq!(show("state.show_states"), "['d', 'b', 'a']");
+    let ran = call(&context, "state.highstate", &[], Map::new()).unwrap();
+    insta::assert_snapshot!(told(&ran), @r"
+    0 d True -: Success!
+    1 b True -: Success!
+    2 a True -: Success!
+    ");
+    let ran = call(&context, "state.apply", &[], map! {"exclude" => "d,b"}).unwrap();
+    assert_eq!(told(&ran), "0 a True -: Success!\n");
+}
+
+#[test]
+fn what_is_wrong_with_a_run_is_told_as_errors() {
+    for (top, expected) in [
+        (
+            "base: {'*': a}",
+            "[\"Malformed topfile: state declarations for matcher '*' in saltenv 'base' are not formed as a list (got str)\"]",
+        ),
+        ("base: {'nobody': [a]}", "No Top file or master_tops data matches found. Please see master log for details."),
+        ("base: {'*': [nope]}", "[\"No matching sls found for 'nope' in env 'base'\"]"),
+    ] {
+        let context = testing::context(&[("top.sls", top)]);
+        let results = call(&context, "state.highstate", &[], Map::new()).unwrap();
+        let told = match results.as_map().and_then(Map::first) {
+            Some((_, entry)) => entry.get("comment").map(ToString::to_string).unwrap_or_default(),
+            None => results.to_string(),
+        };
+        assert_eq!(told, expected);
+    }
+}
+
+#[test]
+fn a_pillar_is_of_one_run_and_refused_with_errors() {
+    let sls = "a: {test.succeed_without_changes: [{comment: '{{ pillar.x }} {{ salt[\"pillar.get\"](\"x\") }}'}]}";
+    let context = testing::context(&[("t.sls", sls)]);
+    let results = call(&context, "state.apply", &["t"], map! {"pillar" => map! {"x" => "given"}}).unwrap();
+    assert_eq!(told(&results), "0 a True -: given given\n");
+    assert_eq!(context.pillar().get("x"), None);
+    let broken = map! {"pillar" => map! {"_errors" => list!["broken"]}};
+    let results = call(&context, "state.apply", &["t"], broken).unwrap();
+    assert_eq!(results.to_string(), "['Pillar failed to render with the following messages:', 'broken']");
+    assert_eq!(context.job.retcode.load(std::sync::atomic::Ordering::Relaxed), 5);
+}
+
+#[test]
+fn of_two_runs_the_later_one_gives_way() {
+    let context = testing::context(&[("t.sls", "a: test.nop")]);
+    let other: Jid = "20260101000000000000".parse().unwrap();
+    let job = Arc::new(Job::local(&other, "state.apply", &Args::default()));
+    context.minion.jobs.lock().insert(other.to_string(), job);
+    let refused = call(&context, "state.apply", &["t"], Map::new()).unwrap();
+    let pid = std::process::id();
+    let text = format!(
+        "The function \"state.apply\" is running as PID {pid} and was started at 2026, Jan 01 00:00:00.000000 with jid {other}"
+    );
+    assert_eq!(refused, vec![text].into());
+    assert_eq!(call(&context, "state.running", &[], Map::new()), Ok(refused));
+    let ran = call(&context, "state.apply", &["t"], map! {"concurrent" => true}).unwrap();
+    assert_eq!(told(&ran), "0 a True -: Success!\n");
+    // One that waits gives up when its own job is ended.
+    context.job.cancel.cancel();
+    let waited = call(&context, "state.apply", &["t"], map! {"queue" => true}).unwrap();
+    assert_eq!(waited.as_list().map(<[Value]>::len), Some(1));
+}
+
+#[test]
+fn single_states_chunks_and_texts_are_run() {
+    let context = testing::context(&[("t.sls", "a: {test.nop: [{require: [{test: b}]}]}\nb: test.nop\nc: test.nop")]);
+    let ran = call(&context, "state.single", &["test.succeed_with_changes", "x"], map! {"test" => true}).unwrap();
+    assert_eq!(told(&ran), "0 x None changed: If we weren't testing, this would be successful with changes\n");
+    let wrong = call(&context, "state.single", &["test.nosuch", "x"], Map::new()).unwrap();
+    assert_eq!(wrong.to_string(), "[\"Specified state 'test.nosuch' was not found\"]");
+    let ran = call(&context, "state.template_str", &["{{ 'q' }}: test.nop"], Map::new()).unwrap();
+    assert_eq!(told(&ran), "0 q True -: Success!\n");
+    let high = map! {"data" => map! {"h" => map! {"test" => list!["nop"]}}};
+    assert_eq!(told(&call(&context, "state.high", &[], high).unwrap()), "0 h True -: Success!\n");
+    let low = map! {"data" => map! {"state" => "test", "fun" => "nop", "name" => "l"}};
+    assert_eq!(told(&call(&context, "state.low", &[], low).unwrap()), "0 l True -: Success!\n");
+    let ran = call(&context, "state.sls_id", &["a", "t"], Map::new()).unwrap();
+    assert_eq!(told(&ran), "0 b True -: Success!\n1 a True -: Success!\n");
+    assert!(call(&context, "state.sls_id", &["q", "t"], Map::new()).is_err());
+    let mocked = call(&context, "state.apply", &["t"], map! {"mock" => true}).unwrap();
+    assert!(told(&mocked).starts_with("0 b True -: Not called, mocked\n"));
+    for (mods, exist) in [("t", true), ("t,u", false)] {
+        assert_eq!(call(&context, "state.sls_exists", &[mods], Map::new()), Ok(exist.into()));
+    }
+}
