@@ -3,16 +3,20 @@
 
 use std::sync::Arc;
 
+use brine_core::bus::BusError;
 use brine_core::event::stamp;
 use brine_core::function::{Args, CallError};
 use brine_core::{Jid, Map, Value, map};
-use brine_reactor::Cause;
+use brine_reactor::{Cause, HandedOver};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::Shared;
 use crate::runner::RunnerContext;
 use crate::wheel::WheelContext;
+
+/// Functions whose return is events of the bus.
+const ABOUT_EVENTS: &[&str] = &["event_bus.since", "event_bus.replay"];
 
 /// Which registry a function is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +75,9 @@ impl Shared {
         user: &str,
         cause: Option<&Cause>,
     ) -> Started {
-        let jid = Jid::new();
+        // What is done again after a restart keeps its id.
+        let before = cause.and_then(|cause| cause.before.as_ref());
+        let jid = before.map_or_else(Jid::new, |HandedOver { jid, .. }| jid.clone());
         let (tag_word, prefix) = kind.words();
         let tag = format!("salt/{tag_word}/{jid}");
         let mut body = map! {
@@ -80,15 +86,17 @@ impl Shared {
             "jid" => &jid,
             "user" => user,
         };
-        if let Some(cause) = cause {
-            body.extend(cause_fields(cause));
-        }
-        self.fire(&format!("{tag}/new"), &body).await;
+        let caused = cause.map(Cause::short_fields).unwrap_or_default();
+        let mut new = body.clone();
+        new.extend(cause.map(Cause::fields).unwrap_or_default());
+        self.fire(&format!("{tag}/new"), &new).await;
+        body.extend(caused.clone());
         let (shared, function, user) = (Arc::clone(self), function.to_owned(), user.to_owned());
         let (call_jid, ret_tag) = (jid.clone(), format!("{tag}/ret"));
         let outcome = tokio::task::spawn_blocking(move || {
             let runtime = Handle::current();
-            let (result, out) = shared.call(kind, &function, args, call_jid, &user, runtime.clone());
+            let caller = Caller { jid: call_jid, user, caused, runtime: runtime.clone() };
+            let (result, out) = shared.call(kind, &function, args, caller);
             let success = result.is_ok();
             let value = result.unwrap_or_else(|error| {
                 tracing::warn!(function, %error, "a call on the master failed");
@@ -100,10 +108,33 @@ impl Shared {
                 body.insert("outputter".into(), out.into());
             }
             body.insert("_stamp".into(), stamp().into());
-            runtime.block_on(shared.fire(&ret_tag, &body));
+            runtime.block_on(shared.fire_return(&function, &ret_tag, &body));
             body
         });
         Started { jid, tag, outcome }
+    }
+
+    /// Fires what came of a call. Events that are about events would grow without end, and what is too large for
+    /// the bus is said to be so: the caller has it in any case.
+    async fn fire_return(&self, function: &str, tag: &str, body: &Map) {
+        let instead = |text: String| {
+            let mut body = body.clone();
+            body.insert("return".into(), text.into());
+            body
+        };
+        if ABOUT_EVENTS.contains(&function)
+            && let Some(Value::List(events)) = body.get("return")
+        {
+            return self.fire(tag, &instead(format!("{} events", events.len()))).await;
+        }
+        match self.bus.fire(tag, body).await {
+            Ok(_) => {}
+            Err(BusError::TooLarge { size, limit }) => {
+                let text = format!("{size} bytes, too large for an event: {limit} are allowed (max_event_size)");
+                self.fire(tag, &instead(text)).await;
+            }
+            Err(error) => tracing::error!(tag, %error, "an event could not be fired"),
+        }
     }
 
     fn call(
@@ -111,27 +142,42 @@ impl Shared {
         kind: Kind,
         function: &str,
         args: Args,
-        jid: Jid,
-        user: &str,
-        runtime: Handle,
+        caller: Caller,
     ) -> (Result<Value, CallError>, Option<&'static str>) {
         match kind {
             Kind::Runner => {
                 let out = self.runners.get(function).and_then(|function| function.out);
-                let context = RunnerContext { master: Arc::clone(self), jid, user: user.to_owned(), runtime };
+                let context = RunnerContext { master: Arc::clone(self), caller };
                 (self.runners.call(&context, function, args), out)
             }
             Kind::Wheel => {
-                let context: WheelContext = self.wheel_context(runtime);
+                let context: WheelContext = self.wheel_context(caller);
                 (self.wheels.call(&context, function, args), None)
             }
         }
     }
 }
 
-/// What events say of the reaction that led to them: the event's number, and the SLS file.
-pub(crate) fn cause_fields(cause: &Cause) -> Map {
-    map! {"_cause" => cause.seq, "_sls" => cause.file.display().to_string()}
+/// Who a function of the master is called for.
+pub(crate) struct Caller {
+    /// The call's own job id.
+    pub jid: Jid,
+    /// Who asked.
+    pub user: String,
+    /// What the events that the call fires say of the reaction that it is; nothing if it is none.
+    pub caused: Map,
+    /// Where asynchronous work of the function runs.
+    pub runtime: Handle,
+}
+
+impl Caller {
+    /// Adds to an event that the function fires what led to it.
+    pub fn mark(&self, body: &mut Map) {
+        if !self.caused.is_empty() {
+            body.extend(self.caused.clone());
+            body.insert("_jid".into(), (&self.jid).into());
+        }
+    }
 }
 
 /// What is said of a call that failed, in Salt's words.

@@ -6,6 +6,8 @@
 mod auth;
 pub mod autosign;
 mod calls;
+mod causes;
+mod host;
 mod job_cache;
 pub mod keys;
 mod maintenance;
@@ -35,12 +37,12 @@ use brine_core::sls::pillar::PillarSource;
 use brine_core::store::{Opened, Store, StoreError};
 use brine_core::transport::{Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
 use brine_returners::{Returner, ReturnerError};
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use calls::Kind;
+pub use host::HostFunctions;
 pub use maintenance::ROTATE_FILE;
 
 /// Bytes of the store that are kept in memory.
@@ -96,6 +98,9 @@ pub struct Shared {
     pub(crate) job_cache: Arc<dyn Returner>,
     pub(crate) runners: Registry<runner::RunnerContext>,
     pub(crate) wheels: Registry<wheel::WheelContext>,
+    pub(crate) causes: causes::Causes,
+    pub(crate) reactor: reactions::MasterReactor,
+    pub(crate) functions: Option<Arc<dyn HostFunctions>>,
     jobs_fired: AtomicU64,
     jobs_kept: watch::Receiver<u64>,
 }
@@ -142,8 +147,9 @@ impl Drop for Master {
 }
 
 impl Master {
-    /// Starts a master. It serves when this returns.
-    pub async fn start(config: MasterConfig) -> Result<Self, StartError> {
+    /// Starts a master. It serves when this returns. `functions` is what templates on it reach beside runner
+    /// and wheel functions.
+    pub async fn start(config: MasterConfig, functions: Option<Arc<dyn HostFunctions>>) -> Result<Self, StartError> {
         let mut config = config;
         // Listening comes first: a second master must not touch the first one's files.
         for folder in [&config.pki_dir, &config.cachedir, &config.sock_dir] {
@@ -195,6 +201,9 @@ impl Master {
             job_cache,
             runners: Registry::new(runner::MODULES),
             wheels: Registry::new(wheel::MODULES),
+            causes: causes::Causes::default(),
+            reactor: reactions::MasterReactor::default(),
+            functions,
             jobs_fired: AtomicU64::new(0),
             jobs_kept,
             config: Arc::new(config),
@@ -213,7 +222,7 @@ impl Master {
             let events = bus.subscribe(filter, Start::Durable(format!("event_return/{name}")))?;
             tasks.spawn(job_cache::return_events(events, returner, deny, shutdown.clone()));
         }
-        reactions::start(&shared, &tasks, &shutdown)?;
+        reactions::start(&shared, store, &tasks, &shutdown)?;
         let keys = bus.subscribe(Filter::prefix("salt/key"), Start::Now)?;
         tasks.spawn(maintenance::forget_minions(Arc::clone(&shared), keys, shutdown.clone()));
         tasks.spawn(maintenance::maintain(Arc::clone(&shared), shutdown.clone()));
@@ -344,25 +353,27 @@ fn root_key(cachedir: &Path) -> Result<String, FileError> {
 /// What wheel functions need of a running master.
 struct WheelOfMaster {
     shared: Arc<Shared>,
-    runtime: Handle,
+    caller: calls::Caller,
 }
 
 impl wheel::WheelHost for WheelOfMaster {
     fn fire(&self, tag: &str, body: &Map) {
-        self.runtime.block_on(self.shared.fire(tag, body));
+        let mut body = body.clone();
+        self.caller.mark(&mut body);
+        self.caller.runtime.block_on(self.shared.fire(tag, &body));
     }
 
     fn rotate_key(&self) {
         if self.shared.config.rotate_aes_key {
-            self.runtime.block_on(self.shared.rotate_keys());
+            self.caller.runtime.block_on(self.shared.rotate_keys());
         }
     }
 }
 
 impl Shared {
     /// The context of a wheel function; its thread may block.
-    pub(crate) fn wheel_context(self: &Arc<Self>, runtime: Handle) -> wheel::WheelContext {
-        let host = WheelOfMaster { shared: Arc::clone(self), runtime };
+    pub(crate) fn wheel_context(self: &Arc<Self>, caller: calls::Caller) -> wheel::WheelContext {
+        let host = WheelOfMaster { shared: Arc::clone(self), caller };
         wheel::WheelContext { keys: Arc::clone(&self.keys), host: Arc::new(host) }
     }
 }

@@ -73,6 +73,20 @@ pub enum PublishError {
 }
 
 impl Shared {
+    /// Publishes a job once more that was published before a restart and that nobody has returned for: it may
+    /// not have gone out. Minions that have had it know its id.
+    pub(crate) async fn publish_again(
+        self: &Arc<Self>,
+        request: PublishRequest,
+        jid: Jid,
+    ) -> Result<Published, PublishError> {
+        let (minions, missing) = self.targets(&request).await?;
+        let published = Published { jid: Some(jid.clone()), minions, missing };
+        self.send_to(&request, &published, self.load(&request, &jid)).await?;
+        tracing::info!(%jid, fun = %request.fun, "a job of before the restart is published again");
+        Ok(published)
+    }
+
     /// Publishes a job.
     pub async fn publish(self: &Arc<Self>, request: PublishRequest) -> Result<Published, PublishError> {
         match &request.fun {
@@ -86,25 +100,38 @@ impl Shared {
         }
         let jid = request.jid.clone().unwrap_or_default();
         let published = Published { jid: Some(jid.clone()), minions, missing };
-        let mut load = self.load(&request, &jid);
-        if names_groups(&request) {
-            // Minions know no groups: they get the names.
-            load.insert("tgt".into(), published.minions.clone().into());
-            load.insert("tgt_type".into(), "list".into());
-        }
+        let load = self.load(&request, &jid);
         let mut new = load.clone();
         new.insert("minions".into(), published.minions.clone().into());
         new.insert("missing".into(), published.missing.clone().into());
-        for name in ["_cause", "_sls"] {
-            new.extend(request.kwargs.get(name).map(|value| (Value::from(name), value.clone())));
+        let caused = request.kwargs.iter().filter(|(name, _)| name.as_str().is_some_and(|name| name.starts_with('_')));
+        let caused: Map = caused.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if !caused.is_empty() {
+            self.causes.remember(&jid, &caused);
+            new.extend(caused);
         }
         // First the event: the job is known before anybody can return for it.
         let tag = format!("salt/job/{jid}/new");
         self.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;
-        self.send(load, self.sessions.ciphers_in_use()).await.map_err(PublishError::Failed)?;
-        metrics::PUBLISHES.add(1);
+        self.send_to(&request, &published, load).await?;
         tracing::info!(%jid, fun = %request.fun, user = %request.user, minions = published.minions.len(), "a job is published");
         Ok(published)
+    }
+
+    async fn send_to(
+        self: &Arc<Self>,
+        request: &PublishRequest,
+        published: &Published,
+        mut load: Map,
+    ) -> Result<(), PublishError> {
+        if names_groups(request) {
+            // Minions know no groups: they get the names.
+            load.insert("tgt".into(), published.minions.clone().into());
+            load.insert("tgt_type".into(), "list".into());
+        }
+        self.send(load, self.sessions.ciphers_in_use()).await.map_err(PublishError::Failed)?;
+        metrics::PUBLISHES.add(1);
+        Ok(())
     }
 
     /// Who a request is for: the accepted minions that its target means, and those that it names which are

@@ -163,6 +163,7 @@ impl Shared {
             load.insert("jid".into(), (&jid).into());
             load.insert("id".into(), id.into());
             metrics::RETURNS.add(1);
+            self.causes.mark(&jid, &mut load);
             match self.fire_job(&format!("salt/job/{jid}/ret/{id}"), &load).await {
                 Ok(seq) => last = seq,
                 Err(error) => {

@@ -120,10 +120,20 @@ options! {
 
     /// Which reactor SLS files belong to which event tags: a list of one-key maps.
     reactor: Value = Value::List(Vec::new()),
-    /// How many reactions run side by side.
+    /// How many events are reacted to side by side.
     reactor_worker_threads: usize = 10,
-    /// How many reactions may wait.
+    /// How many events wait for that in memory; more of them wait in the journal.
     reactor_worker_hwm: usize = 10_000,
+    /// How often a reaction is tried again whose failure may pass.
+    reactor_retries: u32 = 5,
+    /// How many reactions may lead from one to the next before they count as a loop.
+    reactor_max_depth: u64 = 16,
+    /// How often an entry may react, by its pattern: `10/1m`, or `{rate: 10/1m, by: id}`.
+    reactor_rate_limit: Map = Map::new(),
+    /// For how long an entry passes over events after a reaction, by its pattern: `60`, or `{within: 60, by: id}`.
+    reactor_cooldown: Map = Map::new(),
+    /// For how long there must be quiet before an entry reacts, once, to the last event, by its pattern.
+    reactor_debounce: Map = Map::new(),
 
     /// Whether `salt/presence` events are fired.
     presence_events: bool = false,

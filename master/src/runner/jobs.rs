@@ -119,7 +119,7 @@ functions! {
     ///     salt-run jobs.active
     fn active(context) {
         let master = &context.master;
-        let request = PublishRequest::new("*", "saltutil.running", &context.user);
+        let request = PublishRequest::new("*", "saltutil.running", &context.caller.user);
         let gather = Duration::from_secs(master.config.gather_job_timeout);
         let running = context.wait(master.ask(request, gather)).map_err(CallError::execution)?;
         let mut active = Map::new();

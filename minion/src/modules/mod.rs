@@ -44,3 +44,11 @@ pub static MODULES: &[&[Function<Context>]] = &[
     test::FUNCTIONS,
     user::FUNCTIONS,
 ];
+
+/// Whether there is an execution function of this full name.
+pub fn has(name: &str) -> bool {
+    let is = |function: &Function<Context>| {
+        name.strip_prefix(function.module).and_then(|rest| rest.strip_prefix('.')) == Some(function.name)
+    };
+    MODULES.iter().flat_map(|module| module.iter()).any(is)
+}
