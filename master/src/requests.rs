@@ -131,6 +131,11 @@ impl Shared {
             if body.contains_key("cmd") {
                 body.insert("id".into(), id.into());
             }
+            let jid = body.get_mut("data").and_then(Value::as_map_mut).and_then(|data| data.shift_remove("_jid"));
+            if let Some(Ok(jid)) = jid.map(|jid| jid.to_string().parse()) {
+                self.causes.mark(&jid, &mut body);
+                body.insert("_jid".into(), (&jid).into());
+            }
             match self.bus.fire(&tag, &body).await {
                 Ok(seq) => last = seq,
                 Err(error) => {

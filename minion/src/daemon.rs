@@ -1,6 +1,7 @@
 //! The minion's life: find the master, be accepted, listen, run jobs, return what came of them; and again
 //! when the connection breaks.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,9 @@ pub enum MinionError {
     /// The event sockets cannot be opened.
     #[error("cannot listen: {0}")]
     Listen(#[from] TransportError),
+    /// The reactor's configuration is wrong.
+    #[error(transparent)]
+    Reactor(#[from] brine_reactor::EntryError),
     /// The master cannot be joined.
     #[error(transparent)]
     Channel(#[from] ChannelError),
@@ -189,9 +193,24 @@ pub struct Connected {
     channel: Arc<Channel>,
     id: MinionId,
     grains: Arc<RwLock<Arc<Map>>>,
+    /// The last jobs that came: one that comes again is not run again.
+    taken: Mutex<VecDeque<String>>,
 }
 
 impl Connected {
+    /// Whether a job comes for the first time, as far as is remembered.
+    fn is_new(&self, jid: &str) -> bool {
+        let mut taken = self.taken.lock();
+        if taken.iter().any(|known| known == jid) {
+            return false;
+        }
+        if taken.len() >= self.minion.config.minion_jid_queue_hwm {
+            taken.pop_front();
+        }
+        taken.push_back(jid.to_owned());
+        true
+    }
+
     /// Makes the minion; the session is begun by [`Connected::join`].
     pub fn new(config: MinionConfig, bus: Option<Bus>) -> Result<Self, MinionError> {
         let id = minion_id(&config)?;
@@ -205,7 +224,7 @@ impl Connected {
         let upstream =
             MasterUpstream { id: id.clone(), channel: Arc::clone(&channel), bus, runtime, grains: Arc::clone(&grains) };
         let minion = build(&id, &config, collected, files, Arc::new(upstream));
-        Ok(Connected { minion, channel, id, grains })
+        Ok(Connected { minion, channel, id, grains, taken: Mutex::default() })
     }
 
     /// Begins the session. While the key is pending, asks again: soon at first, as somebody may be about to
@@ -284,7 +303,8 @@ pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<()
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
     let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(id.as_str())).await?;
     let serving = tokio::spawn(sockets.serve(bus.clone(), shutdown.clone()));
-    let connected = Arc::new(Connected::new(config, Some(bus))?);
+    let connected = Arc::new(Connected::new(config, Some(bus.clone()))?);
+    crate::reactions::start(&connected.minion, &bus, &shutdown)?;
     let result = tokio::select! {
         result = live(&connected, &shutdown) => result,
         () = shutdown.cancelled() => Ok(()),
@@ -390,6 +410,10 @@ fn run_startup_states(connected: &Arc<Connected>, slots: &Arc<Semaphore>) {
 
 /// Runs a published job, if it is for this minion.
 fn take_job(connected: &Arc<Connected>, publication: Publication, slots: &Arc<Semaphore>) {
+    if !connected.is_new(publication.jid.as_str()) {
+        tracing::debug!(jid = %publication.jid, "a job comes a second time and is not run again");
+        return;
+    }
     if !is_meant(&connected.minion, &publication) {
         return;
     }

@@ -8,6 +8,7 @@
 //! | [`jobs`], [`process`] | jobs under way, and their child processes |
 //! | [`modules`] | execution functions, one file a Salt module |
 //! | [`states`], [`state`] | state functions, one file a Salt module, and the state run |
+//! | [`reactions`] | the minion's own reactor |
 //! | [`grains`], [`fileclient`] | facts about this host; files under `salt://` |
 
 pub mod channel;
@@ -18,6 +19,7 @@ pub mod grains;
 pub mod jobs;
 pub mod modules;
 pub mod process;
+pub mod reactions;
 pub mod state;
 pub mod states;
 

@@ -37,6 +37,8 @@ functions! {
     ///
     ///     salt '*' event.fire '{"data": "my event data"}' 'tag'
     fn fire(context, data: Map, tag: String) {
+        let mut data = data;
+        data.extend(caused(context));
         context.minion.upstream.fire_local(&tag, data).map_err(CallError::Execution)?;
         Ok(Value::Bool(true))
     }
@@ -47,9 +49,21 @@ functions! {
     ///
     ///     salt '*' event.fire_master '{"data": "my event data"}' 'tag'
     fn fire_master(context, data: Map, tag: String) {
+        let mut data = data;
+        data.extend(caused(context));
+        if context.job.load.contains_key("tgt") {
+            // The master knows what led to the job.
+            data.insert("_jid".into(), context.job.jid.as_str().into());
+        }
         context.minion.upstream.fire_master(&tag, data).map_err(CallError::Execution)?;
         Ok(Value::Bool(true))
     }
+}
+
+/// What a reaction says of itself in the events that it fires.
+fn caused(context: &Context) -> Map {
+    let fields = context.job.load.iter().filter(|(name, _)| name.as_str().is_some_and(|name| name.starts_with('_')));
+    fields.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// All of a mapping, or the entries of a list of names.
