@@ -194,6 +194,7 @@ counters! {
     REACTIONS_LIMITED = "brine_reactions_limited_total", "Reactions left out by reactor_rate_limit, reactor_cooldown and reactor_debounce.";
     REACTIONS_KNOWN = "brine_reactions_known_total", "Reactions that had been done before a restart and were not done again.";
     REACTIONS_FORGOTTEN = "brine_reactions_forgotten_total", "Failed reactions that left because too many were put aside.";
+    RULE_KEYS_FORGOTTEN = "brine_reactor_rule_keys_forgotten_total", "Keys of rules over time that left because there were too many.";
     REACTION_LOOPS = "brine_reaction_loops_total", "Events that were not reacted to because too many reactions led to them.";
     REACTOR_ERRORS = "brine_reactor_errors_total", "Reactor SLS files that could not be read, rendered or compiled.";
 }

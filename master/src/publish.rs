@@ -237,7 +237,7 @@ impl Shared {
 
     /// The accepted minions that a target means, and those that it names which are not known. Reads
     /// the store: for a blocking thread.
-    fn resolve(&self, target: &Target) -> (Vec<String>, Vec<String>) {
+    pub(crate) fn resolve(&self, target: &Target) -> (Vec<String>, Vec<String>) {
         let accepted = match self.keys.list(crate::keys::KeyState::Accepted) {
             Ok(accepted) => accepted,
             Err(error) => {

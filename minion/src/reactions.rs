@@ -39,6 +39,7 @@ pub fn start(minion: &Arc<Minion>, bus: &Bus, shutdown: &CancellationToken) -> R
         opts: Arc::new(config.opts.clone()),
         grains: Arc::new(move || Arc::clone(&of_grains.grains.read())),
         host: Arc::new(ReactorHost(MinionHost { context: context(minion, "reactor", &Args::default(), None) })),
+        group_size: Arc::new(|_| None),
         store: None,
     };
     // There is no store: both can only fail with one.

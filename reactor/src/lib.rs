@@ -4,7 +4,7 @@
 //! them compiled; `plan.rs` renders them, `reaction.rs` reads what they say and `order.rs` sorts it.
 //! [`Reactor::run`] follows the bus, `schedule.rs` works side by side, `react.rs` hands over, tries again and
 //! puts aside. `history.rs` and `explain.rs` read from the journal what came of it. What a reaction does is
-//! not known here: it is handed to a [`Dispatch`].
+//! not known here: it is handed to a [`Dispatch`]. `rules/` holds rules over time, which `overtime.rs` runs.
 
 mod aside;
 mod dispatch;
@@ -14,11 +14,13 @@ mod explain;
 mod history;
 mod limits;
 mod order;
+mod overtime;
 mod peek;
 mod plan;
 mod react;
 mod reaction;
 mod recover;
+mod rules;
 mod run;
 mod schedule;
 mod sls;
@@ -40,9 +42,12 @@ pub use entries::{Entries, Entry, EntryError};
 pub use explain::{ExplainError, explain};
 pub use history::{HistoryFilter, history};
 pub use limits::LimitsError;
+pub use overtime::GroupSize;
 pub use peek::DEPTH;
 pub use reaction::{LocalReaction, Reaction, ReactionError};
 pub use recover::HandedOver;
+pub use rules::{RuleError, Rules};
+pub use sls::paths;
 
 /// How many reactions may go on beside the workers because they take long.
 const BESIDE: usize = 128;
@@ -70,7 +75,9 @@ pub struct Options {
     pub grains: Grains,
     /// What `salt` in templates reaches.
     pub host: Arc<dyn Host>,
-    /// Where failed reactions are put aside; nowhere means in memory.
+    /// How large node groups are, for rules over time.
+    pub group_size: GroupSize,
+    /// Where failed reactions are put aside and rules keep what they remember; nowhere means in memory.
     pub store: Option<Store>,
 }
 
@@ -86,6 +93,7 @@ pub struct Reactor<D> {
     /// Up to which event there may be reactions of before a restart, and those.
     before: Mutex<(u64, HashMap<recover::Key, HandedOver>)>,
     beside: Arc<Semaphore>,
+    overtime: overtime::Overtime,
 }
 
 impl<D: Dispatch> Reactor<D> {
@@ -98,6 +106,7 @@ impl<D: Dispatch> Reactor<D> {
             limiter: Mutex::default(),
             aside: aside::Aside::open(options.store.clone())?,
             before: Mutex::default(),
+            overtime: overtime::Overtime::new(options.store.clone()),
             beside: Arc::new(Semaphore::new(BESIDE)),
             options,
             dispatch,

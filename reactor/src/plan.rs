@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brine_core::sls::jinja::Context;
+use brine_core::sls::yaml::Located;
 use brine_core::{Map, Value, metrics};
 
 use crate::Options;
@@ -125,6 +126,12 @@ impl Planner {
                 Ok(order) => {
                     let mut read: Vec<_> = read.into_iter().map(Some).collect();
                     plan.steps.extend(order.into_iter().filter_map(|place| read[place].take()).map(step));
+                    // A rule may fire for several keys at one event: their reactions are not the same ones.
+                    if let Some(key) = subject.more.and_then(|more| more.get("key")).filter(|key| key.is_truthy()) {
+                        for step in &mut plan.steps {
+                            step.label += &format!(" [{key}]");
+                        }
+                    }
                     return plan;
                 }
                 Err(wrong) => wrong,
@@ -135,6 +142,19 @@ impl Planner {
             plan.problems.push(Problem { entry: Arc::clone(&read[place].entry), file: Arc::clone(&file), message });
             read.retain(|one| one.file != file);
         }
+    }
+
+    /// Renders files of rules over time.
+    pub fn rules(&self, file: &str) -> Result<Vec<(String, Located)>, String> {
+        let mut rendered = Vec::new();
+        for path in &*self.files.named(file).map_err(|error| error.to_string())? {
+            let source = self.files.get(path).map_err(|error| error.to_string())?;
+            let failed = |error| SlsError::Render { path: path.clone(), error }.to_string();
+            let subject = Subject { tag: "", data: Arc::default(), more: None };
+            let text = source.sls.render_text(&self.context(&subject, &source), &source.host).map_err(failed)?;
+            rendered.push((path.clone(), source.sls.parse_located(&text).map_err(failed)?));
+        }
+        Ok(rendered)
     }
 
     fn read(

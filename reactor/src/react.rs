@@ -50,7 +50,7 @@ impl<D: Dispatch> Reactor<D> {
 
     /// Reacts to an event.
     pub(crate) async fn react(self: &Arc<Self>, bus: &Bus, work: Work) {
-        let Work { event, bound, more, depth, taken } = work;
+        let Work { event, bound, more, depth, taken, .. } = work;
         let plan = self.plan(&event, more.as_ref(), &bound);
         let reacting = Arc::new(Reacting { bus: bus.clone(), event, depth, more });
         self.tell_problems(&reacting, &plan.problems).await;

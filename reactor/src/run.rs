@@ -35,6 +35,8 @@ pub(crate) struct Work {
     /// How many reactions lie behind the event.
     pub depth: u64,
     pub taken: Instant,
+    /// The number of the firing, if a rule over time has fired.
+    pub firing: Option<u64>,
 }
 
 /// Events that wait for quiet, the last one of each burst: by the entry's pattern and what keeps its events
@@ -81,6 +83,7 @@ impl<D: Dispatch> Reactor<D> {
             reactor: self,
             bus,
         };
+        follower.begin_left_over().await;
         let mut committed = from - 1;
         loop {
             let wake = follower.wake(committed);
@@ -130,9 +133,12 @@ impl<D: Dispatch> Follower<D> {
     /// How long until something is to be done without an event.
     fn wake(&self, committed: u64) -> Option<Duration> {
         let due = self.held.next().map(|due| Duration::from_micros(due.saturating_sub(now_micros())));
+        // Timers wait until what has happened so far has been looked at: what they wait for may be there.
+        let rules = self.is_caught_up().then(|| self.reactor.overtime.next_due()).flatten();
+        let rules = rules.map(|due| Duration::from_micros(due.saturating_sub(now_micros())));
         let progress = self.progress.lock();
         let commit = (!progress.is_idle() || progress.reached() > committed).then_some(COMMIT);
-        [due, commit].into_iter().flatten().min()
+        [due, rules, commit].into_iter().flatten().min()
     }
 
     /// Looks at one event.
@@ -142,12 +148,21 @@ impl<D: Dispatch> Follower<D> {
             return;
         }
         let entries = self.reactor.entries();
-        let matching = entries.matching(event.tag());
-        if matching.is_empty() || !wants(&entries, event.tag()) {
+        let matching = if wants(&entries, event.tag()) { entries.matching(event.tag()) } else { Vec::new() };
+        let is_ruled = self.reactor.overtime.wants(event.tag());
+        if matching.is_empty() && !is_ruled {
             return;
         }
         let peek = Peek::at(&event);
         if self.is_own(&event, &peek) {
+            return;
+        }
+        if is_ruled {
+            for work in self.reactor.overtime.event(&event, &self.reactor.options.group_size) {
+                self.begin(work, None).await;
+            }
+        }
+        if matching.is_empty() {
             return;
         }
         if peek.depth >= self.reactor.options.max_depth {
@@ -171,8 +186,24 @@ impl<D: Dispatch> Follower<D> {
             }
         }
         if !bound.is_empty() {
-            let work = Work { event, bound, more: None, depth: peek.depth, taken: Instant::now() };
+            let work = Work { event, bound, more: None, depth: peek.depth, taken: Instant::now(), firing: None };
             self.begin(work, peek.id.as_deref()).await;
+        }
+    }
+
+    fn is_caught_up(&self) -> bool {
+        self.progress.lock().seen() >= self.bus.last_seq()
+    }
+
+    /// What rules had come to before a restart, and was not handed over to the end.
+    async fn begin_left_over(&self) {
+        match self.reactor.overtime.left_over() {
+            Ok(left) => {
+                for work in left {
+                    self.begin(work, None).await;
+                }
+            }
+            Err(error) => tracing::error!(%error, "what rules had come to before the restart cannot be read"),
         }
     }
 
@@ -189,6 +220,7 @@ impl<D: Dispatch> Follower<D> {
             more: None,
             depth: peek.depth,
             taken: Instant::now(),
+            firing: None,
         };
         self.progress.lock().begin(event.seq());
         if let Some((_, _, earlier)) = self.held.0.insert((Arc::clone(&entry.pattern), key), (due, entry, work)) {
@@ -212,20 +244,30 @@ impl<D: Dispatch> Follower<D> {
             }
             self.progress.lock().end(seq);
         }
+        if self.is_caught_up() && self.reactor.is_leader() {
+            for work in self.reactor.overtime.tick() {
+                self.begin(work, None).await;
+            }
+        }
     }
 
     /// Puts work behind all other of the same tag and id.
     async fn begin(&self, work: Work, id: Option<&str>) {
         let mut hasher = DefaultHasher::new();
         (work.event.tag(), id).hash(&mut hasher);
-        self.progress.lock().begin(work.event.seq());
+        // What a rule fires is kept by itself: the event behind it may be long ago.
+        let seq = if work.firing.is_some() { u64::MAX } else { work.event.seq() };
+        self.progress.lock().begin(seq);
         let (reactor, bus, progress) = (Arc::clone(&self.reactor), self.bus.clone(), Arc::clone(&self.progress));
         let run = move |work: Work| {
             let (reactor, bus, progress) = (Arc::clone(&reactor), bus.clone(), Arc::clone(&progress));
             async move {
-                let seq = work.event.seq();
+                let firing = work.firing;
                 reactor.react(&bus, work).await;
                 progress.lock().end(seq);
+                if let Some(number) = firing {
+                    reactor.overtime.done(number);
+                }
             }
         };
         self.scheduler.put(hasher.finish(), work, run).await;

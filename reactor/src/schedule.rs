@@ -40,12 +40,16 @@ impl Progress {
         }
     }
 
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
     pub fn is_idle(&self) -> bool {
         self.open.is_empty()
     }
 
     pub fn reached(&self) -> u64 {
-        self.open.first_key_value().map_or(self.seen, |(oldest, _)| oldest - 1)
+        self.open.first_key_value().map_or(self.seen, |(oldest, _)| self.seen.min(oldest - 1))
     }
 }
 

@@ -192,7 +192,7 @@ impl Host for NearHost {
 
 /// The existing paths that a glob names, sorted. `*` does not cross `/` here, and hidden files are named
 /// only by a pattern that starts with a dot, as in a shell.
-pub(crate) fn paths(pattern: &str) -> Vec<PathBuf> {
+pub fn paths(pattern: &str) -> Vec<PathBuf> {
     let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { PathBuf::new() }];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
         if !is_pattern(part) {

@@ -102,6 +102,7 @@ fn start_limited(folder: &Path, reactor: &Value, limits: Map) -> Running {
         opts: Arc::default(),
         grains: Arc::new(|| Arc::new(map! {"id" => "m_master"})),
         host: Arc::new(Files(folder.to_owned())),
+        group_size: Arc::new(|_| None),
         store: Some(store),
     };
     let (sent, reactions) = mpsc::unbounded_channel();

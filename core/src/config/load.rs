@@ -9,7 +9,7 @@ use crate::sls::yaml::{self, Located, YamlError};
 use crate::value::{Map, Value};
 
 /// Options that drop-ins add to instead of replacing: each drop-in brings its own reactions.
-const LISTS_THAT_GROW: &[&str] = &["reactor"];
+const LISTS_THAT_GROW: &[&str] = &["reactor", "reactor_rules"];
 
 /// A configuration, and what should be said about it.
 #[derive(Debug)]

@@ -120,6 +120,8 @@ options! {
 
     /// Which reactor SLS files belong to which event tags: a list of one-key maps.
     reactor: Value = Value::List(Vec::new()),
+    /// Files of rules over time: paths, globs of paths, `salt://` paths.
+    reactor_rules: Vec<String> = Vec::new(),
     /// How many events are reacted to side by side.
     reactor_worker_threads: usize = 10,
     /// How many events wait for that in memory; more of them wait in the journal.

@@ -5,10 +5,15 @@ mod dispatch;
 mod host;
 mod reload;
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
 
+use brine_core::Value;
 use brine_core::store::Store;
+use brine_core::target::{Target, TargetKind};
 use brine_reactor::{Entries, Options, Reactor};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,6 +33,26 @@ impl MasterReactor {
     pub fn get(&self) -> Option<Arc<Reactor<MasterDispatch>>> {
         self.0.get().and_then(Weak::upgrade)
     }
+}
+
+/// How long the size of a node group is good for: looking it up reads the keys and data of all minions.
+const GROUP_SIZE_FOR: Duration = Duration::from_secs(10);
+
+/// Looks up how large node groups are.
+fn group_size(shared: &Arc<Shared>) -> brine_reactor::GroupSize {
+    let shared = Arc::clone(shared);
+    let known: Mutex<HashMap<String, (Instant, Option<usize>)>> = Mutex::default();
+    Arc::new(move |name| {
+        if let Some((at, size)) = known.lock().get(name)
+            && at.elapsed() < GROUP_SIZE_FOR
+        {
+            return *size;
+        }
+        let target = Target::parse(TargetKind::Nodegroup, Value::from(name), ":", &shared.config.nodegroups);
+        let size = target.ok().map(|target| shared.resolve(&target).0.len());
+        known.lock().insert(name.to_owned(), (Instant::now(), size));
+        size
+    })
 }
 
 /// Starts the reactor. It runs also when nothing is bound: entries can be added while it runs.
@@ -51,10 +76,14 @@ pub(crate) fn start(
         opts: Arc::new(config.opts.clone()),
         grains: Arc::new(move || functions.as_ref().map(|functions| functions.grains()).unwrap_or_default()),
         host: Arc::new(host::ReactorHost { shared: Arc::clone(shared), runtime: Handle::current() }),
+        group_size: group_size(shared),
         store: Some(store),
     };
     let events = Reactor::<MasterDispatch>::subscribe(&shared.bus)?;
     let reactor = Reactor::new(entries, options, MasterDispatch(Arc::clone(shared)))?;
+    for error in reactor.set_rules(&config.reactor_rules)? {
+        tracing::error!("a rule over time is left out: {error}");
+    }
     // Set once: this is called once for a master.
     _ = shared.reactor.0.set(Arc::downgrade(&reactor));
     tasks.spawn(reload::watch(Arc::clone(shared), Arc::clone(&reactor), shutdown.clone()));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::config::MasterConfig;
+use brine_core::value::FromValue;
 use brine_core::{Map, Value, map};
 use brine_reactor::{Entries, Reactor};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,12 @@ use crate::Shared;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 /// The options that are taken up.
-const OPTIONS: &[&str] = &["reactor", "reactor_rate_limit", "reactor_cooldown", "reactor_debounce"];
+const OPTIONS: &[&str] = &["reactor", "reactor_rate_limit", "reactor_cooldown", "reactor_debounce", "reactor_rules"];
+
+/// The files of rules, which are read again when one of them changes.
+fn rule_files(opts: &Map) -> Vec<String> {
+    opts.get("reactor_rules").and_then(Vec::from_value).unwrap_or_default()
+}
 
 /// What tells one state of the configuration's files from another.
 type Stamps = BTreeMap<PathBuf, (i64, i64, u64, u64)>;
@@ -24,15 +30,15 @@ type Stamps = BTreeMap<PathBuf, (i64, i64, u64, u64)>;
 /// Looks after the files until `shutdown`.
 pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispatch>>, shutdown: CancellationToken) {
     let directory = shared.config.config_dir.clone();
-    let mut stamps = stamps(&directory, &shared.config.reactor);
+    let started = &shared.config.opts;
+    let mut stamps = stamps(&directory, started);
     let mut known = read(&directory).ok();
     loop {
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}
             () = shutdown.cancelled() => return,
         }
-        let option = known.as_ref().and_then(|opts| opts.get("reactor")).unwrap_or(&shared.config.reactor);
-        let now = self::stamps(&directory, option);
+        let now = self::stamps(&directory, known.as_ref().unwrap_or(started));
         if now == stamps {
             continue;
         }
@@ -42,12 +48,15 @@ pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispat
             Ok((opts, entries))
         }) {
             // What was given in another way than by these files stays while they do not speak of it.
-            Ok((opts, _)) if known.as_ref() == Some(&opts) && !opts.get("reactor").is_some_and(is_path) => {}
+            Ok((opts, _)) if known.as_ref() == Some(&opts) && !opts.get("reactor").is_some_and(is_path) => {
+                take_rules(&shared, &reactor, &rule_files(&opts)).await;
+            }
             Ok((opts, entries)) => {
                 tracing::info!(
                     entries = entries.all().len(),
                     "the reactor's configuration has changed and is taken up"
                 );
+                take_rules(&shared, &reactor, &rule_files(&opts)).await;
                 known = Some(opts);
                 reactor.configure(entries);
                 shared.fire("salt/reactor/configured", &map! {"reactors" => Value::from(&*reactor.entries())}).await;
@@ -62,6 +71,18 @@ pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispat
     }
 }
 
+/// Reads rules over time anew.
+async fn take_rules(shared: &Shared, reactor: &Reactor<MasterDispatch>, files: &[String]) {
+    let errors = match reactor.set_rules(files) {
+        Ok(errors) => errors,
+        Err(error) => vec![error.to_string()],
+    };
+    for error in errors {
+        tracing::error!("a rule over time is left out: {error}");
+        shared.fire("salt/reactor/error", &map! {"message" => error}).await;
+    }
+}
+
 fn is_path(option: &Value) -> bool {
     option.as_str().is_some()
 }
@@ -73,11 +94,12 @@ fn read(directory: &Path) -> Result<Map, String> {
     Ok(OPTIONS.iter().filter_map(|name| Some(((*name).into(), opts.get(*name)?.clone()))).collect())
 }
 
-fn stamps(directory: &Path, reactor: &Value) -> Stamps {
+fn stamps(directory: &Path, opts: &Map) -> Stamps {
     let mut paths = vec![directory.join("master"), directory.join("master.d")];
     let drop_ins = std::fs::read_dir(directory.join("master.d"));
     paths.extend(drop_ins.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()));
-    paths.extend(reactor.as_str().map(PathBuf::from));
+    paths.extend(opts.get("reactor").and_then(Value::as_str).map(PathBuf::from));
+    paths.extend(rule_files(opts).iter().flat_map(|file| brine_reactor::paths(file)));
     let stamp = |path: PathBuf| {
         let status = std::fs::metadata(&path).ok()?;
         Some((path, (status.mtime(), status.mtime_nsec(), status.size(), status.ino())))

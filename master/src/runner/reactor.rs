@@ -156,6 +156,41 @@ functions! {
         };
         Ok(told.into_iter().map(one).collect())
     }
+
+    /// The rules over time, by id: the function and the SLS files of their reactions.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.rules
+    fn rules(context) {
+        Ok(reactor(context)?.rules().into())
+    }
+
+    /// What the registers of rules over time say, by id and key.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.registers
+    fn registers(context) {
+        Ok(reactor(context)?.registers().into())
+    }
+
+    /// The timers of rules over time that run: by rule and key, when they are due (UTC).
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.timers
+    fn timers(context) {
+        let mut timers = Map::new();
+        for (rule, key, due) in reactor(context)?.timers() {
+            let due = jiff::Timestamp::from_microsecond(due.cast_signed()).unwrap_or_default();
+            let of_rule = timers.entry(rule.into()).or_insert_with(Value::map);
+            if let Value::Map(of_rule) = of_rule {
+                of_rule.insert(key.into(), brine_core::event::stamp_of(due).into());
+            }
+        }
+        Ok(timers.into())
+    }
 }
 
 fn reactor(context: &RunnerContext) -> Result<Arc<Reactor<MasterDispatch>>, CallError> {
