@@ -5,6 +5,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use brine_core::bus::SocketNames;
@@ -27,6 +28,19 @@ pub const START: &str = "highstate_run:
     - tgt: {{ data['id'] }}
 ";
 
+/// A port that is free and stays so: below those that the kernel gives to outgoing connections, and another
+/// one each time and in each process.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(101).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = 10_000 + u16::try_from(number % 20_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 /// One system below a folder.
 pub struct System {
     folder: tempfile::TempDir,
@@ -41,8 +55,7 @@ impl System {
     /// A folder with a master's configuration; `extra` is more of it.
     pub fn new(extra: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("brine").tempdir().unwrap();
-        let (one, other) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
-        let ports = (one.local_addr().unwrap().port(), other.local_addr().unwrap().port());
+        let ports = (free_port(), free_port());
         let system = System {
             folder,
             publish_port: ports.0,

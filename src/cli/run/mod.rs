@@ -30,6 +30,9 @@ struct Arguments {
     /// Accepted for Salt's sake; runners take their time as an argument
     #[arg(short, long, value_name = "SECONDS", value_parser = usage::integer)]
     timeout: Option<i64>,
+    /// For reactor.test: the event of the journal with this number
+    #[arg(long, value_name = "N", value_parser = usage::integer)]
+    from_seq: Option<i64>,
     /// Show the documentation of functions
     #[arg(short, long = "doc", alias = "documentation")]
     doc: bool,
@@ -60,7 +63,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let config = arguments.common.start_with_master(&Map::new())?;
     let no_parse: Vec<String> =
         arguments.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
-    let args = parse(rest, &no_parse);
+    let mut args = parse(rest, &no_parse);
+    args.keyword.extend(arguments.from_seq.map(|seq| ("from_seq".into(), Value::from(seq))));
     let mut shower = arguments.output.shower(&config.opts)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answer = runtime.block_on(async {
