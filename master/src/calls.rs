@@ -13,7 +13,6 @@ use tokio::task::JoinHandle;
 
 use crate::Shared;
 use crate::runner::RunnerContext;
-use crate::wheel::WheelContext;
 
 /// Functions whose return is events of the bus.
 const ABOUT_EVENTS: &[&str] = &["event_bus.since", "event_bus.replay"];
@@ -65,64 +64,58 @@ impl Shared {
         }
     }
 
-    /// Starts a call. The event that says so has been fired when this returns. `cause` is what led to it, if
-    /// the reactor did.
-    pub async fn start_call(
-        self: &Arc<Self>,
-        kind: Kind,
-        function: &str,
-        args: Args,
-        user: &str,
-        cause: Option<&Cause>,
-    ) -> Started {
-        // What is done again after a restart keeps its id.
-        let before = cause.and_then(|cause| cause.before.as_ref());
-        let jid = before.map_or_else(Jid::new, |HandedOver { jid, .. }| jid.clone());
-        let (tag_word, prefix) = kind.words();
-        let tag = format!("salt/{tag_word}/{jid}");
-        let mut body = map! {
-            "fun" => format!("{prefix}.{function}"),
-            "fun_args" => args.to_wire(),
-            "jid" => &jid,
-            "user" => user,
-        };
-        let caused = cause.map(Cause::short_fields).unwrap_or_default();
-        let mut new = body.clone();
-        new.extend(cause.map(Cause::fields).unwrap_or_default());
-        self.fire(&format!("{tag}/new"), &new).await;
-        body.extend(caused.clone());
-        let (shared, function, user) = (Arc::clone(self), function.to_owned(), user.to_owned());
-        let (call_jid, ret_tag) = (jid.clone(), format!("{tag}/ret"));
+    /// Starts a call. The event that says so has been fired when this returns.
+    pub async fn start_call(self: &Arc<Self>, kind: Kind, function: &str, args: Args, user: &str) -> Started {
+        let call = self.announce(kind, function, args, user, None).await;
+        let (jid, tag, shared) = (call.jid.clone(), call.tag.clone(), Arc::clone(self));
         let outcome = tokio::task::spawn_blocking(move || {
             let runtime = Handle::current();
-            let caller = Caller { jid: call_jid, user, caused, runtime: runtime.clone() };
-            let (result, out) = shared.call(kind, &function, args, caller);
-            let success = result.is_ok();
-            let value = result.unwrap_or_else(|error| {
-                tracing::warn!(function, %error, "a call on the master failed");
-                failure_text(prefix, &function, &error).into()
-            });
-            body.insert("return".into(), value);
-            body.insert("success".into(), success.into());
-            if let Some(out) = out {
-                body.insert("outputter".into(), out.into());
-            }
-            body.insert("_stamp".into(), stamp().into());
-            runtime.block_on(shared.fire_return(&function, &ret_tag, &body));
+            let body = shared.call(&call, runtime.clone());
+            runtime.block_on(shared.fire_return(&call, &body));
             body
         });
         Started { jid, tag, outcome }
     }
 
+    /// Makes a call for the reactor, on this thread: what came of it.
+    pub(crate) async fn call_for(self: &Arc<Self>, kind: Kind, function: &str, args: Args, cause: &Cause) -> Map {
+        let call = self.announce(kind, function, args, crate::reactions::USER, Some(cause)).await;
+        let runtime = Handle::current();
+        let body = tokio::task::block_in_place(|| self.call(&call, runtime));
+        self.fire_return(&call, &body).await;
+        body
+    }
+
+    /// Fires the event that says that there is a call.
+    async fn announce(&self, kind: Kind, function: &str, args: Args, user: &str, cause: Option<&Cause>) -> NewCall {
+        // What is done again after a restart keeps its id.
+        let before = cause.and_then(|cause| cause.before.as_ref());
+        let jid = before.map_or_else(Jid::new, |HandedOver { jid, .. }| jid.clone());
+        let (tag_word, prefix) = kind.words();
+        let tag = format!("salt/{tag_word}/{jid}");
+        let body = map! {
+            "fun" => format!("{prefix}.{function}"),
+            "fun_args" => args.to_wire(),
+            "jid" => &jid,
+            "user" => user,
+        };
+        let mut new = body.clone();
+        new.extend(cause.map(Cause::fields).unwrap_or_default());
+        self.fire(&format!("{tag}/new"), &new).await;
+        let caused = cause.map(Cause::short_fields).unwrap_or_default();
+        NewCall { kind, function: function.to_owned(), args, jid, tag, user: user.to_owned(), body, caused }
+    }
+
     /// Fires what came of a call. Events that are about events would grow without end, and what is too large for
     /// the bus is said to be so: the caller has it in any case.
-    async fn fire_return(&self, function: &str, tag: &str, body: &Map) {
+    async fn fire_return(&self, call: &NewCall, body: &Map) {
+        let tag = &format!("{}/ret", call.tag);
         let instead = |text: String| {
             let mut body = body.clone();
             body.insert("return".into(), text.into());
             body
         };
-        if ABOUT_EVENTS.contains(&function)
+        if ABOUT_EVENTS.contains(&call.function.as_str())
             && let Some(Value::List(events)) = body.get("return")
         {
             return self.fire(tag, &instead(format!("{} events", events.len()))).await;
@@ -137,25 +130,46 @@ impl Shared {
         }
     }
 
-    fn call(
-        self: &Arc<Self>,
-        kind: Kind,
-        function: &str,
-        args: Args,
-        caller: Caller,
-    ) -> (Result<Value, CallError>, Option<&'static str>) {
-        match kind {
+    /// Makes a call on this thread, which may block: the body of its return.
+    fn call(self: &Arc<Self>, call: &NewCall, runtime: Handle) -> Map {
+        let NewCall { kind, function, args, .. } = call;
+        let caller = Caller { jid: call.jid.clone(), user: call.user.clone(), caused: call.caused.clone(), runtime };
+        let (result, out) = match kind {
             Kind::Runner => {
                 let out = self.runners.get(function).and_then(|function| function.out);
                 let context = RunnerContext { master: Arc::clone(self), caller };
-                (self.runners.call(&context, function, args), out)
+                (self.runners.call(&context, function, args.clone()), out)
             }
-            Kind::Wheel => {
-                let context: WheelContext = self.wheel_context(caller);
-                (self.wheels.call(&context, function, args), None)
-            }
+            Kind::Wheel => (self.wheels.call(&self.wheel_context(caller), function, args.clone()), None),
+        };
+        let success = result.is_ok();
+        let value = result.unwrap_or_else(|error| {
+            tracing::warn!(function, %error, "a call on the master failed");
+            failure_text(kind.words().1, function, &error).into()
+        });
+        let mut body = call.body.clone();
+        body.extend(call.caused.clone());
+        body.insert("return".into(), value);
+        body.insert("success".into(), success.into());
+        if let Some(out) = out {
+            body.insert("outputter".into(), out.into());
         }
+        body.insert("_stamp".into(), stamp().into());
+        body
     }
+}
+
+/// A call that has been announced.
+struct NewCall {
+    kind: Kind,
+    function: String,
+    args: Args,
+    jid: Jid,
+    tag: String,
+    user: String,
+    /// What its events have in common.
+    body: Map,
+    caused: Map,
 }
 
 /// Who a function of the master is called for.

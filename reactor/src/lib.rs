@@ -34,7 +34,6 @@ use brine_core::sls::jinja::Host;
 use brine_core::store::{Store, StoreError};
 use brine_core::{Map, Value};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Semaphore;
 
 pub use aside::Failed;
 pub use dispatch::{Cause, Dispatch, DispatchError};
@@ -48,9 +47,6 @@ pub use reaction::{LocalReaction, Reaction, ReactionError};
 pub use recover::HandedOver;
 pub use rules::{RuleError, Rules};
 pub use sls::paths;
-
-/// How many reactions may go on beside the workers because they take long.
-const BESIDE: usize = 128;
 
 /// The grains of the host that the reactor is on, collected when a template first wants them.
 pub type Grains = Arc<dyn Fn() -> Arc<Map> + Send + Sync>;
@@ -92,7 +88,6 @@ pub struct Reactor<D> {
     aside: aside::Aside,
     /// Up to which event there may be reactions of before a restart, and those.
     before: Mutex<(u64, HashMap<recover::Key, HandedOver>)>,
-    beside: Arc<Semaphore>,
     overtime: overtime::Overtime,
 }
 
@@ -107,7 +102,6 @@ impl<D: Dispatch> Reactor<D> {
             aside: aside::Aside::open(options.store.clone())?,
             before: Mutex::default(),
             overtime: overtime::Overtime::new(options.store.clone()),
-            beside: Arc::new(Semaphore::new(BESIDE)),
             options,
             dispatch,
         }))

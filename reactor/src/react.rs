@@ -13,8 +13,6 @@ use crate::recover::{self, Key};
 use crate::run::{Work, report};
 use crate::{Cause, Dispatch, Reactor};
 
-/// How long a reaction keeps those behind it waiting. What takes longer goes on beside them.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// The first pause before a reaction is tried again; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -49,27 +47,16 @@ impl<D: Dispatch> Reactor<D> {
     }
 
     /// Reacts to an event.
-    pub(crate) async fn react(self: &Arc<Self>, bus: &Bus, work: Work) {
-        let Work { event, bound, more, depth, taken, .. } = work;
+    pub(crate) async fn react(&self, bus: &Bus, work: Work) {
+        let Work { event, bound, more, depth, taken, firing } = work;
         let plan = self.plan(&event, more.as_ref(), &bound);
-        let reacting = Arc::new(Reacting { bus: bus.clone(), event, depth, more });
+        let reacting = Reacting { bus: bus.clone(), event, depth, more };
         self.tell_problems(&reacting, &plan.problems).await;
         for step in plan.steps {
-            let (reactor, reacting) = (Arc::clone(self), Arc::clone(&reacting));
-            let mut doing = Box::pin(async move { reactor.carry_out(&reacting, step).await });
-            let patience = async {
-                tokio::time::sleep(PATIENCE).await;
-                Arc::clone(&self.beside).acquire_owned().await
-            };
-            tokio::select! {
-                () = &mut doing => {}
-                beside = patience => {
-                    tokio::spawn(async move {
-                        doing.await;
-                        drop(beside);
-                    });
-                }
-            }
+            self.carry_out(&reacting, step).await;
+        }
+        if let Some(number) = firing {
+            self.overtime.done(number);
         }
         metrics::REACTION_SECONDS.observe(taken.elapsed().as_secs_f64());
     }

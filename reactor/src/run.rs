@@ -16,7 +16,7 @@ use crate::entries::{Entries, Entry};
 use crate::limits::Verdict;
 use crate::peek::Peek;
 use crate::plan::Bound;
-use crate::schedule::{Progress, Scheduler};
+use crate::schedule::{self, Progress, Run, Scheduler};
 use crate::{Dispatch, Reactor};
 
 /// The tag under which the reactor says that something is wrong.
@@ -25,6 +25,8 @@ pub(crate) const ERROR_TAG: &str = "salt/reactor/error";
 const SUBSCRIBER: &str = "reactor";
 /// How often what is under way is looked at, to remember how far it got.
 const COMMIT: Duration = Duration::from_millis(50);
+/// How long a reaction keeps those behind it waiting. What takes longer goes on beside them.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An event that is to be reacted to.
 pub(crate) struct Work {
@@ -37,6 +39,13 @@ pub(crate) struct Work {
     pub taken: Instant,
     /// The number of the firing, if a rule over time has fired.
     pub firing: Option<u64>,
+}
+
+impl schedule::Work for Work {
+    fn seq(&self) -> u64 {
+        // What a rule fires is kept by itself: the event behind it may be long ago.
+        if self.firing.is_some() { u64::MAX } else { self.event.seq() }
+    }
 }
 
 /// Events that wait for quiet, the last one of each burst: by the entry's pattern and what keeps its events
@@ -76,12 +85,18 @@ impl<D: Dispatch> Reactor<D> {
     pub async fn run(self: Arc<Self>, bus: Bus, mut events: Subscription, shutdown: CancellationToken) {
         let from = events.position();
         self.recover(&bus, from).await;
+        let progress = Arc::new(Mutex::new(Progress::new(from - 1)));
+        let (reactor, of_run) = (Arc::clone(&self), bus.clone());
         let mut follower = Follower {
-            progress: Arc::new(Mutex::new(Progress::new(from - 1))),
-            scheduler: Scheduler::new(self.options.workers, self.options.waiting),
+            scheduler: Scheduler::new(self.options.workers, self.options.waiting, Arc::clone(&progress)),
+            progress,
             held: Held::default(),
             reactor: self,
             bus,
+            run: Arc::new(move |work| {
+                let (reactor, bus) = (Arc::clone(&reactor), of_run.clone());
+                Box::pin(async move { reactor.react(&bus, work).await })
+            }),
         };
         follower.begin_left_over().await;
         let mut committed = from - 1;
@@ -97,7 +112,10 @@ impl<D: Dispatch> Reactor<D> {
                         }
                     }
                 }
-                () = sleep(wake) => follower.take_due().await,
+                () = sleep(wake) => {
+                    follower.scheduler.let_go(PATIENCE, &follower.run);
+                    follower.take_due().await;
+                }
                 () = shutdown.cancelled() => break,
             }
             let reached = follower.progress.lock().reached();
@@ -127,6 +145,7 @@ struct Follower<D> {
     progress: Arc<Mutex<Progress>>,
     scheduler: Scheduler<Work>,
     held: Held,
+    run: Run<Work>,
 }
 
 impl<D: Dispatch> Follower<D> {
@@ -255,22 +274,7 @@ impl<D: Dispatch> Follower<D> {
     async fn begin(&self, work: Work, id: Option<&str>) {
         let mut hasher = DefaultHasher::new();
         (work.event.tag(), id).hash(&mut hasher);
-        // What a rule fires is kept by itself: the event behind it may be long ago.
-        let seq = if work.firing.is_some() { u64::MAX } else { work.event.seq() };
-        self.progress.lock().begin(seq);
-        let (reactor, bus, progress) = (Arc::clone(&self.reactor), self.bus.clone(), Arc::clone(&self.progress));
-        let run = move |work: Work| {
-            let (reactor, bus, progress) = (Arc::clone(&reactor), bus.clone(), Arc::clone(&progress));
-            async move {
-                let firing = work.firing;
-                reactor.react(&bus, work).await;
-                progress.lock().end(seq);
-                if let Some(number) = firing {
-                    reactor.overtime.done(number);
-                }
-            }
-        };
-        self.scheduler.put(hasher.finish(), work, run).await;
+        self.scheduler.put(hasher.finish(), work, &self.run).await;
     }
 
     /// A reaction led to an event that led to a reaction and so on, too often.

@@ -84,12 +84,10 @@ impl MasterDispatch {
     }
 
     async fn call(&self, kind: Kind, fun: &str, args: Args, cause: &Cause) -> Result<(), DispatchError> {
-        let answer = self.0.start_call(kind, fun, args, USER, Some(cause)).await.finish().await;
-        let data = answer.get("data");
-        if data.and_then(|data| data.get("success")).is_some_and(Value::is_truthy) {
+        let data = self.0.call_for(kind, fun, args, cause).await;
+        if data.get("success").is_some_and(Value::is_truthy) {
             return Ok(());
         }
-        let message = data.and_then(|data| data.get("return")).map(ToString::to_string);
-        Err(DispatchError::lasting(message.unwrap_or_else(|| "the call was lost: see the master's log".into())))
+        Err(DispatchError::lasting(data.get("return").map(ToString::to_string).unwrap_or_default()))
     }
 }

@@ -22,7 +22,7 @@ use crate::{Shared, StartError};
 pub(crate) use dispatch::MasterDispatch;
 
 /// Who reactions are done for, as events name it.
-const USER: &str = "Reactor";
+pub(crate) const USER: &str = "Reactor";
 
 /// The way to the running reactor. It is held by its task alone, so that the master's parts end with it.
 #[derive(Default)]
