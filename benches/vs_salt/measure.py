@@ -294,4 +294,5 @@ def main():
             )
 
 
-main()
+if __name__ == "__main__":
+    main()
