@@ -5,6 +5,8 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 use crate::value::{Map, msgpack};
 
@@ -101,6 +103,19 @@ impl Event {
     /// bodies that nest too deep; such a one reads as empty.
     pub fn data(&self) -> Map {
         msgpack::unpack_map(self.body()).unwrap_or_default()
+    }
+
+    /// When it happened, in microseconds since 1970, as it is stamped; nothing if it has no stamp.
+    pub fn time(&self) -> Option<u64> {
+        let mut stamp = None;
+        // The body was checked when the event was made.
+        _ = msgpack::scan(self.body(), |entry| {
+            if entry.key == Some(STAMP) {
+                stamp = msgpack::unpack(entry.value).ok();
+            }
+        });
+        let time: DateTime = stamp?.as_str()?.parse().ok()?;
+        u64::try_from(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_microsecond()).ok()
     }
 
     /// The same event with `_seq` set to `seq` and, where it has none, `_stamp` set to `stamp`.
@@ -202,6 +217,9 @@ mod tests {
     fn stamps_have_six_digits() {
         let time = Timestamp::from_microsecond(1_000_004).unwrap();
         assert_eq!(stamp_of(time), "1970-01-01T00:00:01.000004");
+        let event = Event::from_map("t", &map! {"x" => 1}).unwrap();
+        assert_eq!(event.time(), None);
+        assert_eq!(event.stamped(1, &stamp_of(time)).unwrap().time(), Some(1_000_004));
     }
 
     proptest! {

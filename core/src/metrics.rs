@@ -183,6 +183,7 @@ counters! {
     AUTHENTICATIONS = "brine_authentications_total", "Authentications that were accepted.";
     AUTHENTICATIONS_REFUSED = "brine_authentications_refused_total", "Authentications that were pending, rejected, denied or malformed.";
     EVENTS = "brine_events_total", "Events that went over the bus.";
+    EVENT_BYTES = "brine_event_bytes_total", "Bytes of events that went over the bus.";
     EVENTS_REFUSED = "brine_events_refused_total", "Events that were refused: malformed or too large.";
     EVENTS_MISSED = "brine_events_missed_total", "Events that a subscriber missed because there is no journal or they had left it.";
     JOURNAL_FAILED = "brine_journal_failed_total", "Events that could not be written to the journal.";
@@ -223,20 +224,73 @@ pub static REACTION_SECONDS: Histogram = Histogram::new(
     "Seconds from taking an event to having handed over its reactions.",
 );
 
-/// All families.
-pub static FAMILIES: &[&Family] = &[&REACTIONS_BY_ENTRY, &SUBSCRIBER_LAG];
+/// How large the journal is.
+pub static JOURNAL_BYTES: Gauge = Gauge::new("brine_journal_bytes", "Bytes of events in the journal.");
+/// How many events the journal has.
+pub static JOURNAL_EVENTS: Gauge = Gauge::new("brine_journal_events", "Events in the journal.");
+/// How many programs follow the event bus through its socket.
+pub static SUBSCRIBERS: Gauge =
+    Gauge::new("brine_event_subscribers", "Programs that follow the event bus through its socket.");
+
+/// All families: those that count, and those that say how something is now.
+pub static FAMILIES: &[(&Family, &str)] = &[(&REACTIONS_BY_ENTRY, "counter"), (&SUBSCRIBER_LAG, "gauge")];
 /// All gauges.
-pub static GAUGES: &[&Gauge] = &[&QUEUE_DEPTH];
+pub static GAUGES: &[&Gauge] = &[&QUEUE_DEPTH, &JOURNAL_BYTES, &JOURNAL_EVENTS, &SUBSCRIBERS];
 /// All histograms.
 pub static HISTOGRAMS: &[&Histogram] = &[&RENDER_SECONDS, &REACTION_SECONDS];
 
-/// All counters as Prometheus text.
+/// One number with its name: `name{label="value"}`.
+type Sample = (String, String);
+
+/// All metrics: name, help, kind, and the samples.
+fn all() -> Vec<(&'static str, &'static str, &'static str, Vec<Sample>)> {
+    let plain = |name: &str, value: String| vec![(name.to_owned(), value)];
+    let mut all: Vec<_> =
+        ALL.iter().map(|one| (one.name, one.help, "counter", plain(one.name, one.get().to_string()))).collect();
+    all.extend(GAUGES.iter().map(|one| (one.name, one.help, "gauge", plain(one.name, one.get().to_string()))));
+    for (family, kind) in FAMILIES {
+        let sample = |(values, number): (Vec<String>, u64)| {
+            let labels =
+                family.labels.iter().zip(&values).map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
+            (format!("{}{{{}}}", family.name, labels.collect::<Vec<_>>().join(",")), number.to_string())
+        };
+        all.push((family.name, family.help, kind, family.all().into_iter().map(sample).collect()));
+    }
+    for one in HISTOGRAMS {
+        let mut below = 0;
+        let mut samples = Vec::new();
+        for (bound, bucket) in BUCKETS.iter().zip(&one.buckets) {
+            below += bucket.load(Ordering::Relaxed);
+            samples.push((format!("{}_bucket{{le=\"{bound}\"}}", one.name), below.to_string()));
+        }
+        let (count, sum) = one.sum();
+        samples.push((format!("{}_bucket{{le=\"+Inf\"}}", one.name), count.to_string()));
+        samples.push((format!("{}_sum", one.name), sum.to_string()));
+        samples.push((format!("{}_count", one.name), count.to_string()));
+        all.push((one.name, one.help, "histogram", samples));
+    }
+    all
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// All metrics as pairs of name and number, without the buckets of histograms.
+pub fn pairs() -> Vec<(String, String)> {
+    let samples = all().into_iter().flat_map(|(.., samples)| samples);
+    samples.filter(|(name, _)| !name.contains("_bucket{le=")).collect()
+}
+
+/// All metrics as Prometheus text.
 pub fn prometheus() -> String {
     let mut out = String::new();
-    for counter in ALL {
-        let Counter { name, help, .. } = counter;
+    for (name, help, kind, samples) in all() {
         // Writing into a `String` cannot fail.
-        _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {}", counter.get());
+        _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (name, number) in samples {
+            _ = writeln!(out, "{name} {number}");
+        }
     }
     out
 }
@@ -250,6 +304,28 @@ mod tests {
         REPLIES_LOST.add(2);
         let text = prometheus();
         assert!(text.contains("# TYPE brine_replies_lost_total counter\nbrine_replies_lost_total "), "{text}");
-        assert_eq!(text.lines().count(), ALL.len() * 3);
+        REACTIONS_BY_ENTRY.with(&["salt/\"auth\"", "done"]).add(3);
+        RENDER_SECONDS.observe(0.002);
+        let text = prometheus();
+        for line in [
+            "brine_reactor_reactions_total{entry=\"salt/\\\"auth\\\"\",outcome=\"done\"} 3\n",
+            "# TYPE brine_subscriber_lag_events gauge\n",
+            "brine_reactor_render_seconds_bucket{le=\"0.001\"} 0\n",
+            "brine_reactor_render_seconds_bucket{le=\"0.005\"} 1\n",
+            "brine_reactor_render_seconds_count 1\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+    }
+
+    #[test]
+    fn a_family_does_not_grow_without_end() {
+        let family = Family::new("x", "x", &["n"]);
+        for n in 0..LABELS + 10 {
+            family.with(&[&n.to_string()]).add(1);
+        }
+        let all = family.all();
+        assert_eq!(all.len(), LABELS + 1);
+        assert!(all.contains(&(vec!["(other)".to_owned()], 10)));
     }
 }

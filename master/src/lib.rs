@@ -11,6 +11,7 @@ mod host;
 mod job_cache;
 pub mod keys;
 mod maintenance;
+mod metrics_server;
 mod minion_data;
 mod pillar;
 mod publish;
@@ -160,6 +161,7 @@ impl Master {
         let request_listener = Listener::bind(&listen(config.ret_port)).await?;
         let event_sockets = EventSockets::bind(&config.sock_dir, &SocketNames::master()).await?;
         let feed = Listener::bind(&Endpoint::Ipc(config.sock_dir.join(PUBLISH_PULL))).await?;
+        let metrics_listener = metrics_listener(&config).await?;
         config.publish_port = port_of(&publish_listener);
         config.ret_port = port_of(&request_listener);
         let (publish_port, ret_port) = (config.publish_port, config.ret_port);
@@ -228,6 +230,9 @@ impl Master {
         tasks.spawn(maintenance::maintain(Arc::clone(&shared), shutdown.clone()));
 
         // The sockets: from here on, others are served.
+        if let Some(listener) = metrics_listener {
+            tasks.spawn(metrics_server::serve(listener, bus.clone(), shutdown.clone()));
+        }
         let frames = Limits { message: config.max_message_size, ..Limits::default() };
         tasks.spawn(event_sockets.serve(bus, shutdown.clone()));
         tasks.spawn(shared.publisher.clone().serve(publish_listener, shutdown.clone()));
@@ -277,6 +282,21 @@ async fn feed_publisher(feed: Listener, publisher: Publisher, limits: Limits, sh
         std::future::ready(())
     };
     Pull::serve(feed, take, limits, shutdown).await;
+}
+
+/// The port for metrics, if there is to be one.
+async fn metrics_listener(config: &MasterConfig) -> Result<Option<tokio::net::TcpListener>, StartError> {
+    if config.metrics_port == 0 {
+        return Ok(None);
+    }
+    let address = (config.metrics_interface.as_str(), config.metrics_port);
+    match tokio::net::TcpListener::bind(address).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) => {
+            let reason = format!("cannot listen on {}:{}: {error}", address.0, address.1);
+            Err(StartError::Config { option: "metrics_port", reason })
+        }
+    }
 }
 
 fn port_of(listener: &Listener) -> u16 {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::event::{Event, STAMP};
+use brine_core::event::Event;
 use brine_core::store::{Batch, Store, StoreError, Table};
 use brine_core::value::msgpack;
 use brine_core::{Map, Value, map};
@@ -108,7 +108,8 @@ impl Overtime {
     /// What an event makes true.
     pub fn event(&self, event: &Event, group_size: &GroupSize) -> Vec<Work> {
         let data = event.data();
-        let moment = Moment { seq: event.seq(), tag: event.tag(), data: &data, time: time_of(&data) };
+        let moment =
+            Moment { seq: event.seq(), tag: event.tag(), data: &data, time: event.time().unwrap_or_else(now_micros) };
         let firings = self.engine.lock().event(moment, &**group_size);
         self.works(firings)
     }
@@ -135,14 +136,6 @@ impl Overtime {
         self.keep(&fired);
         works
     }
-}
-
-/// When an event happened: as it is stamped, or now.
-fn time_of(data: &Map) -> u64 {
-    let stamp = data.get(STAMP).and_then(Value::as_str);
-    let time = stamp.and_then(|stamp| stamp.parse::<jiff::civil::DateTime>().ok());
-    let time = time.and_then(|time| time.to_zoned(jiff::tz::TimeZone::UTC).ok());
-    time.and_then(|time| u64::try_from(time.timestamp().as_microsecond()).ok()).unwrap_or_else(now_micros)
 }
 
 fn pack(firing: &Firing) -> Vec<u8> {

@@ -146,6 +146,7 @@ impl Bus {
         let seq = ring.push(event)?;
         drop(ring);
         metrics::EVENTS.add(1);
+        metrics::EVENT_BYTES.add(event.frame().len() as u64);
         self.inner.arrived.notify_waiters();
         Ok(Some(seq))
     }
@@ -199,6 +200,24 @@ impl Bus {
         }
         let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
         Ok(self.inner.ring.lock().from(seq, limit).unwrap_or_default())
+    }
+
+    /// How far durable subscribers are behind, by name.
+    pub fn lags(&self) -> Vec<(String, u64)> {
+        let last = self.last_seq();
+        let cursors = self.inner.journal.as_ref().map(Journal::cursors).unwrap_or_default();
+        cursors.into_iter().map(|(name, seq)| (name, last.saturating_sub(seq))).collect()
+    }
+
+    /// Brings the gauges that tell of the bus up to date.
+    pub fn measure(&self) {
+        for (name, lag) in self.lags() {
+            metrics::SUBSCRIBER_LAG.with(&[&name]).set(lag);
+        }
+        if let Some((events, bytes)) = self.inner.journal.as_ref().map(|journal| journal.size(self.last_seq())) {
+            metrics::JOURNAL_EVENTS.set(events);
+            metrics::JOURNAL_BYTES.set(bytes);
+        }
     }
 
     /// Ends the bus: nothing can be fired any more, subscribers get what is there and then the end.

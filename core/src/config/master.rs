@@ -72,6 +72,11 @@ options! {
     /// The size in MiB above which the oldest events leave the journal.
     event_journal_size: u64 = 1024,
 
+    /// The port that metrics are served on, as Prometheus text at `/metrics`; 0 for none.
+    metrics_port: u16 = 0,
+    /// The address that metrics are served on.
+    metrics_interface: String = "127.0.0.1".into(),
+
     /// Bits of the keys that are made.
     keysize: usize = 2048,
     /// Accept every key. Not for anything that matters.
