@@ -3,7 +3,7 @@
 pub mod accounts;
 pub mod cmd;
 mod config;
-mod event;
+pub(crate) mod event;
 mod file;
 mod grains;
 pub mod group;
