@@ -11,6 +11,7 @@ pub mod keys;
 mod maintenance;
 mod minion_data;
 mod pillar;
+mod presence;
 mod publish;
 mod reactions;
 mod requests;
@@ -90,6 +91,7 @@ pub struct Shared {
     pub(crate) root_key: String,
     pub(crate) sessions: sessions::Sessions,
     pub(crate) publisher: Publisher,
+    pub(crate) presence: presence::Presence,
     pub(crate) files: fileserver::Roots,
     pub(crate) minion_data: minion_data::MinionData,
     pub(crate) pillar_source: PillarSource,
@@ -183,6 +185,7 @@ impl Master {
             root_key: root_key(&config.cachedir)?,
             sessions: sessions::Sessions::new(),
             publisher: Publisher::new(),
+            presence: presence::Presence::default(),
             files: roots(&config),
             minion_data: minion_data::MinionData::new(store.clone()),
             pillar_source: PillarSource {
@@ -217,6 +220,9 @@ impl Master {
         let keys = bus.subscribe(Filter::prefix("salt/key"), Start::Now)?;
         tasks.spawn(maintenance::forget_minions(Arc::clone(&shared), keys, shutdown.clone()));
         tasks.spawn(maintenance::maintain(Arc::clone(&shared), shutdown.clone()));
+        if config.presence_events {
+            tasks.spawn(presence::tell(Arc::clone(&shared), shutdown.clone()));
+        }
 
         // The sockets: from here on, others are served.
         let frames = Limits { message: config.max_message_size, ..Limits::default() };

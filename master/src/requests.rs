@@ -37,6 +37,7 @@ impl Handler for Requests {
                     Ok(opened) => opened,
                     Err(error) => return Some(refuse(&peer, Some(&id), &error)),
                 };
+                self.0.presence.heard(&id, &peer);
                 match MinionCommand::from_map(&opened.load) {
                     Ok(command) => {
                         let value = self.0.minion_command(&id, command).await;
