@@ -90,6 +90,9 @@ impl Shared {
             let runtime = Handle::current();
             let (result, out) = shared.call(kind, &function, args, call_jid, &user, runtime.clone());
             let success = result.is_ok();
+            if matches!(result, Err(CallError::Execution(_))) {
+                body.insert("retcode".into(), 1.into());
+            }
             let value = result.unwrap_or_else(|error| {
                 tracing::warn!(function, %error, "a call on the master failed");
                 failure_text(prefix, &function, &error).into()

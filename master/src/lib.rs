@@ -6,6 +6,7 @@
 mod auth;
 pub mod autosign;
 mod calls;
+mod file_events;
 mod job_cache;
 pub mod keys;
 mod maintenance;
@@ -17,6 +18,7 @@ mod reactions;
 mod requests;
 pub mod runner;
 mod sessions;
+mod state_errors;
 pub mod wheel;
 
 use std::path::{Path, PathBuf};
@@ -222,6 +224,9 @@ impl Master {
         tasks.spawn(maintenance::maintain(Arc::clone(&shared), shutdown.clone()));
         if config.presence_events {
             tasks.spawn(presence::tell(Arc::clone(&shared), shutdown.clone()));
+        }
+        if config.fileserver_events {
+            tasks.spawn(file_events::tell(Arc::clone(&shared), shutdown.clone()));
         }
 
         // The sockets: from here on, others are served.

@@ -51,18 +51,14 @@ impl Presence {
         let mut heard = self.0.lock();
         heard.requests += 1;
         let last = heard.requests;
-        match heard.minions.get_mut(id) {
-            Some(trace) => {
-                (trace.host, trace.last) = (host, last);
-                if !trace.connections.iter().any(|known| known.ptr_eq(&peer.connection)) {
-                    trace.connections.retain(|known| known.strong_count() > 0);
-                    trace.connections.push(peer.connection.clone());
-                }
-            }
-            None => {
-                let connections = vec![peer.connection.clone()];
-                heard.minions.insert(id.clone(), Trace { host, last, connections });
-            }
+        if !heard.minions.contains_key(id) {
+            heard.minions.insert(id.clone(), Trace { host, last, connections: Vec::new() });
+        }
+        let Some(trace) = heard.minions.get_mut(id) else { return };
+        (trace.host, trace.last) = (host, last);
+        if !trace.connections.iter().any(|known| known.ptr_eq(&peer.connection)) {
+            trace.connections.retain(|known| known.strong_count() > 0);
+            trace.connections.push(peer.connection.clone());
         }
     }
 
