@@ -14,6 +14,9 @@ use crate::Shared;
 use crate::runner::RunnerContext;
 use crate::wheel::WheelContext;
 
+/// Salt's retcode of a runner function that is not there.
+const UNKNOWN_RUNNER: i64 = 254;
+
 /// Which registry a function is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -74,9 +77,14 @@ impl Shared {
         let jid = Jid::new();
         let (tag_word, prefix) = kind.words();
         let tag = format!("salt/{tag_word}/{jid}");
+        let keywords = (!args.keyword.is_empty()).then(|| args.keyword.clone().into());
+        let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
+        if kind == Kind::Runner && !self.has_call(kind, function) {
+            return self.unknown_runner(jid, tag, function, fun_args).await;
+        }
         let mut body = map! {
             "fun" => format!("{prefix}.{function}"),
-            "fun_args" => args.to_wire(),
+            "fun_args" => fun_args,
             "jid" => &jid,
             "user" => user,
         };
@@ -107,6 +115,22 @@ impl Shared {
             body
         });
         Started { jid, tag, outcome }
+    }
+
+    /// A runner function that is not there: Salt tells only the end of it.
+    async fn unknown_runner(self: &Arc<Self>, jid: Jid, tag: String, function: &str, fun_args: Vec<Value>) -> Started {
+        let text = CallError::NotAvailable(function.to_owned()).to_string();
+        tracing::warn!(function, "a call of a runner function that is not there");
+        let body = map! {
+            "fun" => function,
+            "fun_args" => fun_args,
+            "jid" => &jid,
+            "return" => text,
+            "success" => false,
+            "retcode" => UNKNOWN_RUNNER,
+        };
+        self.fire(&format!("{tag}/ret"), &body).await;
+        Started { jid, tag, outcome: tokio::spawn(std::future::ready(body)) }
     }
 
     fn call(

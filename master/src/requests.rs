@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brine_core::transport::{Handler, Peer};
 use brine_core::value::msgpack;
-use brine_core::wire::{Call, ClientCommand, Envelope, ListKind, MinionCommand};
+use brine_core::wire::{Call, ClientCommand, Envelope, ListKind, MinionCommand, PublishRequest};
 use brine_core::{Map, MinionId, Value, crypt::token, list, map, metrics};
 use bytes::Bytes;
 
@@ -66,6 +66,7 @@ impl Shared {
             ClientCommand::Auth(request) => self.authenticate(*request).await,
             ClientCommand::Publish(request) => {
                 if !self.is_root_key(request.key.as_deref()) {
+                    self.tell_refused(&request).await;
                     return self.unauthorised(peer, "publish", &request.user);
                 }
                 match self.publish(*request).await {
@@ -93,6 +94,23 @@ impl Shared {
 
     fn is_root_key(&self, shown: Option<&str>) -> bool {
         shown.is_some_and(|shown| token::constant_time_eq(shown, &self.root_key))
+    }
+
+    /// Tells of a job that its publisher may not publish, if it brings a job id: `salt/job/<jid>/error`.
+    async fn tell_refused(&self, request: &PublishRequest) {
+        let Some(jid) = &request.jid else { return };
+        let body = map! {
+            "cmd" => "publish",
+            "jid" => jid,
+            "fun" => request.fun.clone(),
+            "arg" => request.arg.clone(),
+            "tgt" => request.tgt.clone(),
+            "tgt_type" => &request.tgt_type,
+            "ret" => &request.ret,
+            "user" => &request.user,
+            "error" => map! {"name" => "AuthenticationError", "message" => "Authentication error occurred."},
+        };
+        self.fire(&format!("salt/job/{jid}/error"), &body).await;
     }
 
     fn unauthorised(&self, peer: &Peer, command: &str, user: &str) -> Vec<u8> {

@@ -16,8 +16,8 @@ mod test;
 use std::future::Future;
 use std::sync::Arc;
 
-use brine_core::Jid;
 use brine_core::function::Function;
+use brine_core::{Jid, map};
 use tokio::runtime::Handle;
 
 use crate::Shared;
@@ -45,6 +45,12 @@ pub struct RunnerContext {
 }
 
 impl RunnerContext {
+    /// Fires an event of the call itself: `salt/run/<jid>/progress`.
+    pub(crate) fn progress(&self, message: &str) {
+        let tag = format!("salt/run/{}/progress", self.jid);
+        self.wait(self.master.fire(&tag, &map! {"message" => message}));
+    }
+
     /// Waits for something asynchronous.
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
