@@ -12,7 +12,7 @@ use crate::value::{Map, msgpack};
 
 /// The field in which an event carries its sequence number.
 pub const SEQ: &str = "_seq";
-/// The field in which an event carries when it was fired, in UTC: `2026-11-21T01:02:03.000004`.
+/// The field in which an event carries when it was fired, in UTC: `2026-11-21T01:02:03.000004+00:00`.
 pub const STAMP: &str = "_stamp";
 /// The longest tag that is taken.
 pub const MAX_TAG: usize = 4096;
@@ -167,7 +167,7 @@ pub fn stamp() -> String {
 /// A time as events carry it.
 pub fn stamp_of(time: Timestamp) -> String {
     let micros = time.subsec_nanosecond().unsigned_abs() / 1000;
-    format!("{}.{micros:06}", time.strftime("%Y-%m-%dT%H:%M:%S"))
+    format!("{}.{micros:06}+00:00", time.strftime("%Y-%m-%dT%H:%M:%S"))
 }
 
 #[cfg(test)]
@@ -216,10 +216,12 @@ mod tests {
     #[test]
     fn stamps_have_six_digits() {
         let time = Timestamp::from_microsecond(1_000_004).unwrap();
-        assert_eq!(stamp_of(time), "1970-01-01T00:00:01.000004");
+        assert_eq!(stamp_of(time), "1970-01-01T00:00:01.000004+00:00");
         let event = Event::from_map("t", &map! {"x" => 1}).unwrap();
         assert_eq!(event.time(), None);
-        assert_eq!(event.stamped(1, &stamp_of(time)).unwrap().time(), Some(1_000_004));
+        for stamp in [stamp_of(time), "1970-01-01T00:00:01.000004".to_owned()] {
+            assert_eq!(event.stamped(1, &stamp).unwrap().time(), Some(1_000_004));
+        }
     }
 
     proptest! {

@@ -17,6 +17,9 @@ use crate::runner::RunnerContext;
 /// Functions whose return is events of the bus.
 const ABOUT_EVENTS: &[&str] = &["event_bus.since", "event_bus.replay"];
 
+/// Salt's retcode of a runner function that is not there.
+const UNKNOWN_RUNNER: i64 = 254;
+
 /// Which registry a function is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -93,15 +96,23 @@ impl Shared {
         let jid = before.map_or_else(Jid::new, |HandedOver { jid, .. }| jid.clone());
         let (tag_word, prefix) = kind.words();
         let tag = format!("salt/{tag_word}/{jid}");
-        let body = map! {
+        let keywords = (!args.keyword.is_empty()).then(|| args.keyword.clone().into());
+        let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
+        let mut body = map! {
             "fun" => format!("{prefix}.{function}"),
-            "fun_args" => args.to_wire(),
+            "fun_args" => fun_args,
             "jid" => &jid,
-            "user" => user,
         };
-        let mut new = body.clone();
-        new.extend(cause.map(Cause::fields).unwrap_or_default());
-        self.fire(&format!("{tag}/new"), &new).await;
+        if kind == Kind::Runner && !self.has_call(kind, function) {
+            // Salt tells only the end of it.
+            body.insert("fun".into(), function.into());
+            body.insert("retcode".into(), UNKNOWN_RUNNER.into());
+        } else {
+            body.insert("user".into(), user.into());
+            let mut new = body.clone();
+            new.extend(cause.map(Cause::fields).unwrap_or_default());
+            self.fire(&format!("{tag}/new"), &new).await;
+        }
         let caused = cause.map(Cause::short_fields).unwrap_or_default();
         NewCall { kind, function: function.to_owned(), args, jid, tag, user: user.to_owned(), body, caused }
     }
@@ -143,11 +154,14 @@ impl Shared {
             Kind::Wheel => (self.wheels.call(&self.wheel_context(caller), function, args.clone()), None),
         };
         let success = result.is_ok();
+        let mut body = call.body.clone();
+        if matches!(kind, Kind::Runner) && matches!(result, Err(CallError::Execution(_))) {
+            body.insert("retcode".into(), 1.into());
+        }
         let value = result.unwrap_or_else(|error| {
             tracing::warn!(function, %error, "a call on the master failed");
             failure_text(kind.words().1, function, &error).into()
         });
-        let mut body = call.body.clone();
         body.extend(call.caused.clone());
         body.insert("return".into(), value);
         body.insert("success".into(), success.into());

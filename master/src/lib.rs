@@ -7,6 +7,7 @@ mod auth;
 pub mod autosign;
 mod calls;
 mod causes;
+mod file_events;
 mod host;
 mod job_cache;
 pub mod keys;
@@ -14,11 +15,13 @@ mod maintenance;
 mod metrics_server;
 mod minion_data;
 mod pillar;
+mod presence;
 mod publish;
 mod reactions;
 mod requests;
 pub mod runner;
 mod sessions;
+mod state_errors;
 pub mod wheel;
 
 use std::path::{Path, PathBuf};
@@ -93,6 +96,7 @@ pub struct Shared {
     pub(crate) root_key: String,
     pub(crate) sessions: sessions::Sessions,
     pub(crate) publisher: Publisher,
+    pub(crate) presence: presence::Presence,
     pub(crate) files: fileserver::Roots,
     pub(crate) minion_data: minion_data::MinionData,
     pub(crate) pillar_source: PillarSource,
@@ -191,6 +195,7 @@ impl Master {
             root_key: root_key(&config.cachedir)?,
             sessions: sessions::Sessions::new(),
             publisher: Publisher::new(),
+            presence: presence::Presence::default(),
             files: roots(&config),
             minion_data: minion_data::MinionData::new(store.clone()),
             pillar_source: PillarSource {
@@ -228,6 +233,12 @@ impl Master {
         let keys = bus.subscribe(Filter::prefix("salt/key"), Start::Now)?;
         tasks.spawn(maintenance::forget_minions(Arc::clone(&shared), keys, shutdown.clone()));
         tasks.spawn(maintenance::maintain(Arc::clone(&shared), shutdown.clone()));
+        if config.presence_events {
+            tasks.spawn(presence::tell(Arc::clone(&shared), shutdown.clone()));
+        }
+        if config.fileserver_events {
+            tasks.spawn(file_events::tell(Arc::clone(&shared), shutdown.clone()));
+        }
 
         // The sockets: from here on, others are served.
         if let Some(listener) = metrics_listener {

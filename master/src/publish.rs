@@ -17,6 +17,11 @@ use crate::Shared;
 const HANDED_ON: &[&str] =
     &["delimiter", "metadata", "ret_config", "ret_kwargs", "module_executors", "executor_opts", "start_event", "to"];
 
+/// What Salt's event about a new job tells of the load.
+const TOLD: &[&str] = &["jid", "tgt_type", "tgt", "user", "fun", "arg"];
+/// The field of that event that holds the rest of it, if there is more.
+pub(crate) const MORE: &str = "_load";
+
 /// A job that has gone out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
@@ -101,7 +106,7 @@ impl Shared {
         let jid = request.jid.clone().unwrap_or_default();
         let published = Published { jid: Some(jid.clone()), minions, missing };
         let load = self.load(&request, &jid);
-        let mut new = load.clone();
+        let mut new = self.announcement(&load);
         new.insert("minions".into(), published.minions.clone().into());
         new.insert("missing".into(), published.missing.clone().into());
         let caused = request.kwargs.iter().filter(|(name, _)| name.as_str().is_some_and(|name| name.starts_with('_')));
@@ -113,6 +118,7 @@ impl Shared {
         // First the event: the job is known before anybody can return for it.
         let tag = format!("salt/job/{jid}/new");
         self.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;
+        self.fire(&format!("salt/job/{jid}/publish"), &load).await;
         self.send_to(&request, &published, load).await?;
         tracing::info!(%jid, fun = %request.fun, user = %request.user, minions = published.minions.len(), "a job is published");
         Ok(published)
@@ -189,10 +195,24 @@ impl Shared {
         load
     }
 
+    /// What the event about a new job tells of its load: Salt's fields, and the others below [`MORE`] for
+    /// the job cache.
+    fn announcement(&self, load: &Map) -> Map {
+        let (told, mut more): (Map, Map) =
+            load.clone().into_iter().partition(|(name, _)| name.as_str().is_some_and(|name| TOLD.contains(&name)));
+        more.retain(|_, value| value.is_truthy());
+        let mut new = told;
+        if !more.is_empty() {
+            new.insert(MORE.into(), more.into());
+        }
+        new
+    }
+
     /// Replaces the publish keys, and sends something that only the new ones open: minions notice at once
     /// and not with the next job, which would be lost to them.
     pub(crate) async fn rotate_keys(self: &Arc<Self>) {
         self.sessions.rotate();
+        self.fire("key", &map! {"rotate_aes_key" => true}).await;
         let notice = map! {"jid" => &Jid::new(), "fun" => "test.ping", "arg" => Vec::<Value>::new(), "tgt" => Vec::<Value>::new(), "tgt_type" => "list"};
         if let Err(error) = self.send(notice, self.ciphers.clone()).await {
             tracing::error!(error, "minions could not be told of the new keys");

@@ -193,10 +193,22 @@ impl Bus {
         self.inner.ring.lock().next - 1
     }
 
-    /// Up to `limit` kept events from a place on, in order. Without a journal: those still in memory.
+    /// Up to `limit` events from a place on, in order: those of the journal, and those that are on their way into
+    /// it. Without a journal: those still in memory.
     pub fn read(&self, from: TimeOrSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
         if let Some(journal) = &self.inner.journal {
-            return journal.read(journal.place(from)?, limit);
+            let from = journal.place(from)?;
+            // The ring first: what is not in it any more is in the journal.
+            let (first, newest) = {
+                let ring = self.inner.ring.lock();
+                let first = ring.first();
+                (first, ring.from(first.max(from), limit).unwrap_or_default())
+            };
+            let mut events = if from < first { journal.read(from, limit)? } else { Vec::new() };
+            events.retain(|event| event.seq() < first);
+            events.extend(newest);
+            events.truncate(limit);
+            return Ok(events);
         }
         let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
         Ok(self.inner.ring.lock().from(seq, limit).unwrap_or_default())

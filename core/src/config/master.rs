@@ -142,6 +142,16 @@ options! {
     /// For how long there must be quiet before an entry reacts, once, to the last event, by its pattern.
     reactor_debounce: Map = Map::new(),
 
+    /// Whether `salt/auth` events are fired.
+    auth_events: bool = true,
+    /// The acts (`pend`, `denied`, ...) whose `salt/auth` events also tell the grains to sign by.
+    auth_events_autosign_grains: Vec<String> = Vec::new(),
+    /// Whether `minion/refresh` events are fired.
+    minion_data_cache_events: bool = true,
+    /// Whether `salt/fileserver/roots/update` events are fired.
+    fileserver_events: bool = false,
+    /// Seconds between two looks at the files in `file_roots`, for `fileserver_events`.
+    roots_update_interval: u64 = 60,
     /// Whether `salt/presence` events are fired.
     presence_events: bool = false,
     /// The outputter of `salt` when nothing else says.

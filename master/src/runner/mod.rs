@@ -17,6 +17,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use brine_core::function::Function;
+use brine_core::map;
 
 use crate::Shared;
 use crate::calls::Caller;
@@ -40,6 +41,12 @@ pub struct RunnerContext {
 }
 
 impl RunnerContext {
+    /// Fires an event of the call itself: `salt/run/<jid>/progress`.
+    pub(crate) fn progress(&self, message: &str) {
+        let tag = format!("salt/run/{}/progress", self.caller.jid);
+        self.wait(self.master.fire(&tag, &map! {"message" => message}));
+    }
+
     /// Waits for something asynchronous.
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.caller.runtime.block_on(future)
