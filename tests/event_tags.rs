@@ -279,7 +279,7 @@ impl World {
         match step {
             Tool(tool, words) => _ = self.system.tool_async(tool, words).await,
             Minion(words) => {
-                let mut command = Command::new(BRINE);
+                let mut command = support::within_limit(BRINE);
                 command.args(["salt-call", "-c", &self.system.path("web1/etc").display().to_string()]);
                 command.args(*words).env("TRY", "text");
                 tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
@@ -397,7 +397,7 @@ async fn presence_follows_the_minions() {
     // Both have one address; it is seen which of them is gone, and a command line is no minion.
     let etc = system.path("web2/etc").display().to_string();
     tokio::task::spawn_blocking(move || {
-        Command::new(BRINE).args(["salt-call", "-c", &etc, "test.ping"]).output().unwrap()
+        support::within_limit(BRINE).args(["salt-call", "-c", &etc, "test.ping"]).output().unwrap()
     })
     .await
     .unwrap();

@@ -111,3 +111,18 @@ async fn hand_over(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use brine_core::map;
+
+    use super::*;
+
+    #[test]
+    fn the_cache_gets_all_of_a_load_and_nothing_of_a_message() {
+        let load = whole_load(map! {"jid" => "1", "fun" => "test.ping", MORE => map! {"ret" => "redis"}});
+        assert_eq!(load, map! {"jid" => "1", "fun" => "test.ping", "ret" => "redis"});
+        let one = map! {"jid" => "1", "cmd" => "_return", "ts" => 5, "return" => true};
+        assert_eq!(without_way(one), map! {"jid" => "1", "return" => true});
+    }
+}

@@ -205,17 +205,14 @@ impl System {
 
     /// Runs a tool with the master's configuration.
     pub fn tool(&self, tool: &str, words: &[&str]) -> Output {
-        let etc = self.etc();
-        Command::new(BRINE).arg(tool).args(["-c", &etc]).args(words).stdin(Stdio::null()).output().unwrap()
+        within_limit(BRINE).arg(tool).args(["-c", &self.etc()]).args(words).stdin(Stdio::null()).output().unwrap()
     }
 
     /// As [`System::tool`], without keeping the test's runtime from running.
     pub async fn tool_async(&self, tool: &str, words: &[&str]) -> Output {
-        let (etc, tool) = (self.etc(), tool.to_owned());
-        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        let run =
-            move || Command::new(BRINE).arg(tool).args(["-c", &etc]).args(words).stdin(Stdio::null()).output().unwrap();
-        tokio::task::spawn_blocking(run).await.unwrap()
+        let mut command = within_limit(BRINE);
+        command.arg(tool).args(["-c", &self.etc()]).args(words).stdin(Stdio::null());
+        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 
     /// The JSON that `salt --static --out=json` prints.
@@ -289,6 +286,13 @@ impl Events {
     }
 }
 
+/// A program that is ended when it does not end by itself, so that a test fails rather than hangs.
+pub fn within_limit(program: &str) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", "120", program]);
+    command
+}
+
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -305,7 +309,7 @@ pub fn text(map: &Map, key: &str) -> String {
 pub fn python(script: &str, words: &[&Path]) -> String {
     let python = std::env::var("BRINE_TEST_PYTHON").expect("run the tests by tests/run, which installs pyzmq");
     let mut child =
-        Command::new(python).arg("-").args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        within_limit(&python).arg("-").args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());

@@ -18,7 +18,7 @@ use super::super::client::{MasterClient, user};
 use crate::ui::{Colour, ColourChoice, Ui};
 
 /// How many events of the past are asked for at once.
-const PAGE: i64 = 500;
+const PAGE: usize = 500;
 
 /// What the line asks for.
 struct Options {
@@ -99,7 +99,8 @@ pub(super) async fn follow(client: &MasterClient, args: Args, colour: ColourChoi
                     return Ok(());
                 }
             }
-            if page.is_empty() {
+            // Asking makes events of its own: what came after the last full page comes by the socket.
+            if page.len() < PAGE {
                 break;
             }
             from = Value::from(view.last + 1);
@@ -204,7 +205,7 @@ fn seq_of(event: &Event) -> Option<u64> {
 
 /// A page of events from the journal.
 async fn past(client: &MasterClient, from: Value) -> anyhow::Result<Vec<(u64, String, Map)>> {
-    let args = Args::positional([from, PAGE.into()]);
+    let args = Args::positional([from, Value::from(PAGE as u64)]);
     let call = Call { fun: "event_bus.since".into(), args, key: None, user: user(), asynchronous: false };
     let answer = client.runner(call).await?;
     let data = answer.get("data").cloned().unwrap_or_default();
