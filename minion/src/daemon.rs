@@ -23,9 +23,10 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::{Channel, ChannelError};
-use crate::context::{FileClient, Job, Minion, Upstream};
+use crate::context::{FileClient, Job, MasterEvent, Minion, Upstream};
 use crate::fileclient::{LocalFiles, MasterFiles};
 use crate::jobs;
+use crate::local_bus::LocalBus;
 use crate::state::OwnFacts;
 
 /// When a minion looks for the first time whether its key has been accepted.
@@ -69,23 +70,23 @@ pub fn minion_id(config: &MinionConfig) -> Result<MinionId, MinionError> {
 struct MasterUpstream {
     id: MinionId,
     channel: Arc<Channel>,
-    bus: Option<Bus>,
     runtime: Handle,
     grains: Arc<RwLock<Arc<Map>>>,
 }
 
 impl Upstream for MasterUpstream {
-    fn fire_local(&self, tag: &str, data: Map) -> Result<(), String> {
-        let Some(bus) = &self.bus else { return Err("there is no event bus: the minion does not run".into()) };
-        self.runtime.block_on(bus.fire(tag, &data)).map(|_| ()).map_err(|error| error.to_string())
+    fn has_master(&self) -> bool {
+        true
     }
 
-    fn fire_master(&self, tag: &str, data: Map) -> Result<(), String> {
-        let load = event_load(&self.id, tag, data.into());
-        match self.runtime.block_on(self.channel.request(load)) {
-            Ok(Value::Bool(true)) => Ok(()),
-            Ok(_) => Err(format!("the master does not take the event {tag} from this minion")),
-            Err(error) => Err(error.to_string()),
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        let sent = self.channel.request(event.request(self.id.as_str()));
+        let within = event.timeout.unwrap_or(Duration::MAX);
+        match self.runtime.block_on(async { tokio::time::timeout(within, sent).await }) {
+            Ok(Ok(Value::Bool(true))) => Ok(()),
+            Ok(Ok(_)) => Err(format!("the master does not take the event {} from this minion", event.tag)),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("the master did not answer to the event {} within {within:?}", event.tag)),
         }
     }
 
@@ -95,10 +96,6 @@ impl Upstream for MasterUpstream {
         let answer = self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())?;
         answer.as_map().cloned().ok_or_else(|| "the master sent no pillar".into())
     }
-}
-
-fn event_load(id: &MinionId, tag: &str, data: Value) -> Map {
-    map! {"cmd" => "_minion_event", "id" => id, "tag" => tag, "data" => data, "pretag" => Value::Nil}
 }
 
 fn pillar_load(grains: &Map, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Map {
@@ -120,12 +117,12 @@ struct LocalUpstream {
 }
 
 impl Upstream for LocalUpstream {
-    fn fire_local(&self, _tag: &str, _data: Map) -> Result<(), String> {
-        Ok(())
+    fn has_master(&self) -> bool {
+        false
     }
 
-    fn fire_master(&self, tag: &str, _data: Map) -> Result<(), String> {
-        Err(format!("the event {tag} has no master to go to: this is --local"))
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        Err(format!("Local mode detected. Event with tag {} will NOT be sent.", event.tag))
     }
 
     fn pillar(&self, _saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
@@ -139,17 +136,23 @@ impl Upstream for LocalUpstream {
 fn build(
     id: &MinionId,
     config: &Arc<MinionConfig>,
-    grains: Map,
+    grains: Arc<RwLock<Arc<Map>>>,
     files: Arc<dyn FileClient>,
     upstream: Arc<dyn Upstream>,
+    bus: Option<Bus>,
 ) -> Arc<Minion> {
+    let local = match bus {
+        Some(bus) => LocalBus::Own { bus, runtime: Handle::current() },
+        None => LocalBus::Sockets { folder: config.sock_dir.clone(), names: SocketNames::minion(id.as_str()) },
+    };
     Arc::new(Minion {
         id: id.to_string(),
         config: Arc::clone(config),
-        grains: RwLock::new(Arc::new(grains)),
+        grains,
         pillar: RwLock::default(),
         files,
         upstream,
+        local,
         jobs: Mutex::default(),
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),
@@ -160,7 +163,7 @@ fn build(
 pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
     let id = minion_id(&config)?;
     let config = Arc::new(config);
-    let grains = crate::grains::collect(&config, id.as_str());
+    let grains = Arc::new(RwLock::new(Arc::new(crate::grains::collect(&config, id.as_str()))));
     let pillar = PillarSource {
         roots: config.pillar_roots.clone(),
         state_top: config.state_top.clone(),
@@ -168,15 +171,14 @@ pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
         opts: Arc::new(config.opts.clone()),
         nodegroups: config.nodegroups.clone(),
     };
-    let shared = Arc::new(RwLock::new(Arc::new(grains.clone())));
     let options = fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),
         ..fileserver::Options::default()
     };
     let files = LocalFiles::new(fileserver::Roots::new(config.file_roots.clone(), &options), config.opts.clone());
-    let upstream = LocalUpstream { id: id.clone(), pillar, grains: shared };
-    let minion = build(&id, &config, grains, Arc::new(files), Arc::new(upstream));
+    let upstream = LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains) };
+    let minion = build(&id, &config, grains, Arc::new(files), Arc::new(upstream), None);
     let pillar = minion.upstream.pillar(None, config.pillarenv.as_deref(), &Map::new());
     *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
     Ok(minion)
@@ -188,7 +190,6 @@ pub struct Connected {
     pub minion: Arc<Minion>,
     channel: Arc<Channel>,
     id: MinionId,
-    grains: Arc<RwLock<Arc<Map>>>,
 }
 
 impl Connected {
@@ -198,14 +199,13 @@ impl Connected {
         let config = Arc::new(config);
         let host = config.master.first().ok_or(MinionError::NoMaster)?;
         let channel = Arc::new(Channel::new(id.clone(), Arc::clone(&config), host)?);
-        let collected = crate::grains::collect(&config, id.as_str());
-        let grains = Arc::new(RwLock::new(Arc::new(collected.clone())));
+        let grains = Arc::new(RwLock::new(Arc::new(crate::grains::collect(&config, id.as_str()))));
         let runtime = Handle::current();
         let files = Arc::new(MasterFiles::new(Arc::clone(&channel), runtime.clone()));
         let upstream =
-            MasterUpstream { id: id.clone(), channel: Arc::clone(&channel), bus, runtime, grains: Arc::clone(&grains) };
-        let minion = build(&id, &config, collected, files, Arc::new(upstream));
-        Ok(Connected { minion, channel, id, grains })
+            MasterUpstream { id: id.clone(), channel: Arc::clone(&channel), runtime, grains: Arc::clone(&grains) };
+        let minion = build(&id, &config, grains, files, Arc::new(upstream), bus);
+        Ok(Connected { minion, channel, id })
     }
 
     /// Begins the session. While the key is pending, asks again: soon at first, as somebody may be about to
@@ -242,7 +242,6 @@ impl Connected {
     /// Asks for the pillar.
     pub async fn refresh_pillar(&self) -> Result<(), MinionError> {
         let grains = Arc::clone(&self.minion.grains.read());
-        *self.grains.write() = Arc::clone(&grains);
         let config = &self.minion.config;
         let load = pillar_load(&grains, config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
         let answer = self.channel.request(load).await?;
@@ -368,9 +367,17 @@ async fn listen(
 
 async fn tell_start(connected: &Connected) -> Result<(), MinionError> {
     let now = jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
-    let text = Value::from(format!("Minion {} started at {now}", connected.id));
-    for tag in ["minion_start".to_owned(), format!("salt/minion/{}/start", connected.id)] {
-        connected.channel.request(event_load(&connected.id, &tag, text.clone())).await?;
+    let (id, config) = (&connected.id, &connected.minion.config);
+    let legacy = config.enable_legacy_startup_events.then(|| "minion_start".to_owned());
+    for tag in legacy.into_iter().chain([format!("salt/minion/{id}/start")]) {
+        let mut load = MasterEvent::new(&tag, format!("Minion {id} started at {now}")).request(id.as_str());
+        if !config.start_event_grains.is_empty() {
+            let grains = Arc::clone(&connected.minion.grains.read());
+            let wanted = config.start_event_grains.iter();
+            let told: Map = wanted.filter_map(|name| Some((name.into(), grains.get(name.as_str())?.clone()))).collect();
+            load.insert("grains".into(), told.into());
+        }
+        connected.channel.request(load).await?;
     }
     Ok(())
 }
