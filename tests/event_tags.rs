@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -85,6 +84,11 @@ const STEPS: &[(&str, Do)] = &[
     ("the reactor calls a runner function", Tool("salt-run", &["event.send", "try/reactor/runner"])),
     ("the reactor calls a wheel function", Tool("salt-run", &["event.send", "try/reactor/wheel"])),
     ("the reactor publishes a job", Tool("salt-run", &["event.send", "try/reactor/local"])),
+    ("the reactor is listed", Tool("salt-run", &["reactor.list"])),
+    ("the reactor is added to", Tool("salt-run", &["reactor.add", "try/added", "reactors=/nonexistent.sls"])),
+    ("the reactor is taken from", Tool("salt-run", &["reactor.delete", "try/added"])),
+    ("the reactor is asked whether it leads", Tool("salt-run", &["reactor.is_leader"])),
+    ("the reactor is told to lead", Tool("salt-run", &["reactor.set_leader", "True"])),
     ("a job is published in batches", Tool("salt", &["web1", "test.ping", "-b", "1"])),
     ("a file of the file server changes", Write),
     // Keys last: a job that goes out while a minion fetches new publish keys is lost to it.
@@ -102,17 +106,9 @@ const STEPS: &[(&str, Do)] = &[
 const NOT_HERE: &[(&str, &str, &str)] = &[
     ("*", "resource/refresh/<id>", "Brine has no resources of minions"),
     ("*", "salt/beacon/*", "needs beacons"),
-    ("a job asks for its start", "salt/job/<jid>/start/<id>", "needs start_event in the minion"),
     ("a job gives its result in parts", "*", "needs execution modules in Python"),
-    ("states are applied", "salt/job/<jid>/prog/*", "needs state_events in the minion"),
-    ("salt-call applies states", "salt/job/<jid>/prog/*", "needs state_events in the minion"),
-    ("*", "salt/state_result/*", "needs fire_event on states"),
-    ("event.send *", "try/send/*", "needs event.send of the minion with all that Salt's tells"),
-    ("a state sends an event", "*", "needs keyword arguments of the event.send state"),
-    ("*", "_salt_error", "needs the minion to tell of exceptions"),
-    ("*", "minion_ping", "needs ping_interval in the minion"),
     ("*orchestration runs", "*", "needs state.orchestrate"),
-    ("the reactor is *", "*", "needs the reactor runner's functions that change the reactor"),
+    ("the reactor is *", "salt/run/<jid>/*", "Salt puts a key of the master's on the bus there"),
     ("a batch is handed to the master", "*", "needs batches that the master runs"),
     ("a running batch is stopped", "*", "needs batches that the master runs"),
     ("a queue cannot be processed", "*", "needs queues"),
@@ -294,7 +290,7 @@ impl World {
             Stranger => self.publish(Map::new(), Some("wrong".into()), Some("20261121000000000000")).await,
             Show(id, key, grains) => self.show(&self.system, id, *key, grains()).await,
             Start => {
-                self.system.configure_minion("web1", "");
+                self.system.configure_minion("web1", "state_events: True\n");
                 self.system.spawn_minion("web1");
             }
             Write => _ = self.system.write("srv/salt/new.txt", "new\n"),

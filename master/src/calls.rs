@@ -155,7 +155,7 @@ impl Shared {
         };
         let success = result.is_ok();
         let mut body = call.body.clone();
-        if matches!(kind, Kind::Runner) && matches!(result, Err(CallError::Execution(_))) {
+        if matches!(result, Err(CallError::Execution(_) | CallError::Exception(_))) {
             body.insert("retcode".into(), 1.into());
         }
         let value = result.unwrap_or_else(|error| {
@@ -215,6 +215,8 @@ fn failure_text(prefix: &str, function: &str, error: &CallError) -> String {
         CallError::Arguments { message, .. } | CallError::Invocation { message, .. } => {
             format!("Passed invalid arguments: {message}")
         }
-        CallError::Execution(message) => format!("Exception occurred in {prefix} {function}: {message}"),
+        CallError::Execution(message) | CallError::Exception(message) => {
+            format!("Exception occurred in {prefix} {function}: {message}")
+        }
     }
 }

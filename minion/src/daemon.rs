@@ -11,7 +11,7 @@ use brine_core::config::MinionConfig;
 use brine_core::crypt::Cipher;
 use brine_core::files::{self, FileError};
 use brine_core::fileserver;
-use brine_core::function::Registry;
+use brine_core::function::{CallError, Registry};
 use brine_core::job::Return;
 use brine_core::sls::pillar::{PillarSource, merge};
 use brine_core::target::{Target, TargetKind};
@@ -24,9 +24,10 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::{Channel, ChannelError};
-use crate::context::{FileClient, Job, Minion, Upstream};
+use crate::context::{FileClient, Job, MasterEvent, Minion, Upstream};
 use crate::fileclient::{LocalFiles, MasterFiles};
 use crate::jobs;
+use crate::local_bus::LocalBus;
 use crate::state::OwnFacts;
 
 /// When a minion looks for the first time whether its key has been accepted.
@@ -72,23 +73,18 @@ pub fn minion_id(config: &MinionConfig) -> Result<MinionId, MinionError> {
 /// Events and pillar of a minion with a master.
 struct MasterUpstream {
     id: MinionId,
-    config: Arc<MinionConfig>,
     channel: Arc<Channel>,
-    bus: Option<Bus>,
     runtime: Handle,
     grains: Arc<RwLock<Arc<Map>>>,
 }
 
 impl Upstream for MasterUpstream {
-    fn fire_local(&self, tag: &str, data: Map) -> Result<(), String> {
-        match &self.bus {
-            Some(bus) => self.runtime.block_on(bus.fire(tag, &data)).map(|_| ()).map_err(|error| error.to_string()),
-            None => self.runtime.block_on(crate::events::push(&self.config, self.id.as_str(), tag, &data)),
-        }
+    fn has_master(&self) -> bool {
+        true
     }
 
-    fn fire_master(&self, tag: &str, data: Map, beside: &Map) -> Result<(), String> {
-        self.runtime.block_on(fire_master(&self.channel, &self.id, tag, data.into(), beside))
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        self.runtime.block_on(send_event(&self.channel, &self.id, &event))
     }
 
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
@@ -99,25 +95,14 @@ impl Upstream for MasterUpstream {
     }
 }
 
-fn event_load(id: &MinionId, tag: &str, data: Value) -> Map {
-    map! {"cmd" => "_minion_event", "id" => id, "tag" => tag, "data" => data, "pretag" => Value::Nil}
-}
-
-/// Fires an event on the master's bus, with more fields beside its data.
-async fn fire_master(
-    channel: &Arc<Channel>,
-    id: &MinionId,
-    tag: &str,
-    data: Value,
-    beside: &Map,
-) -> Result<(), String> {
-    let mut load = event_load(id, tag, data);
-    let own = |name: &Value| matches!(name.as_str(), Some("cmd" | "id" | "tag"));
-    load.extend(beside.iter().filter(|(name, _)| !own(name)).map(|(name, value)| (name.clone(), value.clone())));
-    match channel.request(load).await {
-        Ok(Value::Bool(true)) => Ok(()),
-        Ok(_) => Err(format!("the master does not take the event {tag} from this minion")),
-        Err(error) => Err(error.to_string()),
+async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEvent) -> Result<(), String> {
+    let sent = channel.request(event.request(id.as_str()));
+    let within = event.timeout.unwrap_or(Duration::MAX);
+    match tokio::time::timeout(within, sent).await {
+        Ok(Ok(Value::Bool(true))) => Ok(()),
+        Ok(Ok(_)) => Err(format!("the master does not take the event {} from this minion", event.tag)),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("the master did not answer to the event {} within {within:?}", event.tag)),
     }
 }
 
@@ -135,20 +120,17 @@ fn pillar_load(grains: &Map, saltenv: Option<&str>, pillarenv: Option<&str>, ove
 /// Events and pillar of a minion without a master.
 struct LocalUpstream {
     id: MinionId,
-    config: Arc<MinionConfig>,
     pillar: PillarSource,
     grains: Arc<RwLock<Arc<Map>>>,
 }
 
 impl Upstream for LocalUpstream {
-    fn fire_local(&self, tag: &str, data: Map) -> Result<(), String> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| error.to_string())?;
-        runtime.block_on(crate::events::push(&self.config, self.id.as_str(), tag, &data))
+    fn has_master(&self) -> bool {
+        false
     }
 
-    fn fire_master(&self, tag: &str, _data: Map, _beside: &Map) -> Result<(), String> {
-        Err(format!("the event {tag} has no master to go to: this is --local"))
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        Err(format!("Local mode detected. Event with tag {} will NOT be sent.", event.tag))
     }
 
     fn pillar(&self, _saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
@@ -162,17 +144,23 @@ impl Upstream for LocalUpstream {
 fn build(
     id: &MinionId,
     config: &Arc<MinionConfig>,
-    grains: Map,
+    grains: Arc<RwLock<Arc<Map>>>,
     files: Arc<dyn FileClient>,
     upstream: Arc<dyn Upstream>,
+    bus: Option<Bus>,
 ) -> Arc<Minion> {
+    let local = match bus {
+        Some(bus) => LocalBus::Own { bus, runtime: Handle::current() },
+        None => LocalBus::Sockets { folder: config.sock_dir.clone(), names: SocketNames::minion(id.as_str()) },
+    };
     Arc::new(Minion {
         id: id.to_string(),
         config: Arc::clone(config),
-        grains: RwLock::new(Arc::new(grains)),
+        grains,
         pillar: RwLock::default(),
         files,
         upstream,
+        local,
         jobs: Mutex::default(),
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),
@@ -186,7 +174,7 @@ pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
     config.opts.insert("file_client".into(), "local".into());
     let id = minion_id(&config)?;
     let config = Arc::new(config);
-    let grains = crate::grains::collect(&config, id.as_str());
+    let grains = Arc::new(RwLock::new(Arc::new(crate::grains::collect(&config, id.as_str()))));
     let pillar = PillarSource {
         roots: config.pillar_roots.clone(),
         state_top: config.state_top.clone(),
@@ -194,15 +182,14 @@ pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
         opts: Arc::new(config.opts.clone()),
         nodegroups: config.nodegroups.clone(),
     };
-    let shared = Arc::new(RwLock::new(Arc::new(grains.clone())));
     let options = fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),
         ..fileserver::Options::default()
     };
     let files = LocalFiles::new(fileserver::Roots::new(config.file_roots.clone(), &options), config.opts.clone());
-    let upstream = LocalUpstream { id: id.clone(), config: Arc::clone(&config), pillar, grains: shared };
-    let minion = build(&id, &config, grains, Arc::new(files), Arc::new(upstream));
+    let upstream = LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains) };
+    let minion = build(&id, &config, grains, Arc::new(files), Arc::new(upstream), None);
     let pillar = minion.upstream.pillar(None, config.pillarenv.as_deref(), &Map::new());
     *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
     Ok(minion)
@@ -214,7 +201,6 @@ pub struct Connected {
     pub minion: Arc<Minion>,
     channel: Arc<Channel>,
     id: MinionId,
-    grains: Arc<RwLock<Arc<Map>>>,
     /// The last jobs that came: one that comes again is not run again.
     taken: Mutex<VecDeque<String>>,
 }
@@ -239,20 +225,13 @@ impl Connected {
         let config = Arc::new(config);
         let host = config.master.first().ok_or(MinionError::NoMaster)?;
         let channel = Arc::new(Channel::new(id.clone(), Arc::clone(&config), host)?);
-        let collected = crate::grains::collect(&config, id.as_str());
-        let grains = Arc::new(RwLock::new(Arc::new(collected.clone())));
+        let grains = Arc::new(RwLock::new(Arc::new(crate::grains::collect(&config, id.as_str()))));
         let runtime = Handle::current();
         let files = Arc::new(MasterFiles::new(Arc::clone(&channel), runtime.clone()));
-        let upstream = MasterUpstream {
-            id: id.clone(),
-            config: Arc::clone(&config),
-            channel: Arc::clone(&channel),
-            bus,
-            runtime,
-            grains: Arc::clone(&grains),
-        };
-        let minion = build(&id, &config, collected, files, Arc::new(upstream));
-        Ok(Connected { minion, channel, id, grains, taken: Mutex::default() })
+        let upstream =
+            MasterUpstream { id: id.clone(), channel: Arc::clone(&channel), runtime, grains: Arc::clone(&grains) };
+        let minion = build(&id, &config, grains, files, Arc::new(upstream), bus);
+        Ok(Connected { minion, channel, id, taken: Mutex::default() })
     }
 
     /// Begins the session. While the key is pending, asks again: soon at first, as somebody may be about to
@@ -289,7 +268,6 @@ impl Connected {
     /// Asks for the pillar.
     pub async fn refresh_pillar(&self) -> Result<(), MinionError> {
         let grains = Arc::clone(&self.minion.grains.read());
-        *self.grains.write() = Arc::clone(&grains);
         let config = &self.minion.config;
         let load = pillar_load(&grains, config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
         let answer = self.channel.request(load).await?;
@@ -307,9 +285,9 @@ impl Connected {
         }
     }
 
-    /// Fires an event on the master's bus, with more fields beside its data.
-    pub async fn fire(&self, tag: &str, data: Value, beside: &Map) -> Result<(), String> {
-        fire_master(&self.channel, &self.id, tag, data, beside).await
+    /// Fires an event on the master's bus.
+    pub async fn fire(&self, event: &MasterEvent) -> Result<(), String> {
+        send_event(&self.channel, &self.id, event).await
     }
 
     /// Sends a return to the master, until it has it or too many tries have failed.
@@ -432,9 +410,17 @@ async fn listen(
 
 async fn tell_start(connected: &Connected) -> Result<(), MinionError> {
     let now = jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
-    let text = Value::from(format!("Minion {} started at {now}", connected.id));
-    for tag in ["minion_start".to_owned(), format!("salt/minion/{}/start", connected.id)] {
-        connected.channel.request(event_load(&connected.id, &tag, text.clone())).await?;
+    let (id, config) = (&connected.id, &connected.minion.config);
+    let legacy = config.enable_legacy_startup_events.then(|| "minion_start".to_owned());
+    for tag in legacy.into_iter().chain([format!("salt/minion/{id}/start")]) {
+        let mut load = MasterEvent::new(&tag, format!("Minion {id} started at {now}")).request(id.as_str());
+        if !config.start_event_grains.is_empty() {
+            let grains = Arc::clone(&connected.minion.grains.read());
+            let wanted = config.start_event_grains.iter();
+            let told: Map = wanted.filter_map(|name| Some((name.into(), grains.get(name.as_str())?.clone()))).collect();
+            load.insert("grains".into(), told.into());
+        }
+        connected.channel.request(load).await?;
     }
     Ok(())
 }
@@ -504,7 +490,10 @@ fn start_job(
             Ok(load) => load,
             Err(error) => {
                 connected.minion.jobs.lock().shift_remove(&job.jid);
-                let text = format!("The minion function caused an exception: {error}");
+                let text = CallError::Exception(error.to_string()).to_string();
+                if let Err(error) = connected.fire(&jobs::exception_event()).await {
+                    tracing::warn!(jid = job.jid, error, "the event of an exception could not be fired");
+                }
                 map! {"cmd" => "_return", "jid" => job.jid.as_str(), "id" => connected.id.as_str(), "fun" => &job.fun,
                 "fun_args" => job.arg.clone(), "return" => text, "retcode" => 1, "success" => false}
             }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`daemon`] | the life of a minion: join, listen, run, return |
 //! | [`channel`] | the session with the master |
+//! | [`local_bus`] | the minion's own event bus, from here or from a `salt-call` |
 //! | [`context`] | what a running function sees: configuration, grains, pillar, files, its job |
 //! | [`jobs`], [`process`] | jobs under way, and their child processes |
 //! | [`modules`] | execution functions, one file a Salt module |
@@ -19,6 +20,7 @@ pub mod events;
 pub mod fileclient;
 pub mod grains;
 pub mod jobs;
+pub mod local_bus;
 pub mod modules;
 pub mod process;
 pub mod reactions;

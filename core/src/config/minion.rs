@@ -99,6 +99,16 @@ options! {
     test: bool = false,
     /// Whether the first failing state ends the run.
     failhard: bool = false,
+    /// Whether an event tells the progress of every state run, state by state.
+    state_events: bool = false,
+    /// Whether `minion_start` is fired beside `salt/minion/<id>/start`.
+    enable_legacy_startup_events: bool = true,
+    /// The names of grains that the start events carry.
+    start_event_grains: Vec<String> = Vec::new(),
+    /// What is watched on this host, by name: as a list of mappings or as one mapping.
+    beacons: Map = Map::new(),
+    /// Seconds between two looks at what beacons watch, for those that do not say.
+    loop_interval: u64 = 1,
     /// Groups of minions by name, for targets that the minion evaluates without a master.
     nodegroups: Map = Map::new(),
     /// How many job ids are remembered, so that a job that comes twice is run once.

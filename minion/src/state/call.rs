@@ -182,7 +182,7 @@ impl Caller<'_> {
         });
         Ok(done.unwrap_or_else(|error| {
             let error = match error {
-                CallError::Execution(message) => message,
+                CallError::Execution(message) | CallError::Exception(message) => message,
                 other => other.to_string(),
             };
             failure(chunk, format!("An exception occurred in this state: {error}"))

@@ -72,7 +72,9 @@ fn by_keys(context: &StateContext, name: &str, calls: Vec<(String, Args)>) -> Va
                 done.push(format!("{fun}: {shown}"));
                 changes.insert(fun.into(), value);
             }
-            Err(CallError::Execution(message)) => failed.push(format!("'{fun}' failed: {message}")),
+            Err(CallError::Execution(message) | CallError::Exception(message)) => {
+                failed.push(format!("'{fun}' failed: {message}"))
+            }
             Err(error) => failed.push(format!("'{fun}' failed: {error}")),
         }
     }
