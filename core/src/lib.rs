@@ -26,6 +26,7 @@ pub mod jid;
 pub mod job;
 pub mod metrics;
 pub mod minion_id;
+pub mod orchestration;
 pub mod sls;
 pub mod store;
 pub mod target;

@@ -14,6 +14,7 @@ pub mod keys;
 mod maintenance;
 mod metrics_server;
 mod minion_data;
+mod orchestrate;
 mod pillar;
 mod presence;
 mod publish;
@@ -46,7 +47,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use calls::Kind;
-pub use host::HostFunctions;
+pub use host::{HostFunctions, Orchestrated};
 pub use maintenance::ROTATE_FILE;
 
 /// Bytes of the store that are kept in memory.

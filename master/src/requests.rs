@@ -85,7 +85,7 @@ impl Shared {
         }
         let Call { fun, args, user, asynchronous, .. } = call;
         let kind = if kind == "wheel" { crate::calls::Kind::Wheel } else { crate::calls::Kind::Runner };
-        let started = self.start_call(kind, &fun, args, &user).await;
+        let started = self.start_call(kind, &fun, args, &user, &Map::new()).await;
         if asynchronous {
             return clear(map! {"jid" => &started.jid, "tag" => started.tag.as_str()}.into());
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use brine_core::config::MinionConfig;
 use brine_core::function::{Args, CallError, Registry};
+use brine_core::orchestration::MasterAccess;
 use brine_core::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
@@ -108,6 +109,8 @@ pub struct Job {
     pub pid: u32,
     /// The retcode that the function has set, if it is not 0.
     pub retcode: AtomicI64,
+    /// The master that the job runs on, in an orchestration.
+    pub master: Option<Arc<dyn MasterAccess>>,
     /// Ends the job: functions that take long look at it or wait on it.
     pub cancel: CancellationToken,
     /// Child processes of the job, ended with it.
@@ -123,6 +126,7 @@ impl Job {
             arg: args.to_wire(),
             load: Map::new(),
             pid: std::process::id(),
+            master: None,
             retcode: AtomicI64::new(0),
             cancel: CancellationToken::new(),
             children: crate::process::Children::default(),

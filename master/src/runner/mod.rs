@@ -11,6 +11,7 @@ mod jobs;
 mod manage;
 mod metrics;
 mod reactor;
+mod state;
 mod test;
 
 use std::future::Future;
@@ -31,6 +32,7 @@ pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
     manage::FUNCTIONS,
     metrics::FUNCTIONS,
     reactor::FUNCTIONS,
+    state::FUNCTIONS,
     test::FUNCTIONS,
 ];
 

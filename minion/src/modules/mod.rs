@@ -9,6 +9,7 @@ mod grains;
 pub mod group;
 mod log;
 mod r#match;
+mod orchestration;
 mod pillar;
 pub mod pkg;
 pub mod programs;
@@ -24,6 +25,8 @@ use brine_core::function::Function;
 
 use crate::context::Context;
 
+pub(crate) use orchestration::master_of;
+
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[
     cmd::FUNCTIONS,
@@ -34,6 +37,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     group::FUNCTIONS,
     log::FUNCTIONS,
     r#match::FUNCTIONS,
+    orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,
     saltutil::FUNCTIONS,

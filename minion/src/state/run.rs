@@ -8,6 +8,7 @@ use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::call::{Caller, Clock, text};
+use super::pause;
 use super::requisites::{Verdict, judge};
 use crate::context::{Context, MasterEvent};
 
@@ -32,9 +33,9 @@ pub struct Settings {
 pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, CallError> {
     let caller = Caller { context, settings, chunks: &low.chunks, number: 0 };
     let mut run = Run { low, caller, tried: HashMap::new(), done: IndexMap::new(), more: Map::new() };
-    if run.steps()? {
-        run.listeners()?;
-    }
+    let ran = run.steps().and_then(|to_the_end| if to_the_end { run.listeners() } else { Ok(()) });
+    pause::forget(&context.minion, &context.job.jid);
+    ran?;
     let done = std::mem::take(&mut run.done).into_iter();
     let mut results: Map = done.map(|(place, result)| (low.chunks[place].tag().into(), result.into())).collect();
     results.extend(run.more);
@@ -58,7 +59,7 @@ impl Run<'_> {
     /// Runs all steps. Says whether the end was reached: not if a failure or the end of the job came before.
     fn steps(&mut self) -> Result<bool, CallError> {
         for step in &self.low.steps {
-            if self.caller.context.job.cancel.is_cancelled() {
+            if !pause::may_go_on(self.caller.context, &self.low.chunks[step.chunk].id) {
                 return Ok(false);
             }
             if self.done.contains_key(&step.chunk) {

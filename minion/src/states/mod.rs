@@ -9,6 +9,7 @@ mod file;
 mod group;
 mod module;
 mod pkg;
+mod salt;
 mod service;
 mod test;
 mod user;
@@ -21,6 +22,7 @@ use brine_core::{Map, Value};
 use crate::context::Context;
 
 pub(crate) use file::copy_tree;
+pub use salt::is_success;
 
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[
@@ -30,6 +32,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     group::FUNCTIONS,
     module::FUNCTIONS,
     pkg::FUNCTIONS,
+    salt::FUNCTIONS,
     service::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,
