@@ -413,3 +413,14 @@ async fn presence_follows_the_minions() {
     assert_eq!((ids(&data, "new"), ids(&data, "lost")), ("[]".into(), "['web2']".into()));
     assert_eq!(ids(&events.until("salt/presence/present").await.1, "present"), "['web1']");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_job_is_told_under_its_bare_id_where_that_is_asked_for() {
+    let mut system = System::start("bare_jid_events: True\n").await;
+    system.start_minion("web1").await;
+    let mut events = system.events("").await;
+    system.tool_async("salt", &["web1", "test.ping"]).await;
+    let (new, data) = events.until("[0-9]*").await;
+    assert_eq!(data.get("minions").map(ToString::to_string), Some("['web1']".into()));
+    assert_eq!(events.next().await.0, format!("salt/job/{new}/new"));
+}

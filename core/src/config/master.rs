@@ -146,6 +146,8 @@ options! {
     auth_events: bool = true,
     /// The acts (`pend`, `denied`, ...) whose `salt/auth` events also tell the grains to sign by.
     auth_events_autosign_grains: Vec<String> = Vec::new(),
+    /// Whether a new job is also told under its bare id, as Salt did up to 3007.
+    bare_jid_events: bool = false,
     /// Whether `minion/refresh` events are fired.
     minion_data_cache_events: bool = true,
     /// Whether `salt/fileserver/roots/update` events are fired.
