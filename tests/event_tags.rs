@@ -35,10 +35,12 @@ enum Do {
     Start,
     /// A file of the file server is written.
     Write,
+    /// A batch is handed to the master, and stopped.
+    StopBatch,
     /// Two minions ask to join a master that has room for one.
     Full,
 }
-use Do::{Call as Minion, Full, Publish, Show, Start, Stranger, Tool, Wheel, Write};
+use Do::{Call as Minion, Full, Publish, Show, Start, StopBatch, Stranger, Tool, Wheel, Write};
 
 const STEPS: &[(&str, Do)] = &[
     ("a new key is shown", Start),
@@ -95,6 +97,8 @@ const STEPS: &[(&str, Do)] = &[
     ("the reactor is asked whether it leads", Tool("salt-run", &["reactor.is_leader"])),
     ("the reactor is told to lead", Tool("salt-run", &["reactor.set_leader", "True"])),
     ("a job is published in batches", Tool("salt", &["web1", "test.ping", "-b", "1"])),
+    ("a batch is handed to the master", Tool("salt", &["web1", "test.ping", "-b", "1", "--async"])),
+    ("a running batch is stopped", StopBatch),
     ("a file of the file server changes", Write),
     // Keys last: a job that goes out while a minion fetches new publish keys is lost to it.
     ("a key is rejected", Tool("salt-key", &["-y", "-r", "web2"])),
@@ -113,8 +117,6 @@ const NOT_HERE: &[(&str, &str, &str)] = &[
     ("*", "salt/beacon/*", "needs beacons"),
     ("a job gives its result in parts", "*", "needs execution modules in Python"),
     ("the reactor is *", "salt/run/<jid>/*", "Salt puts a key of the master's on the bus there"),
-    ("a batch is handed to the master", "*", "needs batches that the master runs"),
-    ("a running batch is stopped", "*", "needs batches that the master runs"),
     ("a queue cannot be processed", "*", "needs queues"),
     ("a job of the minion's schedule runs", "*", "needs the minion's schedule"),
     ("a second minion starts and ends", "salt/minion/<id>/start", "needs start_event_grains in the minion"),
@@ -298,6 +300,12 @@ impl World {
             Start => {
                 self.system.configure_minion("web1", "state_events: True\n");
                 self.system.spawn_minion("web1");
+            }
+            StopBatch => {
+                let words = ["web1", "test.sleep", "60", "-b", "1", "--async"];
+                let told = support::stdout(&self.system.tool_async("salt", &words).await);
+                let jid = told.trim().rsplit(' ').next().unwrap().to_owned();
+                self.system.tool_async("salt-run", &["batch.stop", &jid, "kill=True"]).await;
             }
             Write => _ = self.system.write("srv/salt/new.txt", "new\n"),
             Full => {

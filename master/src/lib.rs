@@ -5,6 +5,7 @@
 
 mod auth;
 pub mod autosign;
+mod batches;
 mod calls;
 mod causes;
 mod file_events;
@@ -105,6 +106,7 @@ pub struct Shared {
     pub(crate) runners: Registry<runner::RunnerContext>,
     pub(crate) wheels: Registry<wheel::WheelContext>,
     pub(crate) causes: causes::Causes,
+    pub(crate) batches: batches::Batches,
     pub(crate) reactor: reactions::MasterReactor,
     pub(crate) functions: Option<Arc<dyn HostFunctions>>,
     jobs_fired: AtomicU64,
@@ -210,6 +212,7 @@ impl Master {
             runners: Registry::new(runner::MODULES),
             wheels: Registry::new(wheel::MODULES),
             causes: causes::Causes::default(),
+            batches: batches::Batches::open(store.clone())?,
             reactor: reactions::MasterReactor::default(),
             functions,
             jobs_fired: AtomicU64::new(0),
@@ -252,6 +255,7 @@ impl Master {
         let requests = Arc::new(requests::Requests(Arc::clone(&shared)));
         tasks.spawn(Router::serve(request_listener, requests, config.worker_threads, frames, shutdown.clone()));
         tasks.close();
+        shared.resume_batches();
         tracing::info!(publish_port, ret_port, "the master is ready");
         Ok(Master { shared, tasks, shutdown, publish_port, ret_port })
     }

@@ -440,11 +440,12 @@ fn run_startup_states(connected: &Arc<Connected>, slots: &Arc<Semaphore>) {
 
 /// Runs a published job, if it is for this minion.
 fn take_job(connected: &Arc<Connected>, publication: Publication, slots: &Arc<Semaphore>) {
-    if !connected.is_new(publication.jid.as_str()) {
-        tracing::debug!(jid = %publication.jid, "a job comes a second time and is not run again");
+    // The parts of a batch are for different minions and have one id: only what is meant here is remembered.
+    if !is_meant(&connected.minion, &publication) {
         return;
     }
-    if !is_meant(&connected.minion, &publication) {
+    if !connected.is_new(publication.jid.as_str()) {
+        tracing::debug!(jid = %publication.jid, "a job comes a second time and is not run again");
         return;
     }
     let fun = match &publication.fun {

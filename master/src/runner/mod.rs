@@ -4,6 +4,7 @@
 //! They run in the master, which owns the job cache and the bus. Like execution functions they are
 //! synchronous and have a thread of their own while they run.
 
+mod batch;
 mod doc;
 mod event;
 mod event_bus;
@@ -25,6 +26,7 @@ use crate::calls::Caller;
 
 /// All runner functions: one line a module.
 pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
+    batch::FUNCTIONS,
     doc::FUNCTIONS,
     event::FUNCTIONS,
     event_bus::FUNCTIONS,

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use brine_core::function::Args;
 use brine_core::jid::Jid;
 use brine_core::job::batch_size;
-use brine_core::wire::PublishRequest;
+use brine_core::wire::{Call, PublishRequest};
 use brine_core::{Value, map};
 
 use super::super::client::user;
@@ -83,6 +84,43 @@ pub(super) async fn run(
         tracing::error!("Batch run stopped due to failhard");
     }
     Ok(ExitCode::from(u8::try_from(worst).unwrap_or(1)))
+}
+
+/// Hands a job in batches over to the master, which runs it by itself.
+pub(super) async fn hand_over(
+    job: &Job<'_>,
+    arguments: &Arguments,
+    request: PublishRequest,
+    size: &str,
+) -> anyhow::Result<ExitCode> {
+    batch_size(size, 1).map_err(anyhow::Error::msg)?;
+    let keyword = map! {
+        "tgt" => request.tgt,
+        "fun" => request.fun,
+        "arg" => request.arg,
+        "tgt_type" => request.tgt_type,
+        "ret" => request.ret,
+        "kwargs" => request.kwargs,
+        "batch" => size,
+        "batch_wait" => arguments.batch_wait.unwrap_or(0.0),
+        "failhard" => arguments.failhard,
+        "timeout" => job.timeout,
+    };
+    let args = Args::keyword(keyword);
+    let call = Call { fun: "batch.start".into(), args, key: None, user: user(), asynchronous: false };
+    let answer = job.client.runner(call).await?;
+    let started = answer.get("data").and_then(|data| data.get("return")).cloned().unwrap_or_default();
+    if started.as_map().is_none() {
+        anyhow::bail!("{started}");
+    }
+    for id in started.get("missing").and_then(Value::as_list).unwrap_or_default() {
+        println!("Minion {id} did not respond. No job will be sent.");
+    }
+    match started.get("jid").and_then(Value::as_str) {
+        Some(jid) => println!("Executed batch command with job ID: {jid}"),
+        None => println!("No minions matched the target."),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn show(
