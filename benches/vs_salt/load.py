@@ -32,11 +32,30 @@ def fire(options, stamps, began, ended):
             body = {"data": padding, "last": False, "id": number}
             bus.fire_event(body, f"bench/go/{number % options.tags}")
             if options.echo:
-                call = {"fun": "runner.test.arg", "fun_args": [number], "jid": "20260101000000000000", "user": "Reactor"}
+                call = {"fun": "runner.test.arg", "fun_args": [{"id": number}], "jid": "20260101000000000000", "user": "Reactor"}
                 bus.fire_event(call, "salt/run/20260101000000000000/new")
-                call |= {"return": {"args": [number], "kwargs": {}}, "success": True}
+                call |= {"return": {"args": [], "kwargs": {"id": number}}, "success": True}
                 bus.fire_event(call, "salt/run/20260101000000000000/ret")
         ended.value = time.monotonic()
+
+
+def follow(bus, options, stamps):
+    """How long each reaction took, how many came once more, and when the last one came."""
+    took, again, last, heard = [], 0, 0, time.monotonic()
+    while len(took) < options.count and time.monotonic() - heard < options.patience:
+        event = bus.get_event(wait=1, tag="salt/run/", full=True)
+        if event is None:
+            continue
+        heard = time.monotonic()
+        if not event["tag"].endswith("/ret"):
+            continue
+        number = event["data"]["fun_args"][0]["id"]
+        if stamps[number]:
+            took.append(heard - stamps[number])
+            stamps[number], last = 0, heard
+        else:
+            again += 1
+    return took, again, last
 
 
 def main():
@@ -53,27 +72,13 @@ def main():
     stamps = multiprocessing.Array("d", options.count, lock=False)
     began, ended = (multiprocessing.Value("d", 0, lock=False) for _ in range(2))
     firing = multiprocessing.Process(target=fire, args=(options, stamps, began, ended))
-    bus = bus_of(options.etc, listen=True)
-    bus.connect_pub()
-    # Nothing says when the publisher has taken the follower in.
-    time.sleep(1)
-    firing.start()
-
-    took, again, last, heard = [], 0, 0, time.monotonic()
-    while len(took) < options.count and time.monotonic() - heard < options.patience:
-        event = bus.get_event(wait=1, tag="salt/run/", full=True)
-        if event is None:
-            continue
-        heard = time.monotonic()
-        if not event["tag"].endswith("/ret"):
-            continue
-        number = event["data"]["fun_args"][0]
-        if stamps[number]:
-            took.append(heard - stamps[number])
-            stamps[number], last = 0, heard
-        else:
-            again += 1
-    firing.join()
+    with bus_of(options.etc, listen=True) as bus:
+        bus.connect_pub()
+        # Nothing says when the publisher has taken the follower in.
+        time.sleep(1)
+        firing.start()
+        took, again, last = follow(bus, options, stamps)
+        firing.join()
     took.sort()
 
     def at(share):

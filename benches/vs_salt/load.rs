@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release --example load -- --sock /var/run/salt/master --count 100000
 //!
-//! Every event carries a number, `id`; the reaction is expected to call a runner with that number as its only
-//! argument. The result is one line of JSON.
+//! Every event carries a number, `id`; the reaction is expected to call a runner with that number as the keyword
+//! argument `id`. The result is one line of JSON.
 #![allow(missing_docs)]
 
 use std::path::PathBuf;
@@ -107,14 +107,14 @@ impl Templates {
         };
         let mut call = map! {
             "fun" => "runner.test.arg",
-            "fun_args" => list![Value::UInt(u64::MAX)],
+            "fun_args" => list![map! {"id" => Value::UInt(u64::MAX)}],
             "jid" => "20260101000000000000",
             "user" => "Reactor",
             "_cause" => 1_000_000,
             "_sls" => "/srv/reactor/go.sls",
         };
         let start = Template::new("salt/run/20260101000000000000/new", &call)?;
-        call.insert("return".into(), map! {"args" => list![Value::UInt(u64::MAX)], "kwargs" => Map::new()}.into());
+        call.insert("return".into(), map! {"args" => list![], "kwargs" => map! {"id" => Value::UInt(u64::MAX)}}.into());
         call.insert("success".into(), true.into());
         let end = Template::new("salt/run/20260101000000000000/ret", &call)?;
         let echo = if load.echo { vec![start, end] } else { Vec::new() };
@@ -212,5 +212,5 @@ fn number_of(frame: &[u8]) -> Option<usize> {
     })
     .ok()?;
     let arguments = msgpack::unpack(arguments?).ok()?;
-    usize::try_from(arguments.as_list()?.first()?.as_i64()?).ok()
+    usize::try_from(arguments.as_list()?.first()?.as_map()?.get("id")?.as_i64()?).ok()
 }

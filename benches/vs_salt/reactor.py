@@ -17,7 +17,7 @@ import results
 from system import System
 
 ENTRIES = (1, 100, 5000)
-CALL = "go:\n  runner.test.arg:\n    - args: [{{ data['id'] }}]\n"
+CALL = "go:\n  runner.test.arg:\n    - args:\n      - id: {{ data['id'] }}\n"
 
 
 def reacting(kind, tool, entries, pattern="bench/go/*", sls=CALL):
@@ -65,11 +65,17 @@ def measure(kind, tool, client, entries, quick):
     system = reacting(kind, tool, entries)
     try:
         full = full_load(system, client, quick)
-        steady = load(system, client, max(20, int(full / 2 * (5 if quick else 30))), rate=full / 2)
-        found = {name: steady[name] for name in ("median", "p99", "max", "fired", "seen")}
-        return found | {"full": full, "asked": full / 2, "kept": steady["fired"] / steady["firing"]}
     finally:
         system.stop()
+    # A master of its own: the backlog of the floods is not what is looked for here.
+    system = reacting(kind, tool, entries)
+    try:
+        for seconds in 2, 5 if quick else 30:
+            steady = load(system, client, max(20, int(full / 2 * seconds)), rate=full / 2)
+    finally:
+        system.stop()
+    found = {name: steady[name] for name in ("median", "p99", "max", "fired", "seen")}
+    return found | {"full": full, "asked": full / 2, "kept": steady["fired"] / steady["firing"]}
 
 
 def ceiling(kind, tool, client, quick):

@@ -28,7 +28,7 @@ RULEBOOK = """\
         none:
 """
 INVENTORY = "all:\n  hosts:\n    localhost:\n      ansible_connection: local\n"
-LAST = "{% if data['last'] %}\nlast:\n  runner.test.arg:\n    - args: [{{ data['id'] }}]\n{% endif %}\n"
+LAST = "{% if data['last'] %}\nlast:\n  runner.test.arg:\n    - args:\n      - id: {{ data['id'] }}\n{% endif %}\n"
 COMMAND = ["ansible-rulebook", "--rulebook", "bench.yml", "--inventory", "inventory.yml"]
 
 
