@@ -161,16 +161,14 @@ async fn pillar_and_salt_call_work_with_the_master() {
     assert_eq!(system.tool("salt", &["web1", "state.apply", "port"]).status.code(), Some(0));
     assert_eq!(std::fs::read_to_string(system.path("port")).unwrap(), "port=80 web1\n");
     let etc = system.path("web1/etc").display().to_string();
-    let output = std::process::Command::new(support::BRINE)
-        .args(["salt-call", "-c", &etc, "pillar.raw", "port"])
-        .output()
-        .unwrap();
+    let output =
+        support::within_limit(support::BRINE).args(["salt-call", "-c", &etc, "pillar.raw", "port"]).output().unwrap();
     assert_eq!(stdout(&output), "local:\n    80\n");
     let mut events = system.events("my/").await;
     let send = ["salt-call", "-c", &etc, "event.send", "my/tag", "{a: 1}"];
     let output = tokio::task::spawn_blocking({
         let send: Vec<String> = send.iter().map(ToString::to_string).collect();
-        move || std::process::Command::new(support::BRINE).args(send).output().unwrap()
+        move || support::within_limit(support::BRINE).args(send).output().unwrap()
     });
     let (_, data) = events.until("my/tag").await;
     assert_eq!((text(&data, "id"), text(&data, "data")), ("web1".into(), "{'a': 1}".into()));

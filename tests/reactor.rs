@@ -102,7 +102,9 @@ async fn a_reaction_that_cannot_be_done_is_an_event_and_the_others_go_on() {
     assert!(text(&bad, "message").ends_with("bad.sls:3: Jinja variable 'nothing' is undefined"), "{bad:?}");
     let (_, unknown) = events.until("salt/reactor/error").await;
     assert!(
-        text(&unknown, "message").ends_with("unknown.sls: runner.no.such: 'runner.no.such' is not available."),
+        text(&unknown, "message").ends_with(
+            "unknown.sls:2: runner.no.such: 'no.such' is not available: `salt-run doc.runner` lists what is"
+        ),
         "{unknown:?}"
     );
     // The call that fired the event returns too, before or after.

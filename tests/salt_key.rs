@@ -409,7 +409,11 @@ fn a_master_that_runs_is_told_by_events() {
     let take = move |frames: Vec<bytes::Bytes>| {
         for frame in frames {
             let event = Event::from_frame(frame).unwrap();
-            sender.send(format!("{} {}", event.tag(), brine_core::Value::from(event.data()))).unwrap();
+            let mut data = event.data();
+            if let Some(pem) = data.get_mut("pub") {
+                *pem = pem.to_string().lines().next().unwrap().into();
+            }
+            sender.send(format!("{} {}", event.tag(), brine_core::Value::from(data))).unwrap();
         }
         std::future::ready(())
     };
@@ -426,8 +430,8 @@ fn a_master_that_runs_is_told_by_events() {
     master.key("-y -d p1", "");
     let next = || receiver.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
     assert_snapshot!([next(), next(), next()].join("\n"), @r"
-    salt/key {'result': True, 'act': 'accepted', 'id': 'p1'}
-    salt/key {'result': True, 'act': 'accepted', 'id': 'p2'}
+    salt/key {'result': True, 'act': 'accepted', 'id': 'p1', 'pub': '-----BEGIN PUBLIC KEY-----'}
+    salt/key {'result': True, 'act': 'accepted', 'id': 'p2', 'pub': '-----BEGIN PUBLIC KEY-----'}
     salt/key {'result': True, 'act': 'delete', 'id': 'p1'}
     ");
 }

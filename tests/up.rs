@@ -1,15 +1,17 @@
 //! `brine up`: the whole story, as a new user sees it.
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use std::process::{Command, Stdio};
 
-const BRINE: &str = env!("CARGO_BIN_EXE_brine");
+use support::{BRINE, within_limit};
 
 #[test]
 fn up_once_tells_the_whole_story_and_leaves_files() {
     let folder = tempfile::tempdir().unwrap();
     let output =
-        Command::new(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+        within_limit(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let mut rest = text.as_str();
@@ -34,7 +36,7 @@ fn up_once_tells_the_whole_story_and_leaves_files() {
 
     // A second time, the keys are accepted already and nothing has to change.
     let output =
-        Command::new(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+        within_limit(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("web1_youshi: 4 states, 0 changed"), "{text}");
 }
@@ -50,7 +52,7 @@ fn a_second_up_says_that_one_runs() {
         .unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(first.stdout.take().unwrap()));
     assert!(lines.next().unwrap().unwrap().contains("1 minions"));
-    let second = Command::new(BRINE).args(["up"]).current_dir(folder.path()).output().unwrap();
+    let second = within_limit(BRINE).args(["up"]).current_dir(folder.path()).output().unwrap();
     let told = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(!second.status.success() && told.contains("is up in") && told.contains("already"), "{told}");
     assert!(lines.any(|line| line.unwrap().contains("Try, in another terminal")), "it stays up after its story");

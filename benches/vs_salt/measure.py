@@ -102,4 +102,5 @@ time after 0.1 s."""
         )
 
 
-main()
+if __name__ == "__main__":
+    main()

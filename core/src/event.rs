@@ -5,12 +5,14 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 use crate::value::{Map, msgpack};
 
 /// The field in which an event carries its sequence number.
 pub const SEQ: &str = "_seq";
-/// The field in which an event carries when it was fired, in UTC: `2026-11-21T01:02:03.000004`.
+/// The field in which an event carries when it was fired, in UTC: `2026-11-21T01:02:03.000004+00:00`.
 pub const STAMP: &str = "_stamp";
 /// The longest tag that is taken.
 pub const MAX_TAG: usize = 4096;
@@ -103,6 +105,19 @@ impl Event {
         msgpack::unpack_map(self.body()).unwrap_or_default()
     }
 
+    /// When it happened, in microseconds since 1970, as it is stamped; nothing if it has no stamp.
+    pub fn time(&self) -> Option<u64> {
+        let mut stamp = None;
+        // The body was checked when the event was made.
+        _ = msgpack::scan(self.body(), |entry| {
+            if entry.key == Some(STAMP) {
+                stamp = msgpack::unpack(entry.value).ok();
+            }
+        });
+        let time: DateTime = stamp?.as_str()?.parse().ok()?;
+        u64::try_from(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_microsecond()).ok()
+    }
+
     /// The same event with `_seq` set to `seq` and, where it has none, `_stamp` set to `stamp`.
     pub fn stamped(&self, seq: u64, stamp: &str) -> Result<Self, EventError> {
         let body = self.body();
@@ -152,7 +167,7 @@ pub fn stamp() -> String {
 /// A time as events carry it.
 pub fn stamp_of(time: Timestamp) -> String {
     let micros = time.subsec_nanosecond().unsigned_abs() / 1000;
-    format!("{}.{micros:06}", time.strftime("%Y-%m-%dT%H:%M:%S"))
+    format!("{}.{micros:06}+00:00", time.strftime("%Y-%m-%dT%H:%M:%S"))
 }
 
 #[cfg(test)]
@@ -201,7 +216,12 @@ mod tests {
     #[test]
     fn stamps_have_six_digits() {
         let time = Timestamp::from_microsecond(1_000_004).unwrap();
-        assert_eq!(stamp_of(time), "1970-01-01T00:00:01.000004");
+        assert_eq!(stamp_of(time), "1970-01-01T00:00:01.000004+00:00");
+        let event = Event::from_map("t", &map! {"x" => 1}).unwrap();
+        assert_eq!(event.time(), None);
+        for stamp in [stamp_of(time), "1970-01-01T00:00:01.000004".to_owned()] {
+            assert_eq!(event.stamped(1, &stamp).unwrap().time(), Some(1_000_004));
+        }
     }
 
     proptest! {

@@ -52,7 +52,7 @@ pub fn fnmatch(pattern: &str, text: &str) -> bool {
 }
 
 /// Many globs compiled into one: the cost of a match does not grow with those that do not match.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct GlobSet {
     set: globset::GlobSet,
 }

@@ -104,9 +104,15 @@ impl Shared {
     }
 
     async fn fire_auth(&self, request: &AuthRequest, result: bool, act: &str, public_key: Option<&str>) {
-        let mut body: Map = map! {"result" => result, "act" => act, "id" => &request.id};
-        if let Some(public_key) = public_key {
-            body.insert("pub".into(), public_key.into());
+        if !self.config.auth_events {
+            return;
+        }
+        // What is no key is told empty: it is a stranger's text.
+        let public_key = public_key.unwrap_or_default().trim_end();
+        let mut body: Map = map! {"result" => result, "act" => act, "id" => &request.id, "pub" => public_key};
+        let tells_grains = self.config.auth_events_autosign_grains.iter().any(|told| told == act);
+        if tells_grains && !request.autosign_grains.is_empty() {
+            body.insert("autosign_grains".into(), request.autosign_grains.clone().into());
         }
         self.fire("salt/auth", &body).await;
     }

@@ -3,16 +3,22 @@
 
 use std::sync::Arc;
 
+use brine_core::bus::BusError;
 use brine_core::event::stamp;
 use brine_core::function::{Args, CallError};
 use brine_core::{Jid, Map, Value, map};
-use brine_reactor::Cause;
+use brine_reactor::{Cause, HandedOver};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::Shared;
 use crate::runner::RunnerContext;
-use crate::wheel::WheelContext;
+
+/// Functions whose return is events of the bus.
+const ABOUT_EVENTS: &[&str] = &["event_bus.since", "event_bus.replay"];
+
+/// Salt's retcode of a runner function that is not there.
+const UNKNOWN_RUNNER: i64 = 254;
 
 /// Which registry a function is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,77 +67,145 @@ impl Shared {
         }
     }
 
-    /// Starts a call. The event that says so has been fired when this returns. `cause` is what led to it, if
-    /// the reactor did.
-    pub async fn start_call(
-        self: &Arc<Self>,
-        kind: Kind,
-        function: &str,
-        args: Args,
-        user: &str,
-        cause: Option<&Cause>,
-    ) -> Started {
-        let jid = Jid::new();
-        let (tag_word, prefix) = kind.words();
-        let tag = format!("salt/{tag_word}/{jid}");
-        let mut body = map! {
-            "fun" => format!("{prefix}.{function}"),
-            "fun_args" => args.to_wire(),
-            "jid" => &jid,
-            "user" => user,
-        };
-        if let Some(cause) = cause {
-            body.extend(cause_fields(cause));
-        }
-        self.fire(&format!("{tag}/new"), &body).await;
-        let (shared, function, user) = (Arc::clone(self), function.to_owned(), user.to_owned());
-        let (call_jid, ret_tag) = (jid.clone(), format!("{tag}/ret"));
+    /// Starts a call. The event that says so has been fired when this returns.
+    pub async fn start_call(self: &Arc<Self>, kind: Kind, function: &str, args: Args, user: &str) -> Started {
+        let call = self.announce(kind, function, args, user, None).await;
+        let (jid, tag, shared) = (call.jid.clone(), call.tag.clone(), Arc::clone(self));
         let outcome = tokio::task::spawn_blocking(move || {
             let runtime = Handle::current();
-            let (result, out) = shared.call(kind, &function, args, call_jid, &user, runtime.clone());
-            let success = result.is_ok();
-            let value = result.unwrap_or_else(|error| {
-                tracing::warn!(function, %error, "a call on the master failed");
-                failure_text(prefix, &function, &error).into()
-            });
-            body.insert("return".into(), value);
-            body.insert("success".into(), success.into());
-            if let Some(out) = out {
-                body.insert("outputter".into(), out.into());
-            }
-            body.insert("_stamp".into(), stamp().into());
-            runtime.block_on(shared.fire(&ret_tag, &body));
+            let body = shared.call(&call, runtime.clone());
+            runtime.block_on(shared.fire_return(&call, &body));
             body
         });
         Started { jid, tag, outcome }
     }
 
-    fn call(
-        self: &Arc<Self>,
-        kind: Kind,
-        function: &str,
-        args: Args,
-        jid: Jid,
-        user: &str,
-        runtime: Handle,
-    ) -> (Result<Value, CallError>, Option<&'static str>) {
-        match kind {
+    /// Makes a call for the reactor, on this thread: what came of it.
+    pub(crate) async fn call_for(self: &Arc<Self>, kind: Kind, function: &str, args: Args, cause: &Cause) -> Map {
+        let call = self.announce(kind, function, args, crate::reactions::USER, Some(cause)).await;
+        let runtime = Handle::current();
+        let body = tokio::task::block_in_place(|| self.call(&call, runtime));
+        self.fire_return(&call, &body).await;
+        body
+    }
+
+    /// Fires the event that says that there is a call.
+    async fn announce(&self, kind: Kind, function: &str, args: Args, user: &str, cause: Option<&Cause>) -> NewCall {
+        // What is done again after a restart keeps its id.
+        let before = cause.and_then(|cause| cause.before.as_ref());
+        let jid = before.map_or_else(Jid::new, |HandedOver { jid, .. }| jid.clone());
+        let (tag_word, prefix) = kind.words();
+        let tag = format!("salt/{tag_word}/{jid}");
+        let keywords = (!args.keyword.is_empty()).then(|| args.keyword.clone().into());
+        let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
+        let mut body = map! {
+            "fun" => format!("{prefix}.{function}"),
+            "fun_args" => fun_args,
+            "jid" => &jid,
+        };
+        if kind == Kind::Runner && !self.has_call(kind, function) {
+            // Salt tells only the end of it.
+            body.insert("fun".into(), function.into());
+            body.insert("retcode".into(), UNKNOWN_RUNNER.into());
+        } else {
+            body.insert("user".into(), user.into());
+            let mut new = body.clone();
+            new.extend(cause.map(Cause::fields).unwrap_or_default());
+            self.fire(&format!("{tag}/new"), &new).await;
+        }
+        let caused = cause.map(Cause::short_fields).unwrap_or_default();
+        NewCall { kind, function: function.to_owned(), args, jid, tag, user: user.to_owned(), body, caused }
+    }
+
+    /// Fires what came of a call. Events that are about events would grow without end, and what is too large for
+    /// the bus is said to be so: the caller has it in any case.
+    async fn fire_return(&self, call: &NewCall, body: &Map) {
+        let tag = &format!("{}/ret", call.tag);
+        let instead = |text: String| {
+            let mut body = body.clone();
+            body.insert("return".into(), text.into());
+            body
+        };
+        if ABOUT_EVENTS.contains(&call.function.as_str())
+            && let Some(Value::List(events)) = body.get("return")
+        {
+            return self.fire(tag, &instead(format!("{} events", events.len()))).await;
+        }
+        match self.bus.fire(tag, body).await {
+            Ok(_) => {}
+            Err(BusError::TooLarge { size, limit }) => {
+                let text = format!("{size} bytes, too large for an event: {limit} are allowed (max_event_size)");
+                self.fire(tag, &instead(text)).await;
+            }
+            Err(error) => tracing::error!(tag, %error, "an event could not be fired"),
+        }
+    }
+
+    /// Makes a call on this thread, which may block: the body of its return.
+    fn call(self: &Arc<Self>, call: &NewCall, runtime: Handle) -> Map {
+        let NewCall { kind, function, args, .. } = call;
+        let caller = Caller { jid: call.jid.clone(), user: call.user.clone(), caused: call.caused.clone(), runtime };
+        let (result, out) = match kind {
             Kind::Runner => {
                 let out = self.runners.get(function).and_then(|function| function.out);
-                let context = RunnerContext { master: Arc::clone(self), jid, user: user.to_owned(), runtime };
-                (self.runners.call(&context, function, args), out)
+                let context = RunnerContext { master: Arc::clone(self), caller };
+                (self.runners.call(&context, function, args.clone()), out)
             }
-            Kind::Wheel => {
-                let context: WheelContext = self.wheel_context(runtime);
-                (self.wheels.call(&context, function, args), None)
-            }
+            Kind::Wheel => (self.wheels.call(&self.wheel_context(caller), function, args.clone()), None),
+        };
+        let success = result.is_ok();
+        let mut body = call.body.clone();
+        if matches!(kind, Kind::Runner) && matches!(result, Err(CallError::Execution(_))) {
+            body.insert("retcode".into(), 1.into());
         }
+        let value = result.unwrap_or_else(|error| {
+            tracing::warn!(function, %error, "a call on the master failed");
+            failure_text(kind.words().1, function, &error).into()
+        });
+        body.extend(call.caused.clone());
+        body.insert("return".into(), value);
+        body.insert("success".into(), success.into());
+        if let Some(out) = out {
+            body.insert("outputter".into(), out.into());
+        }
+        body.insert("_stamp".into(), stamp().into());
+        body
     }
 }
 
-/// What events say of the reaction that led to them: the event's number, and the SLS file.
-pub(crate) fn cause_fields(cause: &Cause) -> Map {
-    map! {"_cause" => cause.seq, "_sls" => cause.file.display().to_string()}
+/// A call that has been announced.
+struct NewCall {
+    kind: Kind,
+    function: String,
+    args: Args,
+    jid: Jid,
+    tag: String,
+    user: String,
+    /// What its events have in common.
+    body: Map,
+    caused: Map,
+}
+
+/// Who a function of the master is called for.
+pub(crate) struct Caller {
+    /// The call's own job id.
+    pub jid: Jid,
+    /// Who asked.
+    pub user: String,
+    /// What the events that the call fires say of the reaction that it is; nothing if it is none.
+    pub caused: Map,
+    /// Where asynchronous work of the function runs.
+    pub runtime: Handle,
+}
+
+impl Caller {
+    /// Adds to an event that the function fires what led to it.
+    pub fn mark(&self, body: &mut Map) {
+        if !self.caused.is_empty() {
+            body.extend(self.caused.clone());
+            body.insert("_jid".into(), (&self.jid).into());
+        }
+    }
 }
 
 /// What is said of a call that failed, in Salt's words.

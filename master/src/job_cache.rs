@@ -6,10 +6,12 @@ use brine_core::bus::{Bus, Filter, Start, Subscription};
 use brine_core::event::Event;
 use brine_core::glob::GlobSet;
 use brine_core::job::{Load, Return};
-use brine_core::metrics;
+use brine_core::{Map, Value, metrics};
 use brine_returners::{Returner, ReturnerError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+use crate::publish::MORE;
 
 /// Keeps jobs and what minions return for them, until `shutdown`.
 pub(crate) async fn keep_jobs(
@@ -42,17 +44,31 @@ fn keep_job(cache: &dyn Returner, event: &Event) -> Result<(), ReturnerError> {
         tracing::warn!(tag = event.tag(), %error, "a job event is not one that can be kept");
     };
     match (parts.next(), parts.next()) {
-        (Some("new"), None) => match Load::from_map(event.data()) {
+        (Some("new"), None) => match Load::from_map(whole_load(event.data())) {
             Ok(load) => return cache.save_load(&load),
             Err(error) => malformed(&error),
         },
-        (Some("ret"), Some(_)) => match Return::from_map(event.data()) {
+        (Some("ret"), Some(_)) => match Return::from_map(without_way(event.data())) {
             Ok(job_return) => return cache.returner(&job_return),
             Err(error) => malformed(&error),
         },
         _ => {}
     }
     Ok(())
+}
+
+/// A job's load from the event that announces it.
+fn whole_load(mut data: Map) -> Map {
+    if let Some(Value::Map(more)) = data.shift_remove(MORE) {
+        data.extend(more);
+    }
+    data
+}
+
+/// A return without what belongs to the message that it came in.
+fn without_way(mut data: Map) -> Map {
+    data.retain(|name, _| !matches!(name.as_str(), Some("cmd" | "ts")));
+    data
 }
 
 /// Hands every event that passes the lists to one returner of `event_return`, until `shutdown`.
@@ -93,5 +109,20 @@ async fn hand_over(
         if tokio::task::spawn_blocking(move || take(batch)).await.is_ok() {
             events.commit(last);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::map;
+
+    use super::*;
+
+    #[test]
+    fn the_cache_gets_all_of_a_load_and_nothing_of_a_message() {
+        let load = whole_load(map! {"jid" => "1", "fun" => "test.ping", MORE => map! {"ret" => "redis"}});
+        assert_eq!(load, map! {"jid" => "1", "fun" => "test.ping", "ret" => "redis"});
+        let one = map! {"jid" => "1", "cmd" => "_return", "ts" => 5, "return" => true};
+        assert_eq!(without_way(one), map! {"jid" => "1", "return" => true});
     }
 }

@@ -6,16 +6,22 @@
 mod auth;
 pub mod autosign;
 mod calls;
+mod causes;
+mod file_events;
+mod host;
 mod job_cache;
 pub mod keys;
 mod maintenance;
+mod metrics_server;
 mod minion_data;
 mod pillar;
+mod presence;
 mod publish;
 mod reactions;
 mod requests;
 pub mod runner;
 mod sessions;
+mod state_errors;
 pub mod wheel;
 
 use std::path::{Path, PathBuf};
@@ -35,12 +41,12 @@ use brine_core::sls::pillar::PillarSource;
 use brine_core::store::{Opened, Store, StoreError};
 use brine_core::transport::{Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
 use brine_returners::{Returner, ReturnerError};
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use calls::Kind;
+pub use host::HostFunctions;
 pub use maintenance::ROTATE_FILE;
 
 /// Bytes of the store that are kept in memory.
@@ -90,12 +96,16 @@ pub struct Shared {
     pub(crate) root_key: String,
     pub(crate) sessions: sessions::Sessions,
     pub(crate) publisher: Publisher,
+    pub(crate) presence: presence::Presence,
     pub(crate) files: fileserver::Roots,
     pub(crate) minion_data: minion_data::MinionData,
     pub(crate) pillar_source: PillarSource,
     pub(crate) job_cache: Arc<dyn Returner>,
     pub(crate) runners: Registry<runner::RunnerContext>,
     pub(crate) wheels: Registry<wheel::WheelContext>,
+    pub(crate) causes: causes::Causes,
+    pub(crate) reactor: reactions::MasterReactor,
+    pub(crate) functions: Option<Arc<dyn HostFunctions>>,
     jobs_fired: AtomicU64,
     jobs_kept: watch::Receiver<u64>,
 }
@@ -142,8 +152,9 @@ impl Drop for Master {
 }
 
 impl Master {
-    /// Starts a master. It serves when this returns.
-    pub async fn start(config: MasterConfig) -> Result<Self, StartError> {
+    /// Starts a master. It serves when this returns. `functions` is what templates on it reach beside runner
+    /// and wheel functions.
+    pub async fn start(config: MasterConfig, functions: Option<Arc<dyn HostFunctions>>) -> Result<Self, StartError> {
         let mut config = config;
         // Listening comes first: a second master must not touch the first one's files.
         for folder in [&config.pki_dir, &config.cachedir, &config.sock_dir] {
@@ -154,6 +165,7 @@ impl Master {
         let request_listener = Listener::bind(&listen(config.ret_port)).await?;
         let event_sockets = EventSockets::bind(&config.sock_dir, &SocketNames::master()).await?;
         let feed = Listener::bind(&Endpoint::Ipc(config.sock_dir.join(PUBLISH_PULL))).await?;
+        let metrics_listener = metrics_listener(&config).await?;
         config.publish_port = port_of(&publish_listener);
         config.ret_port = port_of(&request_listener);
         let (publish_port, ret_port) = (config.publish_port, config.ret_port);
@@ -183,6 +195,7 @@ impl Master {
             root_key: root_key(&config.cachedir)?,
             sessions: sessions::Sessions::new(),
             publisher: Publisher::new(),
+            presence: presence::Presence::default(),
             files: roots(&config),
             minion_data: minion_data::MinionData::new(store.clone()),
             pillar_source: PillarSource {
@@ -195,6 +208,9 @@ impl Master {
             job_cache,
             runners: Registry::new(runner::MODULES),
             wheels: Registry::new(wheel::MODULES),
+            causes: causes::Causes::default(),
+            reactor: reactions::MasterReactor::default(),
+            functions,
             jobs_fired: AtomicU64::new(0),
             jobs_kept,
             config: Arc::new(config),
@@ -213,12 +229,21 @@ impl Master {
             let events = bus.subscribe(filter, Start::Durable(format!("event_return/{name}")))?;
             tasks.spawn(job_cache::return_events(events, returner, deny, shutdown.clone()));
         }
-        reactions::start(&shared, &tasks, &shutdown)?;
+        reactions::start(&shared, store, &tasks, &shutdown)?;
         let keys = bus.subscribe(Filter::prefix("salt/key"), Start::Now)?;
         tasks.spawn(maintenance::forget_minions(Arc::clone(&shared), keys, shutdown.clone()));
         tasks.spawn(maintenance::maintain(Arc::clone(&shared), shutdown.clone()));
+        if config.presence_events {
+            tasks.spawn(presence::tell(Arc::clone(&shared), shutdown.clone()));
+        }
+        if config.fileserver_events {
+            tasks.spawn(file_events::tell(Arc::clone(&shared), shutdown.clone()));
+        }
 
         // The sockets: from here on, others are served.
+        if let Some(listener) = metrics_listener {
+            tasks.spawn(metrics_server::serve(listener, bus.clone(), shutdown.clone()));
+        }
         let frames = Limits { message: config.max_message_size, ..Limits::default() };
         tasks.spawn(event_sockets.serve(bus, shutdown.clone()));
         tasks.spawn(shared.publisher.clone().serve(publish_listener, shutdown.clone()));
@@ -268,6 +293,21 @@ async fn feed_publisher(feed: Listener, publisher: Publisher, limits: Limits, sh
         std::future::ready(())
     };
     Pull::serve(feed, take, limits, shutdown).await;
+}
+
+/// The port for metrics, if there is to be one.
+async fn metrics_listener(config: &MasterConfig) -> Result<Option<tokio::net::TcpListener>, StartError> {
+    if config.metrics_port == 0 {
+        return Ok(None);
+    }
+    let address = (config.metrics_interface.as_str(), config.metrics_port);
+    match tokio::net::TcpListener::bind(address).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) => {
+            let reason = format!("cannot listen on {}:{}: {error}", address.0, address.1);
+            Err(StartError::Config { option: "metrics_port", reason })
+        }
+    }
 }
 
 fn port_of(listener: &Listener) -> u16 {
@@ -344,25 +384,27 @@ fn root_key(cachedir: &Path) -> Result<String, FileError> {
 /// What wheel functions need of a running master.
 struct WheelOfMaster {
     shared: Arc<Shared>,
-    runtime: Handle,
+    caller: calls::Caller,
 }
 
 impl wheel::WheelHost for WheelOfMaster {
     fn fire(&self, tag: &str, body: &Map) {
-        self.runtime.block_on(self.shared.fire(tag, body));
+        let mut body = body.clone();
+        self.caller.mark(&mut body);
+        self.caller.runtime.block_on(self.shared.fire(tag, &body));
     }
 
     fn rotate_key(&self) {
         if self.shared.config.rotate_aes_key {
-            self.runtime.block_on(self.shared.rotate_keys());
+            self.caller.runtime.block_on(self.shared.rotate_keys());
         }
     }
 }
 
 impl Shared {
     /// The context of a wheel function; its thread may block.
-    pub(crate) fn wheel_context(self: &Arc<Self>, runtime: Handle) -> wheel::WheelContext {
-        let host = WheelOfMaster { shared: Arc::clone(self), runtime };
+    pub(crate) fn wheel_context(self: &Arc<Self>, caller: calls::Caller) -> wheel::WheelContext {
+        let host = WheelOfMaster { shared: Arc::clone(self), caller };
         wheel::WheelContext { keys: Arc::clone(&self.keys), host: Arc::new(host) }
     }
 }

@@ -50,6 +50,7 @@ pub(crate) async fn forget_minions(shared: Arc<Shared>, mut keys: Subscription, 
         let (Some(act), Some(Ok(id))) = (text("act"), text("id").map(str::parse::<MinionId>)) else { continue };
         if matches!(act, "delete" | "rejected") {
             shared.sessions.end(&id);
+            shared.presence.forget(&id);
             tracing::info!(minion = %id, act, "a minion's session has ended with its key");
         }
         if act == "delete" {

@@ -29,7 +29,9 @@ impl Shared {
         if let Err(error) = ticket.durable().await {
             tracing::error!(minion = %id, %error, "a minion's data could not be kept");
         }
-        self.fire(&format!("minion/refresh/{id}"), &map! {"Minion data cache refresh" => id}).await;
+        if self.config.minion_data_cache_events {
+            self.fire(&format!("minion/refresh/{id}"), &map! {"Minion data cache refresh" => id}).await;
+        }
         pillar.into()
     }
 }

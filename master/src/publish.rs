@@ -17,6 +17,11 @@ use crate::Shared;
 const HANDED_ON: &[&str] =
     &["delimiter", "metadata", "ret_config", "ret_kwargs", "module_executors", "executor_opts", "start_event", "to"];
 
+/// What Salt's event about a new job tells of the load.
+const TOLD: &[&str] = &["jid", "tgt_type", "tgt", "user", "fun", "arg"];
+/// The field of that event that holds the rest of it, if there is more.
+pub(crate) const MORE: &str = "_load";
+
 /// A job that has gone out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
@@ -73,6 +78,20 @@ pub enum PublishError {
 }
 
 impl Shared {
+    /// Publishes a job once more that was published before a restart and that nobody has returned for: it may
+    /// not have gone out. Minions that have had it know its id.
+    pub(crate) async fn publish_again(
+        self: &Arc<Self>,
+        request: PublishRequest,
+        jid: Jid,
+    ) -> Result<Published, PublishError> {
+        let (minions, missing) = self.targets(&request).await?;
+        let published = Published { jid: Some(jid.clone()), minions, missing };
+        self.send_to(&request, &published, self.load(&request, &jid)).await?;
+        tracing::info!(%jid, fun = %request.fun, "a job of before the restart is published again");
+        Ok(published)
+    }
+
     /// Publishes a job.
     pub async fn publish(self: &Arc<Self>, request: PublishRequest) -> Result<Published, PublishError> {
         match &request.fun {
@@ -86,25 +105,39 @@ impl Shared {
         }
         let jid = request.jid.clone().unwrap_or_default();
         let published = Published { jid: Some(jid.clone()), minions, missing };
-        let mut load = self.load(&request, &jid);
-        if names_groups(&request) {
-            // Minions know no groups: they get the names.
-            load.insert("tgt".into(), published.minions.clone().into());
-            load.insert("tgt_type".into(), "list".into());
-        }
-        let mut new = load.clone();
+        let load = self.load(&request, &jid);
+        let mut new = self.announcement(&load);
         new.insert("minions".into(), published.minions.clone().into());
         new.insert("missing".into(), published.missing.clone().into());
-        for name in ["_cause", "_sls"] {
-            new.extend(request.kwargs.get(name).map(|value| (Value::from(name), value.clone())));
+        let caused = request.kwargs.iter().filter(|(name, _)| name.as_str().is_some_and(|name| name.starts_with('_')));
+        let caused: Map = caused.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if !caused.is_empty() {
+            self.causes.remember(&jid, &caused);
+            new.extend(caused);
         }
         // First the event: the job is known before anybody can return for it.
         let tag = format!("salt/job/{jid}/new");
         self.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;
-        self.send(load, self.sessions.ciphers_in_use()).await.map_err(PublishError::Failed)?;
-        metrics::PUBLISHES.add(1);
+        self.fire(&format!("salt/job/{jid}/publish"), &load).await;
+        self.send_to(&request, &published, load).await?;
         tracing::info!(%jid, fun = %request.fun, user = %request.user, minions = published.minions.len(), "a job is published");
         Ok(published)
+    }
+
+    async fn send_to(
+        self: &Arc<Self>,
+        request: &PublishRequest,
+        published: &Published,
+        mut load: Map,
+    ) -> Result<(), PublishError> {
+        if names_groups(request) {
+            // Minions know no groups: they get the names.
+            load.insert("tgt".into(), published.minions.clone().into());
+            load.insert("tgt_type".into(), "list".into());
+        }
+        self.send(load, self.sessions.ciphers_in_use()).await.map_err(PublishError::Failed)?;
+        metrics::PUBLISHES.add(1);
+        Ok(())
     }
 
     /// Who a request is for: the accepted minions that its target means, and those that it names which are
@@ -162,10 +195,24 @@ impl Shared {
         load
     }
 
+    /// What the event about a new job tells of its load: Salt's fields, and the others below [`MORE`] for
+    /// the job cache.
+    fn announcement(&self, load: &Map) -> Map {
+        let (told, mut more): (Map, Map) =
+            load.clone().into_iter().partition(|(name, _)| name.as_str().is_some_and(|name| TOLD.contains(&name)));
+        more.retain(|_, value| value.is_truthy());
+        let mut new = told;
+        if !more.is_empty() {
+            new.insert(MORE.into(), more.into());
+        }
+        new
+    }
+
     /// Replaces the publish keys, and sends something that only the new ones open: minions notice at once
     /// and not with the next job, which would be lost to them.
     pub(crate) async fn rotate_keys(self: &Arc<Self>) {
         self.sessions.rotate();
+        self.fire("key", &map! {"rotate_aes_key" => true}).await;
         let notice = map! {"jid" => &Jid::new(), "fun" => "test.ping", "arg" => Vec::<Value>::new(), "tgt" => Vec::<Value>::new(), "tgt_type" => "list"};
         if let Err(error) = self.send(notice, self.ciphers.clone()).await {
             tracing::error!(error, "minions could not be told of the new keys");
@@ -210,7 +257,7 @@ impl Shared {
 
     /// The accepted minions that a target means, and those that it names which are not known. Reads
     /// the store: for a blocking thread.
-    fn resolve(&self, target: &Target) -> (Vec<String>, Vec<String>) {
+    pub(crate) fn resolve(&self, target: &Target) -> (Vec<String>, Vec<String>) {
         let accepted = match self.keys.list(crate::keys::KeyState::Accepted) {
             Ok(accepted) => accepted,
             Err(error) => {

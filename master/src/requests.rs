@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use brine_core::transport::{Handler, Peer};
 use brine_core::value::msgpack;
-use brine_core::wire::{Call, ClientCommand, Envelope, ListKind, MinionCommand};
+use brine_core::wire::{Call, ClientCommand, Envelope, ListKind, MinionCommand, PublishRequest};
 use brine_core::{Map, MinionId, Value, crypt::token, list, map, metrics};
 use bytes::Bytes;
 
 use crate::Shared;
 use crate::auth::clear;
+use crate::state_errors;
 
 /// What is said to who sends what is not understood or not allowed, in Salt's words and no others:
 /// strangers learn nothing from it.
@@ -37,6 +38,7 @@ impl Handler for Requests {
                     Ok(opened) => opened,
                     Err(error) => return Some(refuse(&peer, Some(&id), &error)),
                 };
+                self.0.presence.heard(&id, &peer);
                 match MinionCommand::from_map(&opened.load) {
                     Ok(command) => {
                         let value = self.0.minion_command(&id, command).await;
@@ -64,6 +66,7 @@ impl Shared {
             ClientCommand::Auth(request) => self.authenticate(*request).await,
             ClientCommand::Publish(request) => {
                 if !self.is_root_key(request.key.as_deref()) {
+                    self.tell_refused(&request).await;
                     return self.unauthorised(peer, "publish", &request.user);
                 }
                 match self.publish(*request).await {
@@ -82,7 +85,7 @@ impl Shared {
         }
         let Call { fun, args, user, asynchronous, .. } = call;
         let kind = if kind == "wheel" { crate::calls::Kind::Wheel } else { crate::calls::Kind::Runner };
-        let started = self.start_call(kind, &fun, args, &user, None).await;
+        let started = self.start_call(kind, &fun, args, &user).await;
         if asynchronous {
             return clear(map! {"jid" => &started.jid, "tag" => started.tag.as_str()}.into());
         }
@@ -91,6 +94,23 @@ impl Shared {
 
     fn is_root_key(&self, shown: Option<&str>) -> bool {
         shown.is_some_and(|shown| token::constant_time_eq(shown, &self.root_key))
+    }
+
+    /// Tells of a job that its publisher may not publish, if it brings a job id: `salt/job/<jid>/error`.
+    async fn tell_refused(&self, request: &PublishRequest) {
+        let Some(jid) = &request.jid else { return };
+        let body = map! {
+            "cmd" => "publish",
+            "jid" => jid,
+            "fun" => request.fun.clone(),
+            "arg" => request.arg.clone(),
+            "tgt" => request.tgt.clone(),
+            "tgt_type" => &request.tgt_type,
+            "ret" => &request.ret,
+            "user" => &request.user,
+            "error" => map! {"name" => "AuthenticationError", "message" => "Authentication error occurred."},
+        };
+        self.fire(&format!("salt/job/{jid}/error"), &body).await;
     }
 
     fn unauthorised(&self, peer: &Peer, command: &str, user: &str) -> Vec<u8> {
@@ -130,6 +150,12 @@ impl Shared {
             }
             if body.contains_key("cmd") {
                 body.insert("id".into(), id.into());
+                body.entry("ts".into()).or_insert_with(now);
+            }
+            let jid = body.get_mut("data").and_then(Value::as_map_mut).and_then(|data| data.shift_remove("_jid"));
+            if let Some(Ok(jid)) = jid.map(|jid| jid.to_string().parse()) {
+                self.causes.mark(&jid, &mut body);
+                body.insert("_jid".into(), (&jid).into());
             }
             match self.bus.fire(&tag, &body).await {
                 Ok(seq) => last = seq,
@@ -159,16 +185,22 @@ impl Shared {
                 },
                 None => return false,
             };
-            load.retain(|key, _| !matches!(key.as_str(), Some("cmd" | "tok" | "nonce" | "ts" | "serial" | "load")));
+            load.retain(|key, _| !matches!(key.as_str(), Some("tok" | "nonce" | "serial" | "load")));
             load.insert("jid".into(), (&jid).into());
             load.insert("id".into(), id.into());
+            load.entry("cmd".into()).or_insert_with(|| "_return".into());
+            load.entry("ts".into()).or_insert_with(now);
             metrics::RETURNS.add(1);
+            self.causes.mark(&jid, &mut load);
             match self.fire_job(&format!("salt/job/{jid}/ret/{id}"), &load).await {
                 Ok(seq) => last = seq,
                 Err(error) => {
                     tracing::warn!(minion = %id, %jid, %error, "a return is refused");
                     return false;
                 }
+            }
+            for (tag, body) in state_errors::of_return(&load) {
+                self.fire(&tag, &body).await;
             }
         }
         self.bus.kept(last).await.is_ok()
@@ -239,23 +271,39 @@ impl Shared {
     }
 }
 
+/// When a message came whose minion does not say when it sent it, in seconds since 1970.
+fn now() -> Value {
+    jiff::Timestamp::now().as_second().into()
+}
+
 /// Whether a minion may fire an event of this tag: what the master says of itself and what another minion
 /// says of itself, it may not say in their place.
 fn may_fire(id: &MinionId, tag: &str) -> bool {
-    const MASTERS: &[&str] =
-        &["salt/auth", "salt/key", "salt/run/", "salt/wheel/", "salt/presence/", "salt/reactor/", "minion/refresh/"];
-    if MASTERS.iter().any(|prefix| tag.starts_with(prefix)) {
+    const MASTERS: &[&str] = &[
+        "salt/auth",
+        "salt/key",
+        "salt/run/",
+        "salt/wheel/",
+        "salt/presence/",
+        "salt/reactor/",
+        "salt/reactors/",
+        "salt/batch/",
+        "salt/fileserver/",
+        "minion/refresh/",
+    ];
+    if tag == "key" || MASTERS.iter().any(|prefix| tag.starts_with(prefix)) {
         return false;
     }
-    if let Some(rest) = tag.strip_prefix("salt/minion/") {
-        return rest.strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    let mut parts = tag.split('/');
+    match (parts.next(), parts.next()) {
+        (Some("salt"), Some("minion" | "beacon")) => parts.next() == Some(id.as_str()) && parts.next().is_some(),
+        (Some("salt"), Some("state_result")) => parts.nth(1) == Some(id.as_str()),
+        // That it begins a job and how far it is, is the minion's own to tell.
+        (Some("salt"), Some("job")) => {
+            matches!(parts.nth(1), Some("prog" | "start")) && parts.next() == Some(id.as_str())
+        }
+        _ => true,
     }
-    if let Some(rest) = tag.strip_prefix("salt/job/") {
-        // Progress of a state run is the minion's own to tell.
-        let mut parts = rest.split('/');
-        return parts.next().is_some() && parts.next() == Some("prog") && parts.next() == Some(id.as_str());
-    }
-    true
 }
 
 #[cfg(test)]
@@ -272,6 +320,15 @@ mod tests {
             ("salt/minion/web10/start", false),
             ("salt/minion/db1/start", false),
             ("salt/beacon/web1/load", true),
+            ("salt/beacon/db1/load", false),
+            ("salt/state_result/20261120235852025555/web1/mine", true),
+            ("salt/state_result/20261120235852025555/db1/not/mine", false),
+            ("salt/job/20261120235852025555/start/web1", true),
+            ("salt/job/20261120235852025555/start/db1", false),
+            ("salt/batch/20261120235852025555/new", false),
+            ("salt/fileserver/roots/update", false),
+            ("salt/reactors/manage/add", false),
+            ("key", false),
             ("salt/job/20261120235852025555/prog/web1/0", true),
             ("salt/job/20261120235852025555/prog/db1/0", false),
             ("salt/job/20261120235852025555/ret/web1", false),

@@ -33,8 +33,8 @@ pub trait FileClient: Send + Sync {
 pub trait Upstream: Send + Sync {
     /// Fires an event on the minion's own bus.
     fn fire_local(&self, tag: &str, data: Map) -> Result<(), String>;
-    /// Fires an event on the master's bus; returns when the master has it.
-    fn fire_master(&self, tag: &str, data: Map) -> Result<(), String>;
+    /// Fires an event on the master's bus, with more fields beside its data; returns when the master has it.
+    fn fire_master(&self, tag: &str, data: Map, beside: &Map) -> Result<(), String>;
     /// A freshly rendered pillar, with `override_pillar` merged over it.
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, override_pillar: &Map) -> Result<Map, String>;
 }

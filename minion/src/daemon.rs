@@ -1,6 +1,7 @@
 //! The minion's life: find the master, be accepted, listen, run jobs, return what came of them; and again
 //! when the connection breaks.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,9 @@ pub enum MinionError {
     /// The event sockets cannot be opened.
     #[error("cannot listen: {0}")]
     Listen(#[from] TransportError),
+    /// The reactor's configuration is wrong.
+    #[error(transparent)]
+    Reactor(#[from] brine_reactor::EntryError),
     /// The master cannot be joined.
     #[error(transparent)]
     Channel(#[from] ChannelError),
@@ -68,6 +72,7 @@ pub fn minion_id(config: &MinionConfig) -> Result<MinionId, MinionError> {
 /// Events and pillar of a minion with a master.
 struct MasterUpstream {
     id: MinionId,
+    config: Arc<MinionConfig>,
     channel: Arc<Channel>,
     bus: Option<Bus>,
     runtime: Handle,
@@ -76,17 +81,14 @@ struct MasterUpstream {
 
 impl Upstream for MasterUpstream {
     fn fire_local(&self, tag: &str, data: Map) -> Result<(), String> {
-        let Some(bus) = &self.bus else { return Err("there is no event bus: the minion does not run".into()) };
-        self.runtime.block_on(bus.fire(tag, &data)).map(|_| ()).map_err(|error| error.to_string())
+        match &self.bus {
+            Some(bus) => self.runtime.block_on(bus.fire(tag, &data)).map(|_| ()).map_err(|error| error.to_string()),
+            None => self.runtime.block_on(crate::events::push(&self.config, self.id.as_str(), tag, &data)),
+        }
     }
 
-    fn fire_master(&self, tag: &str, data: Map) -> Result<(), String> {
-        let load = event_load(&self.id, tag, data.into());
-        match self.runtime.block_on(self.channel.request(load)) {
-            Ok(Value::Bool(true)) => Ok(()),
-            Ok(_) => Err(format!("the master does not take the event {tag} from this minion")),
-            Err(error) => Err(error.to_string()),
-        }
+    fn fire_master(&self, tag: &str, data: Map, beside: &Map) -> Result<(), String> {
+        self.runtime.block_on(fire_master(&self.channel, &self.id, tag, data.into(), beside))
     }
 
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
@@ -99,6 +101,24 @@ impl Upstream for MasterUpstream {
 
 fn event_load(id: &MinionId, tag: &str, data: Value) -> Map {
     map! {"cmd" => "_minion_event", "id" => id, "tag" => tag, "data" => data, "pretag" => Value::Nil}
+}
+
+/// Fires an event on the master's bus, with more fields beside its data.
+async fn fire_master(
+    channel: &Arc<Channel>,
+    id: &MinionId,
+    tag: &str,
+    data: Value,
+    beside: &Map,
+) -> Result<(), String> {
+    let mut load = event_load(id, tag, data);
+    let own = |name: &Value| matches!(name.as_str(), Some("cmd" | "id" | "tag"));
+    load.extend(beside.iter().filter(|(name, _)| !own(name)).map(|(name, value)| (name.clone(), value.clone())));
+    match channel.request(load).await {
+        Ok(Value::Bool(true)) => Ok(()),
+        Ok(_) => Err(format!("the master does not take the event {tag} from this minion")),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn pillar_load(grains: &Map, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Map {
@@ -115,16 +135,19 @@ fn pillar_load(grains: &Map, saltenv: Option<&str>, pillarenv: Option<&str>, ove
 /// Events and pillar of a minion without a master.
 struct LocalUpstream {
     id: MinionId,
+    config: Arc<MinionConfig>,
     pillar: PillarSource,
     grains: Arc<RwLock<Arc<Map>>>,
 }
 
 impl Upstream for LocalUpstream {
-    fn fire_local(&self, _tag: &str, _data: Map) -> Result<(), String> {
-        Ok(())
+    fn fire_local(&self, tag: &str, data: Map) -> Result<(), String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        runtime.block_on(crate::events::push(&self.config, self.id.as_str(), tag, &data))
     }
 
-    fn fire_master(&self, tag: &str, _data: Map) -> Result<(), String> {
+    fn fire_master(&self, tag: &str, _data: Map, _beside: &Map) -> Result<(), String> {
         Err(format!("the event {tag} has no master to go to: this is --local"))
     }
 
@@ -158,6 +181,9 @@ fn build(
 
 /// A minion that works without a master: `salt-call --local`.
 pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
+    let mut config = config;
+    config.file_client = "local".into();
+    config.opts.insert("file_client".into(), "local".into());
     let id = minion_id(&config)?;
     let config = Arc::new(config);
     let grains = crate::grains::collect(&config, id.as_str());
@@ -175,7 +201,7 @@ pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
         ..fileserver::Options::default()
     };
     let files = LocalFiles::new(fileserver::Roots::new(config.file_roots.clone(), &options), config.opts.clone());
-    let upstream = LocalUpstream { id: id.clone(), pillar, grains: shared };
+    let upstream = LocalUpstream { id: id.clone(), config: Arc::clone(&config), pillar, grains: shared };
     let minion = build(&id, &config, grains, Arc::new(files), Arc::new(upstream));
     let pillar = minion.upstream.pillar(None, config.pillarenv.as_deref(), &Map::new());
     *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
@@ -189,9 +215,24 @@ pub struct Connected {
     channel: Arc<Channel>,
     id: MinionId,
     grains: Arc<RwLock<Arc<Map>>>,
+    /// The last jobs that came: one that comes again is not run again.
+    taken: Mutex<VecDeque<String>>,
 }
 
 impl Connected {
+    /// Whether a job comes for the first time, as far as is remembered.
+    fn is_new(&self, jid: &str) -> bool {
+        let mut taken = self.taken.lock();
+        if taken.iter().any(|known| known == jid) {
+            return false;
+        }
+        if taken.len() >= self.minion.config.minion_jid_queue_hwm {
+            taken.pop_front();
+        }
+        taken.push_back(jid.to_owned());
+        true
+    }
+
     /// Makes the minion; the session is begun by [`Connected::join`].
     pub fn new(config: MinionConfig, bus: Option<Bus>) -> Result<Self, MinionError> {
         let id = minion_id(&config)?;
@@ -202,10 +243,16 @@ impl Connected {
         let grains = Arc::new(RwLock::new(Arc::new(collected.clone())));
         let runtime = Handle::current();
         let files = Arc::new(MasterFiles::new(Arc::clone(&channel), runtime.clone()));
-        let upstream =
-            MasterUpstream { id: id.clone(), channel: Arc::clone(&channel), bus, runtime, grains: Arc::clone(&grains) };
+        let upstream = MasterUpstream {
+            id: id.clone(),
+            config: Arc::clone(&config),
+            channel: Arc::clone(&channel),
+            bus,
+            runtime,
+            grains: Arc::clone(&grains),
+        };
         let minion = build(&id, &config, collected, files, Arc::new(upstream));
-        Ok(Connected { minion, channel, id, grains })
+        Ok(Connected { minion, channel, id, grains, taken: Mutex::default() })
     }
 
     /// Begins the session. While the key is pending, asks again: soon at first, as somebody may be about to
@@ -250,6 +297,21 @@ impl Connected {
         Ok(())
     }
 
+    /// Collects the grains anew.
+    pub async fn refresh_grains(&self) {
+        let (minion, id) = (Arc::clone(&self.minion), self.id.clone());
+        let collected = tokio::task::spawn_blocking(move || crate::grains::collect(&minion.config, id.as_str()));
+        // An error is a panic, which the runtime has told.
+        if let Ok(grains) = collected.await {
+            *self.minion.grains.write() = Arc::new(grains);
+        }
+    }
+
+    /// Fires an event on the master's bus, with more fields beside its data.
+    pub async fn fire(&self, tag: &str, data: Value, beside: &Map) -> Result<(), String> {
+        fire_master(&self.channel, &self.id, tag, data, beside).await
+    }
+
     /// Sends a return to the master, until it has it or too many tries have failed.
     pub async fn send_return(&self, load: Map) -> bool {
         let config = &self.minion.config;
@@ -284,7 +346,9 @@ pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<()
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
     let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(id.as_str())).await?;
     let serving = tokio::spawn(sockets.serve(bus.clone(), shutdown.clone()));
-    let connected = Arc::new(Connected::new(config, Some(bus))?);
+    let connected = Arc::new(Connected::new(config, Some(bus.clone()))?);
+    crate::reactions::start(&connected.minion, &bus, &shutdown)?;
+    tokio::spawn(crate::events::follow(Arc::clone(&connected), bus, shutdown.clone()));
     let result = tokio::select! {
         result = live(&connected, &shutdown) => result,
         () = shutdown.cancelled() => Ok(()),
@@ -390,6 +454,10 @@ fn run_startup_states(connected: &Arc<Connected>, slots: &Arc<Semaphore>) {
 
 /// Runs a published job, if it is for this minion.
 fn take_job(connected: &Arc<Connected>, publication: Publication, slots: &Arc<Semaphore>) {
+    if !connected.is_new(publication.jid.as_str()) {
+        tracing::debug!(jid = %publication.jid, "a job comes a second time and is not run again");
+        return;
+    }
     if !is_meant(&connected.minion, &publication) {
         return;
     }

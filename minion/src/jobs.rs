@@ -76,7 +76,7 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     load.insert("cmd".into(), "_return".into());
     load.insert("jid".into(), job.jid.as_str().into());
     load.insert("id".into(), minion.id.as_str().into());
-    for name in ["user", "metadata", "ret"] {
+    for name in ["user", "metadata"] {
         if let Some(value) = job.load.get(name).filter(|value| value.is_truthy()) {
             load.insert(name.into(), value.clone());
         }

@@ -8,16 +8,20 @@
 //! | [`jobs`], [`process`] | jobs under way, and their child processes |
 //! | [`modules`] | execution functions, one file a Salt module |
 //! | [`states`], [`state`] | state functions, one file a Salt module, and the state run |
+//! | [`events`] | the minion's own event bus |
+//! | [`reactions`] | the minion's own reactor |
 //! | [`grains`], [`fileclient`] | facts about this host; files under `salt://` |
 
 pub mod channel;
 pub mod context;
 pub mod daemon;
+pub mod events;
 pub mod fileclient;
 pub mod grains;
 pub mod jobs;
 pub mod modules;
 pub mod process;
+pub mod reactions;
 pub mod state;
 pub mod states;
 

@@ -48,10 +48,10 @@ pub struct Alone {
 
 impl Upstream for Alone {
     fn fire_local(&self, tag: &str, data: Map) -> Result<(), String> {
-        self.fire_master(tag, data)
+        self.fire_master(tag, data, &Map::new())
     }
 
-    fn fire_master(&self, tag: &str, data: Map) -> Result<(), String> {
+    fn fire_master(&self, tag: &str, data: Map, _beside: &Map) -> Result<(), String> {
         self.fired.lock().push((tag.to_owned(), data));
         Ok(())
     }

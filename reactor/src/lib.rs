@@ -1,17 +1,160 @@
 //! Brine's reactor: events in, reactions out.
 //!
-//! `entries.rs` binds tag patterns to SLS files, `sls.rs` keeps them compiled, `reaction.rs` reads what
-//! they render to, and [`Reactor::run`] follows the bus. What a reaction does is not known here: it is
-//! handed to a [`Dispatch`].
+//! `entries.rs` binds tag patterns to SLS files and `limits.rs` says how often; `sls.rs` finds files and keeps
+//! them compiled; `plan.rs` renders them, `reaction.rs` reads what they say and `order.rs` sorts it.
+//! [`Reactor::run`] follows the bus, `schedule.rs` works side by side, `react.rs` hands over, tries again and
+//! puts aside. `history.rs` and `explain.rs` read from the journal what came of it. What a reaction does is
+//! not known here: it is handed to a [`Dispatch`]. `rules/` holds rules over time, which `overtime.rs` runs.
 
+mod aside;
+mod dispatch;
+mod duration;
 mod entries;
+mod explain;
+mod history;
+mod limits;
+mod order;
+mod overtime;
+mod peek;
+mod plan;
+mod react;
 mod reaction;
+mod recover;
+mod rules;
 mod run;
+mod schedule;
 mod sls;
+mod trial;
 
-pub use entries::{Entries, EntryError};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use brine_core::sls::jinja::Host;
+use brine_core::store::{Store, StoreError};
+use brine_core::{Map, Value};
+use parking_lot::{Mutex, RwLock};
+
+pub use aside::Failed;
+pub use dispatch::{Cause, Dispatch, DispatchError};
+pub use entries::{Entries, Entry, EntryError};
+pub use explain::{ExplainError, explain};
+pub use history::{HistoryFilter, history};
+pub use limits::LimitsError;
+pub use overtime::GroupSize;
+pub use peek::DEPTH;
 pub use reaction::{LocalReaction, Reaction, ReactionError};
-pub use run::{Cause, Dispatch, DispatchError, Options, Reactor};
+pub use recover::HandedOver;
+pub use rules::{RuleError, Rules};
+pub use sls::paths;
+
+/// The grains of the host that the reactor is on, collected when a template first wants them.
+pub type Grains = Arc<dyn Fn() -> Arc<Map> + Send + Sync>;
+
+/// How a reactor works.
+pub struct Options {
+    /// How many events are worked on side by side. Events of the same tag and id keep their order.
+    pub workers: usize,
+    /// How many events wait in memory; more of them wait in the journal.
+    pub waiting: usize,
+    /// How often a reaction is tried again whose failure may pass.
+    pub retries: u32,
+    /// How many reactions may lead from one to the next.
+    pub max_depth: u64,
+    /// Who the reactor's own calls are made for: their events lead to no reactions.
+    pub user: &'static str,
+    /// The render pipe of files that do not name one.
+    pub renderer: String,
+    /// `opts` in templates.
+    pub opts: Arc<Map>,
+    /// `grains` in templates.
+    pub grains: Grains,
+    /// What `salt` in templates reaches.
+    pub host: Arc<dyn Host>,
+    /// How large node groups are, for rules over time.
+    pub group_size: GroupSize,
+    /// Where failed reactions are put aside and rules keep what they remember; nowhere means in memory.
+    pub store: Option<Store>,
+}
+
+/// The reactor.
+pub struct Reactor<D> {
+    options: Options,
+    dispatch: D,
+    planner: plan::Planner,
+    entries: RwLock<Arc<Entries>>,
+    leader: AtomicBool,
+    limiter: Mutex<limits::Limiter>,
+    aside: aside::Aside,
+    /// Up to which event there may be reactions of before a restart, and those.
+    before: Mutex<(u64, HashMap<recover::Key, HandedOver>)>,
+    overtime: overtime::Overtime,
+}
+
+impl<D: Dispatch> Reactor<D> {
+    /// A reactor with these entries.
+    pub fn new(entries: Entries, options: Options, dispatch: D) -> Result<Arc<Self>, StoreError> {
+        Ok(Arc::new(Reactor {
+            planner: plan::Planner::new(&options),
+            entries: RwLock::new(Arc::new(entries)),
+            leader: AtomicBool::new(true),
+            limiter: Mutex::default(),
+            aside: aside::Aside::open(options.store.clone())?,
+            before: Mutex::default(),
+            overtime: overtime::Overtime::new(options.store.clone()),
+            options,
+            dispatch,
+        }))
+    }
+
+    /// The entries as they are now.
+    pub fn entries(&self) -> Arc<Entries> {
+        Arc::clone(&self.entries.read())
+    }
+
+    /// Replaces the entries: the configuration has changed.
+    pub fn configure(&self, entries: Entries) {
+        *self.entries.write() = Arc::new(entries);
+    }
+
+    /// Adds an entry until the next start or change of the configuration, as Salt's `reactor.add` does. Says
+    /// whether there was none for the tag.
+    pub fn add(&self, pattern: &str, files: &Value) -> Result<bool, EntryError> {
+        let files = entries::files_of(pattern, files)?;
+        let mut entries = self.entries.write();
+        if entries.names(pattern) {
+            return Ok(false);
+        }
+        *entries = Arc::new(entries.with(pattern, files)?);
+        Ok(true)
+    }
+
+    /// Removes the entries of a pattern until the next start or change of the configuration. Says whether there
+    /// were any.
+    pub fn delete(&self, pattern: &str) -> Result<bool, EntryError> {
+        let mut entries = self.entries.write();
+        if !entries.names(pattern) {
+            return Ok(false);
+        }
+        *entries = Arc::new(entries.without(pattern)?);
+        Ok(true)
+    }
+
+    /// Whether the reactor reacts. One that is no leader passes over events.
+    pub fn is_leader(&self) -> bool {
+        self.leader.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether the reactor reacts.
+    pub fn set_leader(&self, leader: bool) {
+        self.leader.store(leader, Ordering::Relaxed);
+    }
+
+    /// What has been put aside because it failed, oldest first.
+    pub fn failed(&self) -> Vec<Failed> {
+        self.aside.all().into_iter().map(|(_, failed)| failed).collect()
+    }
+}
 
 #[cfg(test)]
 mod tests;

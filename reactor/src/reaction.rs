@@ -1,12 +1,14 @@
 //! What a rendered reactor SLS asks for.
 //!
 //! Both of Salt's forms are read: arguments as named items (`- match: web1`), below `args` (a list or a
-//! mapping), or below the older `arg` and `kwarg`.
+//! mapping), or below the older `arg` and `kwarg`. Options of the job (`tgt`, `ret`, ...) stand beside them.
 
 use brine_core::function::Args;
 use brine_core::sls::yaml::Located;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value};
+
+use crate::order::{Order, Requisite};
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,12 +58,102 @@ pub struct LocalReaction {
 impl Reaction {
     /// The name in reports: `local.state.highstate`.
     pub fn name(&self) -> String {
+        format!("{}.{}", self.kind().word(), self.fun())
+    }
+
+    /// The function, such as `state.highstate`.
+    pub fn fun(&self) -> &str {
         match self {
-            Reaction::Local(local) => format!("local.{}", local.fun),
-            Reaction::Runner { fun, .. } => format!("runner.{fun}"),
-            Reaction::Wheel { fun, .. } => format!("wheel.{fun}"),
-            Reaction::Caller { fun, .. } => format!("caller.{fun}"),
+            Reaction::Local(local) => &local.fun,
+            Reaction::Runner { fun, .. } | Reaction::Wheel { fun, .. } | Reaction::Caller { fun, .. } => fun,
         }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Reaction::Local(_) => Kind::Local,
+            Reaction::Runner { .. } => Kind::Runner,
+            Reaction::Wheel { .. } => Kind::Wheel,
+            Reaction::Caller { .. } => Kind::Caller,
+        }
+    }
+
+    /// For display: what would be handed over.
+    pub fn to_value(&self) -> Value {
+        let mut shown = Map::new();
+        if let Reaction::Local(local) = self {
+            shown.insert("tgt".into(), local.tgt.clone());
+            shown.insert("tgt_type".into(), local.tgt_type.as_str().into());
+            if !local.ret.is_empty() {
+                shown.insert("ret".into(), local.ret.as_str().into());
+            }
+            if let Some(metadata) = &local.metadata {
+                shown.insert("metadata".into(), metadata.clone());
+            }
+        }
+        let args = match self {
+            Reaction::Local(local) => &local.args,
+            Reaction::Runner { args, .. } | Reaction::Wheel { args, .. } | Reaction::Caller { args, .. } => args,
+        };
+        if !args.positional.is_empty() {
+            shown.insert("arg".into(), args.positional.clone().into());
+        }
+        if !args.keyword.is_empty() {
+            shown.insert("kwarg".into(), args.keyword.clone().into());
+        }
+        shown.into()
+    }
+}
+
+/// The types of reactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Local,
+    Runner,
+    Wheel,
+    Caller,
+}
+
+impl Kind {
+    /// Reads the word in front of a function; `cmd` is the name that `local` once had.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "local" | "cmd" => Kind::Local,
+            "runner" => Kind::Runner,
+            "wheel" => Kind::Wheel,
+            "caller" => Kind::Caller,
+            _ => return None,
+        })
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Local => "local",
+            Kind::Runner => "runner",
+            Kind::Wheel => "wheel",
+            Kind::Caller => "caller",
+        }
+    }
+}
+
+/// A reaction as an SLS has it: with its place, and what it says of its order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Written {
+    pub id: String,
+    /// One of `names`, which tells reactions of one id apart.
+    pub name: Option<String>,
+    /// The line of the rendered text, from 1.
+    pub line: usize,
+    pub reaction: Reaction,
+    pub order: Option<Order>,
+    pub requisites: Vec<Requisite>,
+}
+
+impl Written {
+    /// What tells a reaction from the others of its file, as `minion_add: wheel.key.accept`.
+    pub fn label(&self) -> String {
+        let name = self.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+        format!("{}: {}{name}", self.id, self.reaction.name())
     }
 }
 
@@ -77,90 +169,141 @@ pub struct ReactionError {
 
 /// Reads all reactions of a rendered SLS, in order. What cannot be understood does not keep the others
 /// from being read.
-pub(crate) fn read_all(rendered: &Located) -> Vec<Result<Reaction, ReactionError>> {
-    let error = |path: &[Value], message: String| {
-        let line = rendered.position(path).map_or(1, |position| position.line);
-        ReactionError { line, message }
-    };
-    let states = match &rendered.value {
+pub(crate) fn read_all(rendered: &Located) -> Vec<Result<Written, ReactionError>> {
+    let line = |path: &[Value]| rendered.position(path).map_or(1, |position| position.line);
+    let ids = match &rendered.value {
         Value::Nil => return Vec::new(),
-        Value::Map(states) => states,
+        Value::Map(ids) => ids,
         other => {
+            let got = other.type_name();
             let message = format!(
-                "a reactor SLS renders to a mapping of ids to reactions, this renders to {}",
-                other.type_name()
+                "a reactor SLS renders to a mapping of ids to reactions, this renders to something of type {got}"
             );
-            return vec![Err(error(&[], message))];
+            return vec![Err(ReactionError { line: line(&[]), message })];
         }
     };
     let mut reactions = Vec::new();
-    for (id, body) in states {
+    for (id, body) in ids {
+        let at_id = line(std::slice::from_ref(id));
         match body {
             Value::Map(body) => {
                 for (name, arguments) in body {
-                    let path = [id.clone(), name.clone()];
-                    reactions.push(read_one(name, arguments).map_err(|message| error(&path, message)));
+                    read_one(id, name, arguments, line(&[id.clone(), name.clone()]), &mut reactions);
                 }
             }
             // A bare `id: runner.x.y`.
-            Value::Str(name) => {
-                let read = read_one(&Value::from(name), &Value::Nil);
-                reactions.push(read.map_err(|message| error(std::slice::from_ref(id), message)));
-            }
+            Value::Str(name) => read_one(id, &Value::from(name.as_str()), &Value::Nil, at_id, &mut reactions),
             other => {
+                let got = other.type_name();
                 let message = format!(
-                    "the body of '{id}' is `type.module.function:` with a list of arguments below it, not of type {}",
-                    other.type_name()
+                    "the body of '{id}' is `type.module.function:` with a list of arguments below it, not of type {got}"
                 );
-                reactions.push(Err(error(std::slice::from_ref(id), message)));
+                reactions.push(Err(ReactionError { line: at_id, message }));
             }
         }
     }
     reactions
 }
 
-fn read_one(name: &Value, arguments: &Value) -> Result<Reaction, String> {
-    let name = name.to_string();
-    let Some((kind, fun)) = name.split_once('.').filter(|(_, fun)| fun.contains('.')) else {
-        return Err(format!("'{name}' is not a reaction: write type.module.function, such as local.state.apply"));
+fn read_one(
+    id: &Value,
+    name: &Value,
+    arguments: &Value,
+    line: usize,
+    reactions: &mut Vec<Result<Written, ReactionError>>,
+) {
+    let read = || -> Result<Vec<Written>, String> {
+        let mut given = Given::read(&name.to_string(), arguments)?;
+        let (kind, fun) = kind_and_function(&name.to_string(), &mut given)?;
+        let name = format!("{}.{fun}", kind.word());
+        let order = given.named.shift_remove("order").map(|order| Order::read(&name, &order)).transpose()?;
+        let requisites = Requisite::take_all(&name, &mut given.named)?;
+        let named = take_names(&name, &mut given.named)?;
+        let one = |given: Given, of_names: Option<String>| {
+            let reaction = reaction(kind, &name, fun.clone(), given)?;
+            let (order, requisites) = (order, requisites.clone());
+            Ok(Written { id: id.to_string(), name: of_names, line, reaction, order, requisites })
+        };
+        if named.is_empty() {
+            return Ok(vec![one(given, None)?]);
+        }
+        let with_name = |(of_names, more): (String, Map)| {
+            let mut given = given.clone();
+            given.named.insert("name".into(), of_names.as_str().into());
+            given.named.extend(more);
+            one(given, Some(of_names))
+        };
+        named.into_iter().map(with_name).collect()
     };
-    let given = given(&name, arguments)?;
-    let fun = fun.to_owned();
-    match kind {
-        "local" | "cmd" => local(&name, fun, given).map(Reaction::Local),
-        "runner" => Ok(Reaction::Runner { fun, args: call_args(&name, given)? }),
-        "wheel" => Ok(Reaction::Wheel { fun, args: call_args(&name, given)? }),
-        "caller" => Ok(Reaction::Caller { fun, args: call_args(&name, given)? }),
-        other => Err(format!("'{other}' in '{name}' is not a type of reaction: local, runner, wheel and caller are")),
+    match read() {
+        Ok(written) => reactions.extend(written.into_iter().map(Ok)),
+        Err(message) => reactions.push(Err(ReactionError { line, message })),
     }
 }
 
+/// The type and the function of a reaction: `local.test.ping`, or `local` with `test.ping` among the items.
+fn kind_and_function(name: &str, given: &mut Given) -> Result<(Kind, String), String> {
+    let (word, fun) = match name.split_once('.') {
+        Some((word, fun)) => (word, fun.to_owned()),
+        None => match given.plain.iter().position(|item| item.as_str().is_some_and(|text| text.contains('.'))) {
+            Some(at) if Kind::from_word(name).is_some() => (name, given.plain.remove(at).to_string()),
+            _ => (name, String::new()),
+        },
+    };
+    if !fun.contains('.') {
+        return Err(format!("'{name}' is not a reaction: write type.module.function, such as local.state.apply"));
+    }
+    let unknown = || format!("'{word}' in '{name}' is not a type of reaction: local, runner, wheel and caller are");
+    Ok((Kind::from_word(word).ok_or_else(unknown)?, fun))
+}
+
 /// What stands below a function: named items, and plain ones.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Given {
     named: Map,
     plain: Vec<Value>,
 }
 
-fn given(name: &str, arguments: &Value) -> Result<Given, String> {
-    let mut given = Given::default();
-    match arguments {
-        Value::Nil => {}
-        Value::Map(map) => given.named.clone_from(map),
-        Value::List(items) => {
-            for item in items {
-                match item {
-                    Value::Map(map) => given.named.extend(map.iter().map(|(key, value)| (key.clone(), value.clone()))),
-                    plain => given.plain.push(plain.clone()),
+impl Given {
+    fn read(name: &str, arguments: &Value) -> Result<Self, String> {
+        let mut given = Given::default();
+        match arguments {
+            Value::Nil => {}
+            Value::Map(map) => given.named.clone_from(map),
+            Value::List(items) => {
+                for item in items {
+                    match item {
+                        Value::Map(map) => {
+                            given.named.extend(map.iter().map(|(key, value)| (key.clone(), value.clone())));
+                        }
+                        plain => given.plain.push(plain.clone()),
+                    }
                 }
             }
+            other => {
+                let got = other.type_name();
+                return Err(format!(
+                    "below '{name}' stands a list of arguments, such as `- tgt: '*'`, not of type {got}"
+                ));
+            }
         }
-        other => {
-            let got = other.type_name();
-            return Err(format!("below '{name}' stands a list of arguments, such as `- tgt: '*'`, not of type {got}"));
-        }
+        Ok(given)
     }
-    Ok(given)
+}
+
+/// `names`: the same reaction once for each, a mapping adding arguments for its own.
+fn take_names(name: &str, named: &mut Map) -> Result<Vec<(String, Map)>, String> {
+    let Some(names) = named.shift_remove("names") else { return Ok(Vec::new()) };
+    let wrong = || format!("'names' of '{name}' is a list of names, or of one-key mappings of a name to arguments");
+    let one = |item: &Value| match item {
+        Value::Map(map) => {
+            let (of_names, more) = map.first().filter(|_| map.len() == 1).ok_or_else(wrong)?;
+            Ok((of_names.to_string(), Given::read(name, more)?.named))
+        }
+        Value::List(_) => Err(wrong()),
+        scalar => Ok((scalar.to_string(), Map::new())),
+    };
+    names.as_list().ok_or_else(wrong)?.iter().map(one).collect()
 }
 
 fn take<T: FromValue>(name: &str, named: &mut Map, key: &str) -> Result<Option<T>, String> {
@@ -178,11 +321,11 @@ fn nested_args(name: &str, named: &mut Map) -> Result<Option<Args>, String> {
         None | Some(Value::Nil) => None,
         Some(Value::Map(map)) => Some(Args::keyword(map)),
         Some(Value::List(items)) => {
-            // One-key mappings in the list are named arguments, as everywhere in SLS.
-            let (mut args, one_key) = (Args::default(), |item: &Value| item.as_map().is_some_and(|map| map.len() == 1));
+            let mut args = Args::default();
             for item in items {
                 match item {
-                    Value::Map(map) if one_key(&Value::Map(map.clone())) => args.keyword.extend(map),
+                    // One-key mappings in the list are named arguments, as everywhere in SLS.
+                    Value::Map(map) if map.len() == 1 => args.keyword.extend(map),
                     other => args.positional.push(other),
                 }
             }
@@ -199,20 +342,27 @@ fn nested_args(name: &str, named: &mut Map) -> Result<Option<Args>, String> {
     Ok(Some(Args { positional: arg.unwrap_or_default(), keyword: kwarg.unwrap_or_default() }))
 }
 
+fn reaction(kind: Kind, name: &str, fun: String, given: Given) -> Result<Reaction, String> {
+    Ok(match kind {
+        Kind::Local => Reaction::Local(local(name, fun, given)?),
+        Kind::Runner => Reaction::Runner { fun, args: call_args(name, given)? },
+        Kind::Wheel => Reaction::Wheel { fun, args: call_args(name, given)? },
+        Kind::Caller => Reaction::Caller { fun, args: call_args(name, given)? },
+    })
+}
+
 fn local(name: &str, fun: String, mut given: Given) -> Result<LocalReaction, String> {
     let named = &mut given.named;
     let tgt = named.shift_remove("tgt").filter(|tgt| !tgt.is_nil());
     let tgt = tgt.ok_or_else(|| format!("'{name}' needs a target: add `- tgt: '*'` or another one"))?;
-    let tgt_type =
-        take(name, named, "tgt_type")?.or(take(name, named, "expr_form")?).unwrap_or_else(|| "glob".to_owned());
+    let tgt_type = take(name, named, "tgt_type")?;
+    let tgt_type = tgt_type.or(take(name, named, "expr_form")?).unwrap_or_else(|| "glob".to_owned());
     let ret = take(name, named, "ret")?.unwrap_or_default();
     let metadata = named.shift_remove("metadata");
     // How long somebody would wait: nobody does.
     named.shift_remove("timeout");
     named.shift_remove("gather_job_timeout");
-    let mut args = nested_args(name, named)?.unwrap_or_default();
-    args.positional.extend(given.plain);
-    args.keyword.extend(given.named);
+    let args = call_args(name, given)?;
     Ok(LocalReaction { fun, tgt, tgt_type, args, ret, metadata })
 }
 

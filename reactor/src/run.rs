@@ -1,97 +1,80 @@
-//! Following the bus: match, render, hand over.
+//! Following the bus: which events lead to reactions, and when.
 
-use std::collections::BTreeSet;
-use std::future::Future;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use brine_core::bus::{Bus, Filter, Start, Subscription};
 use brine_core::event::Event;
-use brine_core::sls::jinja::{Context, Host};
-use brine_core::sls::yaml;
 use brine_core::store::StoreError;
-use brine_core::{Map, Value, map, metrics};
+use brine_core::{Map, map, metrics};
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::entries::Entries;
-use crate::reaction::{self, Reaction};
-use crate::sls::{SlsCache, SlsError};
+use crate::entries::{Entries, Entry};
+use crate::limits::Verdict;
+use crate::peek::Peek;
+use crate::plan::Bound;
+use crate::schedule::{self, Progress, Run, Scheduler};
+use crate::{Dispatch, Reactor};
 
 /// The tag under which the reactor says that something is wrong.
-const ERROR_TAG: &str = "salt/reactor/error";
+pub(crate) const ERROR_TAG: &str = "salt/reactor/error";
 /// The name under which it remembers how far it got.
 const SUBSCRIBER: &str = "reactor";
-/// How many events may wait in one lane: beyond them the reactor lags, in the journal.
-const LANE: usize = 64;
+/// How often what is under way is looked at, to remember how far it got.
+const COMMIT: Duration = Duration::from_millis(50);
+/// How long a reaction keeps those behind it waiting. What takes longer goes on beside them.
+const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What led to a reaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cause {
-    /// The event's number.
-    pub seq: u64,
-    /// Which of the event's reactions it is, from 0.
-    pub number: usize,
-    /// The event's tag.
-    pub tag: String,
-    /// The SLS file.
-    pub file: PathBuf,
+/// An event that is to be reacted to.
+pub(crate) struct Work {
+    pub event: Event,
+    pub bound: Vec<Bound>,
+    /// More variables for the templates: what a rule says of itself.
+    pub more: Option<Map>,
+    /// How many reactions lie behind the event.
+    pub depth: u64,
+    pub taken: Instant,
+    /// The number of the firing, if a rule over time has fired.
+    pub firing: Option<u64>,
 }
 
-/// Why a reaction was not handed over.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct DispatchError(pub String);
-
-/// Where reactions go.
-pub trait Dispatch: Send + Sync + 'static {
-    /// Says what is wrong with a reaction that cannot be done at all: an unknown function.
-    fn check(&self, reaction: &Reaction) -> Result<(), DispatchError>;
-
-    /// Hands a reaction over. When this returns, it is on its way; its outcome is told by events.
-    fn dispatch(&self, reaction: Reaction, cause: Cause) -> impl Future<Output = Result<(), DispatchError>> + Send;
-}
-
-/// How a reactor works.
-pub struct Options {
-    /// How many events are worked on side by side. Events of the same tag keep their order.
-    pub lanes: usize,
-    /// The render pipe of files that do not name one.
-    pub renderer: String,
-    /// `opts` in templates.
-    pub opts: Arc<Map>,
-    /// What `salt` in templates reaches.
-    pub host: Arc<dyn Host>,
-}
-
-/// The reactor.
-pub struct Reactor<D> {
-    entries: Entries,
-    options: Options,
-    files: SlsCache,
-    dispatch: D,
-}
-
-/// How far all lanes together have got: the highest number below which nothing is under way.
-struct Progress {
-    open: BTreeSet<u64>,
-    seen: u64,
-}
-
-impl Progress {
-    fn reached(&self) -> u64 {
-        self.open.first().map_or(self.seen, |oldest| oldest - 1)
+impl schedule::Work for Work {
+    fn seq(&self) -> u64 {
+        // What a rule fires is kept by itself: the event behind it may be long ago.
+        if self.firing.is_some() { u64::MAX } else { self.event.seq() }
     }
+}
+
+/// Events that wait for quiet, the last one of each burst: by the entry's pattern and what keeps its events
+/// apart.
+#[derive(Default)]
+struct Held(HashMap<HeldKey, HeldEvent>);
+
+type HeldKey = (Arc<str>, String);
+/// When its time comes, in microseconds since 1970.
+type HeldEvent = (u64, Arc<Entry>, Work);
+
+impl Held {
+    fn next(&self) -> Option<u64> {
+        self.0.values().map(|(due, ..)| *due).min()
+    }
+
+    fn due(&mut self, now: u64) -> Vec<(Arc<Entry>, String, Work)> {
+        let due: Vec<_> = self.0.iter().filter(|(_, (due, ..))| *due <= now).map(|(key, _)| key.clone()).collect();
+        due.into_iter().filter_map(|key| self.0.remove(&key).map(|(_, entry, work)| (entry, key.1, work))).collect()
+    }
+}
+
+/// The time now, in microseconds since 1970.
+pub(crate) fn now_micros() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl<D: Dispatch> Reactor<D> {
-    /// A reactor with these entries.
-    pub fn new(entries: Entries, options: Options, dispatch: D) -> Self {
-        Reactor { entries, options, files: SlsCache::default(), dispatch }
-    }
-
     /// The reactor's place on the bus. Taken before anything else is served: what is fired from then on
     /// has its reactions, also after a crash.
     pub fn subscribe(bus: &Bus) -> Result<Subscription, StoreError> {
@@ -99,129 +82,228 @@ impl<D: Dispatch> Reactor<D> {
     }
 
     /// Reacts until `shutdown`, or until the bus ends.
-    pub async fn run(self, bus: Bus, mut events: Subscription, shutdown: CancellationToken) {
-        let reactor = Arc::new(self);
-        let progress = Arc::new(Mutex::new(Progress { open: BTreeSet::new(), seen: 0 }));
-        let mut lanes = Vec::new();
-        let mut workers = tokio::task::JoinSet::new();
-        for _ in 0..reactor.options.lanes.max(1) {
-            let (lane, mut waiting) = mpsc::channel::<Event>(LANE);
-            lanes.push(lane);
-            let (reactor, progress, bus) = (Arc::clone(&reactor), Arc::clone(&progress), bus.clone());
-            workers.spawn(async move {
-                while let Some(event) = waiting.recv().await {
-                    reactor.react(&event, &bus).await;
-                    progress.lock().open.remove(&event.seq());
-                }
-            });
-        }
+    pub async fn run(self: Arc<Self>, bus: Bus, mut events: Subscription, shutdown: CancellationToken) {
+        let from = events.position();
+        self.recover(&bus, from).await;
+        let progress = Arc::new(Mutex::new(Progress::new(from - 1)));
+        let (reactor, of_run) = (Arc::clone(&self), bus.clone());
+        let mut follower = Follower {
+            scheduler: Scheduler::new(self.options.workers, self.options.waiting, Arc::clone(&progress)),
+            progress,
+            held: Held::default(),
+            reactor: self,
+            bus,
+            run: Arc::new(move |work| {
+                let (reactor, bus) = (Arc::clone(&reactor), of_run.clone());
+                Box::pin(async move { reactor.react(&bus, work).await })
+            }),
+        };
+        follower.begin_left_over().await;
+        let mut committed = from - 1;
         loop {
-            let batch = tokio::select! {
-                batch = events.recv_many() => batch,
-                () = shutdown.cancelled() => break,
-            };
-            let Some(batch) = batch else { break };
-            for event in batch {
-                progress.lock().seen = event.seq();
-                if !reactor.wants(event.tag()) {
-                    continue;
-                }
-                progress.lock().open.insert(event.seq());
-                let lane = &lanes[lane_of(event.tag(), lanes.len())];
-                // A lane ends only with its sender, which is here.
-                tokio::select! {
-                    _ = lane.send(event) => {}
-                    () = shutdown.cancelled() => break,
-                }
-            }
-            events.commit(progress.lock().reached());
-        }
-        // What is in the lanes is finished, unless the process is in a hurry; the rest comes again.
-        drop(lanes);
-        while workers.join_next().await.is_some() {}
-        if !shutdown.is_cancelled() {
-            events.commit(progress.lock().reached());
-        }
-    }
-
-    fn wants(&self, tag: &str) -> bool {
-        // An error must not lead to itself: only an entry that names the tag asks for that.
-        !self.entries.matching(tag).is_empty() && (tag != ERROR_TAG || self.entries.names(ERROR_TAG))
-    }
-
-    async fn react(&self, event: &Event, bus: &Bus) {
-        let mut number = 0;
-        for (_, files) in self.entries.matching(event.tag()) {
-            for file in files {
-                for reaction in self.reactions(file, event) {
-                    let result = match reaction {
-                        Ok(reaction) => {
-                            let cause =
-                                Cause { seq: event.seq(), number, tag: event.tag().to_owned(), file: file.clone() };
-                            number += 1;
-                            self.hand_over(reaction, cause).await
+            let wake = follower.wake(committed);
+            tokio::select! {
+                batch = events.recv_many() => {
+                    let Some(batch) = batch else { break };
+                    for event in batch {
+                        tokio::select! {
+                            () = follower.take(event) => {}
+                            () = shutdown.cancelled() => break,
                         }
-                        Err(message) => {
-                            metrics::REACTOR_ERRORS.add(1);
-                            Err(message)
-                        }
-                    };
-                    if let Err(message) = result {
-                        report(bus, event, file, &message).await;
                     }
                 }
+                () = sleep(wake) => {
+                    follower.scheduler.let_go(PATIENCE, &follower.run);
+                    follower.take_due().await;
+                }
+                () = shutdown.cancelled() => break,
+            }
+            let reached = follower.progress.lock().reached();
+            if reached > committed && !shutdown.is_cancelled() {
+                committed = reached;
+                events.commit(reached);
             }
         }
-    }
-
-    async fn hand_over(&self, reaction: Reaction, cause: Cause) -> Result<(), String> {
-        let (name, file) = (reaction.name(), cause.file.clone());
-        let failed = |error: DispatchError| {
-            metrics::REACTIONS_FAILED.add(1);
-            format!("{}: {name}: {error}", file.display())
-        };
-        self.dispatch.check(&reaction).map_err(&failed)?;
-        self.dispatch.dispatch(reaction, cause).await.map_err(failed)?;
-        metrics::REACTIONS.add(1);
-        Ok(())
-    }
-
-    /// What a file asks for on an event.
-    fn reactions(&self, file: &Path, event: &Event) -> Vec<Result<Reaction, String>> {
-        let rendered = match self.render(file, event) {
-            Ok(rendered) => rendered,
-            Err(error) => return vec![Err(error.to_string())],
-        };
-        let reactions = reaction::read_all(&rendered).into_iter();
-        reactions.map(|one| one.map_err(|error| format!("{}:{}: {error}", file.display(), error.line))).collect()
-    }
-
-    fn render(&self, file: &Path, event: &Event) -> Result<yaml::Located, SlsError> {
-        let sls = self.files.get(file, &self.options.renderer)?;
-        let failed = |error| SlsError::Render { path: file.to_owned(), error };
-        let mut context = Context::new("base");
-        context.set("data", &Value::Map(event.data()));
-        context.set("tag", &event.tag().into());
-        context.set_shared("opts", Arc::clone(&self.options.opts));
-        let text = sls.render_text(&context, &self.options.host).map_err(failed)?;
-        sls.parse_located(&text).map_err(failed)
+        // What is under way is finished, unless the process is in a hurry; the rest comes again.
+        follower.scheduler.finish().await;
+        if !shutdown.is_cancelled() {
+            events.commit(follower.progress.lock().reached());
+        }
     }
 }
 
-fn lane_of(tag: &str, lanes: usize) -> usize {
-    let mut hasher = DefaultHasher::new();
-    tag.hash(&mut hasher);
-    (hasher.finish() % lanes as u64) as usize
+async fn sleep(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+struct Follower<D> {
+    reactor: Arc<Reactor<D>>,
+    bus: Bus,
+    progress: Arc<Mutex<Progress>>,
+    scheduler: Scheduler<Work>,
+    held: Held,
+    run: Run<Work>,
+}
+
+impl<D: Dispatch> Follower<D> {
+    /// How long until something is to be done without an event.
+    fn wake(&self, committed: u64) -> Option<Duration> {
+        let due = self.held.next().map(|due| Duration::from_micros(due.saturating_sub(now_micros())));
+        // Timers wait until what has happened so far has been looked at: what they wait for may be there.
+        let rules = self.is_caught_up().then(|| self.reactor.overtime.next_due()).flatten();
+        let rules = rules.map(|due| Duration::from_micros(due.saturating_sub(now_micros())));
+        let progress = self.progress.lock();
+        let commit = (!progress.is_idle() || progress.reached() > committed).then_some(COMMIT);
+        [due, rules, commit].into_iter().flatten().min()
+    }
+
+    /// Looks at one event.
+    async fn take(&mut self, event: Event) {
+        self.progress.lock().see(event.seq());
+        if !self.reactor.is_leader() {
+            return;
+        }
+        let entries = self.reactor.entries();
+        let matching = if wants(&entries, event.tag()) { entries.matching(event.tag()) } else { Vec::new() };
+        let is_ruled = self.reactor.overtime.wants(event.tag());
+        if matching.is_empty() && !is_ruled {
+            return;
+        }
+        let peek = Peek::at(&event);
+        if self.is_own(&event, &peek) {
+            return;
+        }
+        if is_ruled {
+            for work in self.reactor.overtime.event(&event, &self.reactor.options.group_size) {
+                self.begin(work, None).await;
+            }
+        }
+        if matching.is_empty() {
+            return;
+        }
+        if peek.depth >= self.reactor.options.max_depth {
+            return self.stop_loop(&event, peek.depth).await;
+        }
+        let now = now_micros();
+        let mut bound = Vec::with_capacity(matching.len());
+        for entry in matching {
+            let Some(limits) = &entry.limits else {
+                bound.push(Bound::Entry(entry));
+                continue;
+            };
+            let key = limits.key(event.tag(), &event.data());
+            let verdict = self.reactor.limiter.lock().judge(&entry, limits, &key, now);
+            match verdict {
+                Verdict::Now => bound.push(Bound::Entry(entry)),
+                Verdict::Never(option) => {
+                    tracing::info!(tag = event.tag(), seq = event.seq(), key, option, "a reaction is left out");
+                }
+                Verdict::At(due) => self.hold(due, entry, key, &event, &peek),
+            }
+        }
+        if !bound.is_empty() {
+            let work = Work { event, bound, more: None, depth: peek.depth, taken: Instant::now(), firing: None };
+            self.begin(work, peek.id.as_deref()).await;
+        }
+    }
+
+    fn is_caught_up(&self) -> bool {
+        self.progress.lock().seen() >= self.bus.last_seq()
+    }
+
+    /// What rules had come to before a restart, and was not handed over to the end.
+    async fn begin_left_over(&self) {
+        match self.reactor.overtime.left_over() {
+            Ok(left) => {
+                for work in left {
+                    self.begin(work, None).await;
+                }
+            }
+            Err(error) => tracing::error!(%error, "what rules had come to before the restart cannot be read"),
+        }
+    }
+
+    /// The events of the reactor's own runner and wheel calls lead to no reactions, as in Salt.
+    fn is_own(&self, event: &Event, peek: &Peek) -> bool {
+        let is_call = event.tag().starts_with("salt/run/") || event.tag().starts_with("salt/wheel/");
+        is_call && peek.user.as_deref() == Some(self.reactor.options.user)
+    }
+
+    fn hold(&mut self, due: u64, entry: Arc<Entry>, key: String, event: &Event, peek: &Peek) {
+        let work = Work {
+            event: event.clone(),
+            bound: vec![Bound::Entry(Arc::clone(&entry))],
+            more: None,
+            depth: peek.depth,
+            taken: Instant::now(),
+            firing: None,
+        };
+        self.progress.lock().begin(event.seq());
+        if let Some((_, _, earlier)) = self.held.0.insert((Arc::clone(&entry.pattern), key), (due, entry, work)) {
+            metrics::REACTIONS_LIMITED.add(1);
+            self.progress.lock().end(earlier.event.seq());
+        }
+    }
+
+    /// What has waited for its time.
+    async fn take_due(&mut self) {
+        let now = now_micros();
+        for (entry, key, work) in self.held.due(now) {
+            let seq = work.event.seq();
+            let verdict = match &entry.limits {
+                Some(limits) => self.reactor.limiter.lock().judge_now(&entry, limits, &key, now),
+                None => Verdict::Now,
+            };
+            if verdict == Verdict::Now {
+                let id = Peek::at(&work.event).id;
+                self.begin(work, id.as_deref()).await;
+            }
+            self.progress.lock().end(seq);
+        }
+        if self.is_caught_up() && self.reactor.is_leader() {
+            for work in self.reactor.overtime.tick() {
+                self.begin(work, None).await;
+            }
+        }
+    }
+
+    /// Puts work behind all other of the same tag and id.
+    async fn begin(&self, work: Work, id: Option<&str>) {
+        let mut hasher = DefaultHasher::new();
+        (work.event.tag(), id).hash(&mut hasher);
+        self.scheduler.put(hasher.finish(), work, &self.run).await;
+    }
+
+    /// A reaction led to an event that led to a reaction and so on, too often.
+    async fn stop_loop(&self, event: &Event, depth: u64) {
+        metrics::REACTION_LOOPS.add(1);
+        let message = format!(
+            "{depth} reactions lead from one to the next up to this event: it is not reacted to (reactor_max_depth); \
+             `salt-run reactor.explain {}` shows them",
+            event.seq()
+        );
+        report(&self.bus, event, "", "", depth, &message).await;
+    }
+}
+
+/// An error must not lead to itself: only an entry that names its tag asks for that.
+fn wants(entries: &Entries, tag: &str) -> bool {
+    tag != ERROR_TAG || entries.names(ERROR_TAG)
 }
 
 /// Says that a reaction did not happen: in the log and on the bus.
-async fn report(bus: &Bus, event: &Event, file: &Path, message: &str) {
+pub(crate) async fn report(bus: &Bus, event: &Event, entry: &str, file: &str, depth: u64, message: &str) {
     tracing::error!(tag = event.tag(), seq = event.seq(), "{message}");
     let body = map! {
         "tag" => event.tag(),
-        "file" => file.display().to_string(),
+        "file" => file,
         "message" => message,
         "_cause" => event.seq(),
+        "_entry" => entry,
+        crate::peek::DEPTH => depth + 1,
     };
     if let Err(error) = bus.fire(ERROR_TAG, &body).await {
         tracing::error!(%error, "the event that tells of a reactor error could not be fired");

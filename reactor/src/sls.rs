@@ -1,50 +1,247 @@
-//! Reactor SLS files, compiled once and read again when they change.
+//! Reactor SLS files: found, compiled once, and read again when they change.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use brine_core::Value;
+use brine_core::function::Args;
+use brine_core::glob::{fnmatch, is_pattern};
+use brine_core::sls::jinja::Host;
 use brine_core::sls::render::{RenderError, Sls};
 use parking_lot::Mutex;
+
+/// How long the list of files that a glob of paths names is good for.
+const LISTED_FOR: Duration = Duration::from_secs(1);
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SlsError {
     #[error("{path}: {source}")]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}:{line}: {message}", path = .path.display(), line = .error.line().unwrap_or(1), message = .error.message())]
-    Render { path: PathBuf, error: RenderError },
+    Read { path: String, source: std::io::Error },
+    #[error("{0}: the master's file server has no such file")]
+    NotServed(String),
+    #[error("{path}: {reason}")]
+    Served { path: String, reason: String },
+    #[error("{0}: no file has such a name")]
+    NoneNamed(String),
+    #[error("{path}:{line}: {message}", line = .error.line().unwrap_or(1), message = .error.message())]
+    Render { path: String, error: RenderError },
+}
+
+/// One file, ready to be rendered.
+pub(crate) struct Source {
+    /// As errors and events call it: its path, or `salt://` path.
+    pub path: Arc<str>,
+    pub sls: Sls,
+    pub saltenv: String,
+    /// Templates that it imports come from its own folder first.
+    pub host: Arc<dyn Host>,
+    /// `tplfile` in the template: the file's bare name.
+    pub tplfile: String,
 }
 
 /// What tells one state of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    modified: (i64, i64),
-    size: u64,
-    inode: u64,
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stamp {
+    File { modified: (i64, i64), size: u64, inode: u64 },
+    Text(String),
 }
 
-#[derive(Default)]
 pub(crate) struct SlsCache {
-    files: Mutex<HashMap<PathBuf, (Stamp, Arc<Sls>)>>,
+    host: Arc<dyn Host>,
+    renderer: String,
+    sources: Mutex<HashMap<String, (Stamp, Arc<Source>)>>,
+    listed: Mutex<HashMap<String, Listed>>,
 }
+
+/// When a glob of paths was looked at, and what it named.
+type Listed = (Instant, Arc<[String]>);
 
 impl SlsCache {
+    pub fn new(host: Arc<dyn Host>, renderer: String) -> Self {
+        SlsCache { host, renderer, sources: Mutex::default(), listed: Mutex::default() }
+    }
+
+    /// The files that an entry names: one, or for a glob of paths all that there are now, sorted.
+    pub fn named(&self, file: &str) -> Result<Arc<[String]>, SlsError> {
+        if file.starts_with("salt://") || !is_pattern(file) || Path::new(file).exists() {
+            return Ok(Arc::new([file.to_owned()]));
+        }
+        if let Some((at, listed)) = self.listed.lock().get(file)
+            && at.elapsed() < LISTED_FOR
+        {
+            return Ok(Arc::clone(listed));
+        }
+        let listed: Arc<[String]> = paths(file).into_iter().map(|path| path.display().to_string()).collect();
+        if listed.is_empty() {
+            return Err(SlsError::NoneNamed(file.to_owned()));
+        }
+        self.listed.lock().insert(file.to_owned(), (Instant::now(), Arc::clone(&listed)));
+        Ok(listed)
+    }
+
     /// The compiled file as it is now. A look at the file's status is cheap beside rendering it.
-    pub fn get(&self, path: &Path, renderer: &str) -> Result<Arc<Sls>, SlsError> {
+    pub fn get(&self, path: &str) -> Result<Arc<Source>, SlsError> {
+        match path.strip_prefix("salt://") {
+            Some(rest) => self.served(path, rest),
+            None => self.on_disk(path),
+        }
+    }
+
+    fn on_disk(&self, path: &str) -> Result<Arc<Source>, SlsError> {
         let failed = |source| SlsError::Read { path: path.to_owned(), source };
         let status = std::fs::metadata(path).map_err(failed)?;
-        let stamp = Stamp { modified: (status.mtime(), status.mtime_nsec()), size: status.size(), inode: status.ino() };
-        if let Some((known, sls)) = self.files.lock().get(path)
-            && *known == stamp
-        {
-            return Ok(Arc::clone(sls));
+        let modified = (status.mtime(), status.mtime_nsec());
+        let stamp = Stamp::File { modified, size: status.size(), inode: status.ino() };
+        if let Some(known) = self.known(path, &stamp) {
+            return Ok(known);
         }
-        let source = std::fs::read_to_string(path).map_err(failed)?;
-        let compiled = Sls::compile(&path.display().to_string(), &source, renderer);
-        let sls = Arc::new(compiled.map_err(|error| SlsError::Render { path: path.to_owned(), error })?);
-        self.files.lock().insert(path.to_owned(), (stamp, Arc::clone(&sls)));
-        Ok(sls)
+        let text = std::fs::read_to_string(path).map_err(failed)?;
+        let folder = Path::new(path).parent().map(Path::to_owned).unwrap_or_default();
+        self.compile(path, &text, "base", Some(folder), stamp)
+    }
+
+    fn served(&self, path: &str, rest: &str) -> Result<Arc<Source>, SlsError> {
+        let (below, saltenv) = match rest.split_once("?saltenv=") {
+            Some((below, saltenv)) => (below, saltenv),
+            None => (rest, "base"),
+        };
+        let found = self.host.template(below, saltenv);
+        let text = found.map_err(|reason| SlsError::Served { path: path.to_owned(), reason })?;
+        let text = text.ok_or_else(|| SlsError::NotServed(path.to_owned()))?;
+        let stamp = Stamp::Text(text.clone());
+        if let Some(known) = self.known(path, &stamp) {
+            return Ok(known);
+        }
+        self.compile(path, &text, saltenv, None, stamp)
+    }
+
+    fn known(&self, path: &str, stamp: &Stamp) -> Option<Arc<Source>> {
+        let sources = self.sources.lock();
+        sources.get(path).filter(|(known, _)| known == stamp).map(|(_, source)| Arc::clone(source))
+    }
+
+    fn compile(
+        &self,
+        path: &str,
+        text: &str,
+        saltenv: &str,
+        folder: Option<PathBuf>,
+        stamp: Stamp,
+    ) -> Result<Arc<Source>, SlsError> {
+        let sls = Sls::compile(path, text, &self.renderer);
+        let sls = sls.map_err(|error| SlsError::Render { path: path.to_owned(), error })?;
+        let folder = if let Some(folder) = folder {
+            Folder::OnDisk(folder)
+        } else {
+            let below = path.trim_start_matches("salt://");
+            Folder::Served(below.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/")))
+        };
+        let host: Arc<dyn Host> = Arc::new(NearHost { inner: Arc::clone(&self.host), folder });
+        let tplfile = path.rsplit('/').next().unwrap_or(path).to_owned();
+        let source = Arc::new(Source { path: path.into(), sls, saltenv: saltenv.to_owned(), host, tplfile });
+        self.sources.lock().insert(path.to_owned(), (stamp, Arc::clone(&source)));
+        Ok(source)
+    }
+}
+
+enum Folder {
+    OnDisk(PathBuf),
+    /// A path below `salt://`, with a slash at its end.
+    Served(String),
+}
+
+/// A host whose templates come from a file's own folder first, then from `salt://`.
+struct NearHost {
+    inner: Arc<dyn Host>,
+    folder: Folder,
+}
+
+impl Host for NearHost {
+    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+        self.inner.call(function, args)
+    }
+
+    fn has(&self, function: &str) -> bool {
+        self.inner.has(function)
+    }
+
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+        let below = path.trim_start_matches("salt://");
+        if below.len() == path.len() {
+            match &self.folder {
+                // An absolute path counts as such, as reactor files themselves are named by them.
+                Folder::OnDisk(folder) => match std::fs::read_to_string(folder.join(path)) {
+                    Ok(text) => return Ok(Some(text)),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(format!("{}: {error}", folder.join(path).display())),
+                },
+                Folder::Served(folder) => {
+                    if let Some(text) = self.inner.template(&format!("{folder}{path}"), saltenv)? {
+                        return Ok(Some(text));
+                    }
+                }
+            }
+        }
+        self.inner.template(below, saltenv)
+    }
+}
+
+/// The existing paths that a glob names, sorted. `*` does not cross `/` here, and hidden files are named
+/// only by a pattern that starts with a dot, as in a shell.
+pub fn paths(pattern: &str) -> Vec<PathBuf> {
+    let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { PathBuf::new() }];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        if !is_pattern(part) {
+            for path in &mut found {
+                path.push(part);
+            }
+            continue;
+        }
+        let mut next = Vec::new();
+        for folder in &found {
+            let here = Path::new(".");
+            let listed = std::fs::read_dir(if folder.as_os_str().is_empty() { here } else { folder });
+            let names = listed.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.file_name());
+            let matching = names.filter(|name| {
+                let name = name.to_string_lossy();
+                fnmatch(part, &name) && (!name.starts_with('.') || part.starts_with('.'))
+            });
+            next.extend(matching.map(|name| folder.join(name)));
+        }
+        next.sort();
+        found = next;
+    }
+    found.retain(|path| path.exists());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_name_paths_as_in_a_shell() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a/x.sls", "a/y.sls", "b/x.sls", "b/.hidden.sls", "b/z.txt"] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let root = folder.path().display();
+        for (pattern, names) in [
+            ("a/*.sls", &["a/x.sls", "a/y.sls"][..]),
+            ("*/x.sls", &["a/x.sls", "b/x.sls"]),
+            ("b/*", &["b/x.sls", "b/z.txt"]),
+            ("b/.*.sls", &["b/.hidden.sls"]),
+            ("[ab]/x.???", &["a/x.sls", "b/x.sls"]),
+            ("c/*", &[]),
+        ] {
+            let expected: Vec<_> = names.iter().map(|name| folder.path().join(name)).collect();
+            assert_eq!(paths(&format!("{root}/{pattern}")), expected, "{pattern}");
+        }
     }
 }

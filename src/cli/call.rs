@@ -100,6 +100,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             let minion = Arc::clone(&connected.minion);
             let (on_thread, name) = (Arc::clone(&minion), fun.clone());
             let outcome = tokio::task::spawn_blocking(move || call(&on_thread, &name, args)).await?;
+            if let Called::Done(outcome) = &outcome {
+                connected.send_return(job_return(&minion, &fun, &rest, outcome)).await;
+            }
             anyhow::Ok((minion, outcome))
         })?
     };
@@ -126,6 +129,25 @@ enum Called {
     Done(Outcome),
     NotAvailable(String),
     BadArguments(String, String),
+}
+
+/// What came of a call, as the master's job cache and its followers get it.
+fn job_return(minion: &Minion, fun: &str, words: &[String], outcome: &Outcome) -> Map {
+    let words: Vec<Value> = words.iter().map(Value::from).collect();
+    let mut load = map! {
+        "cmd" => "_return",
+        "id" => &minion.id,
+        "jid" => &Jid::new(),
+        "fun" => fun,
+        "fun_args" => words.clone(),
+        "arg" => words,
+        "tgt" => &minion.id,
+        "tgt_type" => "glob",
+        "return" => outcome.value.clone(),
+        "retcode" => outcome.retcode,
+    };
+    load.extend(outcome.out.map(|out| ("out".into(), out.into())));
+    load
 }
 
 fn call(minion: &Arc<Minion>, fun: &str, args: Args) -> Called {

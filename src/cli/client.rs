@@ -6,7 +6,7 @@ use std::time::Duration;
 use brine_core::bus::SocketNames;
 use brine_core::config::MasterConfig;
 use brine_core::event::Event;
-use brine_core::transport::{Endpoint, Limits, RequestClient, Subscriber, TransportError};
+use brine_core::transport::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
 use brine_core::value::msgpack;
 use brine_core::wire::{Call, ClientCommand, Envelope, PublishRequest};
 use brine_core::{Jid, Map, Value, files};
@@ -51,6 +51,7 @@ pub struct Published {
 pub struct MasterClient {
     requests: RequestClient,
     events: Endpoint,
+    fire: Endpoint,
     key: String,
 }
 
@@ -82,7 +83,8 @@ impl MasterClient {
         let limits = Limits { message: config.max_message_size, ..Limits::default() };
         let requests = RequestClient::new(Endpoint::Tcp(host.to_owned(), config.ret_port), limits);
         let events = SocketNames::master().publish_endpoint(&config.sock_dir);
-        Ok(MasterClient { requests, events, key })
+        let fire = SocketNames::master().pull_endpoint(&config.sock_dir);
+        Ok(MasterClient { requests, events, fire, key })
     }
 
     async fn ask(&self, load: Map, time: Duration) -> Result<Value, ClientError> {
@@ -114,6 +116,12 @@ impl MasterClient {
     pub async fn runner(&self, mut call: Call) -> Result<Value, ClientError> {
         call.key = Some(self.key.clone());
         self.ask(ClientCommand::call_map("runner", &call), CALL_TIME).await
+    }
+
+    /// Fires an event, by the socket that takes them from any program on this machine.
+    pub async fn fire(&self, event: &Event) -> Result<(), ClientError> {
+        let mut push = Push::connect(&self.fire).await.map_err(ClientError::NoMaster)?;
+        push.send(event.frame()).await.map_err(ClientError::NoMaster)
     }
 
     /// Follows events whose tags start so. What happens after this returns is seen.

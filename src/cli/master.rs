@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use brine_core::Map;
 use brine_master::{Master, StartError};
@@ -9,6 +10,7 @@ use clap::{CommandFactory, Parser};
 
 use super::common::CommonOptions;
 use super::daemon::{self, DaemonOptions};
+use super::host::OwnHost;
 use super::usage;
 
 const NAME: &str = "salt-master";
@@ -41,7 +43,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let pid_file = config.pidfile.clone();
-        let master = match Master::start(config).await {
+        let host = Arc::new(OwnHost::new(&config));
+        let master = match Master::start(config, Some(host)).await {
             Ok(master) => master,
             Err(StartError::Listen(error)) => {
                 eprintln!("{NAME}: cannot listen: {error}; is there another salt-master running?");

@@ -5,6 +5,7 @@ mod call;
 mod client;
 mod common;
 mod daemon;
+mod host;
 mod key;
 mod link;
 mod logging;

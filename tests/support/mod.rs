@@ -5,6 +5,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use brine_core::bus::SocketNames;
@@ -27,6 +28,19 @@ pub const START: &str = "highstate_run:
     - tgt: {{ data['id'] }}
 ";
 
+/// A port that is free and stays so: below those that the kernel gives to outgoing connections, and another
+/// one each time and in each process.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(101).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = 10_000 + u16::try_from(number % 20_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 /// One system below a folder.
 pub struct System {
     folder: tempfile::TempDir,
@@ -41,8 +55,7 @@ impl System {
     /// A folder with a master's configuration; `extra` is more of it.
     pub fn new(extra: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("brine").tempdir().unwrap();
-        let (one, other) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
-        let ports = (one.local_addr().unwrap().port(), other.local_addr().unwrap().port());
+        let ports = (free_port(), free_port());
         let system = System {
             folder,
             publish_port: ports.0,
@@ -192,17 +205,14 @@ impl System {
 
     /// Runs a tool with the master's configuration.
     pub fn tool(&self, tool: &str, words: &[&str]) -> Output {
-        let etc = self.etc();
-        Command::new(BRINE).arg(tool).args(["-c", &etc]).args(words).stdin(Stdio::null()).output().unwrap()
+        within_limit(BRINE).arg(tool).args(["-c", &self.etc()]).args(words).stdin(Stdio::null()).output().unwrap()
     }
 
     /// As [`System::tool`], without keeping the test's runtime from running.
     pub async fn tool_async(&self, tool: &str, words: &[&str]) -> Output {
-        let (etc, tool) = (self.etc(), tool.to_owned());
-        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        let run =
-            move || Command::new(BRINE).arg(tool).args(["-c", &etc]).args(words).stdin(Stdio::null()).output().unwrap();
-        tokio::task::spawn_blocking(run).await.unwrap()
+        let mut command = within_limit(BRINE);
+        command.arg(tool).args(["-c", &self.etc()]).args(words).stdin(Stdio::null());
+        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 
     /// The JSON that `salt --static --out=json` prints.
@@ -276,6 +286,13 @@ impl Events {
     }
 }
 
+/// A program that is ended when it does not end by itself, so that a test fails rather than hangs.
+pub fn within_limit(program: &str) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", "120", program]);
+    command
+}
+
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -292,7 +309,7 @@ pub fn text(map: &Map, key: &str) -> String {
 pub fn python(script: &str, words: &[&Path]) -> String {
     let python = std::env::var("BRINE_TEST_PYTHON").expect("run the tests by tests/run, which installs pyzmq");
     let mut child =
-        Command::new(python).arg("-").args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        within_limit(&python).arg("-").args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());

@@ -155,6 +155,20 @@ impl Journal {
         }
     }
 
+    /// How far each durable subscriber has got.
+    pub fn cursors(&self) -> Vec<(String, u64)> {
+        self.shared.cursors.lock().iter().map(|(name, cursor)| (name.clone(), cursor.seq)).collect()
+    }
+
+    /// About how many events and bytes are kept, when this is the last event.
+    pub fn size(&self, last: u64) -> (u64, u64) {
+        let first = self.store.scan(EVENTS, b"", 1).ok().and_then(|pairs| pairs.first().map(|(key, _)| number(key)));
+        let oldest = self.store.scan(INDEX, b"", 1).ok().and_then(|pairs| pairs.into_iter().next());
+        let before = oldest.map_or(0, |(_, value)| number(value.get(8..).unwrap_or_default()));
+        let events = first.map_or(0, |first| (last + 1).saturating_sub(first));
+        (events, self.shared.progress.lock().bytes.saturating_sub(before))
+    }
+
     fn dirty_cursors(&self, batch: &mut Batch) -> Vec<(String, u64)> {
         let cursors = self.shared.cursors.lock();
         let dirty = cursors.iter().filter(|(_, cursor)| cursor.written != Some(cursor.seq));

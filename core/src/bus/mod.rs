@@ -146,6 +146,7 @@ impl Bus {
         let seq = ring.push(event)?;
         drop(ring);
         metrics::EVENTS.add(1);
+        metrics::EVENT_BYTES.add(event.frame().len() as u64);
         self.inner.arrived.notify_waiters();
         Ok(Some(seq))
     }
@@ -192,13 +193,43 @@ impl Bus {
         self.inner.ring.lock().next - 1
     }
 
-    /// Up to `limit` kept events from a place on, in order. Without a journal: those still in memory.
+    /// Up to `limit` events from a place on, in order: those of the journal, and those that are on their way into
+    /// it. Without a journal: those still in memory.
     pub fn read(&self, from: TimeOrSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
         if let Some(journal) = &self.inner.journal {
-            return journal.read(journal.place(from)?, limit);
+            let from = journal.place(from)?;
+            // The ring first: what is not in it any more is in the journal.
+            let (first, newest) = {
+                let ring = self.inner.ring.lock();
+                let first = ring.first();
+                (first, ring.from(first.max(from), limit).unwrap_or_default())
+            };
+            let mut events = if from < first { journal.read(from, limit)? } else { Vec::new() };
+            events.retain(|event| event.seq() < first);
+            events.extend(newest);
+            events.truncate(limit);
+            return Ok(events);
         }
         let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
         Ok(self.inner.ring.lock().from(seq, limit).unwrap_or_default())
+    }
+
+    /// How far durable subscribers are behind, by name.
+    pub fn lags(&self) -> Vec<(String, u64)> {
+        let last = self.last_seq();
+        let cursors = self.inner.journal.as_ref().map(Journal::cursors).unwrap_or_default();
+        cursors.into_iter().map(|(name, seq)| (name, last.saturating_sub(seq))).collect()
+    }
+
+    /// Brings the gauges that tell of the bus up to date.
+    pub fn measure(&self) {
+        for (name, lag) in self.lags() {
+            metrics::SUBSCRIBER_LAG.with(&[&name]).set(lag);
+        }
+        if let Some((events, bytes)) = self.inner.journal.as_ref().map(|journal| journal.size(self.last_seq())) {
+            metrics::JOURNAL_EVENTS.set(events);
+            metrics::JOURNAL_BYTES.set(bytes);
+        }
     }
 
     /// Ends the bus: nothing can be fired any more, subscribers get what is there and then the end.

@@ -115,7 +115,7 @@ impl Stamps {
         }
         self.text.truncate("2026-11-21T01:02:03.".len());
         // Writing into a `String` cannot fail.
-        _ = write!(self.text, "{:06}", now.subsec_micros());
+        _ = write!(self.text, "{:06}+00:00", now.subsec_micros());
         &self.text
     }
 }

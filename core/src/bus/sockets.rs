@@ -102,10 +102,12 @@ async fn serve_followers(listener: Listener, bus: Bus, shutdown: CancellationTok
         let Ok(subscription) = bus.subscribe(Filter::Prefixes(Vec::new()), Start::Now) else { continue };
         let shutdown = shutdown.clone();
         tokio::spawn(async move {
+            metrics::SUBSCRIBERS.add(1);
             let result = tokio::select! {
                 result = follow(accepted, subscription) => result,
                 () = shutdown.cancelled() => Ok(()),
             };
+            metrics::SUBSCRIBERS.sub(1);
             match result {
                 Ok(()) | Err(TransportError::Closed) => {}
                 Err(error) => {

@@ -96,6 +96,11 @@ impl Subscription {
         }
     }
 
+    /// The number of the next event that is looked at.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+
     /// How many events have been fired that this subscriber has not looked at yet.
     pub fn lag(&self) -> u64 {
         (self.bus.last_seq() + 1).saturating_sub(self.next) + self.pending.len() as u64

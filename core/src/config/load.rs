@@ -9,7 +9,7 @@ use crate::sls::yaml::{self, Located, YamlError};
 use crate::value::{Map, Value};
 
 /// Options that drop-ins add to instead of replacing: each drop-in brings its own reactions.
-const LISTS_THAT_GROW: &[&str] = &["reactor"];
+const LISTS_THAT_GROW: &[&str] = &["reactor", "reactor_rules"];
 
 /// A configuration, and what should be said about it.
 #[derive(Debug)]
@@ -190,13 +190,26 @@ fn read(path: PathBuf) -> Result<File, ConfigError> {
 fn merge(into: &mut Map, key: &Value, value: &Value) {
     let grows = key.as_str().is_some_and(|name| LISTS_THAT_GROW.contains(&name));
     match (into.get_mut(key), value) {
+        (Some(have), more) if grows && !have.is_nil() && more.as_str().is_none() && have.as_str().is_none() => {
+            let list = one_key_maps(have.clone()).into_iter().chain(one_key_maps(more.clone())).collect();
+            *have = Value::List(list);
+        }
         (Some(Value::Map(have)), Value::Map(more)) => {
             for (key, value) in more {
                 merge(have, key, value);
             }
         }
-        (Some(Value::List(have)), Value::List(more)) if grows => have.extend(more.iter().cloned()),
         _ => _ = into.insert(key.clone(), value.clone()),
+    }
+}
+
+/// Entries as a list, whether they were written as one or as a mapping.
+fn one_key_maps(value: Value) -> Vec<Value> {
+    match value {
+        Value::List(list) => list,
+        Value::Map(map) => map.into_iter().map(|(key, value)| Value::Map(Map::from_iter([(key, value)]))).collect(),
+        Value::Nil => Vec::new(),
+        one => vec![one],
     }
 }
 
@@ -230,6 +243,26 @@ mod tests {
         let folder = folder(files);
         let path = folder.path().display().to_string();
         (MasterConfig::load(folder.path(), &Map::new()), path)
+    }
+
+    #[test]
+    fn reactor_entries_grow_in_whatever_form_they_are_written() {
+        for (main, drop_in) in [
+            ("{a: [/1.sls], b: /2.sls}", "[{a: [/3.sls]}]"),
+            ("[{a: [/1.sls]}, {b: /2.sls}]", "{a: [/3.sls]}"),
+            ("{a: [/1.sls], b: /2.sls}", "{a: [/3.sls]}"),
+        ] {
+            let (loaded, _) = master(&[
+                ("master", &format!("reactor: {main}\n")),
+                ("master.d/x.conf", &format!("reactor: {drop_in}\n")),
+            ]);
+            let list = crate::list![
+                map! {"a" => crate::list!["/1.sls"]},
+                map! {"b" => "/2.sls"},
+                map! {"a" => crate::list!["/3.sls"]}
+            ];
+            assert_eq!(loaded.unwrap().config.reactor, list, "{main} and {drop_in}");
+        }
     }
 
     #[test]

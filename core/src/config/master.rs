@@ -72,6 +72,11 @@ options! {
     /// The size in MiB above which the oldest events leave the journal.
     event_journal_size: u64 = 1024,
 
+    /// The port that metrics are served on, as Prometheus text at `/metrics`; 0 for none.
+    metrics_port: u16 = 0,
+    /// The address that metrics are served on.
+    metrics_interface: String = "127.0.0.1".into(),
+
     /// Bits of the keys that are made.
     keysize: usize = 2048,
     /// Accept every key. Not for anything that matters.
@@ -120,11 +125,33 @@ options! {
 
     /// Which reactor SLS files belong to which event tags: a list of one-key maps.
     reactor: Value = Value::List(Vec::new()),
-    /// How many reactions run side by side.
+    /// Files of rules over time: paths, globs of paths, `salt://` paths.
+    reactor_rules: Vec<String> = Vec::new(),
+    /// How many events are reacted to side by side.
     reactor_worker_threads: usize = 10,
-    /// How many reactions may wait.
+    /// How many events wait for that in memory; more of them wait in the journal.
     reactor_worker_hwm: usize = 10_000,
+    /// How often a reaction is tried again whose failure may pass.
+    reactor_retries: u32 = 5,
+    /// How many reactions may lead from one to the next before they count as a loop.
+    reactor_max_depth: u64 = 16,
+    /// How often an entry may react, by its pattern: `10/1m`, or `{rate: 10/1m, by: id}`.
+    reactor_rate_limit: Map = Map::new(),
+    /// For how long an entry passes over events after a reaction, by its pattern: `60`, or `{within: 60, by: id}`.
+    reactor_cooldown: Map = Map::new(),
+    /// For how long there must be quiet before an entry reacts, once, to the last event, by its pattern.
+    reactor_debounce: Map = Map::new(),
 
+    /// Whether `salt/auth` events are fired.
+    auth_events: bool = true,
+    /// The acts (`pend`, `denied`, ...) whose `salt/auth` events also tell the grains to sign by.
+    auth_events_autosign_grains: Vec<String> = Vec::new(),
+    /// Whether `minion/refresh` events are fired.
+    minion_data_cache_events: bool = true,
+    /// Whether `salt/fileserver/roots/update` events are fired.
+    fileserver_events: bool = false,
+    /// Seconds between two looks at the files in `file_roots`, for `fileserver_events`.
+    roots_update_interval: u64 = 60,
     /// Whether `salt/presence` events are fired.
     presence_events: bool = false,
     /// The outputter of `salt` when nothing else says.

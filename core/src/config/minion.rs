@@ -101,6 +101,8 @@ options! {
     failhard: bool = false,
     /// Groups of minions by name, for targets that the minion evaluates without a master.
     nodegroups: Map = Map::new(),
+    /// How many job ids are remembered, so that a job that comes twice is run once.
+    minion_jid_queue_hwm: usize = 100,
     /// What the minion's own reactor binds, as the master's `reactor`.
     reactor: Value = Value::List(Vec::new()),
 

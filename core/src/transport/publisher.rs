@@ -3,7 +3,12 @@
 //! A subscriber that does not keep up misses messages, as ZeroMQ's PUB has it, but it is counted and
 //! logged. What must not be lost does not rest on this; the event bus serves its own subscribers.
 
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +29,11 @@ struct Published {
 #[derive(Debug, Clone)]
 pub struct Publisher {
     channel: broadcast::Sender<Published>,
+    hosts: Hosts,
 }
+
+/// How many subscribers there are at each address.
+type Hosts = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
 impl Default for Publisher {
     fn default() -> Self {
@@ -35,7 +44,7 @@ impl Default for Publisher {
 impl Publisher {
     /// A publisher without subscribers.
     pub fn new() -> Self {
-        Publisher { channel: broadcast::channel(BEHIND).0 }
+        Publisher { channel: broadcast::channel(BEHIND).0, hosts: Hosts::default() }
     }
 
     /// Publishes a message of one or more frames; subscriptions look at the first. Says how many
@@ -55,6 +64,11 @@ impl Publisher {
         self.channel.receiver_count()
     }
 
+    /// How many connections there are from each address of another machine, or of this one's loopback.
+    pub fn hosts(&self) -> HashMap<IpAddr, usize> {
+        self.hosts.lock().clone()
+    }
+
     /// Serves subscribers until `shutdown`.
     pub async fn serve(self, listener: Listener, shutdown: CancellationToken) {
         // Subscribers send nothing but their subscriptions.
@@ -64,11 +78,12 @@ impl Publisher {
                 accepted = zmtp::accept_raw(&listener) => accepted,
                 () = shutdown.cancelled() => return,
             };
-            let (messages, shutdown) = (self.channel.subscribe(), shutdown.clone());
+            let (messages, shutdown, hosts) = (self.channel.subscribe(), shutdown.clone(), Arc::clone(&self.hosts));
             tokio::spawn(async move {
                 let address = accepted.address.clone();
                 let served = async {
                     let (reader, writer) = accepted.handshake(SocketType::Pub, limits).await?;
+                    let _counted = Counted::new(hosts, &address);
                     serve_subscriber(reader, writer, messages, &address).await
                 };
                 let result = tokio::select! {
@@ -83,6 +98,36 @@ impl Publisher {
                     }
                 }
             });
+        }
+    }
+}
+
+/// One subscriber in [`Publisher::hosts`], for as long as it is connected.
+struct Counted {
+    hosts: Hosts,
+    host: Option<IpAddr>,
+}
+
+impl Counted {
+    fn new(hosts: Hosts, address: &str) -> Self {
+        // Who comes by a unix socket has no address.
+        let host = address.parse().ok().map(|address: SocketAddr| address.ip().to_canonical());
+        if let Some(host) = host {
+            *hosts.lock().entry(host).or_default() += 1;
+        }
+        Counted { hosts, host }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let Some(host) = self.host else { return };
+        let mut hosts = self.hosts.lock();
+        if let Some(count) = hosts.get_mut(&host) {
+            *count -= 1;
+            if *count == 0 {
+                hosts.remove(&host);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! sends each reply to who asked.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,6 +23,8 @@ const PER_PEER: usize = 64;
 pub struct Peer {
     /// Its address, or `local`.
     pub address: Arc<str>,
+    /// Its connection: this can be upgraded for as long as that is open.
+    pub connection: Weak<()>,
 }
 
 /// What handles requests.
@@ -51,7 +53,8 @@ impl Router {
             };
             let (handler, workers, shutdown) = (Arc::clone(&handler), Arc::clone(&workers), shutdown.clone());
             tokio::spawn(async move {
-                let peer = Peer { address: accepted.address.as_str().into() };
+                let open = Arc::new(());
+                let peer = Peer { address: accepted.address.as_str().into(), connection: Arc::downgrade(&open) };
                 let served = async {
                     let (reader, writer) = accepted.handshake(SocketType::Router, limits).await?;
                     serve_peer(reader, writer, &peer, &handler, &workers).await

@@ -153,7 +153,7 @@ fn events(map: &Map) -> Result<MinionCommand, WireError> {
 }
 
 /// Fields of a message that are for its way, not part of what it says.
-pub(super) const TRANSPORT_FIELDS: &[&str] = &["tok", "nonce", "ts", "serial"];
+pub(super) const TRANSPORT_FIELDS: &[&str] = &["tok", "nonce", "serial"];
 
 /// What can be asked in clear: by anybody who shows the key that the command needs.
 #[derive(Debug, Clone, PartialEq)]

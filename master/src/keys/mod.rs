@@ -110,6 +110,15 @@ impl Act {
         }
     }
 
+    /// The state that a key has afterwards; none if it is forgotten.
+    pub fn leads_to(self) -> Option<KeyState> {
+        match self {
+            Act::Accept => Some(KeyState::Accepted),
+            Act::Reject => Some(KeyState::Rejected),
+            Act::Delete => None,
+        }
+    }
+
     /// The word in what people read.
     pub fn past(self) -> &'static str {
         match self {
@@ -283,11 +292,7 @@ impl KeyStore {
     fn apply_one(&self, act: Act, key: &Key) -> Result<(), KeyError> {
         let gone = || KeyError::Gone { id: key.id.clone(), state: key.state };
         let from = self.path(key.state, &key.id);
-        let to = match act {
-            Act::Accept => KeyState::Accepted,
-            Act::Reject => KeyState::Rejected,
-            Act::Delete => return if remove(&from)? { Ok(()) } else { Err(gone()) },
-        };
+        let Some(to) = act.leads_to() else { return if remove(&from)? { Ok(()) } else { Err(gone()) } };
         let pem = self.get(key.state, &key.id)?.ok_or_else(gone)?;
         PublicKey::from_pem(&pem).map_err(|source| KeyError::NotAKey { id: key.id.clone(), source })?;
         fs::rename(&from, self.path(to, &key.id)).map_err(FileError::at("move", &from))?;

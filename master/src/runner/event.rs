@@ -14,6 +14,8 @@ functions! {
     ///
     ///     salt-run event.send my/custom/event '{"foo": "bar"}'
     fn send(context, tag: String, data: Map = Map::new()) {
+        let mut data = data;
+        context.caller.mark(&mut data);
         context.wait(context.master.bus.fire_durably(&tag, &data)).map_err(CallError::execution)?;
         Ok(Value::Bool(true))
     }

@@ -1,7 +1,10 @@
 //! `event_bus`: the journal of the event bus.
 
 use brine_core::bus::TimeOrSeq;
+use brine_core::event::Event;
 use brine_core::function::CallError;
+use brine_core::glob::Glob;
+use brine_core::transport::{Endpoint, Push};
 use brine_core::value::FromValue;
 use brine_core::{Value, functions, map};
 
@@ -23,7 +26,61 @@ functions! {
         let told = events.iter().map(|event| map! {"seq" => event.seq(), "tag" => event.tag(), "data" => event.data()});
         Ok(told.collect())
     }
+
+    /// Replays a stretch of the journal to a new subscriber, which has bound a ZeroMQ PULL socket at this path: each
+    /// event whose tag matches, in its form on sockets, then `salt/event_bus/replay/end` with the first and
+    /// last number and the count. Gives the count. Waits for the subscriber where it is slow. `first` and
+    /// `last` are sequence numbers or times.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run event_bus.replay 100 200 socket=/run/mine.ipc
+    ///     salt-run event_bus.replay 2026-11-21T10:00:00 tag='salt/job/*' socket=/run/mine.ipc
+    fn replay(context, first: Value, last: Option<Value> = None, tag: String = "*".into(), socket: String = String::new()) {
+        if socket.is_empty() {
+            return Err(CallError::execution("socket=PATH is where the subscriber has bound a PULL socket"));
+        }
+        let bus = &context.master.bus;
+        let last = match last {
+            None => TimeOrSeq::Seq(bus.last_seq()),
+            Some(last) => place(&last)?,
+        };
+        let glob = Glob::new(&tag).map_err(CallError::execution)?;
+        let endpoint = Endpoint::Ipc(socket.trim_start_matches("ipc://").into());
+        let connect = tokio::time::timeout(CONNECT_TIME, Push::connect(&endpoint));
+        let connected = context.wait(connect).map_err(|_| CallError::execution(format!("{socket}: nobody answers")))?;
+        let mut push = connected.map_err(CallError::execution)?;
+        let (mut from, mut count, mut seqs) = (place(&first)?, 0u64, (0, 0));
+        'pages: loop {
+            let events = bus.read(from, PAGE).map_err(CallError::execution)?;
+            let Some(end) = events.last().map(Event::seq) else { break };
+            for event in &events {
+                let is_behind = match last {
+                    TimeOrSeq::Seq(last) => event.seq() > last,
+                    TimeOrSeq::Time(last) => event.time().is_some_and(|time| time > last),
+                };
+                if is_behind {
+                    break 'pages;
+                }
+                if glob.is_match(event.tag()) {
+                    context.wait(push.send(event.frame())).map_err(CallError::execution)?;
+                    count += 1;
+                    seqs = (if seqs.0 == 0 { event.seq() } else { seqs.0 }, event.seq());
+                }
+            }
+            from = TimeOrSeq::Seq(end + 1);
+        }
+        let body = map! {"first" => seqs.0, "last" => seqs.1, "count" => count};
+        let end = Event::from_map("salt/event_bus/replay/end", &body).map_err(CallError::execution)?;
+        context.wait(push.send(end.frame())).map_err(CallError::execution)?;
+        Ok(count.into())
+    }
 }
+
+/// How long the subscriber of a replay has to answer.
+const CONNECT_TIME: std::time::Duration = std::time::Duration::from_secs(5);
+/// How many events are read at once.
+const PAGE: usize = 1024;
 
 fn place(since: &Value) -> Result<TimeOrSeq, CallError> {
     if let Some(seq) = u64::from_value(since) {

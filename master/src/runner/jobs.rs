@@ -17,7 +17,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt-run jobs.lookup_jid 20261120235852025555
-    fn lookup_jid(context, jid: String, missing: bool = false) {
+    fn lookup_jid(context, jid: String, missing: bool = false, display_progress: bool = false) {
+        tell(context, display_progress, "Querying returner");
         let jid = parse(&jid)?;
         let returns = returns(context, &jid)?;
         let out = returns.values().find_map(|one| one.get("out")).cloned();
@@ -36,7 +37,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt-run jobs.list_job 20261120235852025555
-    fn list_job(context, jid: String) {
+    fn list_job(context, jid: String, display_progress: bool = false) {
+        tell(context, display_progress, "Querying returner");
         let jid = parse(&jid)?;
         let Some(load) = load(context, &jid)? else {
             return Ok(map! {"jid" => &jid, "Error" => "Cannot contact returner or no job with this jid"}.into());
@@ -62,7 +64,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt-run jobs.list_jobs
-    fn list_jobs(context, search_function: Option<String> = None, search_target: Option<String> = None) {
+    fn list_jobs(context, search_function: Option<String> = None, search_target: Option<String> = None, display_progress: bool = false) {
+        tell(context, display_progress, "Querying returner for jobs");
         caught_up(context);
         let jobs = context.master.job_cache.get_jids(None).map_err(CallError::execution)?;
         let wanted = |pattern: &Option<String>, text: Option<&Value>| {
@@ -117,9 +120,10 @@ functions! {
     /// CLI Example:
     ///
     ///     salt-run jobs.active
-    fn active(context) {
+    fn active(context, display_progress: bool = false) {
+        tell(context, display_progress, "Asking minions what they run");
         let master = &context.master;
-        let request = PublishRequest::new("*", "saltutil.running", &context.user);
+        let request = PublishRequest::new("*", "saltutil.running", &context.caller.user);
         let gather = Duration::from_secs(master.config.gather_job_timeout);
         let running = context.wait(master.ask(request, gather)).map_err(CallError::execution)?;
         let mut active = Map::new();
@@ -148,6 +152,13 @@ functions! {
             }
         }
         Ok(active.into())
+    }
+}
+
+/// Says on the bus what the call is about to do, if whoever called wants to know.
+fn tell(context: &RunnerContext, wanted: bool, message: &str) {
+    if wanted {
+        context.progress(message);
     }
 }
 

@@ -45,7 +45,7 @@ functions! {
     ///
     ///     salt-run manage.targets 'web*'
     fn targets(context, tgt: Value = "*".into(), tgt_type: String = "glob".into()) {
-        let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.user) };
+        let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
         Ok(context.wait(context.master.targets(&request)).map_err(CallError::execution)?.0.into())
     }
 }
@@ -61,7 +61,7 @@ fn ping(
     let timeout = timeout.map_or(Duration::from_secs(master.config.timeout), |seconds| {
         Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0))
     });
-    let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.user) };
+    let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
     let answers = context.wait(master.ask(request, timeout)).map_err(CallError::execution)?;
     let mut up: Vec<_> = answers.returned.into_iter().map(|(id, _)| id).collect();
     up.sort();

@@ -7,14 +7,20 @@ use super::RunnerContext;
 functions! {
     module "metrics", context RunnerContext;
 
-    /// All counters of the master.
+    /// All metrics of the master: what it has counted, and how things are now.
     ///
     /// CLI Example:
     ///
     ///     salt-run metrics.show
     fn show(context) {
-        let counters = brine_core::metrics::ALL.iter().map(|counter| (counter.name.into(), counter.get().into()));
-        let mut shown: brine_core::Map = counters.collect();
+        context.master.bus.measure();
+        let number = |text: &str| match (text.parse::<i64>(), text.parse::<f64>()) {
+            (Ok(whole), _) => Value::Int(whole),
+            (_, Ok(number)) => Value::Float(number),
+            _ => text.into(),
+        };
+        let pairs = brine_core::metrics::pairs();
+        let mut shown: brine_core::Map = pairs.iter().map(|(name, text)| (name.as_str().into(), number(text))).collect();
         shown.insert("brine_last_seq".into(), context.master.bus.last_seq().into());
         shown.insert("brine_sessions".into(), context.master.sessions.count().into());
         shown.insert("brine_publish_connections".into(), context.master.publisher.connections().into());

@@ -16,11 +16,11 @@ mod test;
 use std::future::Future;
 use std::sync::Arc;
 
-use brine_core::Jid;
 use brine_core::function::Function;
-use tokio::runtime::Handle;
+use brine_core::map;
 
 use crate::Shared;
+use crate::calls::Caller;
 
 /// All runner functions: one line a module.
 pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
@@ -37,16 +37,18 @@ pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
 /// The context of runner functions.
 pub struct RunnerContext {
     pub(crate) master: Arc<Shared>,
-    /// The call's own job id.
-    pub jid: Jid,
-    /// Who asked.
-    pub user: String,
-    pub(crate) runtime: Handle,
+    pub(crate) caller: Caller,
 }
 
 impl RunnerContext {
+    /// Fires an event of the call itself: `salt/run/<jid>/progress`.
+    pub(crate) fn progress(&self, message: &str) {
+        let tag = format!("salt/run/{}/progress", self.caller.jid);
+        self.wait(self.master.fire(&tag, &map! {"message" => message}));
+    }
+
     /// Waits for something asynchronous.
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
-        self.runtime.block_on(future)
+        self.caller.runtime.block_on(future)
     }
 }

@@ -1,8 +1,14 @@
-//! `reactor`: what the reactor is bound to.
+//! `reactor`: what the reactor is bound to, what it did and would do.
 
-use brine_core::functions;
+use std::sync::Arc;
+
+use brine_core::function::CallError;
+use brine_core::value::FromValue;
+use brine_core::{Map, Value, functions, map};
+use brine_reactor::{HistoryFilter, Reactor};
 
 use super::RunnerContext;
+use crate::reactions::MasterDispatch;
 
 functions! {
     module "reactor", context RunnerContext;
@@ -12,7 +18,195 @@ functions! {
     /// CLI Example:
     ///
     ///     salt-run reactor.list
-    fn list(context) {
-        Ok(context.master.config.reactor.clone())
+    fn list(context, saltenv: String = "base".into(), test: Option<Value> = None) {
+        _ = (saltenv, test);
+        Ok(Value::from(&*reactor(context)?.entries()))
     }
+
+    /// Binds SLS files to a tag, until the next start or change of the configuration.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.add 'salt/cloud/*/destroyed' reactors='/srv/reactor/destroy/*.sls'
+    fn add(context, event: String, reactors: Value, saltenv: String = "base".into(), test: Option<Value> = None) {
+        _ = (saltenv, test);
+        let reactor = reactor(context)?;
+        let added = reactor.add(&event, &reactors).map_err(CallError::execution)?;
+        let comment = if added { "Reactor added." } else { "Reactor already exists." };
+        Ok(managed(context, &reactor, "add-complete", added, comment))
+    }
+
+    /// Unbinds a tag, until the next start or change of the configuration.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.delete 'salt/cloud/*/destroyed'
+    fn delete(context, event: String, saltenv: String = "base".into(), test: Option<Value> = None) {
+        _ = (saltenv, test);
+        let reactor = reactor(context)?;
+        let deleted = reactor.delete(&event).map_err(CallError::execution)?;
+        let comment = if deleted { "Reactor deleted." } else { "Reactor does not exists." };
+        Ok(managed(context, &reactor, "delete-complete", deleted, comment))
+    }
+
+    /// Whether the reactor reacts. One that is no leader passes over events.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.is_leader
+    fn is_leader(context) {
+        Ok(reactor(context)?.is_leader().into())
+    }
+
+    /// Sets whether the reactor reacts.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.set_leader True
+    fn set_leader(context, value: bool = true) {
+        reactor(context)?.set_leader(value);
+        Ok(value.into())
+    }
+
+    /// What an event would lead to, without doing it: the entries that match, the SLS files as rendered, the
+    /// reactions in order, or what is wrong with file and line. With `from_seq` it is an event of the journal.
+    /// Functions that the templates call are called.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.test salt/auth '{act: pend, id: web1}'
+    ///     salt-run reactor.test from_seq=120
+    fn test(context, tag: Option<String> = None, data: Map = Map::new(), from_seq: Option<u64> = None) {
+        let reactor = reactor(context)?;
+        if let Some(seq) = from_seq {
+            let event = context.master.bus.read(brine_core::bus::TimeOrSeq::Seq(seq), 1).map_err(CallError::execution)?;
+            let event = event.first().filter(|event| event.seq() == seq);
+            let event = event.ok_or_else(|| CallError::execution(format!("the journal has no event {seq}")))?;
+            return Ok(reactor.trial_of(event));
+        }
+        let tag = tag.ok_or_else(|| CallError::execution("name a tag, or an event of the journal by from_seq=N"))?;
+        Ok(reactor.trial(&tag, data))
+    }
+
+    /// The newest events that were reacted to, newest first: each with entries, files, reactions, job ids,
+    /// outcomes and times.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.history
+    ///     salt-run reactor.history tag='salt/minion/*/start' id=web1 limit=5
+    fn history(context, tag: Option<String> = None, id: Option<String> = None, limit: u32 = 20) {
+        let filter = HistoryFilter { tag, id, limit: limit.clamp(1, 10_000) as usize };
+        brine_reactor::history(&context.master.bus, &filter).map_err(CallError::execution)
+    }
+
+    /// The chain of causes around an event's sequence number or a job id, from the first event to all that it
+    /// led to, drawn as a tree.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.explain 120
+    ///     salt-run reactor.explain 20261120235852025555
+    fn explain(context, what: Value) out "txt" {
+        brine_reactor::explain(&context.master.bus, &what.to_string()).map(Value::from).map_err(CallError::execution)
+    }
+
+    /// The reactions that failed and were put aside, with the number of their event.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.failed
+    fn failed(context) {
+        let mut by_event = Map::new();
+        for failed in reactor(context)?.failed() {
+            let of_event = by_event.entry(failed.event.seq().into()).or_insert_with(|| Value::List(Vec::new()));
+            if let Value::List(list) = of_event {
+                list.push(failed.to_value());
+            }
+        }
+        Ok(by_event.into())
+    }
+
+    /// Runs again what was put aside: the reactions to the event of this number, or `all`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.retry 120
+    ///     salt-run reactor.retry all
+    fn retry(context, what: Value) {
+        let seq = match (what.as_str(), u64::from_value(&what)) {
+            (Some("all"), _) => None,
+            (_, Some(seq)) => Some(seq),
+            _ => return Err(CallError::execution(format!("'{what}' is neither an event's sequence number nor all"))),
+        };
+        let reactor = reactor(context)?;
+        let told = context.wait(reactor.retry(&context.master.bus, seq));
+        if let (true, Some(seq)) = (told.is_empty(), seq) {
+            return Err(CallError::execution(format!("nothing was put aside for event {seq}: see reactor.failed")));
+        }
+        let one = |(failed, result): (brine_reactor::Failed, Result<(), String>)| {
+            let label = failed.label.unwrap_or(failed.file);
+            map! {
+                "seq" => failed.event.seq(),
+                "tag" => failed.event.tag(),
+                "reaction" => label,
+                "result" => result.is_ok(),
+                "comment" => result.err().unwrap_or_else(|| "done".into()),
+            }
+        };
+        Ok(told.into_iter().map(one).collect())
+    }
+
+    /// The rules over time, by id: the function and the SLS files of their reactions.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.rules
+    fn rules(context) {
+        Ok(reactor(context)?.rules().into())
+    }
+
+    /// What the registers of rules over time say, by id and key.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.registers
+    fn registers(context) {
+        Ok(reactor(context)?.registers().into())
+    }
+
+    /// The timers of rules over time that run: by rule and key, when they are due (UTC).
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run reactor.timers
+    fn timers(context) {
+        let mut timers = Map::new();
+        for (rule, key, due) in reactor(context)?.timers() {
+            let due = jiff::Timestamp::from_microsecond(due.cast_signed()).unwrap_or_default();
+            let of_rule = timers.entry(rule.into()).or_insert_with(Value::map);
+            if let Value::Map(of_rule) = of_rule {
+                of_rule.insert(key.into(), brine_core::event::stamp_of(due).into());
+            }
+        }
+        Ok(timers.into())
+    }
+}
+
+fn reactor(context: &RunnerContext) -> Result<Arc<Reactor<MasterDispatch>>, CallError> {
+    context.master.reactor.get().ok_or_else(|| CallError::execution("Reactor system is not running."))
+}
+
+/// The answer to a change of the entries, told on the bus too, as Salt does.
+fn managed(
+    context: &RunnerContext,
+    reactor: &Reactor<MasterDispatch>,
+    what: &str,
+    status: bool,
+    comment: &str,
+) -> Value {
+    let result = map! {"status" => status, "comment" => comment};
+    let body = map! {"reactors" => Value::from(&*reactor.entries()), "result" => result.clone()};
+    context.wait(context.master.fire(&format!("salt/reactors/manage/{what}"), &body));
+    result.into()
 }

@@ -149,7 +149,11 @@ pub fn apply(context: &WheelContext, act: Act, keys: &[Key]) -> Vec<(Key, Result
     let mut changed = false;
     for (key, _) in results.iter().filter(|(_, result)| result.is_ok()) {
         changed = true;
-        context.host.fire("salt/key", &map! {"result" => true, "act" => act.event_word(), "id" => &key.id});
+        let mut body = map! {"result" => true, "act" => act.event_word(), "id" => &key.id};
+        if let Some(Ok(Some(pem))) = act.leads_to().map(|state| context.keys.get(state, &key.id)) {
+            body.insert("pub".into(), pem.trim_end().into());
+        }
+        context.host.fire("salt/key", &body);
     }
     if changed && act != Act::Accept {
         context.host.rotate_key();

@@ -3,7 +3,7 @@
 pub mod accounts;
 pub mod cmd;
 mod config;
-mod event;
+pub(crate) mod event;
 mod file;
 mod grains;
 pub mod group;
@@ -44,3 +44,11 @@ pub static MODULES: &[&[Function<Context>]] = &[
     test::FUNCTIONS,
     user::FUNCTIONS,
 ];
+
+/// Whether there is an execution function of this full name.
+pub fn has(name: &str) -> bool {
+    let is = |function: &Function<Context>| {
+        name.strip_prefix(function.module).and_then(|rest| rest.strip_prefix('.')) == Some(function.name)
+    };
+    MODULES.iter().flat_map(|module| module.iter()).any(is)
+}

@@ -19,7 +19,7 @@ mod highstate;
 mod queue;
 mod requisites;
 mod run;
-mod source;
+pub(crate) mod source;
 mod top;
 
 pub use call::unfit;

@@ -274,8 +274,9 @@ impl Run<'_> {
             }
             _ => return,
         };
-        let data = map! {"ret" => result.clone(), "len" => self.low.steps.len() as u64};
-        if let Err(error) = context.minion.upstream.fire_master(&tag, data) {
+        let mut data = map! {"ret" => result.clone(), "len" => self.low.steps.len() as u64};
+        crate::modules::event::mark(context, &mut data);
+        if let Err(error) = context.minion.upstream.fire_master(&tag, data, &Map::new()) {
             tracing::warn!(tag, error, "the event of a state could not be fired");
         }
     }

@@ -114,8 +114,8 @@ impl SlsSource for Source {
 }
 
 /// What templates reach: the minion's functions and files.
-struct MinionHost {
-    context: Context,
+pub(crate) struct MinionHost {
+    pub context: Context,
 }
 
 impl Host for MinionHost {

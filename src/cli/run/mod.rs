@@ -21,7 +21,7 @@ const NO_CREDENTIALS: u8 = 2;
 /// Call a runner function in the master.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-run manage.status                        which minions are up\n  salt-run jobs.list_jobs                       what was done\n  salt-run state.event pretty=True              follow the event bus\n  salt-run state.event 'salt/job/*' since=100   from a point in the past on\n  salt-run event.send my/tag '{a: 1}'           fire an event"
+    after_help = "Examples:\n  salt-run manage.status                        which minions are up\n  salt-run jobs.list_jobs                       what was done\n  salt-run state.event pretty=True              follow the event bus\n  salt-run state.event 'salt/job/*' since=100   from a point in the past on\n  salt-run state.event --follow 10m             what happened in the last ten minutes, and on\n  salt-run reactor.explain 120                  what led to event 120, and what it led to\n  salt-run event.send my/tag '{a: 1}'           fire an event"
 )]
 struct Arguments {
     /// Say the job's id and do not wait
@@ -30,6 +30,12 @@ struct Arguments {
     /// Accepted for Salt's sake; runners take their time as an argument
     #[arg(short, long, value_name = "SECONDS", value_parser = usage::integer)]
     timeout: Option<i64>,
+    /// For state.event: from this point on: a sequence number, a time, or so long ago (10m)
+    #[arg(long, value_name = "POINT")]
+    follow: Option<String>,
+    /// For reactor.test: the event of the journal with this number
+    #[arg(long, value_name = "N", value_parser = usage::integer)]
+    from_seq: Option<i64>,
     /// Show the documentation of functions
     #[arg(short, long = "doc", alias = "documentation")]
     doc: bool,
@@ -60,7 +66,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let config = arguments.common.start_with_master(&Map::new())?;
     let no_parse: Vec<String> =
         arguments.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
-    let args = parse(rest, &no_parse);
+    let mut args = parse(rest, &no_parse);
+    args.keyword.extend(arguments.follow.map(|point| ("since".into(), Value::from(point))));
+    args.keyword.extend(arguments.from_seq.map(|seq| ("from_seq".into(), Value::from(seq))));
     let mut shower = arguments.output.shower(&config.opts)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answer = runtime.block_on(async {

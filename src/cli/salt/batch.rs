@@ -11,6 +11,7 @@ use brine_core::{Value, map};
 use super::super::client::user;
 use super::super::common::Shower;
 use super::arguments::Arguments;
+use super::batch_state::{BatchState, Stage};
 use super::job::{Ended, Job};
 use super::{NO_MATCH, NOBODY};
 
@@ -44,6 +45,10 @@ pub(super) async fn run(
     };
     let size = size(wanted, waiting.len()).map_err(anyhow::Error::msg)?;
     let (mut worst, mut stopped) = (0, false);
+    let wait = arguments.batch_wait.unwrap_or(0.0);
+    let times = (job.timeout, job.gather);
+    let mut state = BatchState::new(&request, waiting.make_contiguous(), size, wait, arguments.failhard, times);
+    state.tell(job.client, Stage::New).await;
     while !waiting.is_empty() && !stopped {
         let now: Vec<String> = waiting.drain(..size.min(waiting.len())).collect();
         if !arguments.fixed {
@@ -59,23 +64,34 @@ pub(super) async fn run(
         let mut events = job.client.events("salt/job/").await?;
         let published = job.client.publish(request).await?;
         let Some(jid) = published.jid else { continue };
+        state.asked(&published.minions);
+        state.tell(job.client, Stage::Progress).await;
         let mut watch = job.watch(&jid, &published.minions, &mut events);
         while let Some(ended) = watch.next().await? {
             match ended {
                 Ended::Returned(one) => {
+                    state.returned(&one);
                     worst = worst.max(one.retcode());
                     stopped |= arguments.failhard && one.retcode() != 0;
                     let out = one.map().get("out").and_then(Value::as_str).unwrap_or("nested");
                     show(&mut shower, arguments, one.id().as_str(), one.value(), one.retcode(), &jid, out)?;
                 }
-                Ended::Missing(id) => println!("Minion {id} did not respond. No job will be sent."),
+                Ended::Missing(id) => {
+                    state.missing(&id);
+                    println!("Minion {id} did not respond. No job will be sent.");
+                }
                 Ended::Interrupted => return Ok(super::interrupted(&jid)),
             }
+            state.tell(job.client, Stage::Progress).await;
         }
         if let Some(pause) = arguments.batch_wait.filter(|_| !waiting.is_empty()) {
             tokio::time::sleep(Duration::from_secs_f64(pause.clamp(0.0, 86_400.0))).await;
         }
     }
+    if stopped {
+        state.halt();
+    }
+    state.tell(job.client, if stopped { Stage::Halted } else { Stage::Complete }).await;
     if stopped {
         tracing::error!("Batch run stopped due to failhard");
     }

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod batch;
+mod batch_state;
 mod job;
 
 use std::ffi::OsString;

@@ -146,6 +146,7 @@ fn describe(tag: &str, data: &Map) -> (Colour, String) {
                 ),
             )
         }
+        ["salt", "job", _, "publish"] => (Colour::Cyan, format!("{} goes out", text("fun"))),
         ["salt", "job", _, "ret", _] => {
             let retcode = text("retcode");
             let colour = if retcode == "0" { Colour::Cyan } else { Colour::LightRed };
@@ -174,7 +175,8 @@ fn spaced(text: &str) -> String {
 fn arguments(data: &Map) -> String {
     let list = data.get("fun_args").or(data.get("arg")).and_then(Value::as_list).unwrap_or_default();
     let words = list.iter().flat_map(|item| match item {
-        Value::Map(map) if map.contains_key("__kwarg__") => map
+        // The keyword arguments: marked as such in what minions get, and simply the last in calls on the master.
+        Value::Map(map) => map
             .iter()
             .filter(|(key, _)| key.as_str() != Some("__kwarg__"))
             .map(|(key, value)| format!("{key}={value}"))
@@ -195,7 +197,7 @@ mod tests {
             ("salt/auth", map! {"act" => "pend", "id" => "web1"}, "act pend, id web1"),
             (
                 "salt/wheel/1/new",
-                map! {"fun" => "wheel.key.accept", "fun_args" => list![map! {"match" => "web1", "__kwarg__" => true}], "user" => "Reactor"},
+                map! {"fun" => "wheel.key.accept", "fun_args" => list![map! {"match" => "web1"}], "user" => "Reactor"},
                 "wheel.key.accept match=web1 by Reactor",
             ),
             (

@@ -16,7 +16,8 @@ struct Recorder(Mutex<Vec<String>>);
 
 impl WheelHost for Recorder {
     fn fire(&self, tag: &str, body: &Map) {
-        self.0.lock().push(format!("{tag} {}", Value::from(body.clone())));
+        let text = format!("{tag} {}", Value::from(body.clone()));
+        self.0.lock().push(text.replace(&brine_core::value::python::repr(&PEM.trim_end().into()), "the key"));
     }
 
     fn rotate_key(&self) {
@@ -102,8 +103,8 @@ fn accepting_gives_where_the_keys_are_then_and_fires() {
     assert_eq!(
         fixture.told(),
         [
-            "salt/key {'result': True, 'act': 'accepted', 'id': 'web1'}",
-            "salt/key {'result': True, 'act': 'accepted', 'id': 'web2'}"
+            "salt/key {'result': True, 'act': 'accepted', 'id': 'web1', 'pub': the key}",
+            "salt/key {'result': True, 'act': 'accepted', 'id': 'web2', 'pub': the key}"
         ]
     );
     let unchanged = fixture.call("key.accept", map! {"match" => "db2"});

@@ -1,0 +1,123 @@
+//! `salt/fileserver/roots/update`: what has changed below `file_roots` since the last look. A minion's reactor
+//! or a pipeline on the bus can apply states when their files change.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::value::msgpack;
+use brine_core::{Map, Value, files, map};
+use tokio_util::sync::CancellationToken;
+
+use crate::Shared;
+
+/// What was seen last, in `cachedir`: what changes while the master is down is told too.
+const SEEN: &str = "roots_mtimes.msgpack";
+
+/// Paths, and when each file was changed, in nanoseconds since 1970.
+type Times = BTreeMap<String, i64>;
+
+/// Looks every `roots_update_interval` until `shutdown`, and fires an event each time, as Salt does.
+pub(crate) async fn tell(shared: Arc<Shared>, shutdown: CancellationToken) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(shared.config.roots_update_interval.max(1)));
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = shutdown.cancelled() => return,
+        }
+        let looking = Arc::clone(&shared);
+        // Folders are walked on a thread that may wait for a disk.
+        if let Ok(body) = tokio::task::spawn_blocking(move || look(&looking)).await {
+            shared.fire("salt/fileserver/roots/update", &body).await;
+        }
+    }
+}
+
+/// What an event tells, with what is there now kept for the next one.
+fn look(shared: &Shared) -> Map {
+    let path = shared.config.cachedir.join(SEEN);
+    let before = seen(&path);
+    let mut now = Times::new();
+    for root in shared.config.file_roots.values().flatten() {
+        walk(root, &mut now);
+    }
+    if before != now {
+        let packed: Map = now.iter().map(|(path, time)| (path.into(), Value::from(*time))).collect();
+        if let Err(error) = files::write_atomic(&path, &msgpack::pack_map(&packed), 0o600) {
+            tracing::warn!(%error, "what the file server has is not kept: it counts as new after the next start");
+        }
+    }
+    difference(&before, &now)
+}
+
+fn difference(before: &Times, now: &Times) -> Map {
+    let missing_in = |other: &Times, of: &Times| -> Value {
+        of.keys().filter(|path| !other.contains_key(*path)).map(String::as_str).collect()
+    };
+    let changed = |(path, time): &(&String, &i64)| now.get(*path).is_some_and(|now| now != *time);
+    map! {
+        "backend" => "roots",
+        "changed" => before != now,
+        "files" => map! {
+            "changed" => before.iter().filter(changed).map(|(path, _)| path.as_str()).collect::<Value>(),
+            "added" => missing_in(before, now),
+            "removed" => missing_in(now, before),
+        },
+    }
+}
+
+fn seen(path: &Path) -> Times {
+    let Ok(packed) = std::fs::read(path) else { return Times::new() };
+    let map = msgpack::unpack_map(&packed).unwrap_or_default();
+    map.into_iter().filter_map(|(path, time)| Some((path.to_string(), time.as_i64()?))).collect()
+}
+
+/// Adds the files below a folder; links to folders are not followed, so there is no way round in circles.
+fn walk(folder: &Path, times: &mut Times) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let (path, kind): (PathBuf, _) = (entry.path(), entry.file_type());
+        if kind.is_ok_and(|kind| kind.is_dir()) {
+            walk(&path, times);
+        } else if let Ok(changed) = std::fs::metadata(&path).and_then(|stat| stat.modified()) {
+            let since = changed.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            times.insert(path.to_string_lossy().into_owned(), i64::try_from(since.as_nanos()).unwrap_or(i64::MAX));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::*;
+
+    fn times(entries: &[(&str, i64)]) -> Times {
+        entries.iter().map(|(path, time)| ((*path).to_owned(), *time)).collect()
+    }
+
+    #[test]
+    fn files_are_added_changed_and_removed() {
+        let (before, now) = (times(&[("a", 1), ("b", 1), ("c", 1)]), times(&[("a", 1), ("b", 2), ("d", 1)]));
+        let told = difference(&before, &now);
+        assert_eq!(told.get("changed"), Some(&true.into()));
+        let files = map! {"changed" => list!["b"], "added" => list!["d"], "removed" => list!["c"]};
+        assert_eq!(told.get("files"), Some(&files.into()));
+        assert_eq!(difference(&now, &now).get("changed"), Some(&false.into()));
+    }
+
+    #[test]
+    fn folders_are_walked() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        for name in ["one", "sub/two"] {
+            std::fs::write(folder.path().join(name), "x").unwrap();
+        }
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("round")).unwrap();
+        let mut found = Times::new();
+        walk(folder.path(), &mut found);
+        let names: Vec<_> = found.keys().filter_map(|path| path.rsplit('/').next()).collect();
+        assert_eq!(names, ["one", "round", "two"]);
+    }
+}

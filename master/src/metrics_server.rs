@@ -1,0 +1,81 @@
+//! Metrics for Prometheus: `GET /metrics` on a port of its own, off unless `metrics_port` is set.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::bus::Bus;
+use brine_core::metrics;
+use hyper::body::Incoming;
+use hyper::header::CONTENT_TYPE;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// How many scrapers are served at the same time.
+const CONNECTIONS: usize = 16;
+/// How long a connection may take for its request's head.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// Serves until `shutdown`.
+pub(crate) async fn serve(listener: TcpListener, bus: Bus, shutdown: CancellationToken) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        // Only the semaphore's owner, which is here, closes it.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shutdown.cancelled() => return,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                metrics::ACCEPT_FAILED.add(1);
+                tracing::warn!(%error, "a connection to the metrics port could not be taken");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (bus, shutdown) = (bus.clone(), shutdown.clone());
+        tokio::spawn(async move {
+            let _place = place;
+            let service = service_fn(move |request| {
+                let bus = bus.clone();
+                async move { Ok::<_, Infallible>(answer(&request, &bus)) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIME)
+                .max_buf_size(16 << 10)
+                .serve_connection(TokioIo::new(stream), service);
+            tokio::select! {
+                result = connection => {
+                    if let Err(error) = result {
+                        tracing::debug!(%error, "a connection to the metrics port ended");
+                    }
+                }
+                () = shutdown.cancelled() => {}
+            }
+        });
+    }
+}
+
+fn answer(request: &Request<Incoming>, bus: &Bus) -> Response<String> {
+    let (status, body) = match (request.method(), request.uri().path()) {
+        (&Method::GET | &Method::HEAD, "/metrics") => {
+            bus.measure();
+            (StatusCode::OK, metrics::prometheus())
+        }
+        (_, "/metrics") => (StatusCode::METHOD_NOT_ALLOWED, "GET is the method for metrics\n".to_owned()),
+        _ => (StatusCode::NOT_FOUND, "metrics are at /metrics\n".to_owned()),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let kind = hyper::header::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,92 @@
+//! The reactor in the master: where its reactions go (`dispatch.rs`), what its templates reach (`host.rs`),
+//! and taking up changes of its configuration (`reload.rs`).
+
+mod dispatch;
+mod host;
+mod reload;
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use brine_core::Value;
+use brine_core::store::Store;
+use brine_core::target::{Target, TargetKind};
+use brine_reactor::{Entries, Options, Reactor};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::{Shared, StartError};
+pub(crate) use dispatch::MasterDispatch;
+
+/// Who reactions are done for, as events name it.
+pub(crate) const USER: &str = "Reactor";
+
+/// The way to the running reactor. It is held by its task alone, so that the master's parts end with it.
+#[derive(Default)]
+pub(crate) struct MasterReactor(OnceLock<Weak<Reactor<MasterDispatch>>>);
+
+impl MasterReactor {
+    /// The reactor, while it runs.
+    pub fn get(&self) -> Option<Arc<Reactor<MasterDispatch>>> {
+        self.0.get().and_then(Weak::upgrade)
+    }
+}
+
+/// How long the size of a node group is good for: looking it up reads the keys and data of all minions.
+const GROUP_SIZE_FOR: Duration = Duration::from_secs(10);
+
+/// Looks up how large node groups are.
+fn group_size(shared: &Arc<Shared>) -> brine_reactor::GroupSize {
+    let shared = Arc::clone(shared);
+    let known: Mutex<HashMap<String, (Instant, Option<usize>)>> = Mutex::default();
+    Arc::new(move |name| {
+        if let Some((at, size)) = known.lock().get(name)
+            && at.elapsed() < GROUP_SIZE_FOR
+        {
+            return *size;
+        }
+        let target = Target::parse(TargetKind::Nodegroup, Value::from(name), ":", &shared.config.nodegroups);
+        let size = target.ok().map(|target| shared.resolve(&target).0.len());
+        known.lock().insert(name.to_owned(), (Instant::now(), size));
+        size
+    })
+}
+
+/// Starts the reactor. It runs also when nothing is bound: entries can be added while it runs.
+pub(crate) fn start(
+    shared: &Arc<Shared>,
+    store: Store,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> Result<(), StartError> {
+    let wrong = |error: brine_reactor::EntryError| StartError::Config { option: "reactor", reason: error.to_string() };
+    let config = &shared.config;
+    let entries = Entries::from_opts(&config.opts).map_err(wrong)?;
+    let functions = shared.functions.clone();
+    let options = Options {
+        workers: config.reactor_worker_threads,
+        waiting: config.reactor_worker_hwm,
+        retries: config.reactor_retries,
+        max_depth: config.reactor_max_depth,
+        user: USER,
+        renderer: config.renderer.clone(),
+        opts: Arc::new(config.opts.clone()),
+        grains: Arc::new(move || functions.as_ref().map(|functions| functions.grains()).unwrap_or_default()),
+        host: Arc::new(host::ReactorHost { shared: Arc::clone(shared), runtime: Handle::current() }),
+        group_size: group_size(shared),
+        store: Some(store),
+    };
+    let events = Reactor::<MasterDispatch>::subscribe(&shared.bus)?;
+    let reactor = Reactor::new(entries, options, MasterDispatch(Arc::clone(shared)))?;
+    for error in reactor.set_rules(&config.reactor_rules)? {
+        tracing::error!("a rule over time is left out: {error}");
+    }
+    // Set once: this is called once for a master.
+    _ = shared.reactor.0.set(Arc::downgrade(&reactor));
+    tasks.spawn(reload::watch(Arc::clone(shared), Arc::clone(&reactor), shutdown.clone()));
+    tasks.spawn(reactor.run(shared.bus.clone(), events, shutdown.clone()));
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! What a return of `state.highstate` or `state.sls` tells beside itself: two events for each state that failed,
+//! one of the old style and one below the job's tags.
+
+use brine_core::{Map, Value};
+
+/// The functions whose returns hold states. `state.apply` is not among Salt's.
+const FUNCTIONS: &[&str] = &["state.highstate", "state.sls"];
+
+/// The events of a return, each with its tag, in the order in which they are fired.
+pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
+    let field = |name: &str| load.get(name).cloned().unwrap_or_default();
+    let (jid, id) = (field("jid"), field("id"));
+    let mut events = Vec::new();
+    for (fun, states, retcode) in functions(&field("fun"), &field("return"), &field("retcode")) {
+        let Some(states) = states.as_map() else { continue };
+        for (key, state) in states {
+            let (key, Some(state)) = (key.to_string(), state.as_map()) else { continue };
+            if state.get("result").and_then(Value::as_bool) != Some(false) {
+                continue;
+            }
+            let mut parts = key.split("_|-");
+            let module = parts.next().unwrap_or_default();
+            let name = format!("{module}.{}", parts.last().unwrap_or(module));
+            let mut body = state.clone();
+            body.insert("retcode".into(), retcode.clone());
+            events.push((name.clone(), body.clone()));
+            body.insert("jid".into(), jid.clone());
+            body.insert("id".into(), id.clone());
+            body.insert("success".into(), false.into());
+            body.insert("return".into(), format!("Error: {name}").into());
+            body.insert("fun".into(), fun.as_str().into());
+            body.extend(load.get("user").map(|user| ("user".into(), user.clone())));
+            events.push((format!("salt/job/{jid}/sub/{id}/error/{fun}"), body));
+        }
+    }
+    events
+}
+
+/// The state functions of a return that failed: name, return, retcode.
+fn functions(fun: &Value, returned: &Value, retcode: &Value) -> Vec<(String, Value, Value)> {
+    let nth = |value: &Value, at: usize, name: &Value| match value {
+        Value::List(all) => all.get(at).cloned().unwrap_or_default(),
+        Value::Map(all) => all.get(name).cloned().unwrap_or_default(),
+        _ => Value::Nil,
+    };
+    let all: Vec<(String, Value, Value)> = match fun {
+        Value::List(names) => {
+            let one = |(at, name): (usize, &Value)| (name.to_string(), nth(returned, at, name), nth(retcode, at, name));
+            names.iter().enumerate().map(one).collect()
+        }
+        one => vec![(one.to_string(), returned.clone(), retcode.clone())],
+    };
+    all.into_iter().filter(|(name, _, retcode)| FUNCTIONS.contains(&name.as_str()) && retcode.is_truthy()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    fn tags(load: Map) -> Vec<String> {
+        of_return(&load).into_iter().map(|(tag, _)| tag).collect()
+    }
+
+    fn states() -> Map {
+        map! {
+            "pkg_|-a_|-a_|-installed" => map! {"result" => false, "comment" => "no"},
+            "file_|-b_|-b_|-managed" => map! {"result" => true},
+            "cmd_|-c_|-c_|-run" => map! {"result" => Value::Nil},
+        }
+    }
+
+    #[test]
+    fn each_failed_state_is_told_twice() {
+        let load = |fun: &str, retcode: i64| map! {"jid" => "1", "id" => "web1", "fun" => fun, "return" => states(), "retcode" => retcode};
+        assert_eq!(tags(load("state.sls", 2)), ["pkg.installed", "salt/job/1/sub/web1/error/state.sls"]);
+        assert_eq!(tags(load("state.sls", 0)), [""; 0]);
+        assert_eq!(tags(load("state.apply", 2)), [""; 0]);
+        let (_, body) = of_return(&load("state.highstate", 2)).swap_remove(1);
+        assert_eq!(
+            (body.get("return"), body.get("retcode"), body.get("comment")),
+            (Some(&"Error: pkg.installed".into()), Some(&2.into()), Some(&"no".into()))
+        );
+    }
+
+    #[test]
+    fn of_several_functions_each_is_looked_at() {
+        let several = map! {
+            "jid" => "1", "id" => "web1", "fun" => list!["test.ping", "state.sls"],
+            "return" => map! {"test.ping" => true, "state.sls" => states()},
+            "retcode" => map! {"test.ping" => 0, "state.sls" => 2},
+        };
+        assert_eq!(tags(several), ["pkg.installed", "salt/job/1/sub/web1/error/state.sls"]);
+    }
+
+    #[test]
+    fn what_is_no_return_of_states_tells_nothing() {
+        let load = map! {"jid" => "1", "id" => "web1", "fun" => "state.sls", "return" => "an error", "retcode" => 1};
+        assert_eq!(tags(load), [""; 0]);
+    }
+}

@@ -1,0 +1,114 @@
+//! The minion's own reactor: `reactor:` in its configuration binds tags on its own bus to SLS files with
+//! `caller` reactions, which call execution functions here.
+
+use std::sync::Arc;
+
+use brine_core::bus::Bus;
+use brine_core::function::Args;
+use brine_core::sls::jinja::Host;
+use brine_core::{Jid, Value};
+use brine_reactor::{Cause, Dispatch, DispatchError, Entries, EntryError, Options, Reaction, Reactor};
+use tokio_util::sync::CancellationToken;
+
+use crate::context::{Context, Job, Minion};
+use crate::jobs;
+use crate::state::source::MinionHost;
+
+/// How many events are reacted to side by side.
+const WORKERS: usize = 4;
+/// How many events wait for that.
+const WAITING: usize = 1000;
+const RETRIES: u32 = 5;
+const MAX_DEPTH: u64 = 16;
+
+/// Starts the reactor, if anything is bound.
+pub fn start(minion: &Arc<Minion>, bus: &Bus, shutdown: &CancellationToken) -> Result<(), EntryError> {
+    let config = &minion.config;
+    let entries = Entries::from_opts(&config.opts)?;
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let of_grains = Arc::clone(minion);
+    let options = Options {
+        workers: WORKERS,
+        waiting: WAITING,
+        retries: RETRIES,
+        max_depth: MAX_DEPTH,
+        user: "Reactor",
+        renderer: config.renderer.clone(),
+        opts: Arc::new(config.opts.clone()),
+        grains: Arc::new(move || Arc::clone(&of_grains.grains.read())),
+        host: Arc::new(ReactorHost(MinionHost { context: context(minion, "reactor", &Args::default(), None) })),
+        group_size: Arc::new(|_| None),
+        store: None,
+    };
+    // There is no store: both can only fail with one.
+    let started = Reactor::<CallerDispatch>::subscribe(bus)
+        .and_then(|events| Ok((events, Reactor::new(entries, options, CallerDispatch(Arc::clone(minion)))?)));
+    match started {
+        Ok((events, reactor)) => _ = tokio::spawn(reactor.run(bus.clone(), events, shutdown.clone())),
+        Err(error) => tracing::error!(%error, "the minion's reactor cannot be started"),
+    }
+    Ok(())
+}
+
+fn context(minion: &Arc<Minion>, fun: &str, args: &Args, cause: Option<&Cause>) -> Context {
+    // What the call fires says what led to it.
+    let load = cause.map(Cause::short_fields).unwrap_or_default();
+    let job = Arc::new(Job { load, ..Job::local(&Jid::new(), fun, args) });
+    Context { minion: Arc::clone(minion), job, in_template: cause.is_none(), run_pillar: None }
+}
+
+struct CallerDispatch(Arc<Minion>);
+
+impl Dispatch for CallerDispatch {
+    fn check(&self, reaction: &Reaction) -> Result<(), DispatchError> {
+        match reaction {
+            Reaction::Caller { fun, .. } if self.0.functions.get(fun).is_some() => Ok(()),
+            Reaction::Caller { fun, .. } => Err(DispatchError::lasting(format!("'{fun}' is not available."))),
+            other => {
+                let name = other.name();
+                let message = format!("'{name}' works in the master's reactor, this is a minion's: use caller");
+                Err(DispatchError::lasting(message))
+            }
+        }
+    }
+
+    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<(), DispatchError> {
+        self.check(&reaction)?;
+        let Reaction::Caller { fun, args } = reaction else { return Ok(()) };
+        let minion = Arc::clone(&self.0);
+        let called = tokio::task::spawn_blocking(move || {
+            let context = context(&minion, &fun, &args, Some(&cause));
+            jobs::call(&context, &fun, args)
+        });
+        match called.await {
+            Ok(outcome) if outcome.success && outcome.retcode == 0 => Ok(()),
+            Ok(outcome) => Err(DispatchError::lasting(outcome.value.to_string())),
+            Err(error) => Err(DispatchError::lasting(format!("The minion function caused an exception: {error}"))),
+        }
+    }
+}
+
+/// The minion's functions and files. They may wait on the runtime, so each call has a thread of its own.
+struct ReactorHost(MinionHost);
+
+impl ReactorHost {
+    fn in_thread<T: Send>(call: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+        std::thread::scope(|scope| scope.spawn(call).join().unwrap_or_else(|_| Err("the function panicked".into())))
+    }
+}
+
+impl Host for ReactorHost {
+    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+        Self::in_thread(|| self.0.call(function, args))
+    }
+
+    fn has(&self, function: &str) -> bool {
+        self.0.has(function)
+    }
+
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+        Self::in_thread(|| self.0.template(path, saltenv))
+    }
+}

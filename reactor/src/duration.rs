@@ -1,0 +1,65 @@
+//! Lengths of time as people write them.
+
+use std::time::Duration;
+
+use brine_core::Value;
+
+/// Reads seconds (a number), or text such as `90`, `30s`, `10m`, `2h`, `1d`, `1h30m`.
+pub(crate) fn read(value: &Value) -> Result<Duration, String> {
+    let wrong = || format!("'{value}' is no length of time: write seconds, or 30s, 10m, 2h, 1d");
+    let seconds = match value {
+        Value::Int(_) | Value::Float(_) => value.as_f64(),
+        Value::Str(text) => text.trim().parse().ok().or_else(|| sum(text.trim())),
+        _ => None,
+    };
+    let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0).ok_or_else(wrong)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+}
+
+/// The seconds of numbers with units, such as `1h30m`.
+fn sum(text: &str) -> Option<f64> {
+    let (mut seconds, mut rest) = (0.0, text);
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..end].parse().ok()?;
+        let unit_end = rest[end..].find(|c: char| c.is_ascii_digit()).map_or(rest.len(), |at| end + at);
+        let unit = match rest[end..unit_end].trim() {
+            "ms" => 0.001,
+            "s" | "sec" | "second" | "seconds" => 1.0,
+            "m" | "min" | "minute" | "minutes" => 60.0,
+            "h" | "hour" | "hours" => 3600.0,
+            "d" | "day" | "days" => 86_400.0,
+            "w" | "week" | "weeks" => 604_800.0,
+            _ => return None,
+        };
+        seconds += number * unit;
+        rest = &rest[unit_end..];
+    }
+    Some(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_are_read_as_people_write_them() {
+        for (value, millis) in [
+            (Value::from(5), Some(5000)),
+            (0.5.into(), Some(500)),
+            ("90".into(), Some(90_000)),
+            ("10m".into(), Some(600_000)),
+            ("1h30m".into(), Some(5_400_000)),
+            ("1 day".into(), Some(86_400_000)),
+            ("250ms".into(), Some(250)),
+            (0.into(), None),
+            ((-1).into(), None),
+            ("".into(), None),
+            ("m".into(), None),
+            ("10 parsecs".into(), None),
+            (Value::Nil, None),
+        ] {
+            assert_eq!(read(&value).ok(), millis.map(Duration::from_millis), "{value}");
+        }
+    }
+}

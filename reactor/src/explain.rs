@@ -1,0 +1,194 @@
+//! `reactor.explain`: from an event to what led to it and all that it led to, drawn as a tree.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use brine_core::bus::{Bus, TimeOrSeq};
+use brine_core::event::Event;
+use brine_core::store::StoreError;
+use brine_core::value::{FromValue, msgpack};
+use brine_core::{Jid, Value};
+
+use crate::history::{Done, Outcome, Returns, event_at, reaction_of, stamp};
+
+/// How many events are read at once.
+const PAGE: usize = 4096;
+/// How many lines a tree has at most.
+const LINES: usize = 2000;
+
+/// Why there is nothing to explain.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no such event.
+    #[error("the journal has no event {0}: it keeps event_journal_hours and event_journal_size")]
+    NoEvent(u64),
+    /// There is no such job.
+    #[error("the journal has no job {0}: it keeps event_journal_hours and event_journal_size")]
+    NoJob(String),
+    /// Neither a number nor a job id.
+    #[error("'{0}' is neither an event's sequence number nor a job id")]
+    Unreadable(String),
+}
+
+/// The tree around an event's sequence number or a job id, as text. Reads the journal: for a thread that
+/// may block.
+pub fn explain(bus: &Bus, what: &str) -> Result<String, ExplainError> {
+    let asked = match (what.parse::<Jid>(), what.parse::<u64>()) {
+        (Ok(jid), _) => of_job(bus, &jid)?.ok_or_else(|| ExplainError::NoJob(what.to_owned()))?,
+        (_, Ok(seq)) => event_at(bus, seq)?.ok_or(ExplainError::NoEvent(seq))?,
+        _ => return Err(ExplainError::Unreadable(what.to_owned())),
+    };
+    let mut root = asked.clone();
+    // Causes are older than what they lead to, so this ends.
+    while let Some(cause) = cause_of(&root).filter(|cause| *cause < root.seq()) {
+        match event_at(bus, cause)? {
+            Some(event) => root = event,
+            None => break,
+        }
+    }
+    let tree = Tree::read(bus, &root)?;
+    Ok(tree.draw(&root, asked.seq()))
+}
+
+fn cause_of(event: &Event) -> Option<u64> {
+    field(event, "_cause").as_ref().and_then(u64::from_value)
+}
+
+/// One field, without unpacking the others.
+fn field(event: &Event, name: &str) -> Option<Value> {
+    let mut found = None;
+    _ = msgpack::scan(event.body(), |entry| {
+        if entry.key == Some(name) {
+            found = msgpack::unpack(entry.value).ok();
+        }
+    });
+    found
+}
+
+/// The event that says that a job or call is new.
+fn of_job(bus: &Bus, jid: &Jid) -> Result<Option<Event>, StoreError> {
+    let tags = ["job", "run", "wheel"].map(|kind| format!("salt/{kind}/{jid}/new"));
+    let zoned = jid.time().and_then(|time| time.to_zoned(jiff::tz::TimeZone::system()).ok());
+    // The event is fired a moment after its id is made.
+    let micros = zoned.and_then(|zoned| u64::try_from(zoned.timestamp().as_microsecond()).ok()).unwrap_or(0);
+    let mut events = bus.read(TimeOrSeq::Time(micros.saturating_sub(1_000_000)), PAGE)?;
+    if events.is_empty() {
+        events = bus.read(TimeOrSeq::Seq(1), PAGE)?;
+    }
+    while let Some(last) = events.last().map(Event::seq) {
+        if let Some(found) = events.into_iter().find(|event| tags.iter().any(|tag| tag == event.tag())) {
+            return Ok(Some(found));
+        }
+        events = bus.read(TimeOrSeq::Seq(last + 1), PAGE)?;
+    }
+    Ok(None)
+}
+
+/// What hangs below an event.
+enum Node {
+    Reaction(Done),
+    Event(Event),
+}
+
+struct Tree {
+    below: BTreeMap<u64, Vec<Node>>,
+    returns: Returns,
+}
+
+impl Tree {
+    /// Reads all that an event led to.
+    fn read(bus: &Bus, root: &Event) -> Result<Self, StoreError> {
+        let mut tree = Tree { below: BTreeMap::new(), returns: Returns::default() };
+        let mut known = HashSet::from([root.seq()]);
+        let mut jobs: HashMap<String, u64> = HashMap::new();
+        let mut at = root.seq() + 1;
+        loop {
+            let events = bus.read(TimeOrSeq::Seq(at), PAGE)?;
+            let Some(last) = events.last() else { return Ok(tree) };
+            at = last.seq() + 1;
+            for event in events {
+                let Some(cause) = cause_of(&event).filter(|cause| known.contains(cause)) else {
+                    // Returns of older minions do not say what their job was led to by.
+                    if event.tag().split('/').nth(2).is_some_and(|jid| jobs.contains_key(jid)) {
+                        tree.returns.take(&event);
+                    }
+                    continue;
+                };
+                if known.len() > LINES {
+                    return Ok(tree);
+                }
+                known.insert(event.seq());
+                if tree.returns.take(&event) {
+                    continue;
+                }
+                let seq = event.seq();
+                let node = match reaction_of(&event) {
+                    Some((_, done)) => {
+                        jobs.extend(done.jid.clone().map(|jid| (jid, seq)));
+                        Node::Reaction(done)
+                    }
+                    None => Node::Event(event),
+                };
+                // What a call fired hangs below the call, not beside it.
+                let jid = match &node {
+                    Node::Event(event) => field(event, "_jid").map(|jid| jid.to_string()),
+                    Node::Reaction(_) => None,
+                };
+                let parent = jid.and_then(|jid| jobs.get(&jid).copied()).unwrap_or(cause);
+                tree.below.entry(parent).or_default().push(node);
+            }
+        }
+    }
+
+    fn draw(&self, root: &Event, asked: u64) -> String {
+        let mut lines = vec![self.event(root, asked)];
+        self.branch(root.seq(), "", asked, &mut lines);
+        lines.join("\n")
+    }
+
+    fn branch(&self, seq: u64, indent: &str, asked: u64, lines: &mut Vec<String>) {
+        let nodes = self.below.get(&seq).map(Vec::as_slice).unwrap_or_default();
+        for (place, node) in nodes.iter().enumerate() {
+            let is_last = place + 1 == nodes.len();
+            let (fork, more) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            let (text, at) = match node {
+                Node::Reaction(done) => (self.reaction(done, asked), done.seq),
+                Node::Event(event) => (self.event(event, asked), event.seq()),
+            };
+            lines.push(format!("{indent}{fork}{text}"));
+            self.branch(at, &format!("{indent}{more}"), asked, lines);
+        }
+    }
+
+    fn reaction(&self, done: &Done, asked: u64) -> String {
+        let mut outcome = done.outcome.clone();
+        if let Some(jid) = &done.jid {
+            outcome = Outcome { minions: outcome.minions, ..self.returns.of(jid) };
+        }
+        let mark = if done.seq == asked { "  <--" } else { "" };
+        if outcome.error.is_some() {
+            return format!("{}: {}{mark}", done.entry, outcome.text());
+        }
+        let jid = done.jid.as_deref().unwrap_or_default();
+        format!("{} {} -> {}  jid {jid}  {}{mark}", time(&done.started), done.file, done.reaction, outcome.text())
+    }
+
+    fn event(&self, event: &Event, asked: u64) -> String {
+        let data = event.data();
+        let mut text = format!("{} {} {}", event.seq(), time(&stamp(&data)), event.tag());
+        for name in ["id", "act", "fun", "tgt"] {
+            if let Some(value) = data.get(name).filter(|value| !value.is_nil()) {
+                text += &format!(" {name}={value}");
+            }
+        }
+        let mark = if event.seq() == asked { "  <--" } else { "" };
+        text + mark
+    }
+}
+
+/// The time of day in a stamp, to the millisecond.
+fn time(stamp: &str) -> &str {
+    stamp.get(11..23).unwrap_or(stamp)
+}

@@ -1,0 +1,303 @@
+//! How often an entry may react: `reactor_rate_limit`, `reactor_cooldown` and `reactor_debounce`.
+//!
+//! Each is a mapping of an entry's pattern to its limit, so that `reactor` itself stays as Salt reads it.
+//! Limits count for each id in the events' data apart; `by` names another field, or `tag`.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::value::FromValue;
+use brine_core::{Map, Value, metrics};
+
+use crate::duration;
+use crate::entries::Entry;
+
+/// How many keys are remembered; beyond them those whose time is over leave, then all.
+const KEYS: usize = 100_000;
+
+/// The limits of one entry.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Limits {
+    rate: Option<Rate>,
+    /// After a reaction, events are passed over for so long.
+    cooldown: Option<Duration>,
+    /// One reaction, to the last event, when there have been none for so long.
+    debounce: Option<Duration>,
+    by: By,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Rate {
+    count: usize,
+    within: Duration,
+}
+
+/// What keeps the events of one entry apart.
+#[derive(Debug, Clone, Default, PartialEq)]
+enum By {
+    #[default]
+    Id,
+    Tag,
+    Field(String),
+}
+
+/// A limit that cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{option}': {reason}")]
+pub struct LimitsError {
+    option: &'static str,
+    reason: String,
+}
+
+/// What is to become of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// React.
+    Now,
+    /// React at this time (microseconds since 1970), unless another event takes its place.
+    At(u64),
+    /// Not at all.
+    Never(&'static str),
+}
+
+impl Limits {
+    /// Reads the options and gives each entry its limits.
+    pub fn bind(opts: &Map, entries: &mut [Entry]) -> Result<(), LimitsError> {
+        type Set = fn(&mut Limits, &Value) -> Result<(), String>;
+        let options: [(&'static str, Set); 3] = [
+            ("reactor_rate_limit", |limits, value| {
+                limits.rate = Some(rate(value)?);
+                Ok(())
+            }),
+            ("reactor_cooldown", |limits, value| {
+                limits.cooldown = Some(duration::read(plain(value, "within"))?);
+                Ok(())
+            }),
+            ("reactor_debounce", |limits, value| {
+                limits.debounce = Some(duration::read(plain(value, "within"))?);
+                Ok(())
+            }),
+        ];
+        for (option, set) in options {
+            let given = match opts.get(option) {
+                None | Some(Value::Nil) => continue,
+                Some(Value::Map(given)) => given,
+                Some(other) => {
+                    let got = other.type_name();
+                    let reason = format!("is a mapping of an entry's pattern to its limit, got {got}");
+                    return Err(LimitsError { option, reason });
+                }
+            };
+            for (pattern, value) in given {
+                let failed = |reason| LimitsError { option, reason: format!("'{pattern}': {reason}") };
+                let pattern = pattern.to_string();
+                let mut of_pattern = entries.iter_mut().filter(|entry| *entry.pattern == *pattern).peekable();
+                if of_pattern.peek().is_none() {
+                    return Err(failed("no entry of 'reactor' has this pattern".into()));
+                }
+                for entry in of_pattern {
+                    let limits = entry.limits.get_or_insert_default();
+                    set(limits, value).map_err(failed)?;
+                    if let Some(by) = value.get("by") {
+                        limits.by = match by.as_str() {
+                            Some("id") => By::Id,
+                            Some("tag") => By::Tag,
+                            Some(field) => By::Field(field.to_owned()),
+                            None => return Err(failed("'by' is the name of a field in the data, or tag".into())),
+                        };
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What keeps the events of the entry apart.
+    pub fn key(&self, tag: &str, data: &Map) -> String {
+        let field = match &self.by {
+            By::Tag => return tag.to_owned(),
+            By::Id => "id",
+            By::Field(field) => field,
+        };
+        let mut at = data.get(field);
+        if at.is_none() {
+            let mut parts = field.split(':');
+            at = parts.next().and_then(|part| data.get(part));
+            at = parts.fold(at, |at, part| at.and_then(|value| value.get(part)));
+        }
+        at.map(ToString::to_string).unwrap_or_default()
+    }
+}
+
+/// A limit alone, or a mapping with it and `by`.
+fn plain<'a>(value: &'a Value, key: &str) -> &'a Value {
+    value.get(key).unwrap_or(value)
+}
+
+/// `10/1m`, or `{count: 10, within: 60}`.
+fn rate(value: &Value) -> Result<Rate, String> {
+    let wrong = || "is written as 10/1m, or as {count: 10, within: 1m}".to_owned();
+    let (count, within) = match value {
+        Value::Map(map) => match (map.get("rate").and_then(Value::as_str), map.get("count"), map.get("within")) {
+            (Some(text), ..) => return rate(&text.into()),
+            (None, Some(count), Some(within)) => (count.clone(), within.clone()),
+            _ => return Err(wrong()),
+        },
+        text => {
+            let (count, within) = text.as_str().and_then(|text| text.split_once('/')).ok_or_else(wrong)?;
+            // `10/m` is ten a minute.
+            let bare = within.starts_with(|first: char| first.is_alphabetic());
+            let within = if bare { format!("1{within}") } else { within.to_owned() };
+            (count.trim().into(), within.into())
+        }
+    };
+    let count = usize::from_value(&count).filter(|count| *count > 0).ok_or_else(wrong)?;
+    Ok(Rate { count, within: duration::read(&within)? })
+}
+
+/// What has been reacted to so far, in memory: after a restart limits count anew.
+#[derive(Default)]
+pub(crate) struct Limiter {
+    seen: HashMap<(Arc<str>, String), Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// When there was a reaction, for the rate.
+    reacted: VecDeque<u64>,
+    /// Until when there is none.
+    cool_until: u64,
+}
+
+impl Limiter {
+    /// What is to become of an event at this time, in microseconds since 1970.
+    pub fn judge(&mut self, entry: &Entry, limits: &Limits, key: &str, now: u64) -> Verdict {
+        if let Some(quiet) = limits.debounce {
+            return Verdict::At(now + micros(quiet));
+        }
+        self.judge_now(entry, limits, key, now)
+    }
+
+    /// The same for an event that has waited for quiet.
+    pub fn judge_now(&mut self, entry: &Entry, limits: &Limits, key: &str, now: u64) -> Verdict {
+        if limits.rate.is_none() && limits.cooldown.is_none() {
+            return Verdict::Now;
+        }
+        self.make_room(now);
+        let seen = self.seen.entry((Arc::clone(&entry.pattern), key.to_owned())).or_default();
+        if now < seen.cool_until {
+            metrics::REACTIONS_LIMITED.add(1);
+            return Verdict::Never("reactor_cooldown");
+        }
+        if let Some(rate) = &limits.rate {
+            let oldest = now.saturating_sub(micros(rate.within));
+            while seen.reacted.front().is_some_and(|time| *time <= oldest) {
+                seen.reacted.pop_front();
+            }
+            if seen.reacted.len() >= rate.count {
+                metrics::REACTIONS_LIMITED.add(1);
+                return Verdict::Never("reactor_rate_limit");
+            }
+            seen.reacted.push_back(now);
+        }
+        if let Some(cooldown) = limits.cooldown {
+            seen.cool_until = now + micros(cooldown);
+        }
+        Verdict::Now
+    }
+
+    fn make_room(&mut self, now: u64) {
+        if self.seen.len() < KEYS {
+            return;
+        }
+        let day = micros(Duration::from_secs(86_400));
+        self.seen.retain(|_, seen| seen.cool_until > now || seen.reacted.back().is_some_and(|last| last + day > now));
+        if self.seen.len() >= KEYS {
+            tracing::warn!(
+                keys = self.seen.len(),
+                "the limits of reactor entries have too many ids to keep apart: they count anew"
+            );
+            self.seen.clear();
+        }
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entries::Entries;
+    use brine_core::{list, map};
+
+    const SECOND: u64 = 1_000_000;
+
+    fn entry(options: Map) -> Arc<Entry> {
+        let mut opts = map! {"reactor" => list![map! {"a/*" => list!["/x.sls"]}]};
+        opts.extend(options);
+        Entries::from_opts(&opts).unwrap().matching("a/b").remove(0)
+    }
+
+    fn verdicts(options: Map, events: &[(u64, &str)]) -> Vec<Verdict> {
+        let entry = entry(options);
+        let limits = entry.limits.clone().unwrap();
+        let mut limiter = Limiter::default();
+        let judge = |(time, id): &(u64, &str)| {
+            let key = limits.key("a/b", &map! {"id" => *id, "deep" => map! {"er" => "same"}});
+            limiter.judge(&entry, &limits, &key, time * SECOND)
+        };
+        events.iter().map(judge).collect()
+    }
+
+    #[test]
+    fn reactions_are_limited_for_each_id() {
+        use Verdict::{At, Never, Now};
+        let (rate, cool) = (Never("reactor_rate_limit"), Never("reactor_cooldown"));
+        let events = [(100, "x"), (101, "x"), (102, "y"), (103, "x"), (111, "x"), (112, "x"), (160, "x")];
+        for (options, expected) in [
+            (map! {"reactor_rate_limit" => map! {"a/*" => "2/10s"}}, [Now, Now, Now, rate, Now, Now, Now]),
+            (
+                map! {"reactor_rate_limit" => map! {"a/*" => map! {"count" => 3, "within" => "1m", "by" => "deep:er"}}},
+                [Now, Now, Now, rate, rate, rate, Now],
+            ),
+            (map! {"reactor_rate_limit" => map! {"a/*" => "1/m"}}, [Now, rate, Now, rate, rate, rate, Now]),
+            (map! {"reactor_cooldown" => map! {"a/*" => 11}}, [Now, cool, Now, cool, Now, cool, Now]),
+            (
+                map! {"reactor_cooldown" => map! {"a/*" => map! {"within" => 11, "by" => "tag"}}},
+                [Now, cool, cool, cool, Now, cool, Now],
+            ),
+            (map! {"reactor_debounce" => map! {"a/*" => 5}}, events.map(|(time, _)| At((time + 5) * SECOND))),
+        ] {
+            assert_eq!(verdicts(options.clone(), &events), expected, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn limits_that_cannot_be_understood_are_told() {
+        for (options, message) in [
+            (
+                map! {"reactor_cooldown" => 5},
+                "'reactor_cooldown': is a mapping of an entry's pattern to its limit, got int",
+            ),
+            (
+                map! {"reactor_cooldown" => map! {"b/*" => 5}},
+                "'reactor_cooldown': 'b/*': no entry of 'reactor' has this pattern",
+            ),
+            (
+                map! {"reactor_rate_limit" => map! {"a/*" => "often"}},
+                "'reactor_rate_limit': 'a/*': is written as 10/1m, or as {count: 10, within: 1m}",
+            ),
+            (
+                map! {"reactor_debounce" => map! {"a/*" => "soon"}},
+                "'reactor_debounce': 'a/*': 'soon' is no length of time: write seconds, or 30s, 10m, 2h, 1d",
+            ),
+        ] {
+            let mut opts = map! {"reactor" => list![map! {"a/*" => list!["/x.sls"]}]};
+            opts.extend(options);
+            assert_eq!(Entries::from_opts(&opts).unwrap_err().to_string(), message);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The order of the reactions to one event: as written, but for `order` and requisites.
+//!
+//! As in Salt, requisites between reactions say what comes first, and no more: reactions are handed over
+//! without waiting for what comes of each.
+
+use std::collections::BTreeSet;
+
+use brine_core::glob::fnmatch;
+use brine_core::{Map, Value};
+
+use crate::reaction::{Kind, Written};
+
+/// `- order:` of a reaction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Order {
+    First,
+    Number(f64),
+    Last,
+}
+
+/// Reactions without a number come behind those with one, as in Salt.
+const BEHIND_NUMBERS: f64 = 100.0;
+const LAST: f64 = 1_000_000.0;
+
+impl Order {
+    pub fn read(name: &str, value: &Value) -> Result<Self, String> {
+        match (value.as_str(), value.as_f64()) {
+            (Some("first"), _) => Ok(Order::First),
+            (Some("last"), _) => Ok(Order::Last),
+            (None, Some(number)) => Ok(Order::Number(number)),
+            _ => Err(format!("'order' of '{name}' is a number, first or last, not '{value}'")),
+        }
+    }
+
+    fn place(order: Option<Self>, cap: f64) -> f64 {
+        match order {
+            None => cap,
+            Some(Order::First) => 0.0,
+            Some(Order::Last) => cap + LAST,
+            // Counted from the end.
+            Some(Order::Number(number)) if number < 0.0 => cap + LAST + number,
+            Some(Order::Number(number)) => number,
+        }
+    }
+}
+
+/// Whether the one that has the requisite comes behind what it names, or in front of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Behind,
+    InFront,
+}
+
+/// One requisite of a reaction, such as `require: [{runner: that}]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Requisite {
+    word: &'static str,
+    side: Side,
+    kind: Option<Kind>,
+    id: String,
+}
+
+/// The words that are requisites and not arguments. `use` takes no part in the order and means nothing here.
+const WORDS: &[(&str, Option<Side>)] = &[
+    ("require", Some(Side::Behind)),
+    ("require_any", Some(Side::Behind)),
+    ("watch", Some(Side::Behind)),
+    ("watch_any", Some(Side::Behind)),
+    ("onchanges", Some(Side::Behind)),
+    ("onchanges_any", Some(Side::Behind)),
+    ("onfail", Some(Side::Behind)),
+    ("onfail_any", Some(Side::Behind)),
+    ("onfail_all", Some(Side::Behind)),
+    ("listen", Some(Side::Behind)),
+    ("prereq", Some(Side::InFront)),
+    ("require_in", Some(Side::InFront)),
+    ("watch_in", Some(Side::InFront)),
+    ("onchanges_in", Some(Side::InFront)),
+    ("onfail_in", Some(Side::InFront)),
+    ("listen_in", Some(Side::InFront)),
+    ("prereq_in", Some(Side::Behind)),
+    ("use", None),
+    ("use_in", None),
+];
+
+impl Requisite {
+    /// Takes the requisites out of what stands below a function.
+    pub fn take_all(name: &str, named: &mut Map) -> Result<Vec<Self>, String> {
+        let mut requisites = Vec::new();
+        for (word, side) in WORDS {
+            let Some(value) = named.shift_remove(*word) else { continue };
+            let Some(side) = *side else { continue };
+            let wrong = || format!("'{word}' of '{name}' is a list of ids, or of mappings such as `runner: id`");
+            let items = match &value {
+                Value::List(items) => items.as_slice(),
+                one => std::slice::from_ref(one),
+            };
+            for item in items {
+                let (kind, id) = match item {
+                    Value::Map(map) => {
+                        let (kind, id) = map.first().filter(|_| map.len() == 1).ok_or_else(wrong)?;
+                        (Some(Kind::from_word(&kind.to_string()).ok_or_else(wrong)?), id.to_string())
+                    }
+                    Value::List(_) | Value::Nil => return Err(wrong()),
+                    id => (None, id.to_string()),
+                };
+                requisites.push(Requisite { word, side, kind, id });
+            }
+        }
+        Ok(requisites)
+    }
+
+    fn names(&self, other: &Written) -> bool {
+        let is_id = fnmatch(&self.id, &other.id) || other.name.as_ref().is_some_and(|name| fnmatch(&self.id, name));
+        is_id && self.kind.is_none_or(|kind| kind == other.reaction.kind())
+    }
+}
+
+/// The places of the reactions in the order in which they are handed over. An error is told with the place
+/// that it belongs to.
+pub(crate) fn sorted(reactions: &[&Written]) -> Result<Vec<usize>, (usize, String)> {
+    if reactions.iter().all(|one| one.order.is_none() && one.requisites.is_empty()) {
+        return Ok((0..reactions.len()).collect());
+    }
+    let highest = reactions.iter().filter_map(|one| match one.order {
+        Some(Order::Number(number)) if number > 0.0 => Some(number + BEHIND_NUMBERS),
+        _ => None,
+    });
+    let cap = highest.fold(1.0, f64::max);
+    let mut before: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); reactions.len()];
+    for (place, one) in reactions.iter().enumerate() {
+        for requisite in &one.requisites {
+            let mut found = false;
+            for (other, _) in reactions.iter().enumerate().filter(|(_, other)| requisite.names(other)) {
+                found = true;
+                match requisite.side {
+                    _ if other == place => {}
+                    Side::Behind => _ = before[place].insert(other),
+                    Side::InFront => _ = before[other].insert(place),
+                }
+            }
+            if !found {
+                let kind = requisite.kind.map_or_else(String::new, |kind| format!("{}: ", kind.word()));
+                let message = format!(
+                    "'{}' of '{}' names '{kind}{}', which is no reaction to this event",
+                    requisite.word, one.id, requisite.id
+                );
+                return Err((place, message));
+            }
+        }
+    }
+    let mut left: BTreeSet<usize> = (0..reactions.len()).collect();
+    let mut order = Vec::with_capacity(reactions.len());
+    while !left.is_empty() {
+        let ready = left.iter().copied().filter(|place| before[*place].is_disjoint(&left));
+        let place_of = |place: &usize| Order::place(reactions[*place].order, cap);
+        let Some(next) = ready.min_by(|one, other| place_of(one).total_cmp(&place_of(other))) else {
+            let ids: Vec<_> = left.iter().map(|place| format!("'{}'", reactions[*place].id)).collect();
+            let first = left.first().copied().unwrap_or_default();
+            return Err((first, format!("recursive requisites between {}", ids.join(", "))));
+        };
+        left.remove(&next);
+        order.push(next);
+    }
+    Ok(order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reaction::read_all;
+
+    fn ids(text: &str) -> Result<String, String> {
+        let located = brine_core::sls::yaml::load_located(text).unwrap();
+        let all: Vec<_> = read_all(&located).into_iter().map(Result::unwrap).collect();
+        let order = sorted(&all.iter().collect::<Vec<_>>()).map_err(|(_, message)| message)?;
+        Ok(order.into_iter().map(|place| all[place].id.as_str()).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn reactions_run_as_written_but_for_order_and_requisites() {
+        for (text, order) in [
+            ("z: {runner.t.a: []}\na: {local.t.b: [{tgt: x}]}\nm: {wheel.t.c: []}", "z a m"),
+            (
+                "z: {runner.t.a: [{order: 3}]}\na: {runner.t.a: [{order: 1}]}\nm: {runner.t.a: []}\n\
+                 l: {runner.t.a: [{order: last}]}\nf: {runner.t.a: [{order: first}]}\nn: {runner.t.a: []}\n\
+                 e: {runner.t.a: [{order: -1}]}",
+                "f a z m n e l",
+            ),
+            ("z: {runner.t.a: [{require: [{runner: a}]}]}\na: {runner.t.a: []}", "a z"),
+            ("z: {runner.t.a: [{require: [a]}]}\na: {local.t.a: [{tgt: x}]}", "a z"),
+            ("z: {runner.t.a: []}\na: {runner.t.a: [{require_in: [{runner: z}]}]}", "a z"),
+            ("z: {runner.t.a: []}\na: {runner.t.a: [{prereq: [{runner: z}]}]}", "a z"),
+            (
+                "z: {runner.t.a: [{watch: [{cmd: 'a*'}]}]}\na1: {local.t.a: [{tgt: x}]}\na2: {local.t.a: [{tgt: x}]}",
+                "a1 a2 z",
+            ),
+            ("z: {runner.t.a: [{use: [{runner: nothing}]}]}\na: {runner.t.a: []}", "z a"),
+        ] {
+            assert_eq!(ids(text).as_deref(), Ok(order), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_ordered_is_told() {
+        for (text, message) in [
+            (
+                "z: {runner.t.a: [{require: [{runner: nope}]}]}",
+                "'require' of 'z' names 'runner: nope', which is no reaction to this event",
+            ),
+            (
+                "z: {runner.t.a: [{require: [a]}]}\na: {runner.t.a: [{require: [z]}]}",
+                "recursive requisites between 'z', 'a'",
+            ),
+        ] {
+            assert_eq!(ids(text), Err(message.to_owned()), "{text}");
+        }
+    }
+}

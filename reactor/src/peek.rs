@@ -1,0 +1,48 @@
+//! A look at the fields of an event that the reactor itself goes by, without unpacking the rest.
+
+use brine_core::event::Event;
+use brine_core::value::{FromValue, msgpack};
+
+/// How many causes an event has behind it, each a reaction.
+pub const DEPTH: &str = "_depth";
+
+/// What the reactor goes by.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Peek {
+    pub id: Option<String>,
+    pub user: Option<String>,
+    pub depth: u64,
+}
+
+impl Peek {
+    pub fn at(event: &Event) -> Self {
+        let mut peek = Peek::default();
+        let text = |packed| msgpack::unpack(packed).ok().map(|value| value.to_string());
+        // The body was checked when the event was made.
+        _ = msgpack::scan(event.body(), |entry| match entry.key {
+            Some("id") => peek.id = text(entry.value),
+            Some("user") => peek.user = text(entry.value),
+            Some(DEPTH) => {
+                peek.depth = msgpack::unpack(entry.value).ok().and_then(|value| u64::from_value(&value)).unwrap_or(0);
+            }
+            _ => {}
+        });
+        peek
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::map;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_seen_without_unpacking_the_rest() {
+        let event = |map| Event::from_map("t", &map).unwrap();
+        assert_eq!(Peek::at(&event(map! {"x" => 1})), Peek::default());
+        let data = map! {"id" => "web1", "deep" => map! {"id" => "other"}, "user" => "Reactor", "_depth" => 3};
+        let peek = Peek { id: Some("web1".into()), user: Some("Reactor".into()), depth: 3 };
+        assert_eq!(Peek::at(&event(data)), peek);
+    }
+}

@@ -1,0 +1,126 @@
+//! What is remembered for one key of one rule.
+
+use std::collections::VecDeque;
+
+use brine_core::value::{FromValue, msgpack};
+use brine_core::{Map, Value, map};
+use indexmap::IndexMap;
+
+use super::{Function, Register};
+
+/// Events that are larger than this, in bytes, are remembered without their larger fields.
+const LARGE: usize = 16 << 10;
+const LARGE_FIELD: usize = 1 << 10;
+
+/// What is remembered for one key of one rule. Times are in microseconds since 1970.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Cell {
+    /// The events of a count.
+    Window(VecDeque<(u64, Map)>),
+    /// An event that is waited for.
+    Timer { due: u64, seq: u64, data: Map },
+    /// How far a sequence has got.
+    Steps { next: usize, began: u64, events: Vec<Map> },
+    /// When each member had its last event.
+    Members(IndexMap<String, u64>),
+    /// The values of a register.
+    Values(VecDeque<(u64, Value)>),
+    /// Whether a test holds.
+    Holds(bool),
+    /// When a timer is next due.
+    Due(u64),
+}
+
+fn number(value: &Value, name: &str) -> Option<u64> {
+    u64::from_value(value.get(name)?)
+}
+
+fn pairs<T>(value: &Value, one: impl Fn(&Value) -> Option<T>) -> Option<Vec<(u64, T)>> {
+    let pair = |pair: &Value| match pair.as_list()? {
+        [time, rest] => Some((u64::from_value(time)?, one(rest)?)),
+        _ => None,
+    };
+    value.as_list()?.iter().map(pair).collect()
+}
+
+fn listed<'a, T: 'a, V: Into<Value>>(all: impl Iterator<Item = (&'a u64, T)>, one: impl Fn(T) -> V) -> Value {
+    all.map(|(time, rest)| Value::List(vec![(*time).into(), one(rest).into()])).collect()
+}
+
+impl Cell {
+    /// For the store.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Cell::Window(events) => {
+                map! {"window" => listed(events.iter().map(|(time, data)| (time, data)), |data: &Map| data.clone())}
+            }
+            Cell::Timer { due, seq, data } => {
+                map! {"timer" => map! {"due" => *due, "seq" => *seq, "data" => data.clone()}}
+            }
+            Cell::Steps { next, began, events } => {
+                let events: Value = events.iter().cloned().collect();
+                map! {"steps" => map! {"next" => *next as u64, "began" => *began, "events" => events}}
+            }
+            Cell::Members(members) => {
+                map! {"members" => listed(members.iter().map(|(id, time)| (time, id)), |id: &String| id.clone())}
+            }
+            Cell::Values(values) => {
+                map! {"values" => listed(values.iter().map(|(time, value)| (time, value)), |value: &Value| value.clone())}
+            }
+            Cell::Holds(holds) => map! {"holds" => *holds},
+            Cell::Due(due) => map! {"due" => *due},
+        }
+        .into()
+    }
+
+    /// From the store; nothing if it is not understood.
+    pub fn from_value(value: &Value) -> Option<Self> {
+        let (kind, inner) = value.as_map()?.first()?;
+        let data = |value: &Value| value.as_map().cloned();
+        Some(match kind.as_str()? {
+            "window" => Cell::Window(pairs(inner, data)?.into()),
+            "timer" => {
+                Cell::Timer { due: number(inner, "due")?, seq: number(inner, "seq")?, data: data(inner.get("data")?)? }
+            }
+            "steps" => Cell::Steps {
+                next: usize::from_value(inner.get("next")?)?,
+                began: number(inner, "began")?,
+                events: inner.get("events")?.as_list()?.iter().map(data).collect::<Option<_>>()?,
+            },
+            "members" => {
+                let members = pairs(inner, |id| id.as_str().map(str::to_owned))?;
+                Cell::Members(members.into_iter().map(|(time, id)| (id, time)).collect())
+            }
+            "values" => Cell::Values(pairs(inner, |value| Some(value.clone()))?.into()),
+            "holds" => Cell::Holds(inner.as_bool()?),
+            "due" => Cell::Due(u64::from_value(inner)?),
+            _ => return None,
+        })
+    }
+}
+
+/// An event's data, small enough to be remembered.
+pub(super) fn small(data: &Map) -> Map {
+    if msgpack::pack_map(data).len() <= LARGE {
+        return data.clone();
+    }
+    let fits = |value: &Value| msgpack::pack(value).len() <= LARGE_FIELD;
+    data.iter().filter(|(_, value)| fits(value)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// What the values of a register come to.
+pub(super) fn reading(register: &Register, values: &VecDeque<(u64, Value)>) -> Value {
+    let numbers = || values.iter().filter_map(|(_, value)| f64::from_value(value));
+    match register.function {
+        Function::Count => values.len().into(),
+        Function::Sum => numbers().sum::<f64>().into(),
+        Function::Mean => match numbers().count() {
+            0 => Value::Nil,
+            count => (numbers().sum::<f64>() / count as f64).into(),
+        },
+        Function::Min => numbers().reduce(f64::min).into(),
+        Function::Max => numbers().reduce(f64::max).into(),
+        Function::Last => values.back().map(|(_, value)| value.clone()).unwrap_or_default(),
+        Function::List => values.iter().map(|(_, value)| value.clone()).collect(),
+    }
+}

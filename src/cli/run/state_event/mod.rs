@@ -1,0 +1,264 @@
+//! `salt-run state.event`: the event bus, live, and from a point in the past on. On a terminal each event is
+//! one line (`columns.rs`); for programs it is as Salt prints it.
+
+mod columns;
+
+use std::time::Duration;
+
+use brine_core::event::{Event, SEQ};
+use brine_core::function::Args;
+use brine_core::glob::Glob;
+use brine_core::value::{FromValue, json};
+use brine_core::wire::Call;
+use brine_core::{Map, Value};
+
+use jiff::tz::TimeZone;
+
+use super::super::client::{MasterClient, user};
+use crate::ui::{Colour, ColourChoice, Ui};
+
+/// How many events of the past are asked for at once.
+const PAGE: usize = 500;
+
+/// What the line asks for.
+struct Options {
+    /// Any of these; none means all.
+    matching: Vec<Glob>,
+    /// How many events are shown; negative for no end.
+    count: i64,
+    quiet: bool,
+    pretty: bool,
+    timeout: Option<f64>,
+    since: Option<String>,
+}
+
+impl Options {
+    fn read(args: &Args) -> anyhow::Result<Self> {
+        let given = |place: usize, name: &str| {
+            args.keyword.get(name).or(args.positional.get(place)).filter(|value| !value.is_nil())
+        };
+        let number = |place, name| given(place, name).and_then(i64::from_value);
+        let flag = |place, name| given(place, name).is_some_and(Value::is_truthy);
+        let patterns = given(0, "tagmatch").map(ToString::to_string).unwrap_or_default();
+        let patterns = patterns.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
+        let matching = patterns.map(Glob::new).collect::<Result<_, _>>()?;
+        Ok(Options {
+            matching,
+            count: number(1, "count").unwrap_or(-1),
+            quiet: flag(2, "quiet"),
+            pretty: flag(4, "pretty"),
+            timeout: given(6, "timeout").and_then(f64::from_value),
+            since: args.keyword.get("since").map(|since| point(&since.to_string())).filter(|since| since != "now"),
+        })
+    }
+
+    fn wants(&self, tag: &str) -> bool {
+        self.matching.is_empty() || self.matching.iter().any(|glob| glob.is_match(tag))
+    }
+}
+
+/// A point in the past as the master takes it: `10m` and the like are so long ago.
+fn point(since: &str) -> String {
+    let ago = since.strip_suffix(['s', 'm', 'h', 'd']).and_then(|number| number.parse::<i64>().ok());
+    let unit = match since.chars().last() {
+        Some('m') => 60,
+        Some('h') => 3600,
+        Some('d') => 86_400,
+        _ => 1,
+    };
+    let ago = ago.map(|ago| jiff::SignedDuration::from_secs(ago.saturating_mul(unit)));
+    ago.and_then(|ago| jiff::Timestamp::now().checked_sub(ago).ok())
+        .map_or_else(|| since.to_owned(), |time| time.to_string())
+}
+
+/// An event as Salt prints it: its tag, a tab, JSON.
+fn line(tag: &str, data: &Map, pretty: bool) -> (String, String) {
+    let data = Value::Map(data.clone());
+    let body = if pretty { json::to_json_pretty(&json::sorted(&data), 4) } else { json::to_json(&data) };
+    (tag.to_owned(), body)
+}
+
+/// Shows events until there have been enough, the time is up or Ctrl-C is pressed.
+pub(super) async fn follow(client: &MasterClient, args: Args, colour: ColourChoice) -> anyhow::Result<()> {
+    let options = Options::read(&args)?;
+    let ui = Ui::new(colour);
+    // Before the past is asked for, so that there is no gap between it and the present.
+    let mut events = client.events("").await?;
+    if options.count == 0 {
+        return Ok(());
+    }
+    let mut view = View { width: terminal_width().filter(|_| !options.pretty), ui, options, last: 0, shown: 0 };
+    if let Some(since) = view.options.since.clone() {
+        let mut from = Value::from(since.as_str());
+        loop {
+            let page = past(client, from).await?;
+            for (seq, tag, data) in &page {
+                view.last = *seq;
+                view.take(tag, data)?;
+                if view.is_done() {
+                    return Ok(());
+                }
+            }
+            // Asking makes events of its own: what came after the last full page comes by the socket.
+            if page.len() < PAGE {
+                break;
+            }
+            from = Value::from(view.last + 1);
+        }
+    }
+    let timeout = view.options.timeout;
+    let time_is_up = async {
+        match timeout {
+            Some(seconds) => tokio::time::sleep(Duration::from_secs_f64(seconds.clamp(0.0, 1e9))).await,
+            None => std::future::pending().await,
+        }
+    };
+    let mut time_is_up = std::pin::pin!(time_is_up);
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event?,
+            () = &mut time_is_up => return Ok(()),
+            _ = tokio::signal::ctrl_c() => return Ok(()),
+        };
+        let data = event.data();
+        let Some(seq) = seq_of(&event) else {
+            view.take(event.tag(), &data)?;
+            continue;
+        };
+        if seq <= view.last {
+            continue;
+        }
+        if view.last > 0 && seq > view.last + 1 {
+            view.fill(client, seq).await?;
+        }
+        if !view.is_done() {
+            view.last = seq;
+            view.take(event.tag(), &data)?;
+        }
+        if view.is_done() {
+            return Ok(());
+        }
+    }
+}
+
+/// What is shown, and how far it has got.
+struct View {
+    ui: Ui,
+    options: Options,
+    /// On a terminal, its width.
+    width: Option<usize>,
+    last: u64,
+    shown: i64,
+}
+
+impl View {
+    fn is_done(&self) -> bool {
+        self.shown == self.options.count
+    }
+
+    /// Shows an event, if it is wanted.
+    fn take(&mut self, tag: &str, data: &Map) -> anyhow::Result<()> {
+        if !self.options.wants(tag) {
+            return Ok(());
+        }
+        self.shown += 1;
+        if self.options.quiet {
+            return Ok(());
+        }
+        let colours = self.ui.colours();
+        if let Some(width) = self.width {
+            return Ok(self.ui.print(&columns::line(tag, data, width, &TimeZone::system(), colours))?);
+        }
+        let (tag, body) = line(tag, data, self.options.pretty);
+        Ok(self.ui.print(&format!("{}\t{body}", colours.paint(Colour::Cyan, &tag)))?)
+    }
+
+    /// Shows what the socket has dropped, from the journal: all before the event of this number.
+    async fn fill(&mut self, client: &MasterClient, before: u64) -> anyhow::Result<()> {
+        while self.last + 1 < before && !self.is_done() {
+            let page = past(client, Value::from(self.last + 1)).await?;
+            let missing = page.first().map_or(before, |(seq, ..)| (*seq).min(before)) - self.last - 1;
+            if missing > 0 {
+                self.ui.print_error(&format!("{missing} events were missed and have left the journal"))?;
+            }
+            self.last += missing;
+            for (seq, tag, data) in page.iter().filter(|(seq, ..)| *seq < before) {
+                self.last = *seq;
+                self.take(tag, data)?;
+                if self.is_done() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The width of the terminal that stdout is, if it is one.
+fn terminal_width() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0))
+}
+
+fn seq_of(event: &Event) -> Option<u64> {
+    event.data().get(SEQ).and_then(u64::from_value)
+}
+
+/// A page of events from the journal.
+async fn past(client: &MasterClient, from: Value) -> anyhow::Result<Vec<(u64, String, Map)>> {
+    let args = Args::positional([from, Value::from(PAGE as u64)]);
+    let call = Call { fun: "event_bus.since".into(), args, key: None, user: user(), asynchronous: false };
+    let answer = client.runner(call).await?;
+    let data = answer.get("data").cloned().unwrap_or_default();
+    let found = data.get("return").cloned().unwrap_or_default();
+    if !data.get("success").is_some_and(Value::is_truthy) {
+        anyhow::bail!("{found}");
+    }
+    let one = |event: &Value| {
+        let seq = event.get("seq").and_then(u64::from_value)?;
+        Some((seq, event.get("tag")?.to_string(), event.get("data")?.as_map()?.clone()))
+    };
+    Ok(found.as_list().unwrap_or_default().iter().filter_map(one).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_core::map;
+
+    #[test]
+    fn events_are_printed_as_salt_prints_them() {
+        let data = map! {"b" => 1, "a" => map!{"y" => true, "x" => "ü"}};
+        assert_eq!(line("t/x", &data, false).1, r#"{"b": 1, "a": {"y": true, "x": "ü"}}"#);
+        insta::assert_snapshot!(line("t/x", &data, true).1, @r#"
+        {
+            "a": {
+                "x": "ü",
+                "y": true
+            },
+            "b": 1
+        }
+        "#);
+    }
+
+    #[test]
+    fn options_come_by_place_and_name() {
+        let args = Args { positional: vec!["salt/*".into(), 3.into()], keyword: map! {"pretty" => true, "since" => 5} };
+        let options = Options::read(&args).unwrap();
+        assert!(options.wants("salt/auth") && !options.wants("other"));
+        assert_eq!((options.count, options.pretty, options.since.as_deref()), (3, true, Some("5")));
+        let several = Args { positional: vec!["a/*, b".into()], keyword: map! {"since" => "now"} };
+        let options = Options::read(&several).unwrap();
+        assert!(options.wants("a/x") && options.wants("b") && !options.wants("c"));
+        assert_eq!(options.since, None);
+    }
+
+    #[test]
+    fn points_in_the_past_are_numbers_times_or_lengths_of_time() {
+        for same in ["5", "2026-11-21T10:00:00", "now"] {
+            assert_eq!(point(same), same);
+        }
+        let ago: jiff::Timestamp = point("10m").parse().unwrap();
+        let seconds = jiff::Timestamp::now().as_second() - ago.as_second();
+        assert!((599..=602).contains(&seconds), "{seconds}");
+    }
+}

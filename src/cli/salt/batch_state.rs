@@ -1,0 +1,183 @@
+//! How far a job in batches is, told on the bus: `salt/batch/<jid>/new`, `progress` and `complete` or
+//! `halted`, with the whole state in each. The batch has a job id of its own; its jobs have theirs.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use brine_core::event::Event;
+use brine_core::jid::Jid;
+use brine_core::job::Return;
+use brine_core::wire::PublishRequest;
+use brine_core::{Map, Value, map};
+
+use super::super::client::MasterClient;
+
+/// Where in its life a batch is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It is known who takes part.
+    New,
+    /// Minions were asked or have returned.
+    Progress,
+    /// All are through.
+    Complete,
+    /// One has failed, and that ends it.
+    Halted,
+}
+
+impl Stage {
+    fn word(self) -> &'static str {
+        match self {
+            Stage::New => "new",
+            Stage::Progress => "progress",
+            Stage::Complete => "complete",
+            Stage::Halted => "halted",
+        }
+    }
+}
+
+/// What is known of a batch.
+pub(super) struct BatchState {
+    jid: Jid,
+    /// What stays the same.
+    fixed: Map,
+    active: Map,
+    done: Map,
+    failed: Map,
+    pending: Vec<String>,
+    created: f64,
+    last_progress: f64,
+    halted: bool,
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+impl BatchState {
+    /// A batch of this many at a time for these minions. `wait` is the pause between two parts in seconds.
+    pub(super) fn new(
+        request: &PublishRequest,
+        minions: &[String],
+        size: usize,
+        wait: f64,
+        failhard: bool,
+        (timeout, gather): (u64, u64),
+    ) -> Self {
+        let fixed = map! {
+            "all_minions" => minions.to_vec(),
+            "arg" => request.arg.clone(),
+            "batch_size" => size,
+            "batch_wait" => wait,
+            "driver" => "cli",
+            "failhard" => failhard,
+            "fun" => request.fun.clone(),
+            "gather_job_timeout" => gather,
+            "kwargs" => request.kwargs.clone(),
+            "ret" => &request.ret,
+            "tgt" => request.tgt.clone(),
+            "tgt_type" => &request.tgt_type,
+            "timeout" => timeout,
+            "user" => &request.user,
+        };
+        let created = now();
+        BatchState {
+            jid: Jid::new(),
+            fixed,
+            active: Map::new(),
+            done: Map::new(),
+            failed: Map::new(),
+            pending: minions.to_vec(),
+            created,
+            last_progress: created,
+            halted: false,
+        }
+    }
+
+    /// These have been asked.
+    pub(super) fn asked(&mut self, minions: &[String]) {
+        self.last_progress = now();
+        self.pending.retain(|id| !minions.contains(id));
+        self.active.extend(minions.iter().map(|id| (id.into(), Value::from(self.last_progress))));
+    }
+
+    /// One has returned.
+    pub(super) fn returned(&mut self, one: &Return) {
+        let told = map! {"jid" => one.jid(), "ret" => one.value().clone(), "retcode" => one.retcode()};
+        self.ended(one.id().as_str(), told, one.retcode() != 0);
+    }
+
+    /// One does not return.
+    pub(super) fn missing(&mut self, id: &str) {
+        self.ended(id, map! {"ret" => Value::Nil, "retcode" => 1}, true);
+    }
+
+    fn ended(&mut self, id: &str, told: Map, failed: bool) {
+        self.last_progress = now();
+        self.active.shift_remove(id);
+        if failed {
+            self.failed.insert(id.into(), told.clone().into());
+        }
+        self.done.insert(id.into(), told.into());
+    }
+
+    /// No more are asked.
+    pub(super) fn halt(&mut self) {
+        self.halted = true;
+    }
+
+    /// Fires the event of this stage. A batch goes on when nobody can be told of it.
+    pub(super) async fn tell(&self, client: &MasterClient, stage: Stage) {
+        let tag = format!("salt/batch/{}/{}", self.jid, stage.word());
+        let fired = match Event::from_map(&tag, &self.body()) {
+            Ok(event) => client.fire(&event).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = fired {
+            tracing::debug!(tag, error, "an event about a batch is not fired");
+        }
+    }
+
+    fn body(&self) -> Map {
+        let mut state = self.fixed.clone();
+        state.extend(map! {
+            "jid" => &self.jid,
+            "active" => self.active.clone(),
+            "done" => self.done.clone(),
+            "failed" => self.failed.clone(),
+            "pending" => self.pending.clone(),
+            "wait" => Vec::<Value>::new(),
+            "created" => self.created,
+            "last_progress" => self.last_progress,
+            "halted" => self.halted,
+            "halted_reason" => self.halted.then_some("failhard"),
+        });
+        let mut body = map! {"jid" => &self.jid};
+        for name in ["fun", "tgt", "tgt_type", "user", "driver"] {
+            body.extend(self.fixed.get(name).map(|value| (name.into(), value.clone())));
+        }
+        body.insert("state".into(), state.into());
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minions_go_from_pending_by_active_to_done() {
+        let request = PublishRequest::new("*", "test.ping", "root");
+        let minions = ["a".to_owned(), "b".to_owned()];
+        let mut state = BatchState::new(&request, &minions, 1, 0.0, false, (5, 10));
+        state.asked(&minions[..1]);
+        let of = |state: &BatchState, name: &str| state.body().get("state").and_then(|state| state.get(name)).cloned();
+        assert_eq!(of(&state, "pending"), Some(vec!["b".to_owned()].into()));
+        assert!(of(&state, "active").unwrap().get("a").is_some());
+        let one = Return::from_map(map! {"jid" => &Jid::new(), "id" => "a", "return" => true, "retcode" => 0}).unwrap();
+        state.returned(&one);
+        state.missing("b");
+        assert_eq!(of(&state, "active"), Some(Value::map()));
+        assert_eq!(of(&state, "done").and_then(|done| done.get("a")?.get("ret").cloned()), Some(true.into()));
+        assert_eq!(of(&state, "failed").unwrap().as_map().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,408 @@
+//! Every event that Salt 3008.3 fires, tried with Brine: the same tag, the same fields of the same types. What
+//! Salt does was recorded by `tests/events/record`; the steps here have the labels of the steps there.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use brine_core::crypt::{EncryptionAlgorithm, PrivateKey, SignatureAlgorithm, token};
+use brine_core::function::Args;
+use brine_core::transport::{Limits, RequestClient};
+use brine_core::value::json;
+use brine_core::wire::{AuthRequest, Call, ClientCommand, Envelope, PublishRequest};
+use brine_core::{Map, Value, map};
+use support::{BRINE, Events, LONG, System};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+/// How a step is done.
+enum Do {
+    /// A tool is run with the master's configuration.
+    Tool(&'static str, &'static [&'static str]),
+    /// `salt-call` is run for the minion web1.
+    Call(&'static [&'static str]),
+    /// A wheel function is called.
+    Wheel(&'static str, fn() -> Map),
+    /// `test.ping` is published to web1 with these options.
+    Publish(fn() -> Map),
+    /// A stranger publishes with a job id.
+    Stranger,
+    /// Somebody shows a key: for this id, the first or another one, with these grains.
+    Show(&'static str, usize, fn() -> Map),
+    /// The minion web1 starts.
+    Start,
+    /// A file of the file server is written.
+    Write,
+    /// Two minions ask to join a master that has room for one.
+    Full,
+}
+use Do::{Call as Minion, Full, Publish, Show, Start, Stranger, Tool, Wheel, Write};
+
+const STEPS: &[(&str, Do)] = &[
+    ("a new key is shown", Start),
+    ("a key is accepted and the minion starts", Tool("salt-key", &["-y", "-a", "web1"])),
+    ("modules are synchronised", Tool("salt", &["web1", "saltutil.sync_all"])),
+    ("another key is shown for a known id", Show("web1", 1, Map::new)),
+    ("a key is shown with grains to sign it by", Show("web2", 0, || map! {"kernel" => "Linux"})),
+    ("a wheel function fails", Wheel("key.gen_accept", || map! {"id_" => "no/id"})),
+    ("a job has metadata", Publish(|| map! {"metadata" => map! {"who" => "me"}})),
+    ("a job asks for its start", Publish(|| map! {"start_event" => true})),
+    ("a job names a minion that is not known", Tool("salt", &["-L", "web1,db9", "test.ping", "-t", "1"])),
+    ("a job has several functions", Tool("salt", &["web1", "test.ping,test.echo", ",", "hi"])),
+    ("a job has a function that fails", Tool("salt", &["web1", "test.exception", "no"])),
+    ("a job is published by a stranger", Stranger),
+    ("states are applied", Tool("salt", &["web1", "state.apply", "good"])),
+    ("a state fails", Tool("salt", &["web1", "state.sls", "bad"])),
+    ("a state says fire_event: True", Tool("salt", &["web1", "state.apply", "fire_true"])),
+    ("a state says fire_event and a text", Tool("salt", &["web1", "state.apply", "fire_text"])),
+    ("a state sends an event", Tool("salt", &["web1", "state.apply", "send"])),
+    ("event.send by a job", Tool("salt", &["web1", "event.send", "try/send/job", "{a: 1}", "b=text"])),
+    ("event.fire_master", Tool("salt", &["web1", "event.fire_master", "{a: 1}", "try/from/minion"])),
+    ("event.send by salt-call", Minion(&["event.send", "try/send/call", "{a: 1}", "b=text"])),
+    (
+        "event.send with grains, pillar and environment",
+        Minion(&[
+            "event.send",
+            "try/send/with",
+            "with_grains=[id, kernel]",
+            "with_pillar=True",
+            "with_env=[TRY]",
+            "with_env_opts=True",
+        ]),
+    ),
+    ("event.send with all grains", Minion(&["event.send", "try/send/grains", "with_grains=True"])),
+    ("event.send without data", Minion(&["event.send", "try/send/none"])),
+    ("salt-call applies states", Minion(&["state.apply", "good"])),
+    ("salt-run event.send", Tool("salt-run", &["event.send", "try/run/send", "{a: 1}"])),
+    ("a runner function is called", Tool("salt-run", &["test.arg", "1", "a=b"])),
+    ("a runner function is called wrongly", Tool("salt-run", &["test.sleep", "a", "b", "c"])),
+    ("a runner function fails", Tool("salt-run", &["jobs.lookup_jid", "none"])),
+    ("a runner function is not there", Tool("salt-run", &["no.such"])),
+    ("a runner function tells of its progress", Tool("salt-run", &["jobs.list_jobs", "display_progress=True"])),
+    ("the reactor calls a runner function", Tool("salt-run", &["event.send", "try/reactor/runner"])),
+    ("the reactor calls a wheel function", Tool("salt-run", &["event.send", "try/reactor/wheel"])),
+    ("the reactor publishes a job", Tool("salt-run", &["event.send", "try/reactor/local"])),
+    ("a job is published in batches", Tool("salt", &["web1", "test.ping", "-b", "1"])),
+    ("a file of the file server changes", Write),
+    // Keys last: a job that goes out while a minion fetches new publish keys is lost to it.
+    ("a key is rejected", Tool("salt-key", &["-y", "-r", "web2"])),
+    ("a rejected key is shown", Show("web2", 0, Map::new)),
+    ("a rejected key is deleted", Tool("salt-key", &["-y", "-d", "web2"])),
+    (
+        "a denied key is deleted",
+        Wheel("key.delete_dict", || map! {"match" => map! {"minions_denied" => brine_core::list!["web1"]}}),
+    ),
+    ("there are as many minions as may be", Full),
+];
+
+/// What is recorded and not tried: the label, the tag (a glob), and why. Once an event is there, its line goes.
+const NOT_HERE: &[(&str, &str, &str)] = &[
+    ("*", "resource/refresh/<id>", "Brine has no resources of minions"),
+    ("*", "salt/beacon/*", "needs beacons"),
+    ("a job asks for its start", "salt/job/<jid>/start/<id>", "needs start_event in the minion"),
+    ("a job gives its result in parts", "*", "needs execution modules in Python"),
+    ("states are applied", "salt/job/<jid>/prog/*", "needs state_events in the minion"),
+    ("salt-call applies states", "salt/job/<jid>/prog/*", "needs state_events in the minion"),
+    ("*", "salt/state_result/*", "needs fire_event on states"),
+    ("event.send *", "try/send/*", "needs event.send of the minion with all that Salt's tells"),
+    ("a state sends an event", "*", "needs keyword arguments of the event.send state"),
+    ("*", "_salt_error", "needs the minion to tell of exceptions"),
+    ("*", "minion_ping", "needs ping_interval in the minion"),
+    ("*orchestration runs", "*", "needs state.orchestrate"),
+    ("the reactor is *", "*", "needs the reactor runner's functions that change the reactor"),
+    ("a batch is handed to the master", "*", "needs batches that the master runs"),
+    ("a running batch is stopped", "*", "needs batches that the master runs"),
+    ("a queue cannot be processed", "*", "needs queues"),
+    ("a job of the minion's schedule runs", "*", "needs the minion's schedule"),
+    ("a second minion starts and ends", "salt/minion/<id>/start", "needs start_event_grains in the minion"),
+    ("*", "__schedule_return", "needs the master's schedule"),
+    ("*", "salt/stats/*", "Brine has no worker processes: salt-run metrics.show tells more"),
+];
+
+/// One line of the recording.
+#[derive(Clone)]
+struct Recorded {
+    when: String,
+    tag: String,
+    fields: Map,
+}
+
+fn recording() -> Vec<Recorded> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/events/salt-3008.json");
+    let all = json::from_json(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let one = |entry: &Value| {
+        let text = |name| entry.get(name).unwrap().to_string();
+        Recorded {
+            when: text("when"),
+            tag: text("tag"),
+            fields: entry.get("fields").unwrap().as_map().unwrap().clone(),
+        }
+    };
+    all.as_list().unwrap().iter().map(one).collect()
+}
+
+fn reason(entry: &Recorded) -> Option<&'static str> {
+    let is = |pattern: &str, text: &str| brine_core::glob::fnmatch(pattern, text);
+    NOT_HERE.iter().find(|(when, tag, _)| is(when, &entry.when) && is(tag, &entry.tag)).map(|(.., why)| *why)
+}
+
+/// A tag as the recording has it.
+fn plain(tag: &str) -> String {
+    let part = |part: &str| match part {
+        "web1" | "web2" | "db1" | "db2" => "<id>".to_owned(),
+        digits if digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()) => "<jid>".to_owned(),
+        other => other.to_owned(),
+    };
+    tag.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+/// What is wrong with a value where this type was recorded.
+fn wrong(at: &str, expected: &Value, found: &Value) -> Vec<String> {
+    let is = match (expected, found) {
+        (Value::Map(expected), Value::Map(found)) => return differences(at, expected, found),
+        (Value::Str(word), found) => match (word.as_str(), found) {
+            ("any", _)
+            | ("str", Value::Str(_))
+            | ("int", Value::Int(_))
+            | ("float", Value::Float(_))
+            | ("bool", Value::Bool(_))
+            | ("none", Value::Nil)
+            | ("list", Value::List(_))
+            | ("map", Value::Map(_))
+            | ("bytes", Value::Bytes(_)) => true,
+            (word, Value::Str(found)) => word.strip_prefix('=') == Some(found),
+            _ => false,
+        },
+        _ => false,
+    };
+    if is { Vec::new() } else { vec![format!("{at}: {expected} is expected, it is {found}")] }
+}
+
+/// What is wrong with fields. Brine's own begin with `_`.
+fn differences(at: &str, expected: &Map, found: &Map) -> Vec<String> {
+    let mut all = Vec::new();
+    for (name, kind) in expected {
+        let place = format!("{at}.{name}");
+        match found.get(name) {
+            Some(value) => all.extend(wrong(&place, kind, value)),
+            None => all.push(format!("{place} is missing")),
+        }
+    }
+    let more = found.keys().filter(|name| !expected.contains_key(*name));
+    all.extend(more.filter(|name| !name.to_string().starts_with('_')).map(|name| format!("{at}.{name} is more")));
+    all
+}
+
+/// All events of a master, from the start on.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<(String, Map)>>>, Arc<Notify>);
+
+impl Seen {
+    fn follow(&self, mut events: Events, followers: &mut JoinSet<()>) {
+        let seen = self.clone();
+        followers.spawn(async move {
+            loop {
+                let (tag, data) = events.next().await;
+                seen.0.lock().unwrap().push((plain(&tag), data));
+                seen.1.notify_one();
+            }
+        });
+    }
+
+    fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
+    /// Waits for an event as it was recorded: what is wrong with those of its tag if none comes.
+    async fn until(&self, from: usize, entry: &Recorded) -> Result<(), String> {
+        let fits = |(tag, data): &(String, Map)| *tag == entry.tag && differences("", &entry.fields, data).is_empty();
+        let comes = async {
+            while !self.0.lock().unwrap()[from..].iter().any(fits) {
+                self.1.notified().await;
+            }
+        };
+        if tokio::time::timeout(Duration::from_secs(10), comes).await.is_ok() {
+            return Ok(());
+        }
+        let seen = self.0.lock().unwrap();
+        let near = seen[from..].iter().filter(|(tag, _)| *tag == entry.tag);
+        let mut told: Vec<_> = near.map(|(_, data)| differences("", &entry.fields, data).join(", ")).collect();
+        told.dedup();
+        Err(format!(
+            "{}\n    {}: {}",
+            entry.when,
+            entry.tag,
+            if told.is_empty() { "none".into() } else { told.join("\n    or ") }
+        ))
+    }
+}
+
+/// Followers end before the masters do.
+struct World {
+    followers: JoinSet<()>,
+    system: System,
+    other: Option<System>,
+    seen: Seen,
+    keys: [String; 2],
+}
+
+impl World {
+    async fn ask(&self, system: &System, load: Map) {
+        let client = RequestClient::new(system.request_endpoint(), Limits::default());
+        client.request(Envelope::clear(load), LONG).await.unwrap();
+    }
+
+    async fn show(&self, system: &System, id: &str, key: usize, grains: Map) {
+        let request = AuthRequest {
+            id: id.parse().unwrap(),
+            public_key: self.keys[key].clone(),
+            nonce: token::nonce(),
+            encryption: EncryptionAlgorithm::default(),
+            signature: SignatureAlgorithm::default(),
+            token: None,
+            ciphers: Vec::new(),
+            autosign_grains: grains,
+        };
+        self.ask(system, request.to_map()).await;
+    }
+
+    async fn publish(&self, kwargs: Map, key: Option<String>, jid: Option<&str>) {
+        let jid = jid.map(|jid| jid.parse().unwrap());
+        let request = PublishRequest { kwargs, key, jid, ..PublishRequest::new("web1", "test.ping", "root") };
+        self.ask(&self.system, request.to_map()).await;
+    }
+
+    async fn act(&mut self, step: &Do) {
+        match step {
+            Tool(tool, words) => _ = self.system.tool_async(tool, words).await,
+            Minion(words) => {
+                let mut command = support::within_limit(BRINE);
+                command.args(["salt-call", "-c", &self.system.path("web1/etc").display().to_string()]);
+                command.args(*words).env("TRY", "text");
+                tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+            }
+            Wheel(fun, kwargs) => {
+                let args = Args::keyword(kwargs());
+                let key = Some(self.system.root_key());
+                let call = Call { fun: (*fun).into(), args, key, user: "root".into(), asynchronous: false };
+                self.ask(&self.system, ClientCommand::call_map("wheel", &call)).await;
+            }
+            Publish(kwargs) => self.publish(kwargs(), Some(self.system.root_key()), None).await,
+            Stranger => self.publish(Map::new(), Some("wrong".into()), Some("20261121000000000000")).await,
+            Show(id, key, grains) => self.show(&self.system, id, *key, grains()).await,
+            Start => {
+                self.system.configure_minion("web1", "");
+                self.system.spawn_minion("web1");
+            }
+            Write => _ = self.system.write("srv/salt/new.txt", "new\n"),
+            Full => {
+                let other = System::start("max_minions: 1\n").await;
+                self.seen.follow(other.events("").await, &mut self.followers);
+                for (id, key) in [("db1", 0), ("db2", 1)] {
+                    self.show(&other, id, key, Map::new()).await;
+                }
+                self.other = Some(other);
+            }
+        }
+    }
+}
+
+const CONFIG: &str = "presence_events: True
+loop_interval: 1
+fileserver_events: True
+roots_update_interval: 1
+auth_events_autosign_grains: [pend]
+reactor:
+  - 'try/reactor/runner': [ROOT/reactor/runner.sls]
+  - 'try/reactor/wheel': [ROOT/reactor/wheel.sls]
+  - 'try/reactor/local': [ROOT/reactor/local.sls]
+";
+
+const FILES: &[(&str, &str)] = &[
+    ("srv/salt/good.sls", "one: test.nop\ntwo:\n  test.succeed_with_changes:\n    - require: [{test: one}]\n"),
+    ("srv/salt/bad.sls", "wrong: test.fail_without_changes\n"),
+    ("srv/salt/fire_true.sls", "shown:\n  test.nop:\n    - fire_event: True\n"),
+    ("srv/salt/fire_text.sls", "shown:\n  test.nop:\n    - fire_event: my/text\n"),
+    ("srv/salt/send.sls", "try/state/send:\n  event.send:\n    - data: {a: 1}\n    - b: text\n"),
+    ("srv/pillar/top.sls", "base: {'*': [all]}\n"),
+    ("srv/pillar/all.sls", "port: 80\n"),
+    ("reactor/runner.sls", "called:\n  runner.test.arg:\n    - args: [1]\n"),
+    ("reactor/wheel.sls", "called:\n  wheel.key.list:\n    - args: [{match: acc}]\n"),
+    ("reactor/local.sls", "called:\n  local.test.ping:\n    - tgt: web1\n"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_event_of_salt_has_its_tag_and_fields() {
+    let recording = recording();
+    let mut system = System::new(CONFIG);
+    for (path, text) in FILES {
+        system.write(path, text);
+    }
+    system.start_master().await;
+    let seen = Seen::default();
+    let mut followers = JoinSet::new();
+    seen.follow(system.events("").await, &mut followers);
+    let key = || PrivateKey::generate(2048).unwrap().public().to_pem();
+    let mut world = World { followers, system, other: None, seen, keys: [key(), key()] };
+    let mut failures = Vec::new();
+    for (when, step) in STEPS {
+        let from = world.seen.len();
+        world.act(step).await;
+        for entry in recording.iter().filter(|entry| entry.when == *when && reason(entry).is_none()) {
+            failures.extend(world.seen.until(from, entry).await.err());
+        }
+    }
+    // What was recorded is tried, or it is said why not; and what is said not to be there was recorded.
+    let untried = |entry: &&Recorded| reason(entry).is_none() && !STEPS.iter().any(|(when, _)| *when == entry.when);
+    failures
+        .extend(recording.iter().filter(untried).map(|entry| format!("{}: {} is not tried", entry.when, entry.tag)));
+    for (when, tag, why) in NOT_HERE {
+        let is = |entry: &Recorded| reason(entry) == Some(*why);
+        if !recording.iter().any(is) {
+            failures.push(format!("{when}: {tag} was not recorded: take its line out"));
+        }
+    }
+    // And whatever else was fired on the way is one of Salt's.
+    for (tag, data) in world.seen.0.lock().unwrap().iter().filter(|(tag, _)| !tag.starts_with("try/")) {
+        let stamp = data.get("_stamp").map(ToString::to_string).unwrap_or_default();
+        if !stamp.ends_with("+00:00") || stamp.len() != "2026-11-21T01:02:03.000004+00:00".len() {
+            failures.push(format!("{tag}: '{stamp}' is no stamp of Salt's"));
+        }
+        let kinds: Vec<_> = recording.iter().filter(|entry| entry.tag == *tag).collect();
+        if !kinds.is_empty() && kinds.iter().all(|entry| reason(entry).is_some()) {
+            continue;
+        }
+        if !kinds.iter().any(|entry| differences("", &entry.fields, data).is_empty()) {
+            let data = Value::from(data.clone());
+            failures.push(format!("{tag} {data}\n    is none of the {} that Salt fires", kinds.len()));
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn presence_follows_the_minions() {
+    let mut system = System::start("presence_events: True\nloop_interval: 1\n").await;
+    let mut events = system.events("salt/presence/").await;
+    let ids = |data: &Map, name: &str| data.get(name).unwrap().to_string();
+    for id in ["web1", "web2"] {
+        system.start_minion(id).await;
+        let (_, data) = events.until("salt/presence/change").await;
+        assert_eq!((ids(&data, "new"), ids(&data, "lost")), (format!("['{id}']"), "[]".into()));
+    }
+    assert_eq!(ids(&events.until("salt/presence/present").await.1, "present"), "['web1', 'web2']");
+    // Both have one address; it is seen which of them is gone, and a command line is no minion.
+    let etc = system.path("web2/etc").display().to_string();
+    tokio::task::spawn_blocking(move || {
+        support::within_limit(BRINE).args(["salt-call", "-c", &etc, "test.ping"]).output().unwrap()
+    })
+    .await
+    .unwrap();
+    system.kill_minion("web2");
+    let (_, data) = events.until("salt/presence/change").await;
+    assert_eq!((ids(&data, "new"), ids(&data, "lost")), ("[]".into(), "['web2']".into()));
+    assert_eq!(ids(&events.until("salt/presence/present").await.1, "present"), "['web1']");
+}
