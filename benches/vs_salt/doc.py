@@ -3,37 +3,27 @@
 import os
 import re
 
-PATH = os.path.join(os.path.dirname(__file__), "../../docs/benchmarks.md")
+PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/benchmarks.md")
 
 
-def _parts():
+def _parts(path):
     """The introduction, and the sections in their order by heading."""
-    text = open(PATH).read() if os.path.exists(PATH) else ""
+    text = ""
+    if os.path.exists(path):
+        with open(path) as file:
+            text = file.read()
     introduction, *rest = re.split(r"^## (.*)\n", text, flags=re.MULTILINE)
     return introduction.strip(), dict(zip(rest[::2], (body.strip() for body in rest[1::2])))
 
 
-def _write(introduction, sections):
-    parts = [introduction, *(f"## {heading}\n\n{body}" for heading, body in sections.items())]
-    with open(PATH, "w") as out:
-        out.write("\n\n".join(parts) + "\n")
-
-
-def write_introduction(text):
-    """Replaces what stands before the first section."""
-    _write(text.strip(), _parts()[1])
-
-
-def write_section(heading, text, before):
-    """Replaces a section; a new one is put in front of the section `before`."""
-    introduction, sections = _parts()
-    if heading not in sections:
-        names = list(sections)
-        place = names.index(before) if before in names else len(names)
-        names.insert(place, heading)
-        sections = {name: sections.get(name, "") for name in names}
+def write_section(heading, text, order, path=PATH):
+    """Replaces a section. A new one stands where it belongs in the order; what is not in it stays in front."""
+    introduction, sections = _parts(path)
     sections[heading] = text.strip()
-    _write(introduction, sections)
+    others = [name for name in sections if name not in order]
+    parts = [f"## {name}\n\n{sections[name]}" for name in [*others, *order] if name in sections]
+    with open(path, "w") as out:
+        out.write("\n\n".join([*filter(None, [introduction]), *parts]) + "\n")
 
 
 def table(head, rows):

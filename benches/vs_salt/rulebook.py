@@ -6,14 +6,14 @@ renders to nothing, except for the last event of each tag, whose reaction says t
 """
 
 import os
-import shutil
+import re
 import statistics
 import subprocess
 import tempfile
 import time
 
 import results
-from reactor import arguments, load, reacting, tools
+from reacting import arguments, load, reacting, tools
 
 RULEBOOK = """\
 - name: bench
@@ -32,38 +32,37 @@ LAST = "{% if data['last'] %}\nlast:\n  runner.test.arg:\n    - args:\n      - i
 COMMAND = ["ansible-rulebook", "--rulebook", "bench.yml", "--inventory", "inventory.yml"]
 
 
+def program(programs, *words, **how):
+    """Runs ansible-rulebook, from this folder of programs."""
+    environment = os.environ | {"PATH": f"{os.path.abspath(programs)}:{os.environ['PATH']}"}
+    return subprocess.run(["ansible-rulebook", *words], env=environment, check=True, stdin=subprocess.DEVNULL, **how)
+
+
 def seconds(folder, programs, events):
     """How long ansible-rulebook takes for so many events, its start included."""
     for name, text in ("bench.yml", RULEBOOK.format(events=events)), ("inventory.yml", INVENTORY):
         with open(f"{folder}/{name}", "w") as out:
             out.write(text)
-    environment = os.environ | {"PATH": f"{os.path.abspath(programs)}:{os.environ['PATH']}"}
     began = time.monotonic()
-    subprocess.run(COMMAND, cwd=folder, env=environment, check=True, stdin=subprocess.DEVNULL)
+    program(programs, *COMMAND[1:], cwd=folder)
     return time.monotonic() - began
 
 
 def rulebook(programs, events, runs):
     """Events a second."""
-    folder = tempfile.mkdtemp(prefix="vs-", dir="/tmp")
-    try:
+    with tempfile.TemporaryDirectory(prefix="vs-", dir="/tmp") as folder:
         seconds(folder, programs, 1)
         start = statistics.median(seconds(folder, programs, 1) for _ in range(runs))
+        print(f"ansible-rulebook: {start:.1f} s with one event", flush=True)
         return events / (statistics.median(seconds(folder, programs, events) for _ in range(runs)) - start)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def brine(tool, client, events, runs):
     """Events a second."""
-    system = reacting("brine", tool, 1, sls=LAST)
-    try:
+    with reacting("brine", tool, 1, sls=LAST) as system:
         load(system, client, events, last_only=True)
-        return statistics.median(
-            events / load(system, client, events, last_only=True)["seconds"] for _ in range(runs)
-        )
-    finally:
-        system.stop()
+        rates = (events / load(system, client, events, last_only=True)["seconds"] for _ in range(runs))
+        return statistics.median(rates)
 
 
 def main():
@@ -72,18 +71,23 @@ def main():
     parser.add_argument("--events", type=int, default=20_000)
     options = parser.parse_args()
     runs = 1 if options.quick else 5
+    # A run of Brine with as many events is over in a moment: there is a longer one too.
+    long = options.events * (5 if options.quick else 50)
+    versions = program(options.rulebook, "--version", stdout=subprocess.PIPE, text=True).stdout
+    tool = tools(options)["brine"]
     found = {
         "events": options.events,
+        "long": long,
         "command": " ".join(COMMAND),
         "source": RULEBOOK.format(events=options.events),
+        "java": re.search("Java version = .*", versions)[0].replace("version = ", ""),
         "rulebook": rulebook(options.rulebook, options.events, runs),
-        "brine": brine(tools(options)["brine"], options.client, options.events, runs),
-        # As many again and again: what a run that is over in a moment cannot show.
-        "brine_long": brine(tools(options)["brine"], options.client, options.events * 50, 1 if options.quick else 3),
+        "brine": brine(tool, options.client, options.events, runs),
+        "brine_long": brine(tool, options.client, long, min(runs, 3)),
     }
-    print(found)
-    if not options.quick:
-        results.keep("rulebook", found)
+    for name in "rulebook", "brine", "brine_long":
+        print(f"{name}: {found[name]:,.0f} events/s")
+    results.keep("rulebook", found, options.quick)
 
 
 if __name__ == "__main__":

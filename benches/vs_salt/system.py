@@ -13,6 +13,10 @@ import textwrap
 import time
 
 
+# An end asked for from outside passes through every `finally` too, so that no daemon is left.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -22,8 +26,9 @@ def free_port():
 class System:
     """A master and a minion of one kind below a folder of their own."""
 
-    def __init__(self, kind, tool, reactor=None):
-        """`reactor`: pairs of tag pattern and SLS file below reactor/, instead of those that measure.py needs."""
+    def __init__(self, kind, tool, reactor=None, options=None):
+        """`reactor`: pairs of tag pattern and SLS file below reactor/, instead of those that measure.py needs.
+        `options`: more of the master's configuration."""
         self.kind, self.tool, self.running = kind, tool, []
         self.root = tempfile.mkdtemp(prefix="vs-", dir="/tmp")
         self.publish, self.ret = free_port(), free_port()
@@ -41,6 +46,7 @@ class System:
             publish_port: {self.publish}
             ret_port: {self.ret}
             worker_threads: 3
+            {json.dumps(options or {})[1:-1]}
             file_roots: {{base: [{self.root}/srv]}}
             reactor: {json.dumps([{pattern: [f"{self.root}/reactor/{sls}.sls"]} for pattern, sls in reactor])}
             """)
