@@ -134,20 +134,23 @@ Each minute's median. In the second half {found["late"]:+,.0f} KiB a minute, giv
 
 
 def burst_part(found):
-    rows = [
-        [f"{one['expected']:,}", f"{one['firing']:.1f}", f"{one['seconds']:.0f}"]
-        + [f"{one[name] / MB:.1f}" for name in ("before", "peak", "after")]
-        for one in (found["small"], found["large"])
-    ]
+    small, large = found["small"], found["large"]
+    rows = []
+    for one in small, large:
+        sizes = (one["sizes"][0], one["early"], max(one["sizes"]), one["sizes"][-1])
+        rows.append([f"{one['expected']:,}", f"{one['firing']:.1f}", f"{one['seconds']:.0f}"])
+        rows[-1] += [f"{size / MB:.1f}" for size in sizes]
+    early = f"highest in the first {len(small['sizes'])} s"
+    head = ["events", "fired within, s", "all handled after, s", "MB PSS before", early, "highest at all", "at the end"]
     return f"""\
-By `benches/vs_salt/run burst`: events fired as fast as the bus takes them, whose reactions all take 100 ms \
-(`runner.test.sleep`, then `runner.test.arg`), {found["threads"]} at the same time \
+By `benches/vs_salt/run burst`: events fired as fast as the bus takes them. The reactions of all of them take 100 ms \
+each (`runner.test.sleep`, then `runner.test.arg` with the event's number), {found["threads"]} at the same time \
 (`reactor_worker_threads: {found["threads"]}`). Each burst has a fresh master.
 
-{doc.table(["events", "fired within, s", "all handled after, s", "MB PSS before", "highest", "at the end"], rows)}
+{doc.table(head, rows)}
 
-{missing([found["small"], found["large"]]).capitalize()}. Each event that the larger burst has more takes \
-{found["bytes"]:,.0f} bytes of memory more: {found["verdict"]}."""
+{missing([small, large]).capitalize()}. While {found["waiting"]:,} more are waiting, the master takes \
+{found["more"]:,.0f} bytes more for each of them: {found["verdict"]}."""
 
 
 def in_process_part(found):
