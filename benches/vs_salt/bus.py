@@ -59,10 +59,12 @@ def _python(script, *words):
 
 
 def follow(system, count, prefix, suffix=""):
-    """A process that waits for `count` events and then writes how many came a second."""
+    """A process that waits for `count` events and then writes how many came a second. It ends with the system."""
     brine = system.kind == "brine"
     script, place = (FOLLOW_BRINE, f"{system.root}/run") if brine else (FOLLOW_SALT, f"{system.root}/etc")
-    process = subprocess.Popen(_python(script, place, count, prefix, suffix), stdout=subprocess.PIPE, text=True)
+    command = _python(script, place, count, prefix, suffix)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    system.running.append(process)
     assert process.stdout.readline() == "ready\n"
     return process
 

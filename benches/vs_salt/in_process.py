@@ -13,19 +13,19 @@ BENCHES = {"entries": "brine-reactor", "bus": "brine-core"}
 
 
 def found_by(bench, package, words, quick):
-    """What a bench measured: the name, the seconds that one takes, and how many a second that is."""
+    """What a bench measured, in its order: the name, the seconds that one takes, and how many a second that is."""
     folder = f"target/bench/{bench}"
     shutil.rmtree(folder, ignore_errors=True)
     command = ["cargo", "bench", "--quiet", *words, "-p", package, "--bench", bench, "--"]
     environment = os.environ | {"CRITERION_HOME": os.path.abspath(folder)}
     subprocess.run(command + (["--quick"] if quick else []), env=environment, check=True)
     rows = []
-    for path in glob.glob(f"{folder}/**/new/benchmark.json", recursive=True):
+    for path in sorted(glob.glob(f"{folder}/**/new/benchmark.json", recursive=True), key=os.path.getmtime):
         with open(path) as about, open(path.replace("benchmark.json", "estimates.json")) as estimates:
             about, seconds = json.load(about), json.load(estimates)["median"]["point_estimate"] / 1e9
         elements = (about["throughput"] or {"Elements": 1})["Elements"]
         rows.append((about["function_id"] or about["group_id"], seconds / elements, elements / seconds))
-    return sorted(rows, key=lambda row: row[1])
+    return rows
 
 
 def main():

@@ -6,6 +6,7 @@ into by Salt's own library (its sockets are not ZeroMQ any more), Brine's by pyz
 
 import statistics
 import subprocess
+import sys
 import time
 
 import results
@@ -34,7 +35,10 @@ def measure(kind, tool, quick):
         follower = follow(system, 1, "salt/job/", "/ret/m1")
         began = time.time()
         minion = system.start("salt-minion", minion=True)
-        follower.wait()
+        try:
+            follower.wait(60)
+        except subprocess.TimeoutExpired:
+            sys.exit(f"{kind}: the new minion's highstate has not returned within a minute\n{system.logs()}")
         found["join"] = time.time() - began
         time.sleep(5)
         found["minion"] = pss(minion)

@@ -60,7 +60,7 @@ def load(system, client, count, each=None, every=1.0, **words):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     if process.returncode:
-        sys.exit(f"the load client ended with {process.returncode}: {' '.join(command)}")
+        sys.exit(f"the load client ended with {process.returncode}: {' '.join(command)}\n{system.logs()}")
     found = json.loads(said)
     if found["seen"] < found["expected"] or found["again"]:
         print(f"! {system.kind}: {found['seen']} of {found['expected']} reactions seen, {found['again']} once more")

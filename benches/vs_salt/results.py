@@ -154,9 +154,8 @@ each (`runner.test.sleep`, then `runner.test.arg` with the event's number), {fou
 
 
 def in_process_part(found):
-    rows = {which: [[what, time, rate] for what, time, rate in found[which]] for which in ("entries", "bus")}
-    matching = [[what, f"{time * 1e9:,.0f}", f"{rate:,.0f}"] for what, time, rate in rows["entries"]]
-    bus = [[what, f"{rate:,.0f}"] for what, _, rate in rows["bus"]]
+    matching = [[what, f"{time * 1e9:,.0f}", f"{rate:,.0f}"] for what, time, rate in found["entries"]]
+    bus = [[what, f"{rate:,.0f}"] for what, _, rate in found["bus"]]
     return f"""\
 By `benches/vs_salt/run in-process`, which runs the two commands below; {os.cpu_count()} processors.
 

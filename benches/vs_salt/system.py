@@ -102,6 +102,15 @@ class System:
                     time.sleep(0.001)
         return time.time() - began
 
+    def logs(self):
+        """Which daemons are gone, and the last lines of all logs: for when something fails."""
+        gone = [process for process in self.running if process.poll() is not None]
+        lines = [f"{' '.join(process.args)[:120]} has ended with {process.returncode}\n" for process in gone]
+        for path in [*glob.glob(f"{self.root}/*.out"), *glob.glob(f"{self.root}/*.log")]:
+            with open(path, errors="replace") as log:
+                lines += [f"-- {path}\n", *log.readlines()[-20:]]
+        return "".join(lines)
+
     def stop(self):
         for process in self.running:
             try:
