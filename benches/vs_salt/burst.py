@@ -58,8 +58,8 @@ def main():
         "verdict": verdict(small, large, more),
     }
     print(
-        f"{large['seen']:,} of {large['expected']:,} handled, {large['again']:,} once more, in {large['seconds']:.0f} s; "
-        f"while {waiting:,} more are waiting, {more:,.0f} bytes more for each: {found['verdict']}"
+        f"{large['seen']:,} of {large['expected']:,} handled, {large['again']:,} once more, in "
+        f"{large['seconds']:.0f} s; while {waiting:,} more are waiting, {more:,.0f} bytes more for each: {found['verdict']}"
     )
     results.keep("burst", found, options.quick)
 

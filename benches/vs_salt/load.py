@@ -12,6 +12,8 @@ import time
 import salt.config
 import salt.utils.event
 
+JID = "20260101000000000000"
+
 
 def bus_of(etc, listen):
     opts = salt.config.master_config(f"{etc}/master")
@@ -32,10 +34,10 @@ def fire(options, stamps, began, ended):
             body = {"data": padding, "last": False, "id": number}
             bus.fire_event(body, f"bench/go/{number % options.tags}")
             if options.echo:
-                call = {"fun": "runner.test.arg", "fun_args": [{"id": number}], "jid": "20260101000000000000", "user": "Reactor"}
-                bus.fire_event(call, "salt/run/20260101000000000000/new")
+                call = {"fun": "runner.test.arg", "fun_args": [{"id": number}], "jid": JID, "user": "Reactor"}
+                bus.fire_event(call, f"salt/run/{JID}/new")
                 call |= {"return": {"args": [], "kwargs": {"id": number}}, "success": True}
-                bus.fire_event(call, "salt/run/20260101000000000000/ret")
+                bus.fire_event(call, f"salt/run/{JID}/ret")
         ended.value = time.monotonic()
 
 

@@ -68,7 +68,12 @@ class System:
             {% endif %}
             """)
         self.write("reactor/start.sls", "highstate:\n  local.state.highstate:\n    - tgt: {{ data['id'] }}\n")
-        self.write("reactor/go.sls", "go:\n  runner.test.arg:\n    - args:\n      - size: {{ data['data'] | length }}\n")
+        self.write("reactor/go.sls", """
+            go:
+              runner.test.arg:
+                - args:
+                  - size: {{ data['data'] | length }}
+            """)
         self.write("srv/top.sls", "base:\n  '*': [one]\n")
         self.write("srv/one.sls", f"{self.root}/made:\n  file.managed:\n    - contents: made\n")
 
