@@ -1,6 +1,7 @@
 """Runs Brine's master for a while at half of its full reaction load, and says whether its memory grows."""
 
 import math
+import os
 import statistics
 
 import results
@@ -41,6 +42,7 @@ def main():
     # The full load is found on a master of its own: what a flood leaves behind is not what is looked for.
     with reacting("brine", brine, options.entries) as system:
         half = full_load(system, options.client, quick=options.quick) / 2
+    print(f"half of the full load is {half:,.0f} reactions/s", flush=True)
     samples = []
 
     def look(at, size):
@@ -50,6 +52,7 @@ def main():
     count = int(half * options.minutes * 60)
     with reacting("brine", brine, options.entries) as system:
         said = load(system, options.client, count, each=look, every=options.every, rate=half)
+        disk = os.stat(f"{system.root}/cache/brine.redb").st_blocks * 512
     # Caches fill first; what counts is the second half.
     late, error = slope(samples[len(samples) // 2 :])
     found = {name: said[name] for name in ("expected", "seen", "again", "median", "p99")} | {
@@ -59,6 +62,7 @@ def main():
         "kept": said["fired"] / said["firing"],
         "by_minute": by_minute(samples[1:]),
         "before": samples[0][1],
+        "disk": disk,
         "late": late,
         "error": error,
         "verdict": "it GROWS" if late - error > NOISE else "it does not grow",
