@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod cmd;
 mod config;
+pub mod environ;
 pub(crate) mod event;
 mod file;
 mod grains;
@@ -28,6 +29,7 @@ use crate::context::Context;
 pub static MODULES: &[&[Function<Context>]] = &[
     cmd::FUNCTIONS,
     config::FUNCTIONS,
+    environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
     grains::FUNCTIONS,

@@ -4,6 +4,7 @@
 //! do, and says so in a [`StateReturn`].
 
 mod cmd;
+mod environ;
 mod event;
 mod file;
 mod group;
@@ -25,6 +26,7 @@ pub(crate) use file::copy_tree;
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[
     cmd::FUNCTIONS,
+    environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
     group::FUNCTIONS,
