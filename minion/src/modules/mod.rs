@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod cmd;
 mod config;
+pub mod environ;
 pub(crate) mod event;
 mod file;
 mod grains;
@@ -31,6 +32,7 @@ pub(crate) use orchestration::master_of;
 pub static MODULES: &[&[Function<Context>]] = &[
     cmd::FUNCTIONS,
     config::FUNCTIONS,
+    environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
     grains::FUNCTIONS,

@@ -4,6 +4,7 @@
 //! do, and says so in a [`StateReturn`].
 
 mod cmd;
+mod environ;
 mod event;
 mod file;
 mod group;
@@ -27,6 +28,7 @@ pub use salt::is_success;
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[
     cmd::FUNCTIONS,
+    environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
     group::FUNCTIONS,
