@@ -61,19 +61,16 @@ impl Shared {
             .choose_cipher(&request.ciphers)
             .ok_or_else(|| CryptError::UnknownAlgorithm("aes-192-cbc-hmac".into()))?;
         let publish_key = self.sessions.publish_keys().of(cipher).key_text();
-        let mut publish = publish_key.clone().into_bytes();
-        if let Some(token) = &request.token {
-            // One that is sealed to another key is from a minion that knows another master here: it will see
-            // by this one's public key what has happened.
-            match self.private_key.decrypt(token, request.encryption) {
-                Ok(token) => {
-                    publish.extend_from_slice(b"_|-");
-                    publish.extend_from_slice(&token);
-                }
-                Err(error) => tracing::warn!(minion = %request.id, %error, "a minion's token is sealed to another key"),
-            }
-        }
-        let publish = public_key.encrypt(&publish, request.encryption)?;
+        // A token that is sealed to another key is from a minion that knows another master here: it will see by
+        // this one's public key what has happened.
+        let token = request.token.as_ref().and_then(|token| {
+            let told = |error: &CryptError| {
+                tracing::warn!(minion = %request.id, %error, "a minion's token is sealed to another key");
+            };
+            self.private_key.decrypt(token, request.encryption).inspect_err(told).ok()
+        });
+        let token = token.map(|token| public_key.encrypt(&token, request.encryption)).transpose()?;
+        let publish = public_key.encrypt(publish_key.as_bytes(), request.encryption)?;
         let digest: String = brine_core::crypt::token::hex(Sha256::digest(publish_key.as_bytes()));
         let signature = self.private_key.sign_x931(digest.as_bytes())?;
         let public_key = Arc::new(public_key);
@@ -82,6 +79,7 @@ impl Shared {
             public_key: self.public_key_pem.clone(),
             publish_port: self.config.publish_port,
             publish_key: publish,
+            token,
             session_key: public_key.encrypt(session.key_text().as_bytes(), request.encryption)?,
             signature,
             cipher,

@@ -14,12 +14,15 @@ mod job_cache;
 pub mod keys;
 mod maintenance;
 mod metrics_server;
+mod mine;
 mod minion_data;
 mod orchestrate;
+mod peer;
 mod pillar;
 mod presence;
 mod publish;
 mod reactions;
+mod received;
 mod requests;
 pub mod runner;
 mod sessions;
@@ -101,6 +104,7 @@ pub struct Shared {
     pub(crate) presence: presence::Presence,
     pub(crate) files: fileserver::Roots,
     pub(crate) minion_data: minion_data::MinionData,
+    pub(crate) mines: mine::Mines,
     pub(crate) pillar_source: PillarSource,
     pub(crate) job_cache: Arc<dyn Returner>,
     pub(crate) runners: Registry<runner::RunnerContext>,
@@ -201,6 +205,7 @@ impl Master {
             presence: presence::Presence::default(),
             files: roots(&config),
             minion_data: minion_data::MinionData::new(store.clone()),
+            mines: mine::Mines::new(store.clone()),
             pillar_source: PillarSource {
                 roots: config.pillar_roots.clone(),
                 state_top: config.state_top.clone(),
@@ -370,9 +375,13 @@ fn event_return_filters(config: &MasterConfig) -> Result<(Filter, Option<GlobSet
 
 /// The file whose content allows everything on this master: `.root_key`, for the user who runs it.
 pub fn root_key_path(cachedir: &Path) -> PathBuf {
+    cachedir.join(format!(".{}_key", process_user()))
+}
+
+/// The name of the user whom the master runs as.
+pub(crate) fn process_user() -> String {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-    let name = user.map_or_else(|| "root".to_owned(), |user| user.name);
-    cachedir.join(format!(".{name}_key"))
+    user.map_or_else(|| "root".to_owned(), |user| user.name)
 }
 
 /// Reads the root key, or makes one.

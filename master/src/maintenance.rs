@@ -55,6 +55,11 @@ pub(crate) async fn forget_minions(shared: Arc<Shared>, mut keys: Subscription, 
         }
         if act == "delete" {
             drop(shared.minion_data.delete(id.as_str()));
+            let shared = Arc::clone(&shared);
+            let flushed = tokio::task::spawn_blocking(move || shared.mines.flush(id.as_str())).await;
+            if let Ok(Err(error)) = flushed {
+                tracing::error!(%error, "the mine of a minion that is forgotten could not be removed");
+            }
         }
     }
 }

@@ -14,8 +14,17 @@ use bytes::Bytes;
 use crate::Shared;
 
 /// Options of a request that minions see too.
-const HANDED_ON: &[&str] =
-    &["delimiter", "metadata", "ret_config", "ret_kwargs", "module_executors", "executor_opts", "start_event", "to"];
+const HANDED_ON: &[&str] = &[
+    "delimiter",
+    "metadata",
+    "ret_config",
+    "ret_kwargs",
+    "module_executors",
+    "executor_opts",
+    "start_event",
+    "to",
+    "id",
+];
 
 /// What Salt's event about a new job tells of the load.
 const TOLD: &[&str] = &["jid", "tgt_type", "tgt", "user", "fun", "arg"];
@@ -261,13 +270,7 @@ impl Shared {
     /// The accepted minions that a target means, and those that it names which are not known. Reads
     /// the store: for a blocking thread.
     pub(crate) fn resolve(&self, target: &Target) -> (Vec<String>, Vec<String>) {
-        let accepted = match self.keys.list(crate::keys::KeyState::Accepted) {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::error!(%error, "the accepted keys cannot be listed");
-                Vec::new()
-            }
-        };
+        let accepted = self.accepted();
         let named = target.listed().into_iter().flatten();
         let missing =
             named.filter(|id| !accepted.iter().any(|accepted| accepted.as_str() == *id)).map(str::to_owned).collect();
@@ -275,5 +278,16 @@ impl Shared {
         let minions = accepted.iter().map(String::as_str).filter(|id| target.may_match(&self.minion_data.facts(id)));
         let minions = minions.map(str::to_owned).collect();
         (minions, missing)
+    }
+
+    /// The minions that have joined. Reads a folder: for a blocking thread.
+    pub(crate) fn accepted(&self) -> Vec<String> {
+        match self.keys.list(crate::keys::KeyState::Accepted) {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::error!(%error, "the accepted keys cannot be listed");
+                Vec::new()
+            }
+        }
     }
 }

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use brine_core::store::StoreError;
 use brine_core::transport::{Handler, Peer};
 use brine_core::value::msgpack;
-use brine_core::wire::{Call, ClientCommand, Envelope, ListKind, MinionCommand, PublishRequest};
+use brine_core::wire::{Call, ClientCommand, Envelope, ListKind, MinionCommand, PublishRequest, WireError};
 use brine_core::{Map, MinionId, Value, crypt::token, list, map, metrics};
 use bytes::Bytes;
 
 use crate::Shared;
 use crate::auth::clear;
+use crate::sessions::SessionError;
 use crate::state_errors;
 
 /// What is said to who sends what is not understood or not allowed, in Salt's words and no others:
@@ -26,25 +28,49 @@ impl Handler for Requests {
             Err(error) => return Some(refuse(&peer, None, &error)),
         };
         let reply = match envelope {
-            Envelope::Clear { load, .. } => match ClientCommand::from_map(&load) {
+            Envelope::Clear { load, version } => match ClientCommand::from_map(&load) {
+                Ok(ClientCommand::Auth(auth)) if version < self.0.config.minimum_auth_version => {
+                    return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
+                }
                 Ok(command) => self.0.client_command(&peer, command).await,
                 Err(error) => return Some(refuse(&peer, None, &error)),
             },
             Envelope::Sealed { id, version, .. } if version < self.0.config.minimum_auth_version => {
-                return Some(refuse(&peer, Some(&id), &brine_core::wire::WireError::OldVersion(version)));
+                return Some(refuse(&peer, Some(&id), &WireError::OldVersion(version)));
             }
-            Envelope::Sealed { id, load, .. } => {
+            Envelope::Sealed { id, load, encryption, signature, .. } => {
                 let opened = match self.0.sessions.open(&id, &load) {
                     Ok(opened) => opened,
                     Err(error) => return Some(refuse(&peer, Some(&id), &error)),
                 };
+                let ttl = self.0.config.request_server_ttl;
+                if ttl > 0 && !opened.is_within(ttl) {
+                    return Some(refuse(&peer, Some(&id), &SessionError::TooOld));
+                }
                 self.0.presence.heard(&id, &peer);
                 match MinionCommand::from_map(&opened.load) {
+                    Ok(command @ MinionCommand::Pillar { .. }) => {
+                        let value = self.0.minion_command(&id, command).await;
+                        let shared = Arc::clone(&self.0);
+                        // RSA takes milliseconds: not on the threads that serve sockets.
+                        let sealed = tokio::task::spawn_blocking(move || {
+                            opened.reply_private(&value, &shared.private_key, encryption, signature)
+                        });
+                        match sealed.await {
+                            Ok(Ok(reply)) => reply,
+                            Ok(Err(error)) => return Some(refuse(&peer, Some(&id), &error)),
+                            Err(error) => return Some(refuse(&peer, Some(&id), &error)),
+                        }
+                    }
                     Ok(command) => {
                         let value = self.0.minion_command(&id, command).await;
                         opened.reply(&value)
                     }
-                    Err(error) => return Some(refuse(&peer, Some(&id), &error)),
+                    Err(error) => {
+                        // The session is good: the minion need not begin another, and gets Salt's empty answer.
+                        tell_refused(&peer, Some(&id), &error);
+                        opened.reply(&Value::map())
+                    }
                 }
             }
         };
@@ -53,10 +79,14 @@ impl Handler for Requests {
 }
 
 fn refuse(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) -> Bytes {
+    tell_refused(peer, id, error);
+    msgpack::pack(&BAD_LOAD.into()).into()
+}
+
+fn tell_refused(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) {
     metrics::REQUESTS_REFUSED.add(1);
     let minion = id.map(MinionId::as_str);
     tracing::warn!(peer = %peer.address, minion, %error, "a request is refused");
-    msgpack::pack(&BAD_LOAD.into()).into()
 }
 
 impl Shared {
@@ -127,14 +157,24 @@ impl Shared {
             MinionCommand::Pillar { grains, saltenv, pillarenv, pillar_override } => {
                 self.pillar(id, grains, saltenv, pillarenv, pillar_override).await
             }
-            MinionCommand::MasterOpts => self.master_opts(),
+            MinionCommand::SyndicReturns(loads) => {
+                self.syndic_returns(id, loads).await;
+                Value::Nil
+            }
+            MinionCommand::MasterOpts { env_only } => self.master_opts(env_only),
             MinionCommand::MasterTops => Value::map(),
-            file => {
+            // Brine has no targets that mean a minion's resources.
+            MinionCommand::Resources(_) => true.into(),
+            MinionCommand::PeerPublish(asked) => self.peer_publish(id, *asked).await,
+            MinionCommand::PeerPublishAndWait(asked) => self.peer_publish_and_wait(id, *asked).await,
+            MinionCommand::PeerReturns(jid) => self.peer_returns(id, jid).await,
+            MinionCommand::PeerRun(asked) => self.peer_run(id, asked).await,
+            blocking => {
                 let shared = Arc::clone(self);
                 let id = id.clone();
-                // Files are read on threads that may wait for a disk.
-                let read = tokio::task::spawn_blocking(move || shared.file_command(&id, file)).await;
-                read.unwrap_or_default()
+                // Files are read, and the store, on threads that may wait for a disk.
+                let done = tokio::task::spawn_blocking(move || shared.blocking_command(&id, blocking)).await;
+                done.unwrap_or_default()
             }
         }
     }
@@ -206,19 +246,76 @@ impl Shared {
         self.bus.kept(last).await.is_ok()
     }
 
-    fn master_opts(&self) -> Value {
-        let config = &self.config;
-        map! {
-            "renderer" => &config.renderer,
-            "state_top" => &config.state_top,
-            "nodegroups" => config.nodegroups.clone(),
-            "state_auto_order" => true,
-            "failhard" => false,
-            "file_roots" => config.file_roots.clone(),
-            "jinja_lstrip_blocks" => false,
-            "jinja_trim_blocks" => false,
+    /// Fires returns of minions of a master below this one, as their minions would have brought them. Whether a
+    /// minion is such a master nobody can see: `order_masters` says whether there are any.
+    async fn syndic_returns(&self, id: &MinionId, loads: Vec<Map>) {
+        if !self.config.order_masters {
+            metrics::REQUESTS_REFUSED.add(1);
+            tracing::warn!(minion = %id, "returns of other minions are refused: 'order_masters' is off");
+            return;
         }
-        .into()
+        for load in loads {
+            let of = load.get("id").map(|id| id.to_string().parse::<MinionId>());
+            if let Some(Ok(of)) = of {
+                self.returns(&of, vec![load]).await;
+            } else {
+                tracing::warn!(minion = %id, "a return of a minion with an impossible name is refused");
+            }
+        }
+    }
+
+    fn master_opts(&self, env_only: bool) -> Value {
+        let config = &self.config;
+        // Environments without their folders, which are nobody else's business.
+        let roots: Map = self.files.envs().into_iter().map(|env| (env.into(), Value::List(Vec::new()))).collect();
+        let mut opts = map! {
+            "file_roots" => roots,
+            "top_file_merging_strategy" => &config.top_file_merging_strategy,
+            "env_order" => config.env_order.clone(),
+            "default_top" => &config.default_top,
+        };
+        if !env_only {
+            opts.extend(map! {
+                "renderer" => &config.renderer,
+                "failhard" => config.failhard,
+                "state_top" => &config.state_top,
+                "state_top_saltenv" => config.state_top_saltenv.clone(),
+                "nodegroups" => config.nodegroups.clone(),
+                "state_auto_order" => config.state_auto_order,
+                "state_events" => config.state_events,
+                "state_aggregate" => config.state_aggregate.clone(),
+                "jinja_env" => config.jinja_env.clone(),
+                "jinja_sls_env" => config.jinja_sls_env.clone(),
+                "jinja_lstrip_blocks" => config.jinja_lstrip_blocks,
+                "jinja_trim_blocks" => config.jinja_trim_blocks,
+            });
+        }
+        opts.into()
+    }
+
+    /// Answers what may wait for a disk.
+    fn blocking_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand) -> Value {
+        let told = |result: Result<(), StoreError>| {
+            if let Err(error) = &result {
+                tracing::error!(minion = %id, %error, "a mine could not be changed");
+            }
+            Value::Bool(result.is_ok())
+        };
+        match command {
+            MinionCommand::FileReceive(piece) => self.receive(id, &piece).into(),
+            MinionCommand::Mine { data, clear } => told(self.mines.add(id, data, clear)),
+            MinionCommand::MineDelete { fun } => told(self.mines.delete(id, &fun)),
+            MinionCommand::MineFlush => told(self.mines.flush(id.as_str())),
+            MinionCommand::MineGet(query) => match self.mine_get(id, &query) {
+                Ok(found) => found.into(),
+                Err(error) => {
+                    tracing::warn!(minion = %id, %error, "the mine cannot be asked");
+                    Value::map()
+                }
+            },
+            MinionCommand::RevokeAuth => self.revoke(id, tokio::runtime::Handle::current()).into(),
+            file => self.file_command(id, file),
+        }
     }
 
     fn file_command(&self, id: &MinionId, command: MinionCommand) -> Value {
@@ -251,7 +348,8 @@ impl Shared {
             },
             MinionCommand::FileFind { path, saltenv } => match self.files.find(&path, &saltenv) {
                 Some(found) => {
-                    map! {"rel" => path, "path" => "", "stat" => found.stat().into_iter().collect::<Value>()}.into()
+                    let stat: Value = found.stat().into_iter().collect();
+                    map! {"path" => found.path, "rel" => found.relative, "stat" => stat, "back" => "roots"}.into()
                 }
                 None => map! {"rel" => "", "path" => ""}.into(),
             },

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use brine_core::crypt::{Cipher, CryptError, PublicKey, ReplayWindow, Session};
+use brine_core::crypt::{
+    Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm,
+};
 use brine_core::value::msgpack;
-use brine_core::wire::{WireError, purpose};
+use brine_core::wire::{WireError, private, purpose};
 use brine_core::{Map, MinionId, Value};
 use parking_lot::{Mutex, RwLock};
 
@@ -28,6 +30,9 @@ pub enum SessionError {
     /// It has been seen before.
     #[error("it is a replay")]
     Replay,
+    /// It was sent longer ago than `request_server_ttl` allows.
+    #[error("it is too old")]
+    TooOld,
     /// The proof of the minion's key is wrong.
     #[error("its token does not prove the minion's key")]
     BadToken,
@@ -37,6 +42,7 @@ pub enum SessionError {
 pub struct Opened {
     /// The fields of the command.
     pub load: Map,
+    public_key: Arc<PublicKey>,
     session: Session,
     nonce: Option<String>,
     id: MinionId,
@@ -46,6 +52,8 @@ struct MinionSession {
     session: Session,
     public_key: Arc<PublicKey>,
     window: ReplayWindow,
+    /// Whether the next authentication gets a new key.
+    expired: bool,
 }
 
 /// The keys of the publish stream.
@@ -96,11 +104,22 @@ impl Sessions {
         }
     }
 
-    /// Gives a minion that has shown its key a session.
+    /// Gives a minion that has shown its key a session. With Salt's cipher that is the one it has, until keys
+    /// are rotated: processes of one minion (its daemon, a `salt-call` beside it) authenticate each for
+    /// itself and must not end each other's.
     pub fn begin(&self, id: &MinionId, public_key: Arc<PublicKey>, cipher: Cipher) -> Session {
+        let mut minions = self.minions.lock();
+        if let Some(known) = minions.get(id)
+            && cipher == Cipher::AesCbcHmac
+            && known.session.cipher() == cipher
+            && *known.public_key == *public_key
+            && !known.expired
+        {
+            return known.session.clone();
+        }
         let session = Session::generate(cipher);
-        let state = MinionSession { session: session.clone(), public_key, window: ReplayWindow::default() };
-        self.minions.lock().insert(id.clone(), state);
+        let window = ReplayWindow::default();
+        minions.insert(id.clone(), MinionSession { session: session.clone(), public_key, window, expired: false });
         session
     }
 
@@ -126,8 +145,10 @@ impl Sessions {
         Cipher::ALL.iter().copied().filter(used).collect()
     }
 
-    /// Replaces the keys of the publish stream: minions notice and authenticate again.
+    /// Replaces the keys of the publish stream: minions notice and authenticate again, which gives each a new
+    /// session too.
     pub fn rotate(&self) {
+        self.minions.lock().values_mut().for_each(|minion| minion.expired = true);
         *self.publish.write() = PublishKeys::generate();
     }
 
@@ -166,14 +187,40 @@ impl Sessions {
                 }
             }
         }
-        Ok(Opened { load, session, nonce, id: id.clone() })
+        Ok(Opened { load, public_key, session, nonce, id: id.clone() })
     }
 }
 
 impl Opened {
-    /// Seals the reply.
+    /// Whether it was sent at most so many seconds ago. AES-256-GCM has serial numbers instead.
+    pub fn is_within(&self, seconds: u64) -> bool {
+        let age = |sent: f64| jiff::Timestamp::now().as_second() as f64 - sent;
+        self.session.cipher() != Cipher::AesCbcHmac
+            || self.load.get("ts").and_then(Value::as_f64).is_some_and(|sent| age(sent) <= seconds as f64)
+    }
+
+    /// Seals a reply that holds secrets: with Salt's cipher by a key of its own that only the minion's RSA key
+    /// opens, and signed; with AES-256-GCM as any other.
+    pub fn reply_private(
+        &self,
+        value: &Value,
+        master: &PrivateKey,
+        encryption: EncryptionAlgorithm,
+        signature: SignatureAlgorithm,
+    ) -> Result<Vec<u8>, SessionError> {
+        match self.session.cipher() {
+            Cipher::Aes256Gcm => Ok(self.reply(value)),
+            Cipher::AesCbcHmac => {
+                let nonce = self.nonce.as_deref().ok_or(WireError::Missing("nonce"))?;
+                Ok(private::seal(value, nonce, &self.public_key, master, encryption, signature)?)
+            }
+        }
+    }
+
+    /// Seals the reply, and packs it: what cannot be sealed travels as other types.
     pub fn reply(&self, value: &Value) -> Vec<u8> {
-        self.session.seal(&msgpack::pack(value), self.nonce.as_deref(), &purpose::reply(&self.id))
+        let sealed = self.session.seal(&msgpack::pack(value), self.nonce.as_deref(), &purpose::reply(&self.id));
+        msgpack::pack(&sealed.into())
     }
 }
 
@@ -181,7 +228,6 @@ impl Opened {
 mod tests {
     use std::sync::LazyLock;
 
-    use brine_core::crypt::PrivateKey;
     use brine_core::map;
 
     use super::*;
@@ -202,12 +248,31 @@ mod tests {
         let session = sessions.begin(&web1, Arc::new(KEY.public()), Cipher::Aes256Gcm);
         let request = seal(&session, &web1, map! {"cmd" => "x", "serial" => 1, "nonce" => "n"});
         let opened = sessions.open(&web1, &request).unwrap();
-        let reply = opened.reply(&true.into());
+        let Ok(Value::Bytes(reply)) = msgpack::unpack(&opened.reply(&true.into())) else { panic!("no bytes") };
         assert_eq!(session.open(&reply, Some("n"), &purpose::reply(&web1)).unwrap(), msgpack::pack(&true.into()));
         assert!(session.open(&reply, Some("other"), &purpose::reply(&web1)).is_err());
         assert!(matches!(sessions.open(&web1, &request), Err(SessionError::Replay)));
         let unnumbered = seal(&session, &web1, map! {"cmd" => "x"});
         assert!(matches!(sessions.open(&web1, &unnumbered), Err(SessionError::Replay)));
+    }
+
+    #[test]
+    fn processes_of_one_minion_share_a_session_of_salts_cipher_until_keys_are_rotated() {
+        let (sessions, web1, key) = (Sessions::new(), id("web1"), Arc::new(KEY.public()));
+        let begin = |cipher| sessions.begin(&web1, Arc::clone(&key), cipher).key_text();
+        let first = begin(Cipher::AesCbcHmac);
+        assert_eq!(begin(Cipher::AesCbcHmac), first);
+        sessions.rotate();
+        let second = begin(Cipher::AesCbcHmac);
+        assert_ne!(second, first);
+        assert_eq!(begin(Cipher::AesCbcHmac), second);
+        sessions.end(&web1);
+        assert_ne!(begin(Cipher::AesCbcHmac), second);
+        // Numbered requests have one sender.
+        assert_ne!(begin(Cipher::Aes256Gcm), begin(Cipher::Aes256Gcm));
+        let other = Arc::new(PrivateKey::generate(2048).unwrap().public());
+        let third = begin(Cipher::AesCbcHmac);
+        assert_ne!(sessions.begin(&web1, other, Cipher::AesCbcHmac).key_text(), third);
     }
 
     #[test]

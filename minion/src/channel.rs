@@ -12,14 +12,14 @@ use brine_core::crypt::{
 use brine_core::files::{self, FileError};
 use brine_core::transport::{Endpoint, Limits, RequestClient, TransportError};
 use brine_core::value::msgpack;
-use brine_core::wire::{AuthReply, AuthRequest, Envelope, Publication, Verdict, WireError, encrypted, purpose};
+use brine_core::wire::{
+    AuthReply, AuthRequest, Envelope, Publication, Verdict, WireError, encrypted, private, purpose,
+};
 use brine_core::{Map, MinionId, Value};
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
 const MASTER_KEY: &str = "minion_master.pub";
-/// What a master answers to a request that it cannot open.
-const BAD_LOAD: &str = "bad load";
 
 /// Why the minion and its master do not come together.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,9 @@ pub enum ChannelError {
     /// What came is not understood.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// A reply to this minion alone cannot be taken.
+    #[error(transparent)]
+    Private(#[from] private::PrivateError),
     /// A key file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -168,7 +171,7 @@ impl Channel {
         };
         let map = msgpack::unpack_map(load).map_err(WireError::from)?;
         let reply = AuthReply::from_map(&map, &request.nonce)?;
-        let (pem, publish_key, session_key, digest_sig, publish_port, cipher) = match reply {
+        let (pem, publish_key, token, session_key, digest_sig, publish_port, cipher) = match reply {
             AuthReply::Refused(verdict) => {
                 if let Some(known) = &known {
                     known.verify(load, sig, request.signature).map_err(|_| self.changed_master())?;
@@ -179,8 +182,8 @@ impl Channel {
                     Verdict::Full => ChannelError::Full,
                 });
             }
-            AuthReply::Accepted { public_key, publish_port, publish_key, session_key, signature, cipher } => {
-                (public_key, publish_key, session_key, signature, publish_port, cipher)
+            AuthReply::Accepted { public_key, publish_port, publish_key, token, session_key, signature, cipher } => {
+                (public_key, publish_key, token, session_key, signature, publish_port, cipher)
             }
         };
         let master = PublicKey::from_pem(&pem)?;
@@ -191,14 +194,12 @@ impl Channel {
         }
         master.verify(load, sig, request.signature)?;
         let publish = self.private_key.decrypt(&publish_key, request.encryption)?;
-        let (publish, returned) = match secret {
-            Some(secret) => {
-                let tail = [b"_|-", &secret[..]].concat();
-                let key = publish.strip_suffix(&tail[..]).ok_or(ChannelError::WrongToken)?;
-                (key.to_vec(), true)
+        if let Some(secret) = &secret {
+            let returned = token.and_then(|token| self.private_key.decrypt(&token, request.encryption).ok());
+            if !returned.is_some_and(|returned| token::constant_time_eq(returned, secret)) {
+                return Err(ChannelError::WrongToken);
             }
-            None => (publish, false),
-        };
+        }
         let digest = token::hex(Sha256::digest(&publish));
         if master.recover_x931(&digest_sig)? != digest.as_bytes() {
             return Err(CryptError::BadSignature.into());
@@ -209,7 +210,7 @@ impl Channel {
         if publish.cipher() != cipher || session.cipher() != cipher {
             return Err(CryptError::Malformed("a session key of the cipher that was agreed on").into());
         }
-        if !returned {
+        if secret.is_none() {
             // The first contact: this is the master from now on.
             files::write_atomic(self.config.pki_dir.join(MASTER_KEY), master.to_pem().as_bytes(), 0o644)?;
             tracing::info!(fingerprint = %master.fingerprint(), "this is the master's key from now on");
@@ -249,7 +250,7 @@ impl Channel {
         }
     }
 
-    async fn request_once(&self, load: &Map) -> Result<Value, ChannelError> {
+    async fn request_once(self: &Arc<Self>, load: &Map) -> Result<Value, ChannelError> {
         let keys = self.keys.read().clone().ok_or(ChannelError::Refused)?;
         let mut load = load.clone();
         let nonce = token::nonce();
@@ -269,11 +270,26 @@ impl Channel {
         let envelope = encrypted(&self.id, sealed, &self.config.encryption_algorithm, &self.config.signing_algorithm);
         let timeout = Duration::from_secs(self.config.request_timeout.max(1));
         let answer = self.client.request(envelope, timeout).await?;
-        if msgpack::unpack(&answer).is_ok_and(|value| value.as_str() == Some(BAD_LOAD)) {
-            return Err(ChannelError::Refused);
-        }
-        let plain = keys.session.open(&answer, Some(&nonce), &purpose::reply(&self.id))?;
+        let sealed = match msgpack::unpack(&answer).map_err(WireError::from)? {
+            Value::Bytes(sealed) => sealed,
+            Value::Map(private) if keys.session.cipher() == Cipher::AesCbcHmac && private::is_private(&private) => {
+                let this = Arc::clone(self);
+                let opened = tokio::task::spawn_blocking(move || this.open_private(&private, &nonce)).await;
+                return opened.map_err(|_| ChannelError::Refused)?;
+            }
+            // Such as "bad load".
+            _ => return Err(ChannelError::Refused),
+        };
+        let plain = keys.session.open(&sealed, Some(&nonce), &purpose::reply(&self.id))?;
         Ok(msgpack::unpack(&plain).map_err(WireError::from)?)
+    }
+
+    /// Opens a reply that the master has sealed to this minion's key alone.
+    fn open_private(&self, answer: &Map, nonce: &str) -> Result<Value, ChannelError> {
+        let encryption = self.config.encryption_algorithm.parse()?;
+        let signature = self.config.signing_algorithm.parse()?;
+        let master = self.master_key()?.ok_or(CryptError::BadSignature)?;
+        Ok(private::open(answer, nonce, &self.private_key, &master, encryption, signature)?)
     }
 
     /// Opens a publish: the payload of what came from the publish port.

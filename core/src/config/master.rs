@@ -107,6 +107,21 @@ options! {
     sign_pub_messages: bool = true,
     /// Seconds after which a minion's request counts as replayed; 0 for never.
     request_server_ttl: u64 = 0,
+    /// Which functions minions may have run by others: regular expressions of minions, each with a list of
+    /// regular expressions of functions.
+    peer: Map = Map::new(),
+    /// Which runner functions minions may call, in the form of `peer`.
+    peer_run: Map = Map::new(),
+    /// Which functions minions may ask the mine for, in the form of `peer`; not given: all.
+    mine_get: Option<Map> = None,
+    /// Whether a minion may have its own key forgotten.
+    allow_minion_key_revoke: bool = false,
+    /// Whether there are masters below this one that bring the returns of their minions.
+    order_masters: bool = false,
+    /// Whether minions may give the master files to keep (`cp.push`).
+    file_recv: bool = false,
+    /// The largest such file, in MiB.
+    file_recv_max_size: u64 = 100,
     /// Groups of minions by name, each a compound target.
     nodegroups: Map = Map::new(),
 
@@ -120,6 +135,30 @@ options! {
     file_ignore_regex: Vec<String> = Vec::new(),
     /// The name of the top file.
     state_top: String = "top.sls".into(),
+    /// The environment whose top file alone counts.
+    state_top_saltenv: Option<String> = None,
+    /// How the top files of several environments become one: merge, same, merge_all.
+    top_file_merging_strategy: String = "merge".into(),
+    /// The order in which environments are looked at.
+    env_order: Vec<String> = Vec::new(),
+    /// The environment whose top file counts for all with `top_file_merging_strategy: same`.
+    default_top: String = "base".into(),
+    /// Whether minions stop at the first state that fails.
+    failhard: bool = false,
+    /// Whether states run in the order in which they are written.
+    state_auto_order: bool = true,
+    /// Whether minions tell of each state as it is done.
+    state_events: bool = false,
+    /// Which states minions put together before they run; `True` for all that can be.
+    state_aggregate: Value = Value::Bool(false),
+    /// Options of the Jinja environment of templates.
+    jinja_env: Map = Map::new(),
+    /// Options of the Jinja environment of SLS files.
+    jinja_sls_env: Map = Map::new(),
+    /// Whether blanks in front of Jinja blocks go.
+    jinja_lstrip_blocks: bool = false,
+    /// Whether the line break behind a Jinja block goes.
+    jinja_trim_blocks: bool = false,
     /// The renderers of SLS files that do not say.
     renderer: String = "jinja|yaml".into(),
 

@@ -26,6 +26,18 @@ impl Expression {
         Parser { words: &words, at: 0, depth: 0 }.whole()
     }
 
+    /// Takes wildcards in pillar values for what they are.
+    pub fn compare_pillar_exactly(&mut self) {
+        match self {
+            Expression::Term(Matcher::Pillar(lookup)) => lookup.compare_exactly(),
+            Expression::Term(_) => {}
+            Expression::Not(inner) => inner.compare_pillar_exactly(),
+            Expression::All(parts) | Expression::Any(parts) => {
+                parts.iter_mut().for_each(Expression::compare_pillar_exactly);
+            }
+        }
+    }
+
     /// Whether the facts are in, as far as they are known.
     pub fn check(&self, facts: &impl Facts) -> Match {
         match self {

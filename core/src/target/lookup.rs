@@ -67,6 +67,13 @@ impl Lookup {
         }
     }
 
+    /// Takes wildcards at the end for what they are.
+    pub fn compare_exactly(&mut self) {
+        for end in self.ends.iter_mut().skip(1) {
+            end.pattern = Pattern::Text(end.text.to_lowercase());
+        }
+    }
+
     pub fn is_match(&self, data: &Map) -> bool {
         self.walk(data, 0)
     }

@@ -36,7 +36,7 @@ use crate::value::{Map, Value};
 use compound::Expression;
 use lookup::{Comparison, Lookup};
 use network::Network;
-use pcre::Pcre;
+pub use pcre::Pcre;
 pub use traverse::traverse;
 
 macro_rules! kinds {
@@ -236,6 +236,14 @@ impl Target {
             TargetKind::Compound => return Err(not_text()),
         };
         Ok(Target { kind, expression: Expression::Term(matcher) })
+    }
+
+    /// The same with pillar compared as it stands, without wildcards: what a minion asks about others is read
+    /// so, who would otherwise find out secrets piece by piece.
+    #[must_use]
+    pub fn with_exact_pillar(mut self) -> Self {
+        self.expression.compare_pillar_exactly();
+        self
     }
 
     /// What it was parsed as.

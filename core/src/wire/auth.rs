@@ -1,7 +1,6 @@
 //! Authentication: how a minion shows its key and gets session keys.
 
-use std::str::FromStr;
-
+use super::envelope::algorithm;
 use super::{WireError, field, optional, parsed};
 use crate::crypt::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
 use crate::map;
@@ -33,20 +32,13 @@ pub struct AuthRequest {
 impl AuthRequest {
     /// Reads the fields of an `_auth` command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
-        let algorithm =
-            |name, default: &str| Ok::<_, WireError>(optional(map, name)?.unwrap_or_else(|| default.to_owned()));
-        let known = |field, error: String| WireError::Field { field, reason: error };
-        let encryption = EncryptionAlgorithm::from_str(&algorithm("enc_algo", EncryptionAlgorithm::default().name())?)
-            .map_err(|error| known("enc_algo", error.to_string()))?;
-        let signature = SignatureAlgorithm::from_str(&algorithm("sig_algo", SignatureAlgorithm::default().name())?)
-            .map_err(|error| known("sig_algo", error.to_string()))?;
         let ciphers: Vec<String> = optional(map, "ciphers")?.unwrap_or_default();
         Ok(AuthRequest {
             id: parsed(map, "id")?,
             public_key: field(map, "pub")?,
             nonce: field(map, "nonce")?,
-            encryption,
-            signature,
+            encryption: algorithm(map, "enc_algo")?,
+            signature: algorithm(map, "sig_algo")?,
             token: map.get("token").and_then(Value::as_bytes).map(<[u8]>::to_vec),
             // A cipher that is not known here is one that cannot be chosen.
             ciphers: ciphers.iter().filter_map(|name| name.parse().ok()).collect(),
@@ -99,9 +91,10 @@ pub enum AuthReply {
         public_key: String,
         /// The port that publishes go out on.
         publish_port: u16,
-        /// The key of the publish stream, with the minion's token behind it if it sent one, sealed to the
-        /// minion's key.
+        /// The key of the publish stream, sealed to the minion's key.
         publish_key: Vec<u8>,
+        /// The minion's token, sealed to its key, if it sent one that the master could read.
+        token: Option<Vec<u8>>,
         /// The minion's own session key, sealed to its key.
         session_key: Vec<u8>,
         /// The master's X9.31 signature of the publish key's digest.
@@ -118,7 +111,7 @@ impl AuthReply {
             AuthReply::Refused(Verdict::Pending) => map! {"ret" => true},
             AuthReply::Refused(Verdict::Rejected) => map! {"ret" => false},
             AuthReply::Refused(Verdict::Full) => map! {"ret" => "full"},
-            AuthReply::Accepted { public_key, publish_port, publish_key, session_key, signature, cipher } => {
+            AuthReply::Accepted { public_key, publish_port, publish_key, token, session_key, signature, cipher } => {
                 let mut map = map! {
                     "enc" => "pub",
                     "pub_key" => public_key,
@@ -127,6 +120,9 @@ impl AuthReply {
                     "session" => session_key.clone(),
                     "sig" => signature.clone(),
                 };
+                if let Some(token) = token {
+                    map.insert("token".into(), token.clone().into());
+                }
                 if *cipher != Cipher::default() {
                     map.insert("cipher".into(), cipher.name().into());
                 }
@@ -161,6 +157,7 @@ impl AuthReply {
             public_key: field(map, "pub_key")?,
             publish_port: field(map, "publish_port")?,
             publish_key: bytes("aes")?,
+            token: map.get("token").and_then(Value::as_bytes).map(<[u8]>::to_vec),
             session_key: bytes("session")?,
             signature: bytes("sig")?,
             cipher,

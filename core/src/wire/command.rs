@@ -1,8 +1,10 @@
 //! What can be asked of a master: by a minion in its session, and by a client on the same machine.
 
+use super::peer::{self, FilePiece, MineQuery, PeerPublish, PeerRun};
 use super::publish::PublishRequest;
-use super::{AuthRequest, WireError, field, optional};
+use super::{AuthRequest, WireError, field, optional, parsed};
 use crate::function::Args;
+use crate::jid::Jid;
 use crate::value::{Map, Value};
 
 /// What an accepted minion can ask, all about itself: whatever id a message names, it speaks for its
@@ -24,8 +26,13 @@ pub enum MinionCommand {
     Events(Vec<(String, Map)>),
     /// What came of jobs.
     Returns(Vec<Map>),
+    /// What came of jobs at minions of another master below this one.
+    SyndicReturns(Vec<Map>),
     /// Options of the master that states need.
-    MasterOpts,
+    MasterOpts {
+        /// Only those that environments need.
+        env_only: bool,
+    },
     /// SLS files that something beside the top file assigns.
     MasterTops,
     /// A piece of a file.
@@ -64,6 +71,36 @@ pub enum MinionCommand {
     },
     /// What environments there are.
     FileEnvs,
+    /// A piece of a file for the master to keep.
+    FileReceive(FilePiece),
+    /// What other minions may know of this one, by function.
+    Mine {
+        /// The functions' results.
+        data: Map,
+        /// Whether what was there before goes.
+        clear: bool,
+    },
+    /// What other minions have put into their mines.
+    MineGet(MineQuery),
+    /// One function of the minion's mine goes.
+    MineDelete {
+        /// Which function.
+        fun: String,
+    },
+    /// All of the minion's mine goes.
+    MineFlush,
+    /// A job for other minions: the answer is its id.
+    PeerPublish(Box<PeerPublish>),
+    /// A job for other minions: the answer is its returns.
+    PeerPublishAndWait(Box<PeerPublish>),
+    /// What has come back for a job of the minion's own.
+    PeerReturns(Jid),
+    /// A runner function.
+    PeerRun(PeerRun),
+    /// The things that the minion speaks for, by type.
+    Resources(Map),
+    /// The minion's key is to be forgotten.
+    RevokeAuth,
 }
 
 /// Of what a list is wanted.
@@ -105,7 +142,10 @@ impl MinionCommand {
                 }
                 _ => Ok(MinionCommand::Returns(vec![map.clone()])),
             },
-            "_master_opts" => Ok(MinionCommand::MasterOpts),
+            "_syndic_return" => peer::syndic_returns(map).map(MinionCommand::SyndicReturns),
+            "_master_opts" => {
+                Ok(MinionCommand::MasterOpts { env_only: optional(map, "env_only")?.unwrap_or_default() })
+            }
             "_master_tops" | "_ext_nodes" => Ok(MinionCommand::MasterTops),
             "_serve_file" => Ok(MinionCommand::ServeFile {
                 path: field(map, "path")?,
@@ -122,6 +162,22 @@ impl MinionCommand {
             "_file_list_emptydirs" => list(ListKind::EmptyFolders),
             "_symlink_list" => list(ListKind::Links),
             "_file_envs" => Ok(MinionCommand::FileEnvs),
+            "_file_recv" => FilePiece::from_map(map).map(MinionCommand::FileReceive),
+            "_mine" => Ok(MinionCommand::Mine {
+                data: field(map, "data")?,
+                clear: optional(map, "clear")?.unwrap_or_default(),
+            }),
+            "_mine_get" => MineQuery::from_map(map).map(MinionCommand::MineGet),
+            "_mine_delete" => Ok(MinionCommand::MineDelete { fun: field(map, "fun")? }),
+            "_mine_flush" => Ok(MinionCommand::MineFlush),
+            "minion_pub" => PeerPublish::from_map(map).map(|asked| MinionCommand::PeerPublish(Box::new(asked))),
+            "minion_publish" => {
+                PeerPublish::from_map(map).map(|asked| MinionCommand::PeerPublishAndWait(Box::new(asked)))
+            }
+            "pub_ret" => Ok(MinionCommand::PeerReturns(parsed(map, "jid")?)),
+            "minion_runner" => PeerRun::from_map(map).map(MinionCommand::PeerRun),
+            "_register_resources" => Ok(MinionCommand::Resources(field(map, "resources")?)),
+            "revoke_auth" => Ok(MinionCommand::RevokeAuth),
             other => Err(WireError::UnknownCommand(other.chars().take(64).collect())),
         }
     }

@@ -1,6 +1,9 @@
 //! The outer form of every request: in clear, or sealed for one session.
 
+use std::str::FromStr;
+
 use super::{WireError, field, optional, parsed};
+use crate::crypt::{EncryptionAlgorithm, SignatureAlgorithm};
 use crate::minion_id::MinionId;
 use crate::value::{Map, Value, msgpack};
 
@@ -25,6 +28,10 @@ pub enum Envelope {
         load: Vec<u8>,
         /// The protocol version of the sender.
         version: i64,
+        /// How a reply that only the minion's key opens is to be sealed.
+        encryption: EncryptionAlgorithm,
+        /// How such a reply is to be signed.
+        signature: SignatureAlgorithm,
     },
 }
 
@@ -42,10 +49,13 @@ impl Envelope {
             },
             "aes" => {
                 let id = parsed(&map, "id")?;
+                let encryption = algorithm(&map, "enc_algo")?;
+                let signature = algorithm(&map, "sig_algo")?;
+                let sealed = |load| Ok(Envelope::Sealed { id, load, version, encryption, signature });
                 match map.swap_remove("load") {
-                    Some(Value::Bytes(load)) => Ok(Envelope::Sealed { id, load, version }),
+                    Some(Value::Bytes(load)) => sealed(load),
                     // Bytes that happen to be text arrive as text from older peers.
-                    Some(Value::Str(load)) => Ok(Envelope::Sealed { id, load: load.into_bytes(), version }),
+                    Some(Value::Str(load)) => sealed(load.into_bytes()),
                     Some(_) => Err(WireError::Field { field: "load", reason: "expected bytes".into() }),
                     None => Err(WireError::Missing("load")),
                 }
@@ -57,6 +67,18 @@ impl Envelope {
     /// Packs a request in clear.
     pub fn clear(load: Map) -> Vec<u8> {
         msgpack::pack_map(&crate::map! {"enc" => "clear", "load" => load, "version" => PROTOCOL_VERSION})
+    }
+}
+
+/// The algorithm of this name in the message; the default if it names none.
+pub(super) fn algorithm<T>(map: &Map, name: &'static str) -> Result<T, WireError>
+where
+    T: FromStr + Default,
+    T::Err: std::fmt::Display,
+{
+    match optional::<String>(map, name)? {
+        None => Ok(T::default()),
+        Some(text) => text.parse().map_err(|error: T::Err| WireError::Field { field: name, reason: error.to_string() }),
     }
 }
 

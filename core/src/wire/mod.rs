@@ -6,12 +6,15 @@
 mod auth;
 mod command;
 mod envelope;
+mod peer;
+pub mod private;
 mod publish;
 pub mod purpose;
 
 pub use auth::{AuthReply, AuthRequest, Verdict};
 pub use command::{Call, ClientCommand, ListKind, MinionCommand};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
+pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
 pub use publish::{Publication, PublishRequest, TOPIC_GCM};
 
 use crate::value::msgpack::UnpackError;

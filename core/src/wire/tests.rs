@@ -33,6 +33,7 @@ fn an_auth_reply_must_carry_the_nonce_that_was_sent() {
             public_key: "PEM".into(),
             publish_port: 4505,
             publish_key: vec![1],
+            token: Some(vec![4]),
             session_key: vec![2],
             signature: vec![3],
             cipher: Cipher::Aes256Gcm,
