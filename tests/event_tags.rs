@@ -33,12 +33,14 @@ enum Do {
     Show(&'static str, usize, fn() -> Map),
     /// The minion web1 starts.
     Start,
+    /// Nothing is done: what comes, comes by itself.
+    Wait,
     /// A file of the file server is written.
     Write,
     /// Two minions ask to join a master that has room for one.
     Full,
 }
-use Do::{Call as Minion, Full, Publish, Show, Start, Stranger, Tool, Wheel, Write};
+use Do::{Call as Minion, Full, Publish, Show, Start, Stranger, Tool, Wait, Wheel, Write};
 
 const STEPS: &[(&str, Do)] = &[
     ("a new key is shown", Start),
@@ -90,6 +92,7 @@ const STEPS: &[(&str, Do)] = &[
     ("the reactor is asked whether it leads", Tool("salt-run", &["reactor.is_leader"])),
     ("the reactor is told to lead", Tool("salt-run", &["reactor.set_leader", "True"])),
     ("a job is published in batches", Tool("salt", &["web1", "test.ping", "-b", "1"])),
+    ("a minion pings its master", Wait),
     ("a file of the file server changes", Write),
     // Keys last: a job that goes out while a minion fetches new publish keys is lost to it.
     ("a key is rejected", Tool("salt-key", &["-y", "-r", "web2"])),
@@ -105,7 +108,6 @@ const STEPS: &[(&str, Do)] = &[
 /// What is recorded and not tried: the label, the tag (a glob), and why. Once an event is there, its line goes.
 const NOT_HERE: &[(&str, &str, &str)] = &[
     ("*", "resource/refresh/<id>", "Brine has no resources of minions"),
-    ("*", "salt/beacon/*", "needs beacons"),
     ("a job gives its result in parts", "*", "needs execution modules in Python"),
     ("*orchestration runs", "*", "needs state.orchestrate"),
     ("the reactor is *", "salt/run/<jid>/*", "Salt puts a key of the master's on the bus there"),
@@ -290,9 +292,10 @@ impl World {
             Stranger => self.publish(Map::new(), Some("wrong".into()), Some("20261121000000000000")).await,
             Show(id, key, grains) => self.show(&self.system, id, *key, grains()).await,
             Start => {
-                self.system.configure_minion("web1", "state_events: True\n");
+                self.system.configure_minion("web1", MINION);
                 self.system.spawn_minion("web1");
             }
+            Wait => {}
             Write => _ = self.system.write("srv/salt/new.txt", "new\n"),
             Full => {
                 let other = System::start("max_minions: 1\n").await;
@@ -315,6 +318,12 @@ reactor:
   - 'try/reactor/runner': [ROOT/reactor/runner.sls]
   - 'try/reactor/wheel': [ROOT/reactor/wheel.sls]
   - 'try/reactor/local': [ROOT/reactor/local.sls]
+";
+
+const MINION: &str = "state_events: True
+ping_interval: 0.05
+beacons:
+  load: [{averages: {1m: [1000.0, 2000.0]}}, {interval: 2}]
 ";
 
 const FILES: &[(&str, &str)] = &[

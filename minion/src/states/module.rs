@@ -73,7 +73,7 @@ fn by_keys(context: &StateContext, name: &str, calls: Vec<(String, Args)>) -> Va
                 changes.insert(fun.into(), value);
             }
             Err(CallError::Execution(message) | CallError::Exception(message)) => {
-                failed.push(format!("'{fun}' failed: {message}"))
+                failed.push(format!("'{fun}' failed: {message}"));
             }
             Err(error) => failed.push(format!("'{fun}' failed: {error}")),
         }
