@@ -33,6 +33,8 @@ enum Do {
     Show(&'static str, usize, fn() -> Map),
     /// The minion web1 starts.
     Start,
+    /// Nothing is done: what comes, comes by itself.
+    Wait,
     /// A file of the file server is written.
     Write,
     /// A batch is handed to the master, and stopped.
@@ -40,7 +42,7 @@ enum Do {
     /// Two minions ask to join a master that has room for one.
     Full,
 }
-use Do::{Call as Minion, Full, Publish, Show, Start, StopBatch, Stranger, Tool, Wheel, Write};
+use Do::{Call as Minion, Full, Publish, Show, Start, StopBatch, Stranger, Tool, Wait, Wheel, Write};
 
 const STEPS: &[(&str, Do)] = &[
     ("a new key is shown", Start),
@@ -99,6 +101,7 @@ const STEPS: &[(&str, Do)] = &[
     ("a job is published in batches", Tool("salt", &["web1", "test.ping", "-b", "1"])),
     ("a batch is handed to the master", Tool("salt", &["web1", "test.ping", "-b", "1", "--async"])),
     ("a running batch is stopped", StopBatch),
+    ("a minion pings its master", Wait),
     ("a file of the file server changes", Write),
     // Keys last: a job that goes out while a minion fetches new publish keys is lost to it.
     ("a key is rejected", Tool("salt-key", &["-y", "-r", "web2"])),
@@ -114,7 +117,6 @@ const STEPS: &[(&str, Do)] = &[
 /// What is recorded and not tried: the label, the tag (a glob), and why. Once an event is there, its line goes.
 const NOT_HERE: &[(&str, &str, &str)] = &[
     ("*", "resource/refresh/<id>", "Brine has no resources of minions"),
-    ("*", "salt/beacon/*", "needs beacons"),
     ("a job gives its result in parts", "*", "needs execution modules in Python"),
     ("the reactor is *", "salt/run/<jid>/*", "Salt puts a key of the master's on the bus there"),
     ("a queue cannot be processed", "*", "needs queues"),
@@ -298,7 +300,7 @@ impl World {
             Stranger => self.publish(Map::new(), Some("wrong".into()), Some("20261121000000000000")).await,
             Show(id, key, grains) => self.show(&self.system, id, *key, grains()).await,
             Start => {
-                self.system.configure_minion("web1", "state_events: True\n");
+                self.system.configure_minion("web1", MINION);
                 self.system.spawn_minion("web1");
             }
             StopBatch => {
@@ -307,6 +309,7 @@ impl World {
                 let jid = told.trim().rsplit(' ').next().unwrap().to_owned();
                 self.system.tool_async("salt-run", &["batch.stop", &jid, "kill=True"]).await;
             }
+            Wait => {}
             Write => _ = self.system.write("srv/salt/new.txt", "new\n"),
             Full => {
                 let other = System::start("max_minions: 1\n").await;
@@ -329,6 +332,12 @@ reactor:
   - 'try/reactor/runner': [ROOT/reactor/runner.sls]
   - 'try/reactor/wheel': [ROOT/reactor/wheel.sls]
   - 'try/reactor/local': [ROOT/reactor/local.sls]
+";
+
+const MINION: &str = "state_events: True
+ping_interval: 0.05
+beacons:
+  load: [{averages: {1m: [1000.0, 2000.0]}}, {interval: 2}]
 ";
 
 const FILES: &[(&str, &str)] = &[

@@ -15,6 +15,7 @@ use brine_core::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
+use crate::beacons::Configured;
 use crate::local_bus::LocalBus;
 
 /// Files under `salt://`, from the master or from this host.
@@ -87,6 +88,8 @@ pub struct Minion {
     pub upstream: Arc<dyn Upstream>,
     /// The minion's own bus.
     pub local: LocalBus,
+    /// The beacons of the configuration, as they are now.
+    pub(crate) beacons: Configured,
     /// Jobs that run now, by jid.
     pub jobs: Mutex<indexmap::IndexMap<String, Arc<Job>>>,
     /// Execution functions.

@@ -20,11 +20,13 @@ use brine_core::wire::{Publication, TOPIC_GCM};
 use brine_core::{Map, MinionId, Value, map, metrics};
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::beacons::{self, Configured};
 use crate::channel::{Channel, ChannelError};
 use crate::context::{FileClient, Job, MasterEvent, Minion, Upstream};
+use crate::events::Kind;
 use crate::fileclient::{LocalFiles, MasterFiles};
 use crate::jobs;
 use crate::local_bus::LocalBus;
@@ -161,6 +163,7 @@ fn build(
         files,
         upstream,
         local,
+        beacons: Configured::new(config.beacons.clone()),
         jobs: Mutex::default(),
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),
@@ -201,6 +204,8 @@ pub struct Connected {
     pub minion: Arc<Minion>,
     channel: Arc<Channel>,
     id: MinionId,
+    /// Whether there is a session, and the master knows that the minion is ready.
+    ready: watch::Sender<bool>,
     /// The last jobs that came: one that comes again is not run again.
     taken: Mutex<VecDeque<String>>,
 }
@@ -231,7 +236,7 @@ impl Connected {
         let upstream =
             MasterUpstream { id: id.clone(), channel: Arc::clone(&channel), runtime, grains: Arc::clone(&grains) };
         let minion = build(&id, &config, grains, files, Arc::new(upstream), bus);
-        Ok(Connected { minion, channel, id, taken: Mutex::default() })
+        Ok(Connected { minion, channel, id, ready: watch::Sender::new(false), taken: Mutex::default() })
     }
 
     /// Begins the session. While the key is pending, asks again: soon at first, as somebody may be about to
@@ -290,6 +295,22 @@ impl Connected {
         send_event(&self.channel, &self.id, event).await
     }
 
+    /// Fires what beacons saw on the master's bus: `tag` and `data` of each.
+    pub async fn fire_all(&self, events: Value) -> Result<(), String> {
+        let load =
+            map! {"cmd" => "_minion_event", "id" => self.id.as_str(), "events" => events, "pretag" => Value::Nil};
+        match self.channel.request(load).await {
+            Ok(Value::Bool(true)) => Ok(()),
+            Ok(_) => Err("the master does not take the events of beacons from this minion".into()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Whether there is a session now.
+    pub fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
     /// Sends a return to the master, until it has it or too many tries have failed.
     pub async fn send_return(&self, load: Map) -> bool {
         let config = &self.minion.config;
@@ -326,7 +347,12 @@ pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<()
     let serving = tokio::spawn(sockets.serve(bus.clone(), shutdown.clone()));
     let connected = Arc::new(Connected::new(config, Some(bus.clone()))?);
     crate::reactions::start(&connected.minion, &bus, &shutdown)?;
-    tokio::spawn(crate::events::follow(Arc::clone(&connected), bus, shutdown.clone()));
+    for kind in [Kind::Own, Kind::ForMaster] {
+        tokio::spawn(crate::events::follow(kind, Arc::clone(&connected), bus.clone(), shutdown.clone()));
+    }
+    let minion = Arc::clone(&connected.minion);
+    tokio::spawn(beacons::run(minion, bus, connected.ready.subscribe(), shutdown.clone()));
+    tokio::spawn(ping(Arc::clone(&connected), shutdown.clone()));
     let result = tokio::select! {
         result = live(&connected, &shutdown) => result,
         () = shutdown.cancelled() => Ok(()),
@@ -337,6 +363,30 @@ pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<()
     }
     _ = serving.await;
     result
+}
+
+/// `ping_interval`: tells the master every so many minutes that the minion is there.
+async fn ping(connected: Arc<Connected>, shutdown: CancellationToken) {
+    let minutes = connected.minion.config.ping_interval;
+    let Ok(every) = Duration::try_from_secs_f64(minutes * 60.0) else {
+        tracing::error!("option 'ping_interval': expected minutes, got {minutes}; the master is not pinged");
+        return;
+    };
+    if every.is_zero() {
+        return;
+    }
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            () = shutdown.cancelled() => return,
+        }
+        if !connected.is_ready() {
+            continue;
+        }
+        if let Err(error) = connected.fire(&MasterEvent::new("minion_ping", "ping")).await {
+            tracing::warn!(error, "the master does not answer to a ping");
+        }
+    }
 }
 
 /// What a minion that was killed left behind.
@@ -357,6 +407,7 @@ async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Resul
     loop {
         connected.join(true).await?;
         let result = listen(connected, &mut started, &slots, shutdown, &mut backoff).await;
+        connected.ready.send_replace(false);
         match result {
             Ok(()) => return Ok(()),
             Err(error) => tracing::warn!("the connection to the master is lost: {error}; connecting again"),
@@ -386,6 +437,7 @@ async fn listen(
         tracing::info!(id = %connected.id, "the minion is ready");
         run_startup_states(connected, slots);
     }
+    connected.ready.send_replace(true);
     loop {
         let frames = tokio::select! {
             frames = publishes.recv() => frames?,

@@ -6,16 +6,35 @@ use brine_core::bus::{Bus, Filter, Start};
 use brine_core::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::beacons;
 use crate::context::MasterEvent;
 use crate::daemon::Connected;
+use crate::local_bus::QUESTION;
 
-/// Acts on the events that Salt's own tools fire for a minion: `fire_master` goes on to the master,
-/// `pillar_refresh` and `grains_refresh` do what they say.
-pub async fn follow(connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
-    let filter = Filter::Prefixes(
-        ["fire_master\n\n", "pillar_refresh\n\n", "grains_refresh\n\n"].map(|prefix| prefix.as_bytes().into()).into(),
-    );
-    let Ok(mut events) = bus.subscribe(filter, Start::Now) else { return };
+/// Which events are followed. Those that wait for the master do not hold up the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What the minion does and answers itself.
+    Own,
+    /// What goes on to the master.
+    ForMaster,
+}
+
+impl Kind {
+    fn tags(self) -> &'static [&'static str] {
+        match self {
+            Kind::Own => &["pillar_refresh", "grains_refresh", "manage_beacons"],
+            Kind::ForMaster => &["fire_master", beacons::RETURN],
+        }
+    }
+}
+
+/// Acts on the events that Salt's own tools and the minion's own parts fire for a minion: `fire_master` and what
+/// beacons saw go on to the master, `pillar_refresh` and `grains_refresh` do what they say, `manage_beacons` is
+/// answered.
+pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
+    let prefixes = kind.tags().iter().map(|tag| format!("{tag}\n\n").into()).collect();
+    let Ok(mut events) = bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -24,6 +43,15 @@ pub async fn follow(connected: Arc<Connected>, bus: Bus, shutdown: CancellationT
         let Some(event) = event else { return };
         let done = match event.tag() {
             "fire_master" => forward(&connected, &event.data()).await,
+            beacons::RETURN if !connected.is_ready() => {
+                tracing::debug!("there is no master: what beacons saw stays on the minion's own bus");
+                Ok(())
+            }
+            beacons::RETURN => connected.fire_all(event.data().swap_remove("beacons").unwrap_or_default()).await,
+            "manage_beacons" => {
+                let question = event.data();
+                reply(&bus, &question, beacons::answer(&connected.minion, &question)).await
+            }
             "grains_refresh" => {
                 connected.refresh_grains().await;
                 connected.refresh_pillar().await.map_err(|error| error.to_string())
@@ -34,6 +62,15 @@ pub async fn follow(connected: Arc<Connected>, bus: Bus, shutdown: CancellationT
             tracing::error!(tag = event.tag(), error, "an event for the minion itself could not be acted on");
         }
     }
+}
+
+/// Fires the answer to a question, so that who asked finds it.
+async fn reply(bus: &Bus, question: &Map, answer: Option<(String, Map)>) -> Result<(), String> {
+    let Some((tag, mut fields)) = answer else { return Ok(()) };
+    if let Some(question) = question.get(QUESTION) {
+        fields.insert(QUESTION.into(), question.clone());
+    }
+    bus.fire(&tag, &fields).await.map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// Hands on one event, or several, that were fired for the master.

@@ -11,8 +11,10 @@
 //! | [`states`], [`state`] | state functions, one file a Salt module, and the state run |
 //! | [`events`] | the minion's own event bus |
 //! | [`reactions`] | the minion's own reactor |
+//! | `beacons` | what is watched on this host |
 //! | [`grains`], [`fileclient`] | facts about this host; files under `salt://` |
 
+pub(crate) mod beacons;
 pub mod channel;
 pub mod context;
 pub mod daemon;

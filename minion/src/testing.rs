@@ -9,6 +9,7 @@ use brine_core::function::{Args, Registry};
 use brine_core::{Jid, Map, map};
 use parking_lot::{Mutex, RwLock};
 
+use crate::beacons::Configured;
 use crate::context::{Context, FileClient, Job, MasterEvent, Minion, Upstream};
 use crate::local_bus::LocalBus;
 use crate::states::StateContext;
@@ -83,6 +84,7 @@ pub fn minion_with(files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<M
         files: Arc::new(Files(files)),
         upstream,
         local: LocalBus::Sockets { folder: "/nonexistent".into(), names: SocketNames::minion("test-minion") },
+        beacons: Configured::default(),
         jobs: Mutex::default(),
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),

@@ -107,8 +107,12 @@ options! {
     start_event_grains: Vec<String> = Vec::new(),
     /// What is watched on this host, by name: as a list of mappings or as one mapping.
     beacons: Map = Map::new(),
+    /// Whether beacons look before there is a master; what they see stays on the minion's own bus then.
+    beacons_before_connect: bool = false,
     /// Seconds between two looks at what beacons watch, for those that do not say.
     loop_interval: u64 = 1,
+    /// Minutes between two pings of the master; 0 for none.
+    ping_interval: f64 = 0.0,
     /// Groups of minions by name, for targets that the minion evaluates without a master.
     nodegroups: Map = Map::new(),
     /// How many job ids are remembered, so that a job that comes twice is run once.
