@@ -27,6 +27,7 @@ mod requests;
 pub mod runner;
 mod sessions;
 mod state_errors;
+mod stats;
 pub mod wheel;
 
 use std::path::{Path, PathBuf};
@@ -110,6 +111,7 @@ pub struct Shared {
     pub(crate) runners: Registry<runner::RunnerContext>,
     pub(crate) wheels: Registry<wheel::WheelContext>,
     pub(crate) causes: causes::Causes,
+    pub(crate) stats: stats::Stats,
     pub(crate) batches: batches::Batches,
     pub(crate) reactor: reactions::MasterReactor,
     pub(crate) functions: Option<Arc<dyn HostFunctions>>,
@@ -217,6 +219,7 @@ impl Master {
             runners: Registry::new(runner::MODULES),
             wheels: Registry::new(wheel::MODULES),
             causes: causes::Causes::default(),
+            stats: stats::Stats::default(),
             batches: batches::Batches::open(store.clone())?,
             reactor: reactions::MasterReactor::default(),
             functions,

@@ -1,6 +1,7 @@
 //! Requests on port 4506: opened, typed, allowed or refused, answered.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use brine_core::store::StoreError;
 use brine_core::transport::{Handler, Peer};
@@ -27,14 +28,21 @@ impl Handler for Requests {
             Ok(envelope) => envelope,
             Err(error) => return Some(refuse(&peer, None, &error)),
         };
+        let start = Instant::now();
+        let named =
+            |load: &Map| if self.0.config.master_stats { load.get("cmd").map(ToString::to_string) } else { None };
+        let asked;
         let reply = match envelope {
-            Envelope::Clear { load, version } => match ClientCommand::from_map(&load) {
-                Ok(ClientCommand::Auth(auth)) if version < self.0.config.minimum_auth_version => {
-                    return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
+            Envelope::Clear { load, version } => {
+                asked = named(&load);
+                match ClientCommand::from_map(&load) {
+                    Ok(ClientCommand::Auth(auth)) if version < self.0.config.minimum_auth_version => {
+                        return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
+                    }
+                    Ok(command) => self.0.client_command(&peer, command).await,
+                    Err(error) => return Some(refuse(&peer, None, &error)),
                 }
-                Ok(command) => self.0.client_command(&peer, command).await,
-                Err(error) => return Some(refuse(&peer, None, &error)),
-            },
+            }
             Envelope::Sealed { id, version, .. } if version < self.0.config.minimum_auth_version => {
                 return Some(refuse(&peer, Some(&id), &WireError::OldVersion(version)));
             }
@@ -48,6 +56,7 @@ impl Handler for Requests {
                     return Some(refuse(&peer, Some(&id), &SessionError::TooOld));
                 }
                 self.0.presence.heard(&id, &peer);
+                asked = named(&opened.load);
                 match MinionCommand::from_map(&opened.load) {
                     Ok(command @ MinionCommand::Pillar { .. }) => {
                         let value = self.0.minion_command(&id, command).await;
@@ -74,6 +83,9 @@ impl Handler for Requests {
                 }
             }
         };
+        if let Some(command) = asked {
+            self.0.count_request(&command, start).await;
+        }
         Some(reply.into())
     }
 }
@@ -164,7 +176,10 @@ impl Shared {
             MinionCommand::MasterOpts { env_only } => self.master_opts(env_only),
             MinionCommand::MasterTops => Value::map(),
             // Brine has no targets that mean a minion's resources.
-            MinionCommand::Resources(_) => true.into(),
+            MinionCommand::Resources(_) => {
+                self.fire(&format!("resource/refresh/{id}"), &map! {"Resource cache refresh" => id}).await;
+                true.into()
+            }
             MinionCommand::PeerPublish(asked) => self.peer_publish(id, *asked).await,
             MinionCommand::PeerPublishAndWait(asked) => self.peer_publish_and_wait(id, *asked).await,
             MinionCommand::PeerReturns(jid) => self.peer_returns(id, jid).await,

@@ -185,6 +185,10 @@ options! {
     auth_events: bool = true,
     /// The acts (`pend`, `denied`, ...) whose `salt/auth` events also tell the grains to sign by.
     auth_events_autosign_grains: Vec<String> = Vec::new(),
+    /// Whether `salt/stats` events tell how long requests take.
+    master_stats: bool = false,
+    /// Seconds between two of them.
+    master_stats_event_iter: u64 = 60,
     /// Whether a new job is also told under its bare id, as Salt did up to 3007.
     bare_jid_events: bool = false,
     /// Whether `minion/refresh` events are fired.
