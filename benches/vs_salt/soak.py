@@ -7,8 +7,10 @@ import statistics
 import results
 from reacting import arguments, full_load, load, reacting, tools
 
-# Less than this is noise.
-NOISE = 64  # KiB a minute
+# Less than this is noise: the smallest thing that could stay behind after each reaction has 16 bytes.
+NOISE = 1  # byte a reaction
+# Until then caches fill and threads take what they need.
+TELLING = 5  # minutes
 
 
 def slope(samples):
@@ -21,6 +23,13 @@ def slope(samples):
     steep = sum((t - middle) * (size - mean) for t, size in samples) / spread
     left = sum((size - mean - steep * (t - middle)) ** 2 for t, size in samples) / (len(samples) - 2)
     return 60 * steep, 120 * math.sqrt(left / spread)
+
+
+def verdict(minutes, least):
+    """Whether memory grows, in words, if there are at least so many bytes more for each reaction."""
+    if minutes < TELLING:
+        return "too short to tell"
+    return "memory GROWS" if least > NOISE else "memory does not grow"
 
 
 def by_minute(samples):
@@ -54,7 +63,7 @@ def main():
         said = load(system, options.client, count, each=look, every=options.every, rate=half)
         disk = os.stat(f"{system.root}/cache/brine.redb").st_blocks * 512
     # Caches fill first; what counts is the second half.
-    late, error = slope(samples[len(samples) // 2 :])
+    late, error = (1024 / (60 * half) * each for each in slope(samples[len(samples) // 2 :]))
     found = {name: said[name] for name in ("expected", "seen", "again", "median", "p99")} | {
         "minutes": options.minutes,
         "entries": options.entries,
@@ -65,11 +74,11 @@ def main():
         "disk": disk,
         "late": late,
         "error": error,
-        "verdict": "it GROWS" if late - error > NOISE else "it does not grow",
+        "verdict": verdict(options.minutes, late - error),
     }
     print(
-        f"at {half:,.0f} reactions/s for {options.minutes:g} minutes, in the second half {late:+,.0f} KiB a minute "
-        f"(give or take {error:,.0f}): {found['verdict']}"
+        f"at {half:,.0f} reactions/s for {options.minutes:g} minutes, in the second half {late:+.2f} bytes a reaction "
+        f"(give or take {error:.2f}): {found['verdict']}"
     )
     results.keep("soak", found, options.quick)
 
