@@ -43,10 +43,11 @@ def by_minute(samples):
 
 def main():
     parser = arguments(__doc__)
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--minutes", type=float, help="10, or 1 for a quick run")
     parser.add_argument("--every", type=float, default=5, help="seconds between two looks")
     parser.add_argument("--entries", type=int, default=100)
     options = parser.parse_args()
+    options.minutes = options.minutes or (1 if options.quick else 10)
     brine = tools(options)["brine"]
     # The full load is found on a master of its own: what a flood leaves behind is not what is looked for.
     with reacting("brine", brine, options.entries) as system:
