@@ -48,7 +48,7 @@ def main():
             one = found[kind][str(entries)] = measure(kind, tool, options.client, entries, options.quick)
             print(f"{kind}, {entries:,} entries: {one['rate']:,.0f} reactions/s", flush=True)
             for name in "half", "whole":
-                form = "  {asked:,.0f} asked, {kept:,.0f} kept: median {median:.3f} ms, 99th {p99:.3f}, longest {max:.3f}"
+                form = "  {asked:,.0f} asked, {kept:,.0f} fired a second: median {median:.3f} ms, 99th {p99:.3f}"
                 print(form.format(**one[name]), flush=True)
     results.keep("reactor", found | {"alone": alone}, options.quick)
 

@@ -129,9 +129,9 @@ event to reaction was {number(found["median"])} ms (median) and {number(found["p
 
 {doc.table(["minute", "master, MB PSS"], rows)}
 
-Each minute's median. In the second half {found["late"]:+,.0f} KiB a minute, give or take {found["error"]:,.0f}: \
-{found["verdict"]}. At the end the store with the journal takes {found["disk"] / 2**20:,.0f} MiB on disk \
-(`event_journal_size` is 1,024)."""
+Each minute's median. In the second half memory changes by {found["late"]:+.2f} bytes a reaction, give or take \
+{found["error"]:.2f}: {found["verdict"]}. At the end the store with the journal takes \
+{found["disk"] / 2**20:,.0f} MiB on disk (`event_journal_size` is 1,024)."""
 
 
 def burst_part(found):

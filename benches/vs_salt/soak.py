@@ -7,8 +7,10 @@ import statistics
 import results
 from reacting import arguments, full_load, load, reacting, tools
 
-# Less than this is noise.
-NOISE = 64  # KiB a minute
+# Less than this is noise: the smallest thing that could stay behind after each reaction has 16 bytes.
+NOISE = 1  # byte a reaction
+# Until then caches fill and threads take what they need.
+TELLING = 5  # minutes
 
 
 def slope(samples):
@@ -23,6 +25,13 @@ def slope(samples):
     return 60 * steep, 120 * math.sqrt(left / spread)
 
 
+def verdict(minutes, least):
+    """Whether memory grows, in words, if there are at least so many bytes more for each reaction."""
+    if minutes < TELLING:
+        return "too short to tell"
+    return "memory GROWS" if least > NOISE else "memory does not grow"
+
+
 def by_minute(samples):
     """The median of each minute, in KiB; a last minute that has just begun counts to the one before."""
     minutes = {}
@@ -34,10 +43,11 @@ def by_minute(samples):
 
 def main():
     parser = arguments(__doc__)
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--minutes", type=float, help="10, or 1 for a quick run")
     parser.add_argument("--every", type=float, default=5, help="seconds between two looks")
     parser.add_argument("--entries", type=int, default=100)
     options = parser.parse_args()
+    options.minutes = options.minutes or (1 if options.quick else 10)
     brine = tools(options)["brine"]
     # The full load is found on a master of its own: what a flood leaves behind is not what is looked for.
     with reacting("brine", brine, options.entries) as system:
@@ -54,7 +64,7 @@ def main():
         said = load(system, options.client, count, each=look, every=options.every, rate=half)
         disk = os.stat(f"{system.root}/cache/brine.redb").st_blocks * 512
     # Caches fill first; what counts is the second half.
-    late, error = slope(samples[len(samples) // 2 :])
+    late, error = (1024 / (60 * half) * each for each in slope(samples[len(samples) // 2 :]))
     found = {name: said[name] for name in ("expected", "seen", "again", "median", "p99")} | {
         "minutes": options.minutes,
         "entries": options.entries,
@@ -65,11 +75,11 @@ def main():
         "disk": disk,
         "late": late,
         "error": error,
-        "verdict": "it GROWS" if late - error > NOISE else "it does not grow",
+        "verdict": verdict(options.minutes, late - error),
     }
     print(
-        f"at {half:,.0f} reactions/s for {options.minutes:g} minutes, in the second half {late:+,.0f} KiB a minute "
-        f"(give or take {error:,.0f}): {found['verdict']}"
+        f"at {half:,.0f} reactions/s for {options.minutes:g} minutes, in the second half {late:+.2f} bytes a reaction "
+        f"(give or take {error:.2f}): {found['verdict']}"
     )
     results.keep("soak", found, options.quick)
 
