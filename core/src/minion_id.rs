@@ -31,6 +31,12 @@ impl FromStr for MinionId {
     }
 }
 
+impl std::borrow::Borrow<str> for MinionId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Display for MinionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -147,7 +147,11 @@ impl Shared {
             load.insert("tgt".into(), published.minions.clone().into());
             load.insert("tgt_type".into(), "list".into());
         }
-        self.send(load, self.sessions.ciphers_in_use()).await.map_err(PublishError::Failed)?;
+        // A minion whose session is not known yet may listen for any cipher: it opens what comes once it has
+        // authenticated.
+        let all_known = self.sessions.knows_all(&published.minions);
+        let ciphers = if all_known { self.sessions.ciphers_in_use() } else { self.ciphers.clone() };
+        self.send(load, ciphers).await.map_err(PublishError::Failed)?;
         metrics::PUBLISHES.add(1);
         Ok(())
     }

@@ -145,6 +145,13 @@ impl Sessions {
         Cipher::ALL.iter().copied().filter(used).collect()
     }
 
+    /// Whether all of these minions have a session. After a restart of the master they have none until they
+    /// notice.
+    pub fn knows_all(&self, minions: &[String]) -> bool {
+        let sessions = self.minions.lock();
+        minions.iter().all(|id| sessions.contains_key(id.as_str()))
+    }
+
     /// Replaces the keys of the publish stream: minions notice and authenticate again, which gives each a new
     /// session too.
     pub fn rotate(&self) {
@@ -290,7 +297,9 @@ mod tests {
         assert!(matches!(sessions.open(&id("nobody"), &request), Err(SessionError::NoSession)));
         let forged = seal(&session, &web1, map! {"cmd" => "x", "serial" => 2, "id" => "db1"});
         assert!(matches!(sessions.open(&web1, &forged), Err(SessionError::ForeignId(name)) if name == "db1"));
+        assert!(sessions.knows_all(&["web1".into(), "db1".into()]) && !sessions.knows_all(&["db2".into()]));
         sessions.end(&web1);
+        assert!(!sessions.knows_all(&["web1".into()]));
         assert!(matches!(sessions.open(&web1, &request), Err(SessionError::NoSession)));
     }
 

@@ -1,0 +1,384 @@
+//! Fleets in which unmodified Salt minions of several releases and Brine minions have one Brine master.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/salt.rs"]
+mod salt;
+mod support;
+
+use std::collections::BTreeSet;
+
+use brine_core::{Map, Value, list, map};
+use salt::{PythonMinion, RELEASES};
+use support::{Events, System, stderr, stdout, text};
+
+/// The id of the Brine minion in each fleet.
+const BRINE_ID: &str = "brine";
+
+/// A Brine master with a minion of each release of Salt, and one of Brine.
+struct Fleet {
+    // Ends before the system's folder goes.
+    python: Vec<PythonMinion>,
+    system: System,
+}
+
+impl Fleet {
+    /// A fleet that has joined; `master` and `minion` are more of the configurations.
+    async fn start(master: &str, minion: &str, files: &[(&str, &str)]) -> Self {
+        let system = System::new(&format!("auto_accept: True\n{master}"));
+        for (path, text) in files {
+            system.write(path, text);
+        }
+        Fleet::join(system, minion).await
+    }
+
+    async fn join(system: System, minion: &str) -> Self {
+        let mut fleet = Fleet { python: Vec::new(), system };
+        fleet.system.start_master().await;
+        let mut events = fleet.system.events("salt/minion/").await;
+        fleet.spawn(minion);
+        events.from_all(&fleet.ids(), |tag, _| tag.strip_prefix("salt/minion/")?.strip_suffix("/start")).await;
+        fleet
+    }
+
+    fn spawn(&mut self, minion: &str) {
+        for version in RELEASES {
+            let id = format!("salt{}", version.replace('.', "-"));
+            let mut one = PythonMinion::new(&self.system, &id, version, &minion.replace("ROOT", &self.root()));
+            one.spawn();
+            self.python.push(one);
+        }
+        self.system.configure_minion(BRINE_ID, "");
+        self.system.spawn_minion(BRINE_ID);
+    }
+
+    fn root(&self) -> String {
+        self.system.path("").display().to_string().trim_end_matches('/').to_owned()
+    }
+
+    fn python_ids(&self) -> BTreeSet<String> {
+        self.python.iter().map(|minion| minion.id.clone()).collect()
+    }
+
+    fn ids(&self) -> BTreeSet<String> {
+        self.python_ids().into_iter().chain([BRINE_ID.to_owned()]).collect()
+    }
+
+    /// What `salt` says: by minion, what it returned.
+    async fn salt(&self, words: &[&str]) -> Map {
+        let all = [&["--static", "--out=json", "-t", "30"], words].concat();
+        let output = self.system.tool_async("salt", &all).await;
+        match brine_core::value::json::from_json(&stdout(&output)) {
+            Ok(Value::Map(map)) => map,
+            _ => panic!("salt {words:?}: {}{}", stdout(&output), stderr(&output)),
+        }
+    }
+
+    /// What all Python minions return to `salt`, who must all return it.
+    async fn python(&self, words: &[&str]) -> Vec<Value> {
+        let answers = self.salt(&[&["salt*"], words].concat()).await;
+        let answered: BTreeSet<String> = answers.keys().map(ToString::to_string).collect();
+        assert_eq!(answered, self.python_ids(), "{words:?}: {answers:?}");
+        answers.into_values().collect()
+    }
+
+    /// Every Python minion returns this.
+    async fn python_says(&self, words: &[&str], wanted: impl Into<Value>) {
+        let wanted = wanted.into();
+        for answer in self.python(words).await {
+            assert_eq!(answer, wanted, "{words:?}");
+        }
+    }
+
+    /// Everybody answers.
+    async fn all_answer(&self) {
+        let answers = self.salt(&["*", "test.ping"]).await;
+        let answered: BTreeSet<String> = answers.keys().map(ToString::to_string).collect();
+        assert_eq!(answered, self.ids(), "{answers:?}");
+        assert!(answers.values().all(|answer| *answer == Value::Bool(true)), "{answers:?}");
+    }
+}
+
+impl Events {
+    /// Waits until there was an event of each of these minions, as `whose` reads it off tag and body.
+    async fn from_all(&mut self, ids: &BTreeSet<String>, whose: impl for<'a> Fn(&'a str, &'a Map) -> Option<&'a str>) {
+        let mut missing = ids.clone();
+        while !missing.is_empty() {
+            let (tag, data) = tokio::time::timeout(support::LONG, self.next())
+                .await
+                .unwrap_or_else(|_| panic!("nothing comes of {missing:?}"));
+            if let Some(id) = whose(&tag, &data) {
+                missing.remove(id);
+            }
+        }
+    }
+}
+
+const TREE: &[(&str, &str)] = &[
+    ("srv/pillar/top.sls", "base: {'*': [data]}\n"),
+    ("srv/pillar/data.sls", "greeting: hello {{ grains.id }}\n"),
+    ("srv/salt/top.sls", "base: {'*': [web]}\n"),
+    ("srv/salt/files/web.conf", "{{ pillar.greeting }} of {{ grains.kernel }}\n"),
+    ("srv/salt/macros.jinja", "{% macro out(name) %}ROOT/{{ grains.id }}/out/{{ name }}{% endmacro %}\n"),
+    (
+        "srv/salt/web.sls",
+        "{% from 'macros.jinja' import out with context %}
+late:
+  cmd.run:
+    - name: echo {{ pillar['greeting'] }} > {{ out('late') }}
+    - onchanges: [{file: conf}]
+never:
+  test.fail_without_changes:
+    - require: [{test: broken}]
+broken:
+  test.fail_without_changes: []
+conf:
+  file.managed:
+    - name: {{ out('web.conf') }}
+    - source: salt://files/web.conf
+    - template: jinja
+    - makedirs: True
+    - mode: '0640'
+    - require: [{test: first}]
+first: test.succeed_without_changes
+",
+    ),
+];
+
+/// What a minion says of a state, by its id: result, and whether there were changes.
+fn outcome(returned: &Value, state: &str) -> (Value, bool) {
+    let states = returned.as_map().unwrap_or_else(|| panic!("no states: {returned}"));
+    let found = states.iter().find(|(name, _)| name.to_string().contains(&format!("_|-{state}_|-")));
+    let (_, found) = found.unwrap_or_else(|| panic!("no state {state}: {returned}"));
+    (found.get("result").unwrap().clone(), found.get("changes").is_some_and(Value::is_truthy))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_and_states() {
+    let fleet = Fleet::start("", "", TREE).await;
+    fleet.all_answer().await;
+    for answer in fleet.salt(&["*", "cmd.run", "echo a; echo b"]).await.into_values() {
+        assert_eq!(answer, "a\nb".into());
+    }
+    // The first time something is changed, the second time nothing.
+    for changed in [true, false] {
+        for (id, returned) in fleet.salt(&["*", "state.apply"]).await {
+            for (state, result, changes) in [
+                ("first", Value::Bool(true), false),
+                ("conf", Value::Bool(true), changed),
+                ("late", Value::Bool(true), changed),
+                ("broken", Value::Bool(false), false),
+                ("never", Value::Bool(false), false),
+            ] {
+                assert_eq!(outcome(&returned, state), (result, changes), "{id} {state}: {returned}");
+            }
+            let out = |name: &str| std::fs::read_to_string(fleet.system.path(&format!("{id}/out/{name}"))).unwrap();
+            assert_eq!(out("web.conf"), format!("hello {id} of Linux\n"));
+            assert_eq!(out("late"), format!("hello {id}\n"));
+        }
+    }
+    for (words, count) in [
+        (&["-G", "kernel:Linux", "test.ping"][..], 4),
+        (&["-I", "greeting:hello salt*", "test.ping"], 3),
+        (&["-C", "salt* and not E@.*3007.*", "test.ping"], 2),
+    ] {
+        assert_eq!(fleet.salt(words).await.len(), count, "{words:?}");
+    }
+    let batches = fleet.system.tool_async("salt", &["-b", "2", "*", "test.ping", "--out=txt"]).await;
+    let said = stdout(&batches);
+    let answered: BTreeSet<String> =
+        said.lines().filter_map(|line| Some(line.strip_suffix(": True")?.to_owned())).collect();
+    assert_eq!(answered, fleet.ids(), "{said}{}", stderr(&batches));
+}
+
+const OWN: &[(&str, &str)] = &[
+    ("srv/pillar/top.sls", "base: {'*': [data]}\n"),
+    ("srv/pillar/data.sls", "greeting: hello\n"),
+    ("srv/salt/some/file.txt", "some text\n"),
+    ("srv/salt/some/empty", ""),
+    ("srv/salt/_grains/owng.py", "def own():\n    return {'own_grain': 'yes'}\n"),
+    (
+        "srv/salt/_states/owns.py",
+        "def done(name):\n    return {'name': name, 'result': True, 'changes': {'a': 'b'}, 'comment': __salt__['own.hi'](name)}\n",
+    ),
+    ("srv/salt/own.sls", "it: {owns.done: []}\n"),
+    (
+        "srv/salt/_modules/own.py",
+        "import salt.channel.client
+
+def hi(name):
+    return 'hi ' + name
+
+def pillar(key):
+    return __pillar__.get(key)
+
+def ask(cmd, **fields):
+    load = {k: v for k, v in fields.items() if not k.startswith('__')}
+    load.update(cmd=cmd, id=__opts__['id'])
+    with salt.channel.client.ReqChannel.factory(__opts__) as channel:
+        return channel.send(load, timeout=20, tries=1)
+",
+    ),
+];
+
+const PEERS: &str = "file_recv: True
+peer: {'salt.*': ['test\\.', {'brine': ['grains.get']}]}
+peer_run: {'salt.*': ['test.arg', 'manage']}
+allow_minion_key_revoke: False
+nodegroups: {old: 'salt3006*'}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn modules_of_the_master_and_pillar_reach_minions() {
+    let fleet = Fleet::start("", "", OWN).await;
+    fleet.python(&["saltutil.sync_all"]).await;
+    fleet.python_says(&["own.hi", "you"], "hi you").await;
+    fleet.python_says(&["grains.get", "own_grain"], "yes").await;
+    for returned in fleet.python(&["state.apply", "own"]).await {
+        assert_eq!(outcome(&returned, "it"), (true.into(), true));
+        assert!(returned.to_string().contains("hi it"), "{returned}");
+    }
+    // What is synchronised is known to the master too.
+    assert_eq!(fleet.salt(&["-G", "own_grain:yes", "test.ping"]).await.len(), 3);
+    fleet.python_says(&["own.pillar", "greeting"], "hello").await;
+    fleet.system.write("srv/pillar/data.sls", "greeting: welcome\n");
+    fleet.python_says(&["own.pillar", "greeting"], "hello").await;
+    fleet.python_says(&["saltutil.refresh_pillar", "wait=True"], true).await;
+    fleet.python_says(&["own.pillar", "greeting"], "welcome").await;
+    // A `salt-call` beside the daemon authenticates by itself, and neither ends the other's session.
+    for minion in &fleet.python {
+        let output = minion.call(&["own.pillar", "greeting"]).await;
+        assert!(stdout(&output).contains("welcome"), "{}{}", stdout(&output), stderr(&output));
+    }
+    fleet.all_answer().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mine_peers_events_and_files() {
+    let fleet =
+        Fleet::start(PEERS, "mine_functions: {test.ping: [], kernel: [{mine_function: grains.get}, kernel]}\n", OWN)
+            .await;
+    let python: Vec<String> = fleet.python_ids().into_iter().collect();
+    let each = |ids: &[String], value: &dyn Fn(&str) -> Value| -> Map {
+        ids.iter().map(|id| (id.as_str().into(), value(id))).collect()
+    };
+    let fields = |words: &[&str]| -> Vec<String> { words.iter().map(ToString::to_string).collect() };
+
+    // The mine.
+    fleet.python_says(&["mine.update"], true).await;
+    fleet.python_says(&["mine.get", "*", "test.ping"], each(&python, &|_| true.into())).await;
+    fleet.python_says(&["mine.get", "kernel:Linux", "kernel", "grain"], each(&python, &|_| "Linux".into())).await;
+    fleet.python_says(&["mine.send", "test.echo", "word"], true).await;
+    let both = map! {"test.echo" => each(&python, &|_| "word".into()), "test.ping" => each(&python, &|_| true.into())};
+    fleet.python_says(&["mine.get", "*", "[test.echo, test.ping]"], both).await;
+    fleet.python_says(&["mine.get", "greeting:hel*", "test.echo", "pillar"], map! {}).await;
+    fleet.python_says(&["mine.get", "greeting:hello", "test.echo", "pillar"], each(&python, &|_| "word".into())).await;
+    fleet.salt(&[&python[0], "mine.delete", "test.echo"]).await;
+    fleet.python_says(&["mine.get", "*", "test.echo"], each(&python[1..], &|_| "word".into())).await;
+    fleet.salt(&[&python[1], "mine.send", "test.echo", "mine", &format!("allow_tgt={}", python[1])]).await;
+    let answers = fleet.salt(&["salt*", "mine.get", &python[1], "test.echo"]).await;
+    for id in &python {
+        let known = if *id == python[1] {
+            map! {id => "mine"}
+        } else {
+            map! {}
+        };
+        assert_eq!(answers.get(id.as_str()), Some(&known.into()), "{id}");
+    }
+    fleet.salt(&[&python[2], "mine.flush"]).await;
+    fleet.python_says(&["mine.get", &python[2], "test.ping"], map! {}).await;
+
+    // Peers: what the rules allow is done, by everybody who is meant.
+    let all: Vec<String> = fleet.ids().into_iter().collect();
+    fleet.python_says(&["publish.publish", "*", "test.echo", "foo", "timeout=40"], each(&all, &|_| "foo".into())).await;
+    let whole = |_: &str| Value::from(map! {"ret" => "foo"});
+    fleet.python_says(&["publish.full_data", "*", "test.echo", "foo", "timeout=40"], each(&all, &whole)).await;
+    fleet
+        .python_says(
+            &["publish.publish", "old", "test.echo", "foo", "nodegroup", "timeout=40"],
+            each(&python[..1], &|_| "foo".into()),
+        )
+        .await;
+    fleet.python_says(&["publish.publish", BRINE_ID, "grains.get", "kernel", "timeout=40"], map! {BRINE_ID => "Linux"}).await;
+    for refused in [["*", "grains.get", "kernel"], ["*", "cmd.run", "id"], ["*", "publish.publish", "x"]] {
+        fleet.python_says(&[&["publish.publish"], &refused[..]].concat(), map! {}).await;
+    }
+    fleet
+        .python_says(
+            &["publish.runner", "test.arg", "[1, a=b]"],
+            map! {"args" => list![1], "kwargs" => map! {"a" => "b"}},
+        )
+        .await;
+    fleet.python_says(&["publish.runner", "jobs.list_jobs"], map! {}).await;
+
+    // Events reach the bus.
+    let mut events = fleet.system.events("my/tag").await;
+    fleet.python_says(&["event.send", "my/tag", "{a: 1}"], true).await;
+    for _ in &python {
+        let (_, body) = events.next().await;
+        assert!(python.contains(&text(&body, "id")), "{body:?}");
+        assert_eq!(body.get("data").and_then(|data| data.get("a")), Some(&1.into()));
+    }
+
+    // Files, from the master and to it.
+    let to = fleet.root() + "/copied";
+    fleet.python_says(&["cp.get_file", "salt://some/file.txt", &to], to.as_str()).await;
+    assert_eq!(std::fs::read_to_string(&to).unwrap(), "some text\n");
+    fleet.python_says(&["cp.get_file", "salt://some/empty", &to], to.as_str()).await;
+    assert_eq!(std::fs::read_to_string(&to).unwrap(), "");
+    fleet.python_says(&["cp.get_file", "salt://none", &to], "").await;
+    let large: String = (0..200_000).map(|number| format!("{number}\n")).collect();
+    let path = fleet.system.write("large", &large).display().to_string();
+    fleet.python_says(&["cp.push", &path], true).await;
+    for id in &python {
+        let kept = fleet.system.path(&format!("cache/minions/{id}/files{path}"));
+        assert!(std::fs::read_to_string(kept).unwrap() == large, "{id}");
+    }
+
+    // Every request, over Salt's own channel.
+    fleet.python(&["saltutil.sync_modules"]).await;
+    let listed =
+        list!["_grains/owng.py", "_modules/own.py", "_states/owns.py", "own.sls", "some/empty", "some/file.txt"];
+    let digest = "a23e5fdcd7b276bdd81aa1a0b7b963101863dd3f61ff57935f8c5ba462681ea6";
+    for (words, wanted) in [
+        ("_file_list saltenv=base", listed),
+        ("_file_list saltenv=base prefix=some", list!["some/empty", "some/file.txt"]),
+        ("_file_list saltenv=other", list![]),
+        ("_dir_list saltenv=base", list!["_grains", "_modules", "_states", "some"]),
+        ("_file_list_emptydirs saltenv=base", list![]),
+        ("_symlink_list saltenv=base", map! {}.into()),
+        ("_file_envs", list!["base"]),
+        ("_file_hash saltenv=base path=some/file.txt", map! {"hsum" => digest, "hash_type" => "sha256"}.into()),
+        ("_file_hash saltenv=base path=none", map! {}.into()),
+        ("_serve_file saltenv=base path=none loc=0", map! {"data" => "", "dest" => ""}.into()),
+        ("_file_find saltenv=base path=none", map! {"path" => "", "rel" => ""}.into()),
+        ("_master_tops", map! {}.into()),
+        ("_ext_nodes", map! {}.into()),
+        ("_register_resources resources={}", true.into()),
+        ("_register_resources", map! {}.into()),
+        ("revoke_auth", false.into()),
+        ("_syndic_return jid=20261121000000000000 return={}", Value::Nil),
+        ("minion_publish fun=test.echo arg=[foo] tgt=brine ret='' tmo=20", map! {BRINE_ID => "foo"}.into()),
+        ("minion_publish fun=cmd.run arg=[id] tgt=brine ret=''", map! {}.into()),
+        ("pub_ret jid=20261121000000000000", map! {}.into()),
+        ("no_such_command", map! {}.into()),
+        ("__init__", map! {}.into()),
+    ] {
+        let words = fields(&words.split_whitespace().collect::<Vec<_>>());
+        let words: Vec<&str> = ["own.ask"].into_iter().chain(words.iter().map(String::as_str)).collect();
+        fleet.python_says(&words, wanted).await;
+    }
+    for opts in fleet.python(&["own.ask", "_master_opts"]).await {
+        assert_eq!(opts.get("file_roots"), Some(&map! {"base" => list![]}.into()), "{opts}");
+        assert_eq!(opts.get("nodegroups"), Some(&map! {"old" => "salt3006*"}.into()), "{opts}");
+        assert_eq!(opts.as_map().map(Map::len), Some(16), "{opts}");
+    }
+    for opts in fleet.python(&["own.ask", "_master_opts", "env_only=True"]).await {
+        assert_eq!(opts.as_map().map(Map::len), Some(4), "{opts}");
+    }
+    for found in fleet.python(&["own.ask", "_file_hash_and_stat", "saltenv=base", "path=some/file.txt"]).await {
+        let parts = found.as_list().unwrap();
+        assert_eq!(parts[0].get("hsum"), Some(&digest.into()));
+        assert_eq!(parts[1].as_list().map(<[Value]>::len), Some(10), "{found}");
+    }
+    fleet.all_answer().await;
+}
