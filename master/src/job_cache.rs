@@ -1,6 +1,7 @@
 //! The job cache and the event returners: durable subscribers of the bus that hand events to returners.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_core::bus::{Bus, Filter, Start, Subscription};
 use brine_core::event::Event;
@@ -12,6 +13,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::publish::MORE;
+
+/// How often it is remembered how far the events were passed that are not wanted.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Keeps jobs and what minions return for them, until `shutdown`.
 pub(crate) async fn keep_jobs(
@@ -98,9 +102,20 @@ async fn hand_over(
     take: impl Fn(Vec<Event>) + Send + Sync + 'static,
 ) {
     let take = Arc::new(take);
+    let mut looks = tokio::time::interval(LOOK);
+    let mut passed = 0;
     loop {
         let batch = tokio::select! {
             batch = events.recv_many() => batch,
+            _ = looks.tick() => {
+                // Events that are not wanted are passed, too: the journal need not keep them for this subscriber.
+                let reached = events.position() - 1;
+                if reached > passed {
+                    passed = reached;
+                    events.commit(reached);
+                }
+                continue;
+            }
             () = shutdown.cancelled() => return,
         };
         let Some(batch) = batch else { return };
@@ -114,9 +129,29 @@ async fn hand_over(
 
 #[cfg(test)]
 mod tests {
+    use brine_core::bus::{BusLimits, JournalLimits};
     use brine_core::map;
+    use brine_core::store::Store;
 
     use super::*;
+
+    #[tokio::test]
+    async fn events_that_are_not_wanted_are_passed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, opened) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        let bus = Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default()).unwrap();
+        let mut events = subscribe_jobs(&bus).unwrap();
+        let shutdown = CancellationToken::new();
+        let (stop, lags) = (shutdown.clone(), bus.clone());
+        tokio::spawn(async move { hand_over(&mut events, stop, |_| panic!("nothing is wanted")).await });
+        for n in 0..10 {
+            bus.fire("other", &map! {"n" => n}).await.unwrap();
+        }
+        while lags.lags().iter().any(|(_, lag)| *lag > 0) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        shutdown.cancel();
+    }
 
     #[test]
     fn the_cache_gets_all_of_a_load_and_nothing_of_a_message() {
