@@ -298,7 +298,9 @@ async fn mine_peers_events_and_files() {
             each(&python[..1], &|_| "foo".into()),
         )
         .await;
-    fleet.python_says(&["publish.publish", BRINE_ID, "grains.get", "kernel", "timeout=40"], map! {BRINE_ID => "Linux"}).await;
+    fleet
+        .python_says(&["publish.publish", BRINE_ID, "grains.get", "kernel", "timeout=40"], map! {BRINE_ID => "Linux"})
+        .await;
     for refused in [["*", "grains.get", "kernel"], ["*", "cmd.run", "id"], ["*", "publish.publish", "x"]] {
         fleet.python_says(&[&["publish.publish"], &refused[..]].concat(), map! {}).await;
     }

@@ -356,7 +356,8 @@ fn roots(config: &MasterConfig) -> fileserver::Roots {
     let options = fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),
-        ..fileserver::Options::default()
+        follow_symlinks: config.fileserver_followsymlinks,
+        ignore_symlinks: config.fileserver_ignoresymlinks,
     };
     fileserver::Roots::new(config.file_roots.clone(), &options)
 }

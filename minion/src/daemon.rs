@@ -188,7 +188,8 @@ pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
     let options = fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),
-        ..fileserver::Options::default()
+        follow_symlinks: config.fileserver_followsymlinks,
+        ignore_symlinks: config.fileserver_ignoresymlinks,
     };
     let files = LocalFiles::new(fileserver::Roots::new(config.file_roots.clone(), &options), config.opts.clone());
     let upstream = LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains) };

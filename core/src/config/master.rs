@@ -133,6 +133,10 @@ options! {
     file_ignore_glob: Vec<String> = Vec::new(),
     /// Regular expressions of file names that are not served.
     file_ignore_regex: Vec<String> = Vec::new(),
+    /// Whether links may lead out of their file root, and are walked in lists.
+    fileserver_followsymlinks: bool = true,
+    /// Whether lists of files leave links out.
+    fileserver_ignoresymlinks: bool = false,
     /// The name of the top file.
     state_top: String = "top.sls".into(),
     /// The environment whose top file alone counts.

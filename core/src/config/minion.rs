@@ -87,6 +87,10 @@ options! {
     file_ignore_glob: Vec<String> = Vec::new(),
     /// Regular expressions of file names that are not served.
     file_ignore_regex: Vec<String> = Vec::new(),
+    /// Whether links may lead out of their file root, and are walked in lists.
+    fileserver_followsymlinks: bool = true,
+    /// Whether lists of files leave links out.
+    fileserver_ignoresymlinks: bool = false,
     /// The environment of states when nothing else says.
     saltenv: Option<String> = None,
     /// The environment of pillar when nothing else says.
