@@ -51,10 +51,18 @@ impl JinjaError {
         let error = innermost(error);
         let place = error.name().map_or(name, path_of).to_owned();
         let imported = place != name;
-        let line = error.line().unwrap_or(1);
+        let mut line = error.line().unwrap_or(1);
         let read = if imported { imports.and_then(|imports| imports.source(&place)) } else { None };
-        let context = context(read.as_deref().unwrap_or(source), line);
-        JinjaError { name: place, line, message: message(error, imports), context, imported }
+        let source = read.as_deref().unwrap_or(source);
+        let mut message = message(error, imports);
+        if error.kind() == ErrorKind::SyntaxError
+            && error.detail().is_some_and(|detail| detail.starts_with("unexpected end of input"))
+            && let Some((unfinished, at)) = super::rewrite::unfinished(source)
+        {
+            (message, line) = (format!("Jinja syntax error: {unfinished}"), at);
+        }
+        let context = context(source, line);
+        JinjaError { name: place, line, message, context, imported }
     }
 }
 

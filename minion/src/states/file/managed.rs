@@ -369,6 +369,12 @@ impl Contents {
         let text = std::str::from_utf8(content)
             .map_err(|_| "Unable to manage file: the template is not UTF-8 text".to_owned())?;
         let mut variables = map! {"name" => name, "source" => self.source.clone()};
+        for key in ["user", "group", "mode", "attrs"] {
+            variables.insert(key.into(), context.chunk.get(key).cloned().unwrap_or_default());
+        }
+        if let Some(mode) = variables.get_mut("mode").filter(|mode| mode.as_str() != Some("keep")) {
+            *mode = parse_mode(mode).map_or(Value::Nil, |mode| show_mode(mode).into());
+        }
         let given = context.chunk.get("context").cloned().unwrap_or_default();
         for more in [&self.defaults, &given].into_iter().filter_map(Value::as_map) {
             variables.extend(more.clone());

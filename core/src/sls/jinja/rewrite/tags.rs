@@ -45,6 +45,54 @@ pub(super) fn rewrite(text: &str, tokens: &[Token<'_>], end: usize, edits: &mut 
     false
 }
 
+/// The tags that a block of this tag waits for, if it is one that opens a block.
+pub(super) fn closing(tokens: &[Token<'_>]) -> Option<&'static [&'static str]> {
+    Some(match tokens.first()?.text {
+        "if" => &["elif", "else", "endif"],
+        "for" => &["endfor", "else"],
+        "macro" => &["endmacro"],
+        "call" => &["endcall"],
+        "filter" => &["endfilter"],
+        "with" => &["endwith"],
+        "block" => &["endblock"],
+        "set" if position(tokens, |token| token.is_operator("=")).is_none() => &["endset"],
+        "load_yaml" | "load_json" | "load_text" => &["endload"],
+        "profile" => &["endprofile"],
+        _ => return None,
+    })
+}
+
+/// `macro` and `endmacro`: a macro that looks at `varargs` or `kwargs` gets them as parameters, and is wrapped behind its
+/// end into what fills them.
+pub(super) fn macros(
+    text: &str,
+    tokens: &[Token<'_>],
+    end: usize,
+    open: &mut Vec<Option<String>>,
+    edits: &mut Vec<Edit>,
+) {
+    match tokens {
+        [tag, name, rest @ ..] if tag.is_name("macro") => {
+            let body = &text[end..];
+            let body = &body[..body.find("endmacro").unwrap_or(body.len())];
+            let close = rest.last().filter(|token| token.is_operator(")"));
+            let (Some(close), true) = (close, body.contains("varargs") || body.contains("kwargs")) else {
+                return open.push(None);
+            };
+            let comma = if rest.len() > 2 { ", " } else { "" };
+            edits.push(Edit::insert(close.start, format!("{comma}varargs=(), kwargs=none")));
+            open.push(Some(name.text.to_owned()));
+        }
+        [tag, ..] if tag.is_name("endmacro") => {
+            if let Some(Some(name)) = open.pop() {
+                let last = tokens.last().unwrap_or(tag);
+                edits.push(Edit::insert(last.end, format!(" %}}{{% set {name} = __varargs__({name})")));
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Takes a word out, and the blank after it.
 fn remove(token: &Token<'_>) -> Edit {
     Edit::replace(token, "")
