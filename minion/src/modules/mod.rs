@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod cmd;
 mod config;
+mod defaults;
 pub mod environ;
 pub(crate) mod event;
 mod file;
@@ -29,6 +30,7 @@ use crate::context::Context;
 pub static MODULES: &[&[Function<Context>]] = &[
     cmd::FUNCTIONS,
     config::FUNCTIONS,
+    defaults::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use minijinja::value::{Enumerator, Kwargs, Object, Tuple, Value as JinjaValue, ValueKind};
+use minijinja::value::{Enumerator, Kwargs, Object, Rest, Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 
 use super::containers::Dict;
@@ -15,6 +15,20 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__gt__", |a: JinjaValue, b: JinjaValue| order(">", &a, &b).map(Ordering::is_gt));
     environment.add_function("__le__", |a: JinjaValue, b: JinjaValue| order("<=", &a, &b).map(Ordering::is_le));
     environment.add_function("__ge__", |a: JinjaValue, b: JinjaValue| order(">=", &a, &b).map(Ordering::is_ge));
+    environment.add_function("__each__", |items: Rest<JinjaValue>| -> Result<JinjaValue, Error> {
+        let items = match <[JinjaValue; 1]>::try_from(items.to_vec()) {
+            Ok([one]) => one,
+            // `for x in a, b`
+            Err(several) => return Ok(JinjaValue::from(Tuple::from(several))),
+        };
+        match items.kind() {
+            ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+                let message = format!("'{}' object is not iterable", type_name(&items));
+                Err(Error::new(ErrorKind::InvalidOperation, message))
+            }
+            _ => Ok(items),
+        }
+    });
     environment.add_function("__varargs__", |inner: JinjaValue| JinjaValue::from_object(Wrapped { inner }));
 }
 

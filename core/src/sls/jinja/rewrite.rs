@@ -12,6 +12,7 @@
 //! | `import 'f' as x`, `from`, `include` | the name as `__template__('f', with_context)` |
 //! | `profile as x` ... `endprofile` | `with` ... `endwith` |
 //! | `a < b` | `__lt__(a, b)`: a text and a number have no order |
+//! | `for x in y` | `for x in __each__(y)`: nothing is not an empty list |
 //! | `macro m(a)` with `varargs` or `kwargs` in it | these are parameters, and `set m = __varargs__(m)` behind it |
 //!
 //! What is not understood is left as it is: the compiler has the better words for what is wrong.
@@ -34,21 +35,30 @@ struct Edit {
     start: usize,
     end: usize,
     text: String,
-    /// Closes what an earlier one has opened.
-    closes: bool,
+    /// Of one that opens something, where it closes; of one that closes, where it was opened.
+    pair: Option<(Side, usize)>,
+}
+
+/// Which of two edits that belong together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Opens,
+    Closes,
 }
 
 impl Edit {
     fn insert(at: usize, text: impl Into<String>) -> Self {
-        Edit { start: at, end: at, text: text.into(), closes: false }
+        Edit { start: at, end: at, text: text.into(), pair: None }
     }
 
-    fn close(at: usize, text: impl Into<String>) -> Self {
-        Edit { closes: true, ..Edit::insert(at, text) }
+    /// Text around what is between two places.
+    fn around(from: usize, to: usize, open: &str, close: &str) -> [Self; 2] {
+        let opens = Edit { pair: Some((Side::Opens, to)), ..Edit::insert(from, open) };
+        [opens, Edit { pair: Some((Side::Closes, from)), ..Edit::insert(to, close) }]
     }
 
     fn replace(token: &Token<'_>, text: impl Into<String>) -> Self {
-        Edit { start: token.start, end: token.end, text: text.into(), closes: false }
+        Edit { start: token.start, end: token.end, text: text.into(), pair: None }
     }
 }
 
@@ -158,9 +168,14 @@ fn raw_end(text: &str, from: usize) -> Option<usize> {
 }
 
 fn apply(text: &str, edits: Vec<Edit>, out: &mut String) {
-    // The outer one is found first: it opens first and closes last.
+    // At one place, what closes comes first, the inner before the outer; then what opens, the outer before the inner.
+    // Of two around the same, the one that was found first is the outer.
     let mut edits: Vec<_> = edits.into_iter().enumerate().collect();
-    edits.sort_by_key(|(i, edit)| (edit.start, !edit.closes, if edit.closes { usize::MAX - i } else { *i }));
+    edits.sort_by_key(|(i, edit)| match edit.pair {
+        Some((Side::Closes, from)) => (edit.start, 0, usize::MAX - from, usize::MAX - i),
+        None => (edit.start, 1, 0, *i),
+        Some((Side::Opens, to)) => (edit.start, 2, usize::MAX - to, *i),
+    });
     let mut at = 0;
     for (_, edit) in edits {
         // A tag that is replaced as a whole has its expressions rewritten inside of that.
@@ -181,22 +196,19 @@ fn expression(tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
         match (token.kind, token.text) {
             (Kind::Operator, "[") if !ends_operand(before) && !before.is_some_and(|token| token.is_name("in")) => {
                 if let Some(close) = closing(tokens, i) {
-                    edits.push(Edit::insert(token.start, "__list__("));
-                    edits.push(Edit::close(tokens[close].end, ")"));
+                    edits.extend(Edit::around(token.start, tokens[close].end, "__list__(", ")"));
                 }
             }
             (Kind::Operator, "{") => {
                 if let Some(close) = closing(tokens, i) {
-                    edits.push(Edit::insert(token.start, "__dict__("));
-                    edits.push(Edit::close(tokens[close].end, ")"));
+                    edits.extend(Edit::around(token.start, tokens[close].end, "__dict__(", ")"));
                 }
             }
             (Kind::Operator, "<" | ">" | "<=" | ">=") => comparison(tokens, i, edits),
             (Kind::Operator, "%") if before.is_some_and(|token| token.kind == Kind::Text) => {
                 if let Some(end) = operand_end(tokens, i + 1) {
-                    edits.push(Edit::insert(tokens[i - 1].start, "__percent__("));
+                    edits.extend(Edit::around(tokens[i - 1].start, tokens[end].end, "__percent__(", ")"));
                     edits.push(Edit::replace(token, ","));
-                    edits.push(Edit::close(tokens[end].end, ")"));
                 }
             }
             _ => {}
@@ -257,9 +269,7 @@ fn comparison(tokens: &[Token<'_>], at: usize, edits: &mut Vec<Edit>) {
         "<=" => "__le__(",
         _ => "__ge__(",
     };
-    // It is outside of what begins and ends at the same places.
-    edits.insert(0, Edit::close(tokens[last].end, ")"));
-    edits.insert(0, Edit::insert(tokens[first].start, name));
+    edits.extend(Edit::around(tokens[first].start, tokens[last].end, name, ")"));
     edits.push(Edit::replace(&tokens[at], ","));
 }
 
@@ -333,8 +343,9 @@ mod tests {
             ("{{ f(x=a >= 2, y=[1 > n]) }}", "{{ f(x=__ge__(a , 2), y=__list__([__gt__(1 , n)])) }}"),
             ("{{ 'a' if b is not none and c <= d else e }}", "{{ 'a' if b is not none and __le__(c , d) else e }}"),
             ("{{ [1] < [2] }}", "{{ __lt__(__list__([1]) , __list__([2])) }}"),
+            ("{% set x = a < 1 %}", "{% set x = __own__(__lt__(a , 1)) %}"),
             ("{{ 1 < 2 < 3 }}", "{{ 1 < 2 < 3 }}"),
-            ("{% for x in l if x > 1 %}", "{% for x in l if __gt__(x , 1) %}"),
+            ("{% for x in l if x > 1 %}", "{% for x in __each__(l) if __gt__(x , 1) %}"),
             (
                 "{% macro m(a) %}{{ a }}{{ varargs }}{% endmacro -%}",
                 "{% macro m(a, varargs=(), kwargs=none) %}{{ a }}{{ varargs }}{% endmacro %}{% set m = __varargs__(m) -%}",

@@ -9,6 +9,7 @@ pub(super) fn rewrite(text: &str, tokens: &[Token<'_>], end: usize, edits: &mut 
     let Some((tag, rest)) = tokens.split_first() else { return false };
     match tag.text {
         "set" => set(rest, edits),
+        "for" => each(rest, edits),
         // A name that starts with `_` is not exported to those who import the template.
         "do" if !rest.is_empty() => edits.push(Edit::replace(tag, "set __do__ =")),
         "load_yaml" | "load_json" | "load_text" => {
@@ -109,8 +110,18 @@ fn set(rest: &[Token<'_>], edits: &mut Vec<Edit>) {
     if several(names) || several(value) || is_literal {
         return;
     }
-    edits.push(Edit::insert(first.start, "__own__("));
-    edits.push(Edit::close(last.end, ")"));
+    edits.extend(Edit::around(first.start, last.end, "__own__(", ")"));
+}
+
+/// `for x in y`: what is gone through.
+fn each(rest: &[Token<'_>], edits: &mut Vec<Edit>) {
+    let Some(word) = position(rest, |token| token.is_name("in")) else { return };
+    let items = &rest[word + 1..];
+    let ends = |token: &Token<'_>| token.is_name("if") || token.is_name("recursive");
+    let items = &items[..position(items, ends).unwrap_or(items.len())];
+    if let (Some(first), Some(last)) = (items.first(), items.last()) {
+        edits.extend(Edit::around(first.start, last.end, "__each__(", ")"));
+    }
 }
 
 /// `import`, `from`, `include`, `extends`: the name of the template goes through a function that knows
@@ -124,8 +135,7 @@ fn import(text: &str, tag: &Token<'_>, rest: &[Token<'_>], end: usize, edits: &m
     let length = position(rest, name_ends).unwrap_or(rest.len());
     let (Some(first), Some(last)) = (rest.first(), rest[..length].last()) else { return };
     let context = has_context(rest).unwrap_or(matches!(tag.text, "include" | "extends"));
-    edits.push(Edit::insert(first.start, "__template__("));
-    edits.push(Edit::close(last.end, format!(", {context})")));
+    edits.extend(Edit::around(first.start, last.end, "__template__(", &format!(", {context})")));
     if tag.text == "include" {
         // What an included template sets is its own.
         let marker = usize::from(matches!(text.as_bytes().get(2), Some(b'-' | b'+')));
@@ -156,7 +166,7 @@ fn import_data(text: &str, tag: &Token<'_>, rest: &[Token<'_>], end: usize) -> O
         "set {variable} | __load_{kind}__ %}}{{% with %}}{{% include __template__({name}, {context}) %}}\
          {{% endwith %}}{{% endset{lines}"
     );
-    (last.end <= end).then_some(Edit { start: tag.start, end: last.end, text, closes: false })
+    (last.end <= end).then_some(Edit { start: tag.start, end: last.end, text, pair: None })
 }
 
 /// Whether the tag says `with context` or `without context`.
