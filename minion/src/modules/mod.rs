@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod cmd;
 mod config;
+mod defaults;
 pub mod environ;
 pub(crate) mod event;
 mod file;
@@ -32,6 +33,7 @@ pub(crate) use orchestration::master_of;
 pub static MODULES: &[&[Function<Context>]] = &[
     cmd::FUNCTIONS,
     config::FUNCTIONS,
+    defaults::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,

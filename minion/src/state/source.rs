@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use brine_core::function::Args;
+use brine_core::function::{Args, CallError};
 use brine_core::sls::compile::SlsSource;
 use brine_core::sls::jinja::{Context as Variables, Host, Template};
 use brine_core::sls::render::{Sls, sls_variables};
@@ -120,7 +121,14 @@ pub(crate) struct MinionHost {
 
 impl Host for MinionHost {
     fn call(&self, function: &str, args: Args) -> Result<Value, String> {
-        self.context.call(function, args).map_err(|error| error.to_string())
+        let before = self.context.job.retcode.load(Ordering::Relaxed);
+        let called = self.context.call(function, args);
+        // What a template runs does not say whether the job went well.
+        self.context.set_retcode(before);
+        called.map_err(|error| match error {
+            CallError::Execution(message) => message,
+            other => other.to_string(),
+        })
     }
 
     fn has(&self, function: &str) -> bool {

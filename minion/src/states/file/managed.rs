@@ -303,13 +303,18 @@ impl Contents {
         } else {
             None
         };
+        let mut found = self.source.clone();
         let content = match text {
             Some(text) => Some(self.inline(&text)),
-            None if self.source.is_truthy() => Some(self.first_source(context)?),
+            None if self.source.is_truthy() => {
+                let (source, content) = self.first_source(context)?;
+                found = source.into();
+                Some(content)
+            }
             None => None,
         };
         match (&self.template, content) {
-            (Some(engine), Some(content)) if engine == "jinja" => self.rendered(context, name, &content).map(Some),
+            (Some(engine), Some(content)) if engine == "jinja" => self.rendered(context, name, &content, &found).map(Some),
             (Some(engine), Some(_)) => Err(format!("Specified template format {engine} is not supported")),
             (_, content) => Ok(content),
         }
@@ -327,8 +332,8 @@ impl Contents {
         text
     }
 
-    /// The first source that is there.
-    fn first_source(&self, context: &StateContext) -> Result<Vec<u8>, String> {
+    /// The first source that is there, and what it holds.
+    fn first_source(&self, context: &StateContext) -> Result<(String, Vec<u8>), String> {
         let single = [self.source.clone()];
         let sources = self.source.as_list().unwrap_or(&single);
         for source in sources {
@@ -338,7 +343,7 @@ impl Contents {
                     path.split_once("?saltenv=").map_or((path, context.saltenv.as_str()), |(path, env)| (path, env))
                 }
                 None if source.starts_with('/') => match std::fs::read(&source) {
-                    Ok(content) => return Ok(content),
+                    Ok(content) => return Ok((source, content)),
                     Err(_) if sources.len() == 1 => {
                         return Err(format!("Unable to manage file: Local file source {source} does not exist"));
                     }
@@ -353,7 +358,7 @@ impl Contents {
                 .read(path, saltenv)
                 .map_err(|error| format!("Unable to manage file: {error}"))?;
             match found {
-                Some(content) => return Ok(content),
+                Some(content) => return Ok((source, content)),
                 None if sources.len() == 1 => {
                     return Err(format!(
                         "Unable to manage file: Source file {source} not found in saltenv '{saltenv}'"
@@ -365,17 +370,23 @@ impl Contents {
         Err("Unable to manage file: none of the specified sources were found".into())
     }
 
-    fn rendered(&self, context: &StateContext, name: &str, content: &[u8]) -> Result<Vec<u8>, String> {
+    fn rendered(&self, context: &StateContext, name: &str, content: &[u8], source: &Value) -> Result<Vec<u8>, String> {
         let text = std::str::from_utf8(content)
             .map_err(|_| "Unable to manage file: the template is not UTF-8 text".to_owned())?;
-        let mut variables = map! {"name" => name, "source" => self.source.clone()};
+        let mut variables = map! {"name" => name, "source" => source.clone()};
+        for key in ["user", "group", "mode", "attrs"] {
+            variables.insert(key.into(), context.chunk.get(key).cloned().unwrap_or_default());
+        }
+        if let Some(mode) = variables.get_mut("mode").filter(|mode| mode.as_str() != Some("keep")) {
+            *mode = parse_mode(mode).map_or(Value::Nil, |mode| show_mode(mode).into());
+        }
         let given = context.chunk.get("context").cloned().unwrap_or_default();
         for more in [&self.defaults, &given].into_iter().filter_map(Value::as_map) {
             variables.extend(more.clone());
         }
-        let source = Source::new(&context.call, context.call.pillar());
-        let label = self.source.as_str().unwrap_or(name);
-        let rendered = source.render_template(label, text, &variables, &context.saltenv);
+        let label = source.as_str().unwrap_or(name);
+        let rendering = Source::new(&context.call, context.call.pillar());
+        let rendered = rendering.render_template(label, text, &variables, &context.saltenv);
         rendered.map(String::into_bytes).map_err(|error| format!("Unable to manage file: {error}"))
     }
 }

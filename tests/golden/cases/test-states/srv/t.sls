@@ -30,11 +30,10 @@ disallow:
 check:
   test.check_pillar:
     - present: [a]
-    - integer: n
 check2:
   test.check_pillar:
     - present: [nosuch]
-    - string: n
+    - string: a
 badarg:
   test.nop:
     - anything: goes

@@ -1,0 +1,8 @@
+a:
+  test.nop:
+    - comment: {{ pillar | json | yaml_squote }}
+b:
+  test.configurable_test_state:
+    - changes: False
+    - result: True
+    - comment: {{ salt['pillar.get']('a', {}) | json | yaml_squote }} {{ salt['pillar.get']('nest:ed:value') }}
