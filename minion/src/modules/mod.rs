@@ -16,6 +16,7 @@ mod saltutil;
 pub mod service;
 mod slsutil;
 mod state;
+mod status;
 mod sys;
 mod test;
 pub mod user;
@@ -40,6 +41,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     service::FUNCTIONS,
     slsutil::FUNCTIONS,
     state::FUNCTIONS,
+    status::FUNCTIONS,
     sys::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,

@@ -1,0 +1,3 @@
+//! When scheduled jobs run. Pure: time is passed in.
+
+pub mod dates;
