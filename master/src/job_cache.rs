@@ -7,7 +7,7 @@ use brine_core::bus::{Bus, Filter, Start, Subscription};
 use brine_core::event::Event;
 use brine_core::glob::GlobSet;
 use brine_core::job::{Load, Return};
-use brine_core::{Map, Value, metrics};
+use brine_core::{Map, Value, list, metrics};
 use brine_returners::{Returner, ReturnerError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,8 @@ use crate::publish::MORE;
 
 /// How often it is remembered how far the events were passed that are not wanted.
 const LOOK: Duration = Duration::from_secs(1);
+/// The field of a return that the job cache does not keep.
+pub(crate) const NOT_KEPT: &str = "_nocache";
 
 /// Keeps jobs and what minions return for them, until `shutdown`.
 pub(crate) async fn keep_jobs(
@@ -52,13 +54,30 @@ fn keep_job(cache: &dyn Returner, event: &Event) -> Result<(), ReturnerError> {
             Ok(load) => return cache.save_load(&load),
             Err(error) => malformed(&error),
         },
+        (Some("ret"), Some(_)) if event.data().contains_key(NOT_KEPT) => {}
         (Some("ret"), Some(_)) => match Return::from_map(without_way(event.data())) {
-            Ok(job_return) => return cache.returner(&job_return),
+            Ok(job_return) => {
+                if let Some(load) = load_of_standalone(&job_return)
+                    && cache.get_load(load.jid())?.is_none()
+                {
+                    cache.save_load(&load)?;
+                }
+                return cache.returner(&job_return);
+            }
             Err(error) => malformed(&error),
         },
         _ => {}
     }
     Ok(())
+}
+
+/// The load of a job that nobody published, such as one of a minion's schedule: its return says what was asked.
+fn load_of_standalone(job_return: &Return) -> Option<Load> {
+    let fields = job_return.map();
+    let names = ["jid", "fun", "arg", "tgt", "tgt_type", "user", "metadata"];
+    let mut load: Map = names.iter().filter_map(|name| Some(((*name).into(), fields.get(*name)?.clone()))).collect();
+    load.contains_key("tgt").then(|| load.insert("minions".into(), list![job_return.id()]))?;
+    Load::from_map(load).ok()
 }
 
 /// A job's load from the event that announces it.
@@ -157,6 +176,11 @@ mod tests {
     fn the_cache_gets_all_of_a_load_and_nothing_of_a_message() {
         let load = whole_load(map! {"jid" => "1", "fun" => "test.ping", MORE => map! {"ret" => "redis"}});
         assert_eq!(load, map! {"jid" => "1", "fun" => "test.ping", "ret" => "redis"});
+        let standalone = map! {"jid" => "20261121000000000000", "id" => "m", "fun" => "f", "arg" => list![1], "tgt" => "m", "return" => 1};
+        let load = load_of_standalone(&Return::from_map(standalone.clone()).unwrap()).unwrap();
+        assert_eq!((load.arg(), load.minions().len(), load.map().contains_key("return")), (&[1.into()][..], 1, false));
+        let published = standalone.into_iter().filter(|(name, _)| name.as_str() != Some("tgt")).collect();
+        assert_eq!(load_of_standalone(&Return::from_map(published).unwrap()), None);
         let one = map! {"jid" => "1", "cmd" => "_return", "ts" => 5, "return" => true};
         assert_eq!(without_way(one), map! {"jid" => "1", "return" => true});
     }

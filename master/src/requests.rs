@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use crate::Shared;
 use crate::auth::clear;
+use crate::job_cache::NOT_KEPT;
 use crate::sessions::SessionError;
 use crate::state_errors;
 
@@ -229,7 +230,16 @@ impl Shared {
         for mut load in loads {
             let jid = match load.get("jid").and_then(Value::as_str) {
                 // A call on the minion itself that asks for a job id.
-                Some("req") => brine_core::Jid::new(),
+                Some(word @ ("req" | "nocache")) => {
+                    if word == "nocache" {
+                        load.insert(NOT_KEPT.into(), true.into());
+                    }
+                    let arg = load.get("fun_args").cloned().unwrap_or_else(|| list![]);
+                    load.entry("arg".into()).or_insert(arg);
+                    load.insert("tgt".into(), id.into());
+                    load.insert("tgt_type".into(), "glob".into());
+                    brine_core::Jid::new()
+                }
                 Some(text) => match text.parse() {
                     Ok(jid) => jid,
                     Err(error) => {

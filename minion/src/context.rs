@@ -11,6 +11,7 @@ use std::time::Duration;
 use brine_core::config::MinionConfig;
 use brine_core::function::{Args, CallError, Registry};
 use brine_core::orchestration::MasterAccess;
+use brine_core::schedule::Schedule;
 use brine_core::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
@@ -90,6 +91,8 @@ pub struct Minion {
     pub local: LocalBus,
     /// The beacons of the configuration, as they are now.
     pub(crate) beacons: Configured,
+    /// The schedule, as it is now.
+    pub(crate) schedule: Mutex<Schedule>,
     /// Jobs that run now, by jid.
     pub jobs: Mutex<indexmap::IndexMap<String, Arc<Job>>>,
     /// Execution functions.

@@ -13,6 +13,7 @@ use brine_core::files::{self, FileError};
 use brine_core::fileserver;
 use brine_core::function::{CallError, Registry};
 use brine_core::job::Return;
+use brine_core::schedule::Schedule;
 use brine_core::sls::pillar::{PillarSource, merge};
 use brine_core::target::{Target, TargetKind};
 use brine_core::transport::{Backoff, Limits, Subscriber, TransportError};
@@ -30,6 +31,7 @@ use crate::events::Kind;
 use crate::fileclient::{LocalFiles, MasterFiles};
 use crate::jobs;
 use crate::local_bus::LocalBus;
+use crate::schedule;
 use crate::state::OwnFacts;
 
 /// When a minion looks for the first time whether its key has been accepted.
@@ -164,6 +166,7 @@ fn build(
         upstream,
         local,
         beacons: Configured::new(config.beacons.clone()),
+        schedule: Mutex::new(Schedule::new(config.schedule.clone())),
         jobs: Mutex::default(),
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),
@@ -352,7 +355,8 @@ pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<()
         tokio::spawn(crate::events::follow(kind, Arc::clone(&connected), bus.clone(), shutdown.clone()));
     }
     let minion = Arc::clone(&connected.minion);
-    tokio::spawn(beacons::run(minion, bus, connected.ready.subscribe(), shutdown.clone()));
+    tokio::spawn(beacons::run(Arc::clone(&minion), bus.clone(), connected.ready.subscribe(), shutdown.clone()));
+    tokio::spawn(schedule::run(minion, bus, connected.ready.subscribe(), shutdown.clone()));
     tokio::spawn(ping(Arc::clone(&connected), shutdown.clone()));
     let result = tokio::select! {
         result = live(&connected, &shutdown) => result,
@@ -563,7 +567,7 @@ fn start_job(
 }
 
 /// Hands a return to the returners that the job names.
-fn return_beside(minion: &Minion, ret: &str, load: Map) {
+pub(crate) fn return_beside(minion: &Minion, ret: &str, load: Map) {
     let names: Vec<&str> = ret.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     if names.is_empty() {
         return;

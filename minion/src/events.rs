@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use brine_core::bus::{Bus, Filter, Start};
+use brine_core::event::{SEQ, STAMP};
 use brine_core::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -10,6 +11,7 @@ use crate::beacons;
 use crate::context::MasterEvent;
 use crate::daemon::Connected;
 use crate::local_bus::QUESTION;
+use crate::schedule;
 
 /// Which events are followed. Those that wait for the master do not hold up the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,15 +25,15 @@ pub enum Kind {
 impl Kind {
     fn tags(self) -> &'static [&'static str] {
         match self {
-            Kind::Own => &["pillar_refresh", "grains_refresh", "manage_beacons"],
-            Kind::ForMaster => &["fire_master", beacons::RETURN],
+            Kind::Own => &["pillar_refresh", "grains_refresh", "manage_beacons", "manage_schedule"],
+            Kind::ForMaster => &["fire_master", beacons::RETURN, schedule::RETURN],
         }
     }
 }
 
 /// Acts on the events that Salt's own tools and the minion's own parts fire for a minion: `fire_master` and what
-/// beacons saw go on to the master, `pillar_refresh` and `grains_refresh` do what they say, `manage_beacons` is
-/// answered.
+/// beacons saw go on to the master, so do returns of the schedule; `pillar_refresh` and `grains_refresh` do what
+/// they say, `manage_beacons` and `manage_schedule` are answered.
 pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
     let prefixes = kind.tags().iter().map(|tag| format!("{tag}\n\n").into()).collect();
     let Ok(mut events) = bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
@@ -51,6 +53,22 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
             "manage_beacons" => {
                 let question = event.data();
                 reply(&bus, &question, beacons::answer(&connected.minion, &question)).await
+            }
+            schedule::RETURN => {
+                let mut load = event.data();
+                load.retain(|name, _| !matches!(name.as_str(), Some(SEQ | STAMP)));
+                // It is tried for a while, and the next need not wait.
+                let connected = Arc::clone(&connected);
+                tokio::spawn(async move { connected.send_return(load).await });
+                Ok(())
+            }
+            "manage_schedule" => {
+                let question = event.data();
+                let answer = schedule::answer(&connected.minion, &question);
+                if let Some(job) = answer.run {
+                    schedule::start(&connected.minion, &bus, job);
+                }
+                reply(&bus, &question, answer.reply).await
             }
             "grains_refresh" => {
                 connected.refresh_grains().await;

@@ -11,6 +11,7 @@
 //! | [`states`], [`state`] | state functions, one file a Salt module, and the state run |
 //! | [`events`] | the minion's own event bus |
 //! | [`reactions`] | the minion's own reactor |
+//! | `schedule` | jobs that run by themselves |
 //! | `beacons` | what is watched on this host |
 //! | [`grains`], [`fileclient`] | facts about this host; files under `salt://` |
 
@@ -26,6 +27,7 @@ pub mod local_bus;
 pub mod modules;
 pub mod process;
 pub mod reactions;
+pub(crate) mod schedule;
 pub mod state;
 pub mod states;
 

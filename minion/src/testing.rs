@@ -6,6 +6,7 @@ use std::sync::Arc;
 use brine_core::bus::SocketNames;
 use brine_core::config::MinionConfig;
 use brine_core::function::{Args, Registry};
+use brine_core::schedule::Schedule;
 use brine_core::{Jid, Map, map};
 use parking_lot::{Mutex, RwLock};
 
@@ -85,6 +86,7 @@ pub fn minion_with(files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<M
         upstream,
         local: LocalBus::Sockets { folder: "/nonexistent".into(), names: SocketNames::minion("test-minion") },
         beacons: Configured::default(),
+        schedule: Mutex::new(Schedule::new(Map::new())),
         jobs: Mutex::default(),
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),

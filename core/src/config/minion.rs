@@ -111,6 +111,10 @@ options! {
     start_event_grains: Vec<String> = Vec::new(),
     /// What is watched on this host, by name: as a list of mappings or as one mapping.
     beacons: Map = Map::new(),
+    /// Jobs that the minion runs by itself, by name.
+    schedule: Map = Map::new(),
+    /// Whether the schedule runs before there is a master.
+    scheduler_before_connect: bool = false,
     /// Whether beacons look before there is a master; what they see stays on the minion's own bus then.
     beacons_before_connect: bool = false,
     /// Seconds between two looks at what beacons watch, for those that do not say.

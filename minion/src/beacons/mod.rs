@@ -5,17 +5,25 @@
 //! `salt/beacon/<id>/<name>/<tag of the answer>`. `manage.rs` holds the configuration, which the execution
 //! module `beacons` changes while the minion runs.
 
+mod btmp;
 mod diskusage;
+mod inotify;
 mod load;
 mod log;
 mod manage;
 mod memusage;
+mod network_info;
+mod pkg;
 mod ps;
 mod service;
 mod settings;
+mod sh;
+mod status;
 mod swapusage;
+mod wtmp;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,13 +71,20 @@ const fn kind(name: &'static str, start: fn(&Settings) -> Result<Box<dyn Look>, 
 
 /// All beacons: one line each.
 static KINDS: &[Kind] = &[
+    Kind { name: "btmp", is_available: || Path::new(btmp::BTMP).is_file(), start: btmp::start },
     kind("diskusage", diskusage::start),
+    kind("inotify", inotify::start),
     kind("load", load::start),
     kind("log", log::start),
     kind("memusage", memusage::start),
+    kind("network_info", network_info::start),
+    kind("pkg", pkg::start),
     kind("ps", ps::start),
     kind("service", service::start),
+    Kind { name: "sh", is_available: sh::is_available, start: sh::start },
+    kind("status", status::start),
     kind("swapusage", swapusage::start),
+    Kind { name: "wtmp", is_available: || Path::new(wtmp::WTMP).is_file(), start: wtmp::start },
 ];
 
 /// The names of the beacons that can be used on this host.
@@ -315,7 +330,7 @@ pub(crate) mod tests {
         let expected = ["salt/beacon/test-minion/of_pillar/", "salt/beacon/test-minion/ps/"];
         assert_eq!(tags(&mut watch, 0.0), expected);
         let error = wrong("none", &list![]);
-        assert!(error.starts_with("there is no beacon 'none': use one of diskusage, "), "{error}");
+        assert!(error.starts_with("there is no beacon 'none': use one of "), "{error}");
     }
 
     #[test]

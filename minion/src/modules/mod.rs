@@ -19,6 +19,7 @@ mod saltutil;
 pub mod service;
 mod slsutil;
 mod state;
+mod status;
 mod sys;
 mod test;
 pub mod user;
@@ -48,6 +49,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     service::FUNCTIONS,
     slsutil::FUNCTIONS,
     state::FUNCTIONS,
+    status::FUNCTIONS,
     sys::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,

@@ -314,7 +314,9 @@ impl Contents {
             None => None,
         };
         match (&self.template, content) {
-            (Some(engine), Some(content)) if engine == "jinja" => self.rendered(context, name, &content, &found).map(Some),
+            (Some(engine), Some(content)) if engine == "jinja" => {
+                self.rendered(context, name, &content, &found).map(Some)
+            }
             (Some(engine), Some(_)) => Err(format!("Specified template format {engine} is not supported")),
             (_, content) => Ok(content),
         }
