@@ -36,7 +36,7 @@ impl Fleet {
         fleet.system.start_master().await;
         let mut events = fleet.system.events("salt/minion/").await;
         fleet.spawn(minion);
-        events.from_all(&fleet.ids(), |tag, _| tag.strip_prefix("salt/minion/")?.strip_suffix("/start")).await;
+        events.until_all(&fleet.ids(), |tag, _| tag.strip_prefix("salt/minion/")?.strip_suffix("/start")).await;
         fleet
     }
 
@@ -100,7 +100,7 @@ impl Fleet {
 
 impl Events {
     /// Waits until there was an event of each of these minions, as `whose` reads it off tag and body.
-    async fn from_all(&mut self, ids: &BTreeSet<String>, whose: impl for<'a> Fn(&'a str, &'a Map) -> Option<&'a str>) {
+    async fn until_all(&mut self, ids: &BTreeSet<String>, whose: impl for<'a> Fn(&'a str, &'a Map) -> Option<&'a str>) {
         let mut missing = ids.clone();
         while !missing.is_empty() {
             let (tag, data) = tokio::time::timeout(support::LONG, self.next())
@@ -328,7 +328,7 @@ async fn mine_peers_events_and_files() {
     fleet.python_says(&["cp.get_file", "salt://some/empty", &to], to.as_str()).await;
     assert_eq!(std::fs::read_to_string(&to).unwrap(), "");
     fleet.python_says(&["cp.get_file", "salt://none", &to], "").await;
-    let large: String = (0..200_000).map(|number| format!("{number}\n")).collect();
+    let large: String = (0..200_000).map(|number| format!("{number}\n")).collect::<Vec<_>>().concat();
     let path = fleet.system.write("large", &large).display().to_string();
     fleet.python_says(&["cp.push", &path], true).await;
     for id in &python {

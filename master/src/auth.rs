@@ -43,15 +43,16 @@ impl Shared {
                 tracing::info!(minion = %request.id, act, "a minion was not let in");
                 shared.sign_reply(&request, &AuthReply::Refused(verdict))
             }
-            None => match shared.choose_cipher(&request.ciphers) {
-                Some(cipher) => shared.let_in(&request, public_key, cipher),
-                None => {
+            None => {
+                if let Some(cipher) = shared.choose_cipher(&request.ciphers) {
+                    shared.let_in(&request, public_key, cipher)
+                } else {
                     metrics::AUTHENTICATIONS_REFUSED.add(1);
                     let minion = &request.id;
                     tracing::warn!(%minion, "a minion was not let in: it can none of the ciphers that `ciphers` allows");
                     shared.sign_reply(&request, &AuthReply::Refused(Verdict::Rejected))
                 }
-            },
+            }
         };
         // RSA takes milliseconds: not on the threads that serve sockets.
         match tokio::task::spawn_blocking(made).await {

@@ -5,6 +5,9 @@ use brine_core::{Map, Value, functions, list, map};
 
 use super::{StateContext, StateReturn};
 
+/// Whether a value is of a kind.
+type Test = fn(&Value) -> bool;
+
 functions! {
     module "test", context StateContext;
 
@@ -79,9 +82,9 @@ functions! {
     ) {
         _ = verbose;
         let pillar = Value::Map((*context.call.pillar()).clone());
-        let has = |key: &str, test: fn(&Value) -> bool| traverse(&pillar, key, ":").map(test);
+        let has = |key: &str, test: Test| traverse(&pillar, key, ":").map(test);
         // In this order, as the first key that is wrong is told.
-        let kinds: [(&Value, &str, fn(&Value) -> bool); 6] = [
+        let kinds: [(&Value, &str, Test); 6] = [
             (&present, "", |_| true),
             (&boolean, "bool", |value| value.as_bool().is_some()),
             (&integer, "int", |value| matches!(value, Value::Int(_) | Value::UInt(_))),

@@ -103,17 +103,21 @@ fn read(name: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("Cannot edit a binary file: {name}"))
 }
 
+/// What `file.append` and `file.prepend` add, and how.
+pub(super) struct Added {
+    pub text: Value,
+    pub source: Value,
+    pub makedirs: bool,
+    /// Whether lines that differ in white space alone are the same.
+    pub ignore_whitespace: bool,
+    /// Whether the text must be the very first of the file.
+    pub header: bool,
+}
+
 /// `file.append` and `file.prepend`.
-pub(super) fn add(
-    context: &StateContext,
-    name: &str,
-    end: End,
-    text: &Value,
-    source: &Value,
-    makedirs: bool,
-    ignore_whitespace: bool,
-    header: bool,
-) -> StateReturn {
+pub(super) fn add(context: &StateContext, name: &str, end: End, what: &Added) -> StateReturn {
+    let Added { text, source, makedirs, ignore_whitespace, header } = what;
+    let (makedirs, ignore_whitespace, header) = (*makedirs, *ignore_whitespace, *header);
     if let Some(bad) = bad_path(name) {
         return bad;
     }

@@ -194,12 +194,14 @@ functions! {
 
     /// Lines at the end of a file, unless it has them.
     fn append(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, makedirs: bool = false, ignore_whitespace: bool = true, **_kwargs) {
-        Ok(edit::add(context, &name, edit::End::Last, &text, &source, makedirs, ignore_whitespace, false).into())
+        let what = edit::Added { text, source, makedirs, ignore_whitespace, header: false };
+        Ok(edit::add(context, &name, edit::End::Last, &what).into())
     }
 
     /// Lines at the start of a file, unless it has them.
     fn prepend(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, makedirs: bool = false, header: bool = false, **_kwargs) {
-        Ok(edit::add(context, &name, edit::End::First, &text, &source, makedirs, true, header).into())
+        let what = edit::Added { text, source, makedirs, ignore_whitespace: true, header };
+        Ok(edit::add(context, &name, edit::End::First, &what).into())
     }
 
     /// Replaces what a regular expression matches.

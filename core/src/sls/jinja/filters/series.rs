@@ -59,8 +59,11 @@ fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {
     Ok(value.try_iter()?.collect())
 }
 
+/// Lists, and what was named.
+type Lists = (Vec<Vec<JinjaValue>>, Vec<(String, JinjaValue)>);
+
 /// The value and the arguments, each as its items, and the named arguments.
-fn lists(value: JinjaValue, args: &Args) -> Result<(Vec<Vec<JinjaValue>>, Vec<(String, JinjaValue)>), Error> {
+fn lists(value: JinjaValue, args: &Args) -> Result<Lists, Error> {
     let args: Vec<_> = args.iter().cloned().map(minijinja::value::ValueOrKwargs::into_value).collect();
     let (positional, named) = split_kwargs(&args)?;
     let all = std::iter::once(&value).chain(&positional).map(items).collect::<Result<_, _>>()?;

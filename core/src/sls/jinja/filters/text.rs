@@ -388,7 +388,7 @@ fn wordwrap(value: JinjaValue, args: Args) -> Result<String, Error> {
             while breaks && length(&word) > width {
                 let end = word.char_indices().nth(width).map_or(word.len(), |(end, _)| end);
                 lines.push(word[..end].to_owned());
-                word = word[end..].to_owned();
+                word.drain(..end);
             }
             current = word;
         }
@@ -454,7 +454,9 @@ fn element(name: &str, value: &Value, depth: usize, out: &mut String) {
                 out.push_str(&std::format!(" {}=\"{}\"", &key[1..], escape(&value.to_string())));
             }
             out.push_str(">\n");
-            children.iter().for_each(|(key, value)| element(key, value, depth + 1, out));
+            for (key, value) in &children {
+                element(key, value, depth + 1, out);
+            }
             out.push_str(&std::format!("{blank}</{name}>\n"));
         }
         value => out.push_str(&std::format!("{blank}<{name}>{}</{name}>\n", escape(&value.to_string()))),
