@@ -17,6 +17,7 @@ mod call;
 mod conditions;
 mod highstate;
 mod queue;
+mod slots;
 mod requisites;
 mod run;
 pub(crate) mod source;
