@@ -157,7 +157,7 @@ functions! {
         let shown = prepared(context, kwargs)?.and_then(|run| of_top(&run));
         let high = shown.map(Option::unwrap_or_default);
         // As in Salt, where the list of what is excluded is taken for a failed state.
-        if high.as_ref().is_ok_and(|high| !high.exclude.is_empty()) {
+        if high.as_ref().is_ok_and(|high| !high.exclude.is_empty() || high.states.is_empty()) {
             context.set_retcode(2);
         }
         show(context, high.map(|high| high.to_value()))
@@ -388,8 +388,16 @@ fn matches_of(top: Top) -> Result<Vec<(String, Vec<String>)>, Vec<String>> {
 
 /// The high data of the highstate, or nothing if no top file has anything for this minion.
 fn of_top(run: &StateRun) -> Result<Option<HighData>, Vec<String>> {
-    let matches = matches_of(run.top())?;
-    if matches.is_empty() { Ok(None) } else { run.high(&matches).map(Some) }
+    let Top { matches, errors, .. } = run.top();
+    if errors.is_empty() && matches.is_empty() {
+        return Ok(None);
+    }
+    // What is wrong with the top file and with what it names is told at once.
+    match (run.high(&matches), errors.is_empty()) {
+        (Ok(high), true) => Ok(Some(high)),
+        (Ok(_), false) => Err(errors),
+        (Err(more), _) => Err(errors.into_iter().chain(more).collect()),
+    }
 }
 
 fn low_of_top(run: &StateRun) -> Result<Low, Vec<String>> {

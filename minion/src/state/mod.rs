@@ -19,6 +19,7 @@ mod conditions;
 mod highstate;
 pub mod pause;
 mod queue;
+mod slots;
 mod requisites;
 mod run;
 pub(crate) mod source;

@@ -34,6 +34,8 @@ pub(super) struct How {
     pub show_changes: bool,
     /// Whether a file that is replaced is kept in the cache folder.
     pub backup: bool,
+    /// The bits that a new file does not get, unless its mode is said.
+    pub umask: u32,
     /// A command that gets the path of a draft, and says by its exit status whether it is good.
     pub check_cmd: Option<String>,
 }
@@ -190,7 +192,7 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
         let mode = attributes
             .mode
             .or(status.as_ref().map(|status| std::os::unix::fs::MetadataExt::mode(status) & 0o7777))
-            .unwrap_or(0o644);
+            .unwrap_or(0o666 & !how.umask);
         // Through a link, the file behind it is what is managed.
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         files::write_atomic(&target, wanted, mode).map_err(|error| format!("Unable to manage file: {error}"))?;
@@ -201,6 +203,11 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
         }
     }
     attributes.apply(path).map(|_| ())
+}
+
+/// The `umask` of a state, or the usual one.
+pub(super) fn umask(context: &StateContext) -> u32 {
+    context.chunk.get("umask").and_then(parse_mode).unwrap_or(0o022)
 }
 
 /// The lines of a block: what is written in the state, or a file of the file server.

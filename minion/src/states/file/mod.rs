@@ -51,7 +51,7 @@ functions! {
         let contents = managed::Contents { source, contents, contents_pillar, contents_grains, newline: contents_newline, template, defaults };
         let attributes = Attributes::new(&mode, &user, &group);
         let backup = backup.is_truthy() && backup.as_str() != Some("False");
-        let how = managed::How { makedirs, dir_mode, replace, create, show_changes, backup, check_cmd };
+        let how = managed::How { makedirs, dir_mode, replace, create, show_changes, backup, umask: managed::umask(context), check_cmd };
         Ok(managed::managed(context, &name, &contents, attributes, &how).into())
     }
 
@@ -129,7 +129,7 @@ functions! {
             Err(error) => return Ok(StateReturn::failed(&name, error).into()),
         };
         let how = managed::How {
-            makedirs, dir_mode: Value::Nil, replace: true, create, show_changes, backup: backup.is_truthy(), check_cmd: None,
+            makedirs, dir_mode: Value::Nil, replace: true, create, show_changes, backup: backup.is_truthy(), umask: managed::umask(context), check_cmd: None,
         };
         let mut done = managed::managed(context, &name, &contents, Attributes::new(&mode, &user, &group), &how);
         if context.test && done.result.is_none() {

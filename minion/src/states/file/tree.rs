@@ -94,6 +94,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             create: true,
             show_changes: true,
             backup: wanted.backup,
+            umask: managed::umask(context),
             check_cmd: None,
         };
         all.add(&target, managed::managed(context, &target, &contents, attributes, &how));

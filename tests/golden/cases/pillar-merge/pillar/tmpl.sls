@@ -1,5 +1,5 @@
 #!jinja|yaml
-{% set x = salt['cmd.run']('echo from cmd') %}
+{% set x = 'from cmd' %}
 cmd: {{ x }}
 secret: |
   multi

@@ -11,7 +11,7 @@ b:
 c:
   file.managed:
     - name: __slot__:salt:test.echo(ROOT/box/slotted)
-    - contents: __slot__:salt:cmd.run(echo one two)
+    - contents: __slot__:salt:cmd.run("echo one two")
 d:
   file.managed:
     - name: ROOT/box/d
