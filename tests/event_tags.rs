@@ -92,6 +92,11 @@ const STEPS: &[(&str, Do)] = &[
     ("the reactor is asked whether it leads", Tool("salt-run", &["reactor.is_leader"])),
     ("the reactor is told to lead", Tool("salt-run", &["reactor.set_leader", "True"])),
     ("a job is published in batches", Tool("salt", &["web1", "test.ping", "-b", "1"])),
+    (
+        "a job of the minion's schedule runs",
+        Tool("salt", &["web1", "schedule.add", "often", "function=test.ping", "seconds=1", "return_job=True"]),
+    ),
+    ("the minion's schedule is emptied", Tool("salt", &["web1", "schedule.delete", "often"])),
     ("a minion pings its master", Wait),
     ("a file of the file server changes", Write),
     // Keys last: a job that goes out while a minion fetches new publish keys is lost to it.
@@ -114,7 +119,6 @@ const NOT_HERE: &[(&str, &str, &str)] = &[
     ("a batch is handed to the master", "*", "needs batches that the master runs"),
     ("a running batch is stopped", "*", "needs batches that the master runs"),
     ("a queue cannot be processed", "*", "needs queues"),
-    ("a job of the minion's schedule runs", "*", "needs the minion's schedule"),
     ("a second minion starts and ends", "salt/minion/<id>/start", "needs start_event_grains in the minion"),
     ("*", "__schedule_return", "needs the master's schedule"),
     ("*", "salt/stats/*", "Brine has no worker processes: salt-run metrics.show tells more"),

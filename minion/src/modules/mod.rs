@@ -1,6 +1,7 @@
 //! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
 
 pub mod accounts;
+mod beacons;
 pub mod cmd;
 mod config;
 pub(crate) mod event;
@@ -13,6 +14,7 @@ mod pillar;
 pub mod pkg;
 pub mod programs;
 mod saltutil;
+mod schedule;
 pub mod service;
 mod slsutil;
 mod state;
@@ -27,6 +29,7 @@ use crate::context::Context;
 
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[
+    beacons::FUNCTIONS,
     cmd::FUNCTIONS,
     config::FUNCTIONS,
     event::FUNCTIONS,
@@ -38,6 +41,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,
     saltutil::FUNCTIONS,
+    schedule::FUNCTIONS,
     service::FUNCTIONS,
     slsutil::FUNCTIONS,
     state::FUNCTIONS,

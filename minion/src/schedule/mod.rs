@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::manage::answer;
+pub(crate) use self::manage::{answer, file, write};
 use crate::context::{Job, Minion};
 use crate::daemon::return_beside;
 use crate::jobs;

@@ -3,12 +3,14 @@
 //! A state function looks at the host, changes what differs, unless it is only asked what it would
 //! do, and says so in a [`StateReturn`].
 
+mod beacon;
 mod cmd;
 mod event;
 mod file;
 mod group;
 mod module;
 mod pkg;
+mod schedule;
 mod service;
 mod test;
 mod user;
@@ -24,12 +26,14 @@ pub(crate) use file::copy_tree;
 
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[
+    beacon::FUNCTIONS,
     cmd::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
     group::FUNCTIONS,
     module::FUNCTIONS,
     pkg::FUNCTIONS,
+    schedule::FUNCTIONS,
     service::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,
