@@ -37,10 +37,12 @@ enum Do {
     Wait,
     /// A file of the file server is written.
     Write,
-    /// Two minions ask to join a master that has room for one.
+    /// Another master starts, that has room for one minion and a schedule.
+    Room,
+    /// Two minions ask to join it.
     Full,
 }
-use Do::{Call as Minion, Full, Publish, Show, Start, Stranger, Tool, Wait, Wheel, Write};
+use Do::{Call as Minion, Full, Publish, Room, Show, Start, Stranger, Tool, Wait, Wheel, Write};
 
 const STEPS: &[(&str, Do)] = &[
     ("a new key is shown", Start),
@@ -107,6 +109,7 @@ const STEPS: &[(&str, Do)] = &[
         "a denied key is deleted",
         Wheel("key.delete_dict", || map! {"match" => map! {"minions_denied" => brine_core::list!["web1"]}}),
     ),
+    ("a master with room for one minion starts", Room),
     ("there are as many minions as may be", Full),
 ];
 
@@ -120,7 +123,6 @@ const NOT_HERE: &[(&str, &str, &str)] = &[
     ("a running batch is stopped", "*", "needs batches that the master runs"),
     ("a queue cannot be processed", "*", "needs queues"),
     ("a second minion starts and ends", "salt/minion/<id>/start", "needs start_event_grains in the minion"),
-    ("*", "__schedule_return", "needs the master's schedule"),
     ("*", "salt/stats/*", "Brine has no worker processes: salt-run metrics.show tells more"),
 ];
 
@@ -301,9 +303,13 @@ impl World {
             }
             Wait => {}
             Write => _ = self.system.write("srv/salt/new.txt", "new\n"),
-            Full => {
-                let other = System::start("max_minions: 1\n").await;
+            Room => {
+                let other = System::start(ROOM).await;
                 self.seen.follow(other.events("").await, &mut self.followers);
+                self.other = Some(other);
+            }
+            Full => {
+                let other = self.other.take().unwrap();
                 for (id, key) in [("db1", 0), ("db2", 1)] {
                     self.show(&other, id, key, Map::new()).await;
                 }
@@ -322,6 +328,11 @@ reactor:
   - 'try/reactor/runner': [ROOT/reactor/runner.sls]
   - 'try/reactor/wheel': [ROOT/reactor/wheel.sls]
   - 'try/reactor/local': [ROOT/reactor/local.sls]
+";
+
+const ROOM: &str = "max_minions: 1
+schedule:
+  often: {function: test.arg, seconds: 1, args: [1]}
 ";
 
 const MINION: &str = "state_events: True

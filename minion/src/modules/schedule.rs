@@ -1,13 +1,16 @@
 //! `schedule`: the schedule of a running minion, asked and changed over its own event bus.
 
+mod item;
+
 use std::time::Duration;
 
 use brine_core::function::CallError;
-use brine_core::schedule::{Schedule, dates};
+use brine_core::schedule::Schedule;
 use brine_core::sls::yaml::{self, Style};
 use brine_core::{Map, Value, files, functions, map};
 use jiff::civil::DateTime;
 
+use self::item::{build, conflict};
 use crate::context::Context;
 use crate::schedule as own;
 
@@ -45,22 +48,6 @@ const SHOWN: &[&str] = &[
     "skip_during_range",
     "run_after_skip_range",
 ];
-/// The options that are taken over as they are.
-const TAKEN: &[&str] = &[
-    "range",
-    "when",
-    "once",
-    "once_fmt",
-    "cron",
-    "returner",
-    "after",
-    "return_config",
-    "return_kwargs",
-    "until",
-    "run_on_start",
-    "skip_during_range",
-];
-const UNITS: [&str; 4] = ["seconds", "minutes", "hours", "days"];
 
 functions! {
     module "schedule", context Context;
@@ -463,64 +450,6 @@ fn question(context: &Context, func: &str, name: &str, kwargs: &Map) -> Result<O
     }
     let in_pillar = current(context, Some("pillar"), &Map::new())?.contains_key(name);
     Ok(in_pillar.then(|| map! {"func" => func, "name" => name, "where" => "pillar", "persist" => false}))
-}
-
-/// Whether options do not go together, in words.
-fn conflict(kwargs: &Map, before: &str, after: &str) -> Option<String> {
-    let has = |name: &str| kwargs.contains_key(name);
-    if UNITS.iter().any(|unit| has(unit)) && (has("when") || has("cron")) {
-        let units = "Unable to use \"seconds\", \"minutes\", \"hours\", or \"days\" with \"when\"";
-        return Some(format!("{before}{units}{after}"));
-    }
-    (has("when") && has("cron")).then(|| "Unable to use \"when\" and \"cron\" options together.  Ignoring.".into())
-}
-
-/// A job as the schedule has it; or what is wrong.
-fn build(name: &str, kwargs: &Map) -> Result<Map, String> {
-    if name.is_empty() {
-        return Err("Job name is required.".into());
-    }
-    let get = |name: &str| kwargs.get(name).cloned();
-    let mut job = map! {"function" => get("function").ok_or("Job function is required.")?};
-    if let Some(comment) = conflict(kwargs, "", " or \"cron\" options.") {
-        return Err(comment);
-    }
-    let mut take = |option: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            job.insert(option.into(), value);
-        }
-    };
-    for option in UNITS.into_iter().chain(["return_job", "metadata"]) {
-        take(option, get(option));
-    }
-    match get("job_args") {
-        None => {}
-        Some(Value::List(args)) => take("args", Some(args.into())),
-        Some(_) => return Err("job_args is not a list. please correct and try again.".into()),
-    }
-    match get("job_kwargs") {
-        None => {}
-        Some(Value::Map(kwargs)) => take("kwargs", Some(kwargs.into())),
-        Some(_) => return Err("job_kwargs is not a dict. please correct and try again.".into()),
-    }
-    take("maxrunning", Some(get("maxrunning").unwrap_or_else(|| 1.into())));
-    take("name", Some(name.into()));
-    take("enabled", Some(get("enabled").unwrap_or_else(|| true.into())));
-    take("jid_include", Some(get("jid_include").unwrap_or_else(|| true.into())));
-    take("splay", get("splay"));
-    let whens = match get("when") {
-        Some(Value::List(list)) => list,
-        one => one.into_iter().collect(),
-    };
-    for when in whens {
-        if dates::parse(&when.to_string(), jiff::Zoned::now().date()).is_none() {
-            return Err(format!("Schedule item {when} for \"when\" in invalid."));
-        }
-    }
-    for option in TAKEN {
-        take(option, get(option));
-    }
-    Ok(job)
 }
 
 fn switch_job(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Result<Value, CallError> {

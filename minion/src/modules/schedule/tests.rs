@@ -141,24 +141,3 @@ async fn offline_only_the_file_is_changed() {
     });
     called.await.unwrap();
 }
-
-#[test]
-fn an_item_is_built_or_it_is_said_what_is_wrong() {
-    for (options, error) in [
-        (map! {}, "Job function is required."),
-        (map! {"function" => "f", "job_args" => "x"}, "job_args is not a list. please correct and try again."),
-        (map! {"function" => "f", "job_kwargs" => list![]}, "job_kwargs is not a dict. please correct and try again."),
-        (map! {"function" => "f", "when" => list!["5pm", "soon"]}, "Schedule item soon for \"when\" in invalid."),
-        (
-            map! {"function" => "f", "when" => "5pm", "cron" => "x"},
-            "Unable to use \"when\" and \"cron\" options together.  Ignoring.",
-        ),
-    ] {
-        assert_eq!(build("j", &options).unwrap_err(), error);
-    }
-    let job = build("j", &map! {"function" => "f", "hours" => 2, "splay" => 5, "unknown" => 1}).unwrap();
-    let expected = map! {
-        "function" => "f", "hours" => 2, "maxrunning" => 1, "name" => "j", "enabled" => true, "jid_include" => true, "splay" => 5,
-    };
-    assert_eq!(job, expected);
-}
