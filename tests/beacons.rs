@@ -64,3 +64,37 @@ async fn the_reactor_reacts_to_what_a_beacon_sees() {
         assert_eq!(said.matches(line).count(), 1, "{said}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beacons_and_jobs_are_changed_while_the_minion_runs_and_kept() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    let mut events = system.events("salt/").await;
+    let said = |words: &[&str]| {
+        let told = system.salt_json(&[&["web1"], words].concat());
+        told.get("web1").unwrap_or(&told).get("comment").map(ToString::to_string).unwrap_or_default()
+    };
+    // One that never runs, so that it is told at every look.
+    assert_eq!(said(&["beacons.add", "ps", "[{processes: {no-such: stopped}}]"]), "Added beacon: ps.");
+    let (_, data) = events.until("salt/beacon/web1/ps/").await;
+    assert_eq!((text(&data, "no-such"), text(&data, "id")), ("Stopped".into(), "web1".into()));
+    // From beside the minion it is the same.
+    let etc = system.path("web1/etc").display().to_string();
+    let mut call = support::within_limit(support::BRINE);
+    let listed = call.args(["salt-call", "-c", &etc, "beacons.list", "--out=txt"]).output().unwrap();
+    assert!(support::stdout(&listed).contains("no-such: stopped"), "{}", support::stderr(&listed));
+    assert_eq!(said(&["beacons.save"]), format!("Beacons saved to {etc}/minion.d/beacons.conf."));
+    let job = ["schedule.add", "often", "function=test.echo", "job_args=[hi]", "seconds=1"];
+    assert_eq!(said(&job), "Added job: often to schedule.");
+    system.kill_minion("web1");
+    system.spawn_minion("web1");
+    events.until("salt/minion/web1/start").await;
+    events.until("salt/beacon/web1/ps/").await;
+    loop {
+        let (_, data) = events.until("salt/job/*/ret/web1").await;
+        if text(&data, "schedule") == "often" {
+            assert_eq!(text(&data, "return"), "hi");
+            break;
+        }
+    }
+}

@@ -103,6 +103,11 @@ const STEPS: &[(&str, Do)] = &[
     ("a job is published in batches", Tool("salt", &["web1", "test.ping", "-b", "1"])),
     ("a batch is handed to the master", Tool("salt", &["web1", "test.ping", "-b", "1", "--async"])),
     ("a running batch is stopped", StopBatch),
+    (
+        "a job of the minion's schedule runs",
+        Tool("salt", &["web1", "schedule.add", "often", "function=test.ping", "seconds=1", "return_job=True"]),
+    ),
+    ("the minion's schedule is emptied", Tool("salt", &["web1", "schedule.delete", "often"])),
     ("a minion pings its master", Wait),
     ("a file of the file server changes", Write),
     // Keys last: a job that goes out while a minion fetches new publish keys is lost to it.
@@ -123,9 +128,7 @@ const NOT_HERE: &[(&str, &str, &str)] = &[
     ("a job gives its result in parts", "*", "needs execution modules in Python"),
     ("the reactor is *", "salt/run/<jid>/*", "Salt puts a key of the master's on the bus there"),
     ("a queue cannot be processed", "*", "needs queues"),
-    ("a job of the minion's schedule runs", "*", "needs the minion's schedule"),
-    ("a second minion starts and ends", "salt/minion/<id>/start", "needs start_event_grains in the minion"),
-    ("*", "__schedule_return", "needs the master's schedule"),
+    ("a second minion starts and ends", "salt/minion/<id>/start", "the first one starts with start_event_grains"),
 ];
 
 /// One line of the recording.
@@ -315,8 +318,7 @@ impl World {
             Wait => {}
             Write => _ = self.system.write("srv/salt/new.txt", "new\n"),
             Room => {
-                let config = "max_minions: 1\nmaster_stats: True\nmaster_stats_event_iter: 0\n";
-                let other = System::start(config).await;
+                let other = System::start(ROOM).await;
                 self.seen.follow(other.events("").await, &mut self.followers);
                 self.show(&other, "db1", 0, Map::new()).await;
                 self.other = Some(other);
@@ -335,6 +337,11 @@ reactor:
   - 'try/reactor/runner': [ROOT/reactor/runner.sls]
   - 'try/reactor/wheel': [ROOT/reactor/wheel.sls]
   - 'try/reactor/local': [ROOT/reactor/local.sls]
+";
+
+const ROOM: &str = "max_minions: 1
+schedule:
+  often: {function: test.arg, seconds: 1, args: [1]}
 ";
 
 const MINION: &str = "state_events: True

@@ -58,3 +58,39 @@ async fn jobs_of_configuration_and_pillar_run_and_the_reactor_hears_of_them() {
     let said = system.minion_log("web1");
     assert_eq!(said.matches("scheduled job 'wrong': option 'cron'").count(), 1, "{said}");
 }
+
+const MASTER: &str = "schedule:
+  often: {function: test.arg, seconds: 1, args: [1], kwargs: {a: 2}}
+  pings: {function: test.metasyntactic, minutes: 5, return_job: False}
+  wrong: {function: no.such, minutes: 5}
+reactor:
+  - __schedule_return: [ROOT/ran.sls]
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_master_runs_runner_functions_and_its_reactor_hears_of_them() {
+    let mut system = System::new(MASTER);
+    let seen =
+        "seen:\n  runner.event.send:\n    - args: [{tag: ran/{{ data.schedule }}}, {data: {fun: {{ data.fun }}}}]\n";
+    system.write("ran.sls", seen);
+    system.start_master().await;
+    let mut events = system.events("").await;
+    let (mut often, mut wrong, mut reacted) = (Vec::new(), None, false);
+    while often.len() < 2 || wrong.is_none() || !reacted {
+        let (tag, data) = events.next().await;
+        match (tag.as_str(), text(&data, "schedule").as_str()) {
+            ("__schedule_return", "often") => often.push(data),
+            ("__schedule_return", "wrong") => wrong = Some(data),
+            ("__schedule_return", _) => panic!("this is not told: {data:?}"),
+            ("ran/often", _) => reacted = text(&data, "fun") == "test.arg",
+            _ => {}
+        }
+    }
+    let one = &often[0];
+    assert_eq!(text(one, "return"), "{'args': [1], 'kwargs': {'a': 2}}");
+    assert_eq!((text(one, "fun_args"), text(one, "jid")), ("[1, {'a': 2}]".into(), "req".into()));
+    assert!(text(one, "id").ends_with("_master"), "{one:?}");
+    let wrong = wrong.unwrap();
+    assert_eq!((get(&wrong, "success"), get(&wrong, "retcode")), (&false.into(), &254.into()));
+    assert!(text(&wrong, "return").contains("no.such"), "{wrong:?}");
+}

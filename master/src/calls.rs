@@ -139,6 +139,23 @@ impl Shared {
         }
     }
 
+    /// Calls a runner function on this thread, without events of the call: what it returned, or why it did not.
+    pub(crate) fn call_runner(
+        self: &Arc<Self>,
+        function: &str,
+        args: Args,
+        jid: &Jid,
+        user: &str,
+    ) -> Result<Value, String> {
+        let runtime = Handle::current();
+        let caller = Caller { jid: jid.clone(), user: user.to_owned(), caused: Map::new(), runtime };
+        let called = self.runners.call(&RunnerContext { master: Arc::clone(self), caller }, function, args);
+        called.map_err(|error| {
+            tracing::warn!(function, %error, "a call on the master failed");
+            failure_text(Kind::Runner.words().1, function, &error)
+        })
+    }
+
     /// Makes a call on this thread, which may block: the body of its return.
     fn call(self: &Arc<Self>, call: &NewCall, runtime: Handle) -> Map {
         let NewCall { kind, function, args, .. } = call;

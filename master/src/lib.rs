@@ -25,6 +25,7 @@ mod reactions;
 mod received;
 mod requests;
 pub mod runner;
+mod schedule;
 mod sessions;
 mod state_errors;
 mod stats;
@@ -245,6 +246,9 @@ impl Master {
         let keys = bus.subscribe(Filter::prefix("salt/key"), Start::Now)?;
         tasks.spawn(maintenance::forget_minions(Arc::clone(&shared), keys, shutdown.clone()));
         tasks.spawn(maintenance::maintain(Arc::clone(&shared), shutdown.clone()));
+        if !config.schedule.is_empty() {
+            tasks.spawn(schedule::run(Arc::clone(&shared), shutdown.clone()));
+        }
         if config.presence_events {
             tasks.spawn(presence::tell(Arc::clone(&shared), shutdown.clone()));
         }

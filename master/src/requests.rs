@@ -413,6 +413,7 @@ fn may_fire(id: &MinionId, tag: &str) -> bool {
         "salt/batch/",
         "salt/fileserver/",
         "minion/refresh/",
+        crate::schedule::RETURN,
     ];
     if tag == "key" || MASTERS.iter().any(|prefix| tag.starts_with(prefix)) {
         return false;
@@ -452,6 +453,7 @@ mod tests {
             ("salt/fileserver/roots/update", false),
             ("salt/reactors/manage/add", false),
             ("key", false),
+            ("__schedule_return", false),
             ("salt/job/20261120235852025555/prog/web1/0", true),
             ("salt/job/20261120235852025555/prog/db1/0", false),
             ("salt/job/20261120235852025555/ret/web1", false),

@@ -357,7 +357,7 @@ pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<()
     let minion = Arc::clone(&connected.minion);
     tokio::spawn(beacons::run(Arc::clone(&minion), bus.clone(), connected.ready.subscribe(), shutdown.clone()));
     tokio::spawn(schedule::run(minion, bus, connected.ready.subscribe(), shutdown.clone()));
-    tokio::spawn(ping(Arc::clone(&connected), shutdown.clone()));
+    tokio::spawn(crate::ping::run(Arc::clone(&connected), shutdown.clone()));
     let result = tokio::select! {
         result = live(&connected, &shutdown) => result,
         () = shutdown.cancelled() => Ok(()),
@@ -368,30 +368,6 @@ pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<()
     }
     _ = serving.await;
     result
-}
-
-/// `ping_interval`: tells the master every so many minutes that the minion is there.
-async fn ping(connected: Arc<Connected>, shutdown: CancellationToken) {
-    let minutes = connected.minion.config.ping_interval;
-    let Ok(every) = Duration::try_from_secs_f64(minutes * 60.0) else {
-        tracing::error!("option 'ping_interval': expected minutes, got {minutes}; the master is not pinged");
-        return;
-    };
-    if every.is_zero() {
-        return;
-    }
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(every) => {}
-            () = shutdown.cancelled() => return,
-        }
-        if !connected.is_ready() {
-            continue;
-        }
-        if let Err(error) = connected.fire(&MasterEvent::new("minion_ping", "ping")).await {
-            tracing::warn!(error, "the master does not answer to a ping");
-        }
-    }
 }
 
 /// What a minion that was killed left behind.

@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use brine_core::bus::{Bus, Filter, Start};
 use brine_core::event::{SEQ, STAMP};
-use brine_core::{Map, Value};
+use brine_core::{Event, Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::beacons;
-use crate::context::MasterEvent;
+use crate::context::{MasterEvent, Minion};
 use crate::daemon::Connected;
 use crate::local_bus::QUESTION;
 use crate::schedule;
+
+/// The events that ask for beacons or the schedule.
+const MANAGE_BEACONS: &str = "manage_beacons";
+const MANAGE_SCHEDULE: &str = "manage_schedule";
 
 /// Which events are followed. Those that wait for the master do not hold up the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +29,7 @@ pub enum Kind {
 impl Kind {
     fn tags(self) -> &'static [&'static str] {
         match self {
-            Kind::Own => &["pillar_refresh", "grains_refresh", "manage_beacons", "manage_schedule"],
+            Kind::Own => &["pillar_refresh", "grains_refresh", MANAGE_BEACONS, MANAGE_SCHEDULE],
             Kind::ForMaster => &["fire_master", beacons::RETURN, schedule::RETURN],
         }
     }
@@ -50,10 +54,6 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
                 Ok(())
             }
             beacons::RETURN => connected.fire_all(event.data().swap_remove("beacons").unwrap_or_default()).await,
-            "manage_beacons" => {
-                let question = event.data();
-                reply(&bus, &question, beacons::answer(&connected.minion, &question)).await
-            }
             schedule::RETURN => {
                 let mut load = event.data();
                 load.retain(|name, _| !matches!(name.as_str(), Some(SEQ | STAMP)));
@@ -62,14 +62,7 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
                 tokio::spawn(async move { connected.send_return(load).await });
                 Ok(())
             }
-            "manage_schedule" => {
-                let question = event.data();
-                let answer = schedule::answer(&connected.minion, &question);
-                if let Some(job) = answer.run {
-                    schedule::start(&connected.minion, &bus, job);
-                }
-                reply(&bus, &question, answer.reply).await
-            }
+            MANAGE_BEACONS | MANAGE_SCHEDULE => manage(&connected.minion, &bus, &event).await,
             "grains_refresh" => {
                 connected.refresh_grains().await;
                 connected.refresh_pillar().await.map_err(|error| error.to_string())
@@ -80,6 +73,19 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
             tracing::error!(tag = event.tag(), error, "an event for the minion itself could not be acted on");
         }
     }
+}
+
+/// Answers a question about beacons or the schedule, and does what it asks for.
+pub(crate) async fn manage(minion: &Arc<Minion>, bus: &Bus, event: &Event) -> Result<(), String> {
+    let question = event.data();
+    if event.tag() == MANAGE_BEACONS {
+        return reply(bus, &question, beacons::answer(minion, &question)).await;
+    }
+    let answer = schedule::answer(minion, &question);
+    if let Some(job) = answer.run {
+        schedule::start(minion, bus, job);
+    }
+    reply(bus, &question, answer.reply).await
 }
 
 /// Fires the answer to a question, so that who asked finds it.

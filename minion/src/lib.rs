@@ -13,6 +13,7 @@
 //! | [`reactions`] | the minion's own reactor |
 //! | `schedule` | jobs that run by themselves |
 //! | `beacons` | what is watched on this host |
+//! | `ping` | telling the master now and then that the minion is there |
 //! | [`grains`], [`fileclient`] | facts about this host; files under `salt://` |
 
 pub(crate) mod beacons;
@@ -25,6 +26,7 @@ pub mod grains;
 pub mod jobs;
 pub mod local_bus;
 pub mod modules;
+mod ping;
 pub mod process;
 pub mod reactions;
 pub(crate) mod schedule;

@@ -1,14 +1,16 @@
 //! A minion for unit tests: files in memory, no master.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use brine_core::bus::SocketNames;
+use brine_core::bus::{Bus, BusLimits, Filter, SocketNames, Start};
 use brine_core::config::MinionConfig;
 use brine_core::function::{Args, Registry};
 use brine_core::schedule::Schedule;
 use brine_core::{Jid, Map, map};
 use parking_lot::{Mutex, RwLock};
+use tokio::runtime::Handle;
 
 use crate::beacons::Configured;
 use crate::context::{Context, FileClient, Job, MasterEvent, Minion, Upstream};
@@ -115,4 +117,24 @@ pub fn state_context(test: bool, files: &[(&str, &str)]) -> StateContext {
         chunk: Arc::default(),
         required: Vec::new(),
     }
+}
+
+/// A minion with a bus of its own, that answers there to what its functions ask. Its configuration is in this
+/// folder. To be made within a runtime that has several threads.
+pub fn answering(config_dir: &Path) -> Arc<Minion> {
+    let bus = Bus::in_memory(BusLimits::default());
+    let mut minion = minion(&[]);
+    if let Some(own) = Arc::get_mut(&mut minion) {
+        let config = MinionConfig { config_dir: config_dir.to_owned(), ..(*own.config).clone() };
+        own.config = Arc::new(config);
+        own.local = LocalBus::Own { bus: bus.clone(), runtime: Handle::current() };
+    }
+    let mut questions = bus.subscribe(Filter::prefix("manage_"), Start::Now).unwrap();
+    let answering = Arc::clone(&minion);
+    tokio::spawn(async move {
+        while let Some(event) = questions.recv().await {
+            crate::events::manage(&answering, &bus, &event).await.unwrap();
+        }
+    });
+    minion
 }

@@ -65,6 +65,8 @@ options! {
     event_return_whitelist: Vec<String> = Vec::new(),
     /// Events whose tags match one of these globs are not handed to `event_return`.
     event_return_blacklist: Vec<String> = Vec::new(),
+    /// Runner functions that the master runs by itself, by name.
+    schedule: Map = Map::new(),
     /// Seconds between two runs of the maintenance task.
     loop_interval: u64 = 60,
     /// Hours that events stay in the journal.

@@ -1,7 +1,7 @@
 //! One scheduled job, as the configuration says it.
 
-use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime};
+use jiff::{SignedDuration, Zoned};
 
 use super::cron::Cron;
 use super::dates;
@@ -143,6 +143,28 @@ impl Job {
         })
     }
 
+    /// What its return says beside, with when that was; as Salt has it.
+    pub fn metadata_at(&self, now: &Zoned) -> Option<Map> {
+        let mut metadata = self.metadata.clone()?;
+        let utc = now.timestamp().strftime("%Y %B %d %a %H %m").to_string();
+        metadata.insert("_TOS".into(), now.strftime("%z").to_string().into());
+        metadata.insert("_TS".into(), now.strftime("%a %b %e %H:%M:%S %Y").to_string().into());
+        metadata.insert("_TT".into(), utc.into());
+        Some(metadata)
+    }
+
+    /// Its returners and those of all jobs (`schedule_returner`), each once.
+    pub fn returners_with(&self, of_all: Option<&Value>) -> Vec<String> {
+        let more = of_all.and_then(Vec::<String>::from_value).unwrap_or_default();
+        let mut names: Vec<String> = Vec::new();
+        for name in self.returners.iter().chain(&more) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
     /// What its return names as arguments: those by name are a mapping at the end.
     pub fn fun_args(&self) -> Vec<Value> {
         let mut all = self.args.clone();
@@ -273,6 +295,16 @@ mod tests {
         assert_eq!(once.timing, Timing::Once("2026-11-21T17:00:00".parse().unwrap()));
         let job = with(map! {"splay" => map! {"start" => 3, "end" => 5}, "name" => "other"}).unwrap();
         assert_eq!((job.splay, job.timing, &*job.name), (Some((3, 5)), Timing::Never, "other"));
+    }
+
+    #[test]
+    fn returns_go_to_every_returner_once_and_carry_their_time() {
+        let job = with(map! {"returner" => list!["redis", "sqlite3"], "metadata" => map! {"who" => "me"}}).unwrap();
+        assert_eq!(job.returners_with(Some(&list!["sqlite3", "local"])), ["redis", "sqlite3", "local"]);
+        assert_eq!(job.returners_with(Some(&"redis".into())), ["redis", "sqlite3"]);
+        let metadata = job.metadata_at(&"2026-11-21T12:00:00+01:00[+01:00]".parse().unwrap()).unwrap();
+        let expected = map! {"who" => "me", "_TOS" => "+0100", "_TS" => "Sat Nov 21 12:00:00 2026", "_TT" => "2026 November 21 Sat 11 11"};
+        assert_eq!(metadata, expected);
     }
 
     #[test]

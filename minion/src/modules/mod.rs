@@ -1,6 +1,7 @@
 //! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
 
 pub mod accounts;
+mod beacons;
 pub mod cmd;
 mod config;
 mod defaults;
@@ -16,6 +17,7 @@ mod pillar;
 pub mod pkg;
 pub mod programs;
 mod saltutil;
+mod schedule;
 pub mod service;
 mod slsutil;
 mod state;
@@ -32,6 +34,7 @@ pub(crate) use orchestration::master_of;
 
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[
+    beacons::FUNCTIONS,
     cmd::FUNCTIONS,
     config::FUNCTIONS,
     defaults::FUNCTIONS,
@@ -46,6 +49,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,
     saltutil::FUNCTIONS,
+    schedule::FUNCTIONS,
     service::FUNCTIONS,
     slsutil::FUNCTIONS,
     state::FUNCTIONS,

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::manage::answer;
+pub(crate) use self::manage::{answer, file, write};
 use crate::context::{Job, Minion};
 use crate::daemon::return_beside;
 use crate::jobs;
@@ -87,7 +87,7 @@ pub(crate) fn start(minion: &Arc<Minion>, bus: &Bus, scheduled: schedule::Job) {
         let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
         let ran = tokio::task::spawn_blocking(move || {
             let load = told(jobs::run(&on_thread, &running), &scheduled, &Zoned::now());
-            let returners = returners(&on_thread, &scheduled);
+            let returners = scheduled.returners_with(on_thread.config.opts.get("schedule_returner"));
             if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
                 return_beside(&on_thread, &returners.join(","), load.clone());
             }
@@ -118,11 +118,7 @@ fn told(mut load: Map, job: &schedule::Job, now: &Zoned) -> Map {
     if load.get("success") == Some(&Value::Bool(false)) {
         load.insert("retcode".into(), FAILED.into());
     }
-    if let Some(mut metadata) = job.metadata.clone() {
-        let utc = now.timestamp().strftime("%Y %B %d %a %H %m").to_string();
-        metadata.insert("_TOS".into(), now.strftime("%z").to_string().into());
-        metadata.insert("_TS".into(), now.strftime("%a %b %e %H:%M:%S %Y").to_string().into());
-        metadata.insert("_TT".into(), utc.into());
+    if let Some(metadata) = job.metadata_at(now) {
         load.insert("metadata".into(), metadata.into());
     }
     if let Some(config) = &job.return_config {
@@ -144,19 +140,6 @@ fn for_master(mut load: Map, job: &schedule::Job, is_returned: bool) -> Option<M
         load.insert("jid".into(), word.into());
     }
     Some(load)
-}
-
-/// The returners of a job and those of all jobs, each once.
-fn returners(minion: &Minion, job: &schedule::Job) -> Vec<String> {
-    let mut names = job.returners.clone();
-    match minion.config.opts.get("schedule_returner") {
-        Some(Value::Str(name)) => names.push(name.clone()),
-        Some(Value::List(list)) => names.extend(list.iter().map(ToString::to_string)),
-        _ => {}
-    }
-    let mut seen = std::collections::HashSet::new();
-    names.retain(|name| seen.insert(name.clone()));
-    names
 }
 
 #[cfg(test)]

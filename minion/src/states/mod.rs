@@ -3,6 +3,7 @@
 //! A state function looks at the host, changes what differs, unless it is only asked what it would
 //! do, and says so in a [`StateReturn`].
 
+mod beacon;
 mod cmd;
 mod environ;
 mod event;
@@ -11,6 +12,7 @@ mod group;
 mod module;
 mod pkg;
 mod salt;
+mod schedule;
 mod service;
 mod test;
 mod user;
@@ -27,6 +29,7 @@ pub use salt::is_success;
 
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[
+    beacon::FUNCTIONS,
     cmd::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
@@ -35,6 +38,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     module::FUNCTIONS,
     pkg::FUNCTIONS,
     salt::FUNCTIONS,
+    schedule::FUNCTIONS,
     service::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,
