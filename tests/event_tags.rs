@@ -340,6 +340,8 @@ reactor:
 ";
 
 const ROOM: &str = "max_minions: 1
+master_stats: True
+master_stats_event_iter: 0
 schedule:
   often: {function: test.arg, seconds: 1, args: [1]}
 ";

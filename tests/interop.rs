@@ -6,6 +6,7 @@ mod salt;
 mod support;
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use brine_core::{Map, Value, list, map};
 use salt::{PythonMinion, RELEASES};
@@ -13,6 +14,9 @@ use support::{Events, System, stderr, stdout, text};
 
 /// The id of the Brine minion in each fleet.
 const BRINE_ID: &str = "brine";
+
+/// Longer than a fleet of Python processes takes for anything on a busy machine.
+const FLEET_TIME: Duration = Duration::from_secs(120);
 
 /// A Brine master with a minion of each release of Salt, and one of Brine.
 struct Fleet {
@@ -36,7 +40,7 @@ impl Fleet {
         fleet.system.start_master().await;
         let mut events = fleet.system.events("salt/minion/").await;
         fleet.spawn(minion);
-        events.until_all(&fleet.ids(), |tag, _| tag.strip_prefix("salt/minion/")?.strip_suffix("/start")).await;
+        events.until_all(&fleet.ids(), started).await;
         fleet
     }
 
@@ -73,6 +77,13 @@ impl Fleet {
         }
     }
 
+    /// What `salt` says, which may be nothing.
+    async fn salt_or_nothing(&self, words: &[&str]) -> Map {
+        let output = self.system.tool_async("salt", &[&["--static", "--out=json"], words].concat()).await;
+        let said = brine_core::value::json::from_json(&stdout(&output));
+        said.ok().and_then(|said| said.as_map().cloned()).unwrap_or_default()
+    }
+
     /// What all Python minions return to `salt`, who must all return it.
     async fn python(&self, words: &[&str]) -> Vec<Value> {
         let answers = self.salt(&[&["salt*"], words].concat()).await;
@@ -100,16 +111,18 @@ impl Fleet {
 
 impl Events {
     /// Waits until there was an event of each of these minions, as `whose` reads it off tag and body.
-    async fn until_all(&mut self, ids: &BTreeSet<String>, whose: impl for<'a> Fn(&'a str, &'a Map) -> Option<&'a str>) {
+    async fn until_all(&mut self, ids: &BTreeSet<String>, whose: impl Fn(&str, &Map) -> Option<String>) {
         let mut missing = ids.clone();
-        while !missing.is_empty() {
-            let (tag, data) = tokio::time::timeout(support::LONG, self.next())
-                .await
-                .unwrap_or_else(|_| panic!("nothing comes of {missing:?}"));
-            if let Some(id) = whose(&tag, &data) {
-                missing.remove(id);
+        let wait = async {
+            while !missing.is_empty() {
+                let (tag, data) = self.next().await;
+                if let Some(id) = whose(&tag, &data) {
+                    missing.remove(&id);
+                }
             }
-        }
+        };
+        let in_time = tokio::time::timeout(FLEET_TIME, wait).await;
+        assert!(in_time.is_ok(), "nothing comes of {missing:?}");
     }
 }
 
@@ -155,7 +168,18 @@ fn outcome(returned: &Value, state: &str) -> (Value, bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_and_states() {
     let fleet = Fleet::start("", "", TREE).await;
+    let mut auths = fleet.system.events("salt/").await;
     fleet.all_answer().await;
+    fleet.all_answer().await;
+    fleet.salt(&[BRINE_ID, "event.send", "salt/done"]).await;
+    // What goes out for Brine's minions is not heard by Salt's, who would authenticate again to open it.
+    loop {
+        let (tag, data) = auths.next().await;
+        assert_ne!(tag, "salt/auth", "{data:?}");
+        if tag == "salt/done" {
+            break;
+        }
+    }
     for answer in fleet.salt(&["*", "cmd.run", "echo a; echo b"]).await.into_values() {
         assert_eq!(answer, "a\nb".into());
     }
@@ -381,6 +405,144 @@ async fn mine_peers_events_and_files() {
         let parts = found.as_list().unwrap();
         assert_eq!(parts[0].get("hsum"), Some(&digest.into()));
         assert_eq!(parts[1].as_list().map(<[Value]>::len), Some(10), "{found}");
+    }
+    fleet.all_answer().await;
+}
+
+/// Whose start an event tells of.
+fn started(tag: &str, _: &Map) -> Option<String> {
+    Some(tag.strip_prefix("salt/minion/")?.strip_suffix("/start")?.to_owned())
+}
+
+/// Whose a return of this function is.
+fn returned<'a>(fun: &str, tag: &'a str, data: &Map) -> Option<&'a str> {
+    let (_, id) = tag.strip_prefix("salt/job/")?.split_once("/ret/")?;
+    (text(data, "fun") == fun).then_some(id)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_decided_about() {
+    let mut fleet = Fleet { python: Vec::new(), system: System::new("") };
+    fleet.system.start_master().await;
+    let mut events = fleet.system.events("salt/").await;
+    fleet.spawn("rejected_retry: True\n");
+    let act = |act: &'static str| {
+        move |tag: &str, data: &Map| (tag == "salt/auth" && text(data, "act") == act).then(|| text(data, "id"))
+    };
+    events.until_all(&fleet.ids(), act("pend")).await;
+    let key = async |words: &[&str]| {
+        let output = fleet.system.tool_async("salt-key", words).await;
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    key(&["-R", "-y"]).await;
+    events.until_all(&fleet.ids(), act("reject")).await;
+    key(&["-A", "-y", "--include-rejected"]).await;
+    // Brine's ends when it is rejected, as Salt's do without `rejected_retry`.
+    fleet.system.spawn_minion(BRINE_ID);
+    events.until_all(&fleet.ids(), started).await;
+    fleet.all_answer().await;
+    // Another key under a name that is known.
+    let python = fleet.python_ids();
+    for minion in &mut fleet.python {
+        minion.kill();
+        for file in ["minion.pem", "minion.pub"] {
+            std::fs::remove_file(fleet.system.path(&format!("{}/pki/{file}", minion.id))).unwrap();
+        }
+        minion.spawn();
+    }
+    events.until_all(&python, act("denied")).await;
+    let listed = stdout(&fleet.system.tool_async("salt-key", &["-l", "den"]).await);
+    assert!(python.iter().all(|id| listed.contains(id.as_str())), "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beacons_schedules_and_reactions() {
+    let reactor = "reactor:\n  - salt/auth: [ROOT/auth.sls]\n  - salt/minion/*/start: [ROOT/start.sls]\n";
+    let system = System::new(reactor);
+    let accept = "{% if data['act'] == 'pend' and data['id'].startswith(('salt', 'brine')) %}\naccept:\n  wheel.key.accept: [{match: {{ data['id'] }}}]\n{% endif %}\n";
+    for (path, text) in [("auth.sls", accept), ("start.sls", support::START)].iter().chain(TREE) {
+        system.write(path, text);
+    }
+    let mut fleet = Fleet { python: Vec::new(), system };
+    fleet.system.start_master().await;
+    let mut events = fleet.system.events("salt/").await;
+    let minion = "beacons: {status: [{loadavg: [all]}, {interval: 1}]}\nschedule: {often: {function: test.arg, args: [scheduled], seconds: 1}}\n";
+    fleet.spawn(minion);
+    // In whatever order they come.
+    let mut missing: BTreeSet<(String, &str)> = BTreeSet::new();
+    for id in fleet.python_ids() {
+        missing.extend(["highstate", "beacon", "schedule"].map(|what| (id.clone(), what)));
+    }
+    missing.insert((BRINE_ID.to_owned(), "highstate"));
+    let begun = Instant::now();
+    while !missing.is_empty() {
+        assert!(begun.elapsed() < FLEET_TIME, "this does not come: {missing:?}");
+        let (tag, data) = events.next().await;
+        if let Some(id) = returned("state.highstate", &tag, &data) {
+            let conf = outcome(data.get("return").unwrap(), "conf");
+            assert_eq!(conf.0, true.into(), "{data:?}");
+            missing.remove(&(id.to_owned(), "highstate"));
+        } else if let Some(id) = returned("test.arg", &tag, &data) {
+            assert_eq!(text(&data, "schedule"), "often");
+            missing.remove(&(id.to_owned(), "schedule"));
+        } else if let Some((id, _)) = tag.strip_prefix("salt/beacon/").and_then(|rest| rest.split_once("/status/")) {
+            assert!(data.get("data").is_some_and(|data| data.get("loadavg").is_some()), "{data:?}");
+            missing.remove(&(id.to_owned(), "beacon"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_master_goes_and_comes_and_changes_its_keys() {
+    let mut fleet = Fleet::start("", "", &[]).await;
+    let mut events = fleet.system.events("salt/").await;
+
+    // A job is found and killed.
+    let sleeping = stdout(&fleet.system.tool_async("salt", &["salt*", "--async", "test.sleep", "300"]).await);
+    let jid = sleeping.trim().rsplit(' ').next().unwrap().to_owned();
+    let found = |answers: &[Value]| answers.iter().filter(|job| job.get("jid") == Some(&jid.as_str().into())).count();
+    let begun = Instant::now();
+    while found(&fleet.python(&["saltutil.find_job", &jid]).await) < 3 {
+        assert!(begun.elapsed() < FLEET_TIME, "the job is not found");
+    }
+    for answer in fleet.python(&["saltutil.kill_job", &jid]).await {
+        assert!(answer.to_string().starts_with("Signal 9 sent to job"), "{answer}");
+    }
+    while found(&fleet.python(&["saltutil.find_job", &jid]).await) > 0 {
+        assert!(begun.elapsed() < FLEET_TIME, "the job does not end");
+    }
+
+    // New keys are fetched by minions that run.
+    fleet.system.write("cache/.dfn", "");
+    let accepted =
+        |tag: &str, data: &Map| (tag == "salt/auth" && text(data, "act") == "accept").then(|| text(data, "id"));
+    events.until_all(&fleet.ids(), accepted).await;
+    fleet.all_answer().await;
+
+    // The master is away while a job runs: all come back, and what they have to return is not lost.
+    let flag = fleet.system.path("go-on");
+    let running = fleet.system.path("running");
+    let wait =
+        format!("echo x >> {}; until test -e {}; do sleep 0.1; done; echo done", running.display(), flag.display());
+    let published = fleet.system.tool_async("salt", &["*", "--async", "cmd.run", &wait]).await;
+    let jid = stdout(&published).trim().rsplit(' ').next().unwrap().to_owned();
+    let all = fleet.ids();
+    let begun = || std::fs::read_to_string(&running).unwrap_or_default().lines().count();
+    support::until("all have begun", || begun() == all.len()).await;
+    fleet.system.kill_master();
+    std::fs::write(&flag, "").unwrap();
+    fleet.system.start_master().await;
+    let mut events = fleet.system.events("salt/").await;
+    events.until_all(&all, |tag, _| tag.strip_prefix(&format!("salt/job/{jid}/ret/")).map(str::to_owned)).await;
+    // Its publishes reach them as soon as they have connected again.
+    let (mut missing, begun) = (all.clone(), Instant::now());
+    while !missing.is_empty() {
+        assert!(begun.elapsed() < FLEET_TIME, "these do not come back: {missing:?}");
+        let answers = fleet
+            .salt_or_nothing(&["-L", &missing.iter().cloned().collect::<Vec<_>>().join(","), "test.ping", "-t", "2"])
+            .await;
+        missing.retain(|id| !answers.contains_key(id.as_str()));
     }
     fleet.all_answer().await;
 }

@@ -245,7 +245,11 @@ impl Shared {
         });
         let messages = sealed.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         for message in messages {
-            self.publisher.publish(&message);
+            // What has a topic is for Brine's minions.
+            match &message[..] {
+                [_] => self.publisher.publish(&message),
+                _ => self.publisher.publish_by_name(&message),
+            };
         }
         Ok(())
     }

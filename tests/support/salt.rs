@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -89,10 +90,18 @@ impl PythonMinion {
     /// Kills the daemon and whatever it has started, as the end of its host would.
     pub fn kill(&mut self) {
         let Some(mut child) = self.child.take() else { return };
-        let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
+        let group = Pid::from_raw(child.id().cast_signed());
+        let _ = killpg(group, Signal::SIGKILL);
         let _ = child.wait();
-        // The next one would take the number in it for that of a daemon that runs.
-        let _ = std::fs::remove_file(self.folder.join("minion.pid"));
+        // The next one would take the numbers in these files for those of a daemon that runs, as they are until
+        // the last process is gone.
+        let begun = Instant::now();
+        while killpg(group, None).is_ok() && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for file in ["minion.pid", "process_responsibility_minion.pid"] {
+            let _ = std::fs::remove_file(self.folder.join(file));
+        }
     }
 
     /// Runs `salt-call` beside the daemon.

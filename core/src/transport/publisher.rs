@@ -23,6 +23,8 @@ const BEHIND: usize = 1024;
 struct Published {
     topic: Bytes,
     frames: Bytes,
+    /// Only for who has asked for this topic by name.
+    by_name: bool,
 }
 
 /// Sends messages to all subscribers.
@@ -50,13 +52,23 @@ impl Publisher {
     /// Publishes a message of one or more frames; subscriptions look at the first. Says how many
     /// connections there are.
     pub fn publish(&self, frames: &[Bytes]) -> usize {
+        self.send(frames, false)
+    }
+
+    /// As [`Publisher::publish`], but only to who has subscribed to some of the topic: not to who has subscribed
+    /// to everything, as Salt's minions do, which take each frame of a message for one of its own.
+    pub fn publish_by_name(&self, frames: &[Bytes]) -> usize {
+        self.send(frames, true)
+    }
+
+    fn send(&self, frames: &[Bytes], by_name: bool) -> usize {
         let Some(topic) = frames.first() else { return 0 };
         let mut encoded = BytesMut::with_capacity(frames.iter().map(|frame| frame.len() + 9).sum());
         for (i, frame) in frames.iter().enumerate() {
             zmtp::put_frame(&mut encoded, frame, u8::from(i + 1 < frames.len()));
         }
         // An error says that nobody is connected.
-        self.channel.send(Published { topic: topic.clone(), frames: encoded.freeze() }).unwrap_or(0)
+        self.channel.send(Published { topic: topic.clone(), frames: encoded.freeze(), by_name }).unwrap_or(0)
     }
 
     /// How many connections there are.
@@ -146,7 +158,7 @@ async fn serve_subscriber(
     loop {
         tokio::select! {
             message = messages.recv() => match message {
-                Ok(message) if wanted.wants(&message.topic) => writer.write_raw(&message.frames).await?,
+                Ok(message) if wanted.wants(&message.topic, message.by_name) => writer.write_raw(&message.frames).await?,
                 Ok(_) => {}
                 Err(RecvError::Lagged(count)) => {
                     metrics::PUBLISHES_LOST.add(count);

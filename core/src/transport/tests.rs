@@ -177,6 +177,28 @@ async fn publishes_reach_those_who_subscribed() {
 }
 
 #[tokio::test]
+async fn what_is_published_by_name_does_not_reach_who_wants_everything() {
+    let listener = any_port().await;
+    let endpoint = listener.endpoint().clone();
+    let (publisher, shutdown) = (Publisher::new(), CancellationToken::new());
+    tokio::spawn(publisher.clone().serve(listener, shutdown.clone()));
+    let _guard = shutdown.drop_guard();
+    let connect = |prefix: &'static [u8]| {
+        let endpoint = endpoint.clone();
+        async move { Subscriber::connect(&endpoint, &[prefix], Limits::default()).await.unwrap() }
+    };
+    let (mut everything, mut topic) = (connect(b"").await, connect(b"our").await);
+    while publisher.connections() < 2 {
+        tokio::task::yield_now().await;
+    }
+    publisher.publish_by_name(&["ours".into(), "1".into()]);
+    publisher.publish(&["ours".into(), "2".into()]);
+    assert_eq!(topic.recv().await.unwrap(), ["ours", "1"]);
+    assert_eq!(topic.recv().await.unwrap(), ["ours", "2"]);
+    assert_eq!(everything.recv().await.unwrap(), ["ours", "2"]);
+}
+
+#[tokio::test]
 async fn pushed_messages_come_in_order_from_either_kind_of_client() {
     let folder = tempfile::tempdir().unwrap();
     let endpoint = Endpoint::Ipc(folder.path().join("pull.ipc"));

@@ -410,8 +410,9 @@ impl Subscriptions {
         }
     }
 
-    /// Whether the subscriber wants a message that starts so.
-    pub fn wants(&self, topic: &[u8]) -> bool {
-        self.0.iter().any(|prefix| topic.starts_with(prefix))
+    /// Whether the subscriber wants a message that starts so. `by_name`: the subscription to everything does
+    /// not count.
+    pub fn wants(&self, topic: &[u8], by_name: bool) -> bool {
+        self.0.iter().any(|prefix| topic.starts_with(prefix) && !(by_name && prefix.is_empty()))
     }
 }

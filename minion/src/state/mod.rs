@@ -19,9 +19,9 @@ mod conditions;
 mod highstate;
 pub mod pause;
 mod queue;
-mod slots;
 mod requisites;
 mod run;
+mod slots;
 pub(crate) mod source;
 mod top;
 
