@@ -62,7 +62,6 @@ fn split_call(written: &str) -> Option<(&str, &str)> {
     for (at, c) in written.char_indices() {
         match (c, quote) {
             (c, Some(open)) if c == open => quote = None,
-            (_, Some(_)) => {}
             ('"' | '\'', None) => quote = Some(c),
             ('(', None) => depth += 1,
             (')', None) => {
@@ -135,7 +134,7 @@ mod tests {
 
     #[test]
     fn slots_are_what_their_calls_give() {
-        let context = testing::context();
+        let context = testing::context(&[]);
         for (written, value) in [
             ("__slot__:salt:test.echo(a b)", Value::from("ab")),
             ("__slot__:salt:test.echo('a, b')", "a, b".into()),
