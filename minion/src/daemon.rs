@@ -279,7 +279,13 @@ impl Connected {
         let config = &self.minion.config;
         let load = pillar_load(&grains, config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
         let answer = self.channel.request(load).await?;
-        *self.minion.pillar.write() = Arc::new(answer.as_map().cloned().unwrap_or_default());
+        let pillar = answer.as_map().cloned().unwrap_or_default();
+        for name in ["beacons", "schedule"] {
+            if let Some(other) = pillar.get(name).filter(|value| value.as_map().is_none()) {
+                tracing::error!("pillar '{name}': expected a mapping, got {}; it is left out", other.type_name());
+            }
+        }
+        *self.minion.pillar.write() = Arc::new(pillar);
         Ok(())
     }
 
