@@ -315,6 +315,12 @@ impl Connected {
         }
     }
 
+    /// Waits for a session, for so long at most. Says whether there is one.
+    pub async fn ready_within(&self, patience: Duration) -> bool {
+        let mut ready = self.ready.subscribe();
+        tokio::time::timeout(patience, ready.wait_for(|ready| *ready)).await.is_ok_and(|ready| ready.is_ok())
+    }
+
     /// Whether there is a session now.
     pub fn is_ready(&self) -> bool {
         *self.ready.borrow()
