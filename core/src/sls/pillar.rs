@@ -35,8 +35,7 @@ impl PillarSource {
     /// Renders a minion's pillar. Errors are in it as a list below `_errors`, as Salt has it: state runs
     /// then refuse.
     pub fn render(&self, id: &MinionId, grains: &Arc<Map>, environment: &str) -> Map {
-        let mut render =
-            Render {
+        let mut render = Render {
             source: self,
             grains,
             environment,
@@ -206,8 +205,8 @@ fn absolute(name: &str, includer: &str, is_init: bool) -> String {
 fn may_be_missing(top: &Value, environment: &str) -> Vec<String> {
     let targets = top.get(environment).and_then(Value::as_map).into_iter().flatten();
     let lists = targets.filter_map(|(_, items)| items.as_list());
-    let ignoring = lists
-        .filter(|items| items.iter().any(|item| item.get("ignore_missing").is_some_and(Value::is_truthy)));
+    let ignoring =
+        lists.filter(|items| items.iter().any(|item| item.get("ignore_missing").is_some_and(Value::is_truthy)));
     ignoring.flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 

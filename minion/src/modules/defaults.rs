@@ -74,7 +74,11 @@ mod tests {
             testing::context().call(fun, args).unwrap()
         };
         assert_eq!(
-            call("defaults.merge", map! {"a" => map! {"b" => 1, "l" => list![1]}}, map! {"a" => map! {"c" => 2, "l" => list![2]}}),
+            call(
+                "defaults.merge",
+                map! {"a" => map! {"b" => 1, "l" => list![1]}},
+                map! {"a" => map! {"c" => 2, "l" => list![2]}}
+            ),
             map! {"a" => map! {"b" => 1, "l" => list![2], "c" => 2}}.into()
         );
         assert_eq!(

@@ -17,9 +17,9 @@ mod call;
 mod conditions;
 mod highstate;
 mod queue;
-mod slots;
 mod requisites;
 mod run;
+mod slots;
 pub(crate) mod source;
 mod top;
 

@@ -20,7 +20,12 @@ struct Step {
 pub(super) fn unified(before: &str, after: &str) -> String {
     let (a, b): (Vec<&str>, Vec<&str>) =
         (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
-    let groups = groups(&steps(&a, &b));
+    unified_lines(&a, &b)
+}
+
+/// As [`unified`], of lines, each with its end.
+pub(super) fn unified_lines(a: &[&str], b: &[&str]) -> String {
+    let groups = groups(&steps(a, b));
     let mut out = String::new();
     for group in &groups {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };

@@ -58,7 +58,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> Stat
     let changes = if wanted.show_changes {
         map! {"diff" => told}
     } else {
-        map! {"diff" => true}
+        Map::new()
     };
     if context.test {
         let mut comment = format!("File {name} is set to be changed ({} lines modified, 0 deleted)", edit.changed);
@@ -113,7 +113,7 @@ fn edited(text: &str, pairs: &Map, wanted: &Wanted) -> Edit {
         }
         // The blanks around the separator stay.
         let gap = &have[..have.len() - have.trim_start().len()];
-        let new = format!("{have_key}{}{gap}{value}", wanted.separator);
+        let new = format!("{}{}{gap}{value}", have_key.trim_start(), wanted.separator);
         edit.diff.push(format!("- {bare}\n"));
         edit.diff.push(format!("+ {new}{}\n", type_note(value)));
         edit.changed += 1;
@@ -140,9 +140,8 @@ fn edited(text: &str, pairs: &Map, wanted: &Wanted) -> Edit {
         edit.text.push_str(&missing.concat());
         edit.changed += missing.len();
     } else if wanted.prepend_if_not_found {
-        edit.diff.push("- <SOF>\n".into());
+        edit.diff.push("  <SOF>\n".into());
         edit.diff.extend(lines);
-        edit.diff.push("+ <SOF>\n".into());
         edit.text = format!("{}{}", missing.concat(), edit.text);
         edit.changed += missing.len();
     }

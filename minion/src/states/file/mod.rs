@@ -11,6 +11,8 @@ mod keyvalue;
 mod line;
 mod managed;
 mod place;
+mod serialize;
+mod source;
 mod tidied;
 mod tree;
 
@@ -30,6 +32,9 @@ functions! {
         context,
         name: String,
         source: Value = Value::Nil,
+        source_hash: Option<String> = None,
+        source_hash_name: Option<String> = None,
+        skip_verify: bool = false,
         contents: Value = Value::Nil,
         contents_pillar: Value = Value::Nil,
         contents_grains: Value = Value::Nil,
@@ -48,7 +53,9 @@ functions! {
         check_cmd: Option<String> = None,
         **_kwargs
     ) {
-        let contents = managed::Contents { source, contents, contents_pillar, contents_grains, newline: contents_newline, template, defaults };
+        let hash = source_hash.filter(|hash| !hash.is_empty());
+        let verify = source::Verify { hash, hash_name: source_hash_name, skip: skip_verify };
+        let contents = managed::Contents { source, contents, contents_pillar, contents_grains, newline: contents_newline, template, defaults, verify };
         let attributes = Attributes::new(&mode, &user, &group);
         let backup = backup.is_truthy() && backup.as_str() != Some("False");
         let how = managed::How { makedirs, dir_mode, replace, create, show_changes, backup, umask: managed::umask(context), check_cmd };
@@ -113,6 +120,7 @@ functions! {
         dataset_pillar: Option<String> = None,
         formatter: Option<String> = None,
         serializer: Option<String> = None,
+        serializer_opts: Value = Value::Nil,
         merge_if_exists: bool = false,
         mode: Value = Value::Nil,
         user: Value = Value::Nil,
@@ -124,14 +132,19 @@ functions! {
         **_kwargs
     ) {
         let format = serializer.or(formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
-        let contents = match managed::serialized(context, &name, dataset, dataset_pillar, &format, merge_if_exists) {
-            Ok(contents) => managed::Contents::inline_text(contents),
+        let wanted = serialize::Dataset { dataset, pillar: dataset_pillar, format, options: serializer_opts, merge_if_exists };
+        let (text, merged) = match serialize::text(context, &name, wanted) {
+            Ok(done) => done,
             Err(error) => return Ok(StateReturn::failed(&name, error).into()),
         };
+        let contents = managed::Contents::inline_text(text);
         let how = managed::How {
             makedirs, dir_mode: Value::Nil, replace: true, create, show_changes, backup: backup.is_truthy(), umask: managed::umask(context), check_cmd: None,
         };
         let mut done = managed::managed(context, &name, &contents, Attributes::new(&mode, &user, &group), &how);
+        if let (Some(merged), Some(diff)) = (merged, done.changes.get_mut("diff")) {
+            *diff = merged.into();
+        }
         if context.test && done.result.is_none() {
             done.comment = format!("Dataset will be serialized and stored into {name}");
         }
@@ -193,13 +206,15 @@ functions! {
     }
 
     /// Lines at the end of a file, unless it has them.
-    fn append(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, makedirs: bool = false, ignore_whitespace: bool = true, **_kwargs) {
-        Ok(edit::add(context, &name, edit::End::Last, &text, &source, makedirs, ignore_whitespace, false).into())
+    fn append(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, sources: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, makedirs: bool = false, ignore_whitespace: bool = true, **_kwargs) {
+        let sources = managed::Contents::of(&source, &sources, template, defaults);
+        Ok(edit::add(context, &name, edit::End::Last, &text, &sources, makedirs, ignore_whitespace, false).into())
     }
 
     /// Lines at the start of a file, unless it has them.
-    fn prepend(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, makedirs: bool = false, header: bool = false, **_kwargs) {
-        Ok(edit::add(context, &name, edit::End::First, &text, &source, makedirs, true, header).into())
+    fn prepend(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, sources: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, makedirs: bool = false, header: bool = false, **_kwargs) {
+        let sources = managed::Contents::of(&source, &sources, template, defaults);
+        Ok(edit::add(context, &name, edit::End::First, &text, &sources, makedirs, true, header).into())
     }
 
     /// Replaces what a regular expression matches.
@@ -290,6 +305,9 @@ functions! {
         defaults: Value = Value::Nil,
         append_if_not_found: bool = false,
         prepend_if_not_found: bool = false,
+        append_newline: Option<bool> = None,
+        insert_before_match: Option<String> = None,
+        insert_after_match: Option<String> = None,
         backup: Value = ".bak".into(),
         show_changes: bool = true,
         **_kwargs
@@ -299,7 +317,7 @@ functions! {
             Err(error) => return Ok(StateReturn::failed(&name, error).into()),
         };
         let block = edit::Block {
-            start: marker_start, end: marker_end, content, append_if_not_found, prepend_if_not_found, backup, show_changes,
+            start: marker_start, end: marker_end, content, append_if_not_found, prepend_if_not_found, append_newline, insert_before_match, insert_after_match, backup, show_changes,
         };
         Ok(edit::block(context, &name, &block).into())
     }
@@ -377,6 +395,9 @@ fn bad_path(name: &str) -> Option<StateReturn> {
 }
 
 fn absent_state(context: &StateContext, name: &str) -> StateReturn {
+    if name.is_empty() {
+        return StateReturn::failed(name, "Must provide name to file.absent");
+    }
     if let Some(bad) = bad_path(name) {
         return bad;
     }

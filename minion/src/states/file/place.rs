@@ -44,7 +44,9 @@ pub(super) fn symlink(
     }
     let owner = match Attributes::new(&Value::Nil, user, group) {
         Ok(owner) => owner,
-        Err(error) => return StateReturn::failed(name, error),
+        Err(error) => {
+            return StateReturn::failed(name, error.trim_end().replace("is not available", "does not exist"));
+        }
     };
     let path = Path::new(name);
     let status = std::fs::symlink_metadata(path).ok();
