@@ -23,6 +23,11 @@ functions! {
         if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
             return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
         }
+        if kwargs.get("bg").is_some_and(Value::is_truthy) {
+            let started = cmd::start(&context.call, &name, &kwargs)?;
+            let changes = map! {"pid" => started, "retcode" => Value::Nil, "stdout" => "", "stderr" => ""};
+            return Ok(StateReturn::ok(&name, format!("Command \"{name}\" run")).with_changes(changes).into());
+        }
         Ok(ran(&name, &format!("Command \"{name}\" run"), &kwargs, cmd::execute(&context.call, &name, &kwargs))?.into())
     }
 

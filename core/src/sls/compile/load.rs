@@ -105,7 +105,12 @@ impl<S: SlsSource> Loader<'_, S> {
         let data = match self.source.render(sls, saltenv) {
             Ok(data) => data?,
             Err(error) => {
-                self.errors.push(format!("Rendering SLS '{saltenv}:{sls}' failed: {error}"));
+                // What is wrong with how documents are put together is told in other words.
+                let composing = ["expected a single document", "found undefined alias"];
+                self.errors.push(match composing.iter().any(|start| error.starts_with(start)) {
+                    true => format!("Rendering SLS {sls} failed, render error: {error}"),
+                    false => format!("Rendering SLS '{saltenv}:{sls}' failed: {error}"),
+                });
                 Value::Nil
             }
         };

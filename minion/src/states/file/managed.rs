@@ -354,6 +354,10 @@ impl Contents {
         if let Some(mode) = variables.get_mut("mode").filter(|mode| mode.as_str() != Some("keep")) {
             *mode = parse_mode(mode).map_or(Value::Nil, |mode| show_mode(mode).into());
         }
+        let gathered = super::accumulated::of(context, name);
+        if !gathered.is_empty() {
+            variables.insert("accumulator".into(), gathered.into());
+        }
         let given = context.chunk.get("context").cloned().unwrap_or_default();
         for more in [&self.defaults, &given].into_iter().filter_map(Value::as_map) {
             variables.extend(more.clone());

@@ -3,7 +3,9 @@
 //! `managed.rs` owns contents, `attributes.rs` modes and owners, `folder.rs` folders, `tree.rs` whole
 //! trees from a source, `edit.rs` changes within files, `place.rs` links, copies and the like.
 
+mod accumulated;
 mod attributes;
+mod cached;
 mod diff;
 mod edit;
 mod folder;
@@ -316,6 +318,12 @@ functions! {
             Ok(content) => content,
             Err(error) => return Ok(StateReturn::failed(&name, error).into()),
         };
+        let gathered = accumulated::of(context, &name);
+        let more = gathered.values().filter_map(Value::as_list).flatten().map(ToString::to_string);
+        let content = std::iter::once(content).chain(more).reduce(|all, text| {
+            let gap = if all.is_empty() || all.ends_with('\n') { "" } else { "\n" };
+            format!("{all}{gap}{text}")
+        }).unwrap_or_default();
         let block = edit::Block {
             start: marker_start, end: marker_end, content, append_if_not_found, prepend_if_not_found, append_newline, insert_before_match, insert_after_match, backup, show_changes,
         };
@@ -365,6 +373,25 @@ functions! {
         let all_of = age_size_logical_operator.eq_ignore_ascii_case("and");
         let wanted = tidied::Wanted { age, matches, rmdirs, size, rmlinks, all_of, time };
         Ok(tidied::state(context, &name, &wanted).into())
+    }
+
+    /// Texts for a file that another state makes, which requires this one: they are `accumulator` in its template, or
+    /// come into its block.
+    fn accumulated(context, name: String, filename: String, text: Value, **_kwargs) {
+        Ok(accumulated::state(context, &name, &filename, &text).into())
+    }
+
+    /// A file of the file server or a web server, kept in the cache folder.
+    fn cached(
+        context,
+        name: String,
+        source_hash: Option<String> = None,
+        source_hash_name: Option<String> = None,
+        skip_verify: bool = false,
+        **_kwargs
+    ) {
+        let verify = source::Verify { hash: source_hash, hash_name: source_hash_name, skip: skip_verify };
+        Ok(cached::state(context, &name, &verify).into())
     }
 
     /// Nothing at this path.
