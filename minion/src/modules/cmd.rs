@@ -206,6 +206,9 @@ fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, 
     Ok(output)
 }
 
+/// How the names of scratch files begin.
+const SCRATCH: &str = "__brine.";
+
 /// A file that is gone when its time is over.
 pub struct Scratch(PathBuf);
 
@@ -223,7 +226,7 @@ impl Scratch {
 
     /// A new file that only its owner reads and runs.
     pub fn new(content: &[u8], owner: Option<&str>) -> Result<Self, CallError> {
-        let path = std::env::temp_dir().join(format!("__brine.{:016x}", rand::random::<u64>()));
+        let path = std::env::temp_dir().join(format!("{SCRATCH}{:016x}", rand::random::<u64>()));
         if !files::write_new(&path, content, 0o700).map_err(CallError::execution)? {
             return Err(CallError::Execution(format!("{} is there already", path.display())));
         }
@@ -319,6 +322,14 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
             .filter(|umask| *umask <= 0o777)
             .ok_or_else(|| CallError::Execution(format!("Invalid umask: '{umask}'")))
     });
+    let command = match kwargs.get("template").and_then(Value::as_str) {
+        // A script's template is its content's, not its command's.
+        Some("jinja") if !command.contains(SCRATCH) => {
+            let rendering = crate::state::Source::new(context, context.pillar());
+            rendering.render_template("cmd", command, &Map::new(), "base").map_err(CallError::Execution)?
+        }
+        _ => command.to_owned(),
+    };
     let mut env = environment(kwargs.get("env"))?;
     if let Some(first) = text("prepend_path") {
         let own = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
@@ -327,7 +338,7 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
     }
     let own_shell = || context.grains().get("shell").and_then(Value::as_str).unwrap_or(DEFAULT_SHELL).to_owned();
     Ok(Program {
-        command: command.to_owned(),
+        command,
         shell: through_shell.then(|| text("shell").unwrap_or_else(own_shell)),
         cwd: text("cwd").map(PathBuf::from),
         env,

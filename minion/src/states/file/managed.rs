@@ -309,7 +309,9 @@ impl Contents {
             (Some(engine), Some(content)) if engine == "jinja" => {
                 self.rendered(context, name, &content, &found).map(Some)
             }
-            (Some(engine), Some(_)) => Err(format!("Specified template format {engine} is not supported")),
+            (Some(engine), Some(_)) => {
+                Err(format!("Unable to manage file: Specified template format {engine} is not supported"))
+            }
             (_, content) => Ok(content),
         }
     }

@@ -57,7 +57,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
         of_list.or_else(|| wanted.options.get(name).cloned())
     };
     let text = match wanted.format.as_str() {
-        "yaml" => yaml::dump(&data, yaml::Style::BLOCK),
+        "yaml" => yaml::dump(&data, yaml::Style { ascii: true, ..yaml::Style::BLOCK }),
         "json" => {
             let indent = option("indent").and_then(|indent| indent.as_i64()).unwrap_or(2);
             let data = if option("sort_keys") == Some(Value::Bool(false)) { data } else { json::sorted(&data) };

@@ -104,6 +104,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("uuid", |value: JinjaValue| uuid(&text(&value)));
     environment.add_filter("human_to_bytes", human_to_bytes);
     environment.add_filter("wordwrap", wordwrap);
+    environment.add_filter("indent", indent);
     environment.add_filter("check_whitelist_blacklist", listed);
     environment.add_filter(
         "method_call",
@@ -361,6 +362,30 @@ fn human_to_bytes(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     };
     let factor: f64 = if metric { 1000.0 } else { 1024.0 };
     Ok(JinjaValue::from((number * factor.powi(power)) as i64))
+}
+
+/// `indent(width=4, first=False, blank=False)`: the width may be the text itself. A last line end stays.
+fn indent(value: JinjaValue, args: Args) -> Result<String, Error> {
+    let options = Options::new(&args)?;
+    let blank = match options.get(0, "width") {
+        Some(Value::Str(text)) => text.to_string(),
+        width => " "
+            .repeat(usize::try_from(width.and_then(|width| width.as_i64()).unwrap_or(4)).unwrap_or(0).min(MAX_LENGTH)),
+    };
+    let (first, blanks) = (options.flag(1, "first", false), options.flag(2, "blank", false));
+    defined(&value)?;
+    let text = text(&value);
+    let line = |(number, line): (usize, &str)| {
+        let indented = if number == 0 { first } else { blanks || !line.is_empty() };
+        if indented { std::format!("{blank}{line}") } else { line.to_owned() }
+    };
+    Ok(text
+        .split('\n')
+        .map(|line| line.strip_suffix('\r').unwrap_or(line))
+        .enumerate()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n"))
 }
 
 /// `wordwrap(width=79, break_long_words=True, wrapstring='\n')`: line by line.

@@ -1,4 +1,4 @@
-{% set data = {'b': [1, 'two', none, true], 'a': {'x': 1.5, 'y': 'yes', 'z': '0644'}, 'c': 'u'} %}
+{% set data = {'b': [1, 'two', none, true], 'a': {'x': 1.5, 'y': 'yes', 'z': '0644'}, 'c': 'ü'} %}
 {% for f in ['json', 'yaml'] %}
 ROOT/box/{{ f }}:
   file.serialize:
