@@ -71,7 +71,7 @@ mod tests {
     fn what_comes_later_wins() {
         let call = |fun: &str, a: Map, b: Map| {
             let args = Args { positional: vec![a.into(), b.into()], ..Args::default() };
-            testing::context().call(fun, args).unwrap()
+            testing::context(&[]).call(fun, args).unwrap()
         };
         assert_eq!(
             call(

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn commands_get_what_was_set() {
-        let context = testing::context();
+        let context = testing::context(&[]);
         let call = |fun: &str, args: Vec<Value>| {
             context.call(fun, brine_core::function::Args { positional: args, ..Default::default() }).unwrap()
         };

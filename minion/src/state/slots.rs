@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn slots_are_what_their_calls_give() {
-        let context = testing::context();
+        let context = testing::context(&[]);
         for (written, value) in [
             ("__slot__:salt:test.echo(a b)", Value::from("ab")),
             ("__slot__:salt:test.echo('a, b')", "a, b".into()),

@@ -243,7 +243,7 @@ mod tests {
         True: Command "echo $A" run | {"retcode": 0, "stdout": "", "stderr": ""}
         False: Desired working directory "/nope" is not available | {}
         False: User 'nobody_here' is not available | {}
-        True: good | {"changed": "yes", "retcode": 0, "stdout": "changed=yes comment=good", "stderr": ""}
+        True: good | {"changed": "yes", "retcode": 0, "stdout": "changed=yes comment=goo", "stderr": ""}
         True: same | {}
         False: Failed parsing script output! Stdout must be JSON or a line of name=value pairs. | {"retcode": 0, "stdout": "words alone", "stderr": ""}
         True:  | {}

@@ -141,6 +141,13 @@ pub(super) fn make_folders(folder: &Path, mode: Option<u32>) -> std::io::Result<
     Ok(())
 }
 
+/// The name of a user's own group, or nothing for somebody who is not known.
+pub(super) fn primary_group(user: &Value) -> Value {
+    let user = User::from_name(&user.to_string()).ok().flatten();
+    let group = user.and_then(|user| Group::from_gid(user.gid).ok().flatten());
+    group.map_or(Value::Nil, |group| group.name.into())
+}
+
 /// Octal digits, as text or as the number that YAML makes of them.
 pub(super) fn parse_mode(mode: &Value) -> Option<u32> {
     let text = mode.to_string();

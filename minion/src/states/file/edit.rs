@@ -521,7 +521,7 @@ mod tests {
         #[test]
         fn any_replacement_is_filled_in(template in ".{0,40}", text in ".{0,20}") {
             let regex = Regex::new("(.)?(.)?").unwrap();
-            if let Ok(Some(captures)) = regex.captures(&text) {
+            if let Ok(Some(captures)) = regex.captures(text.as_str()) {
                 expand(&template, &captures);
             }
         }

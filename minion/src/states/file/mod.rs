@@ -198,6 +198,8 @@ functions! {
 
     /// A copy of a file of this host, made if it is missing; `force` makes it again.
     fn copy(context, name: String, source: String, force: bool = false, makedirs: bool = false, user: Value = Value::Nil, group: Value = Value::Nil, mode: Value = Value::Nil, **_kwargs) {
+        // Who gets a file gets it for their group, too.
+        let group = if group.is_truthy() || !user.is_truthy() { group } else { attributes::primary_group(&user) };
         let attributes = Attributes::new(&mode, &user, &group);
         Ok(place::copy(context, &name, &source, force, makedirs, attributes).into())
     }
