@@ -49,10 +49,10 @@ impl PillarSource {
             Ok(Some(top)) => match top::matching(&top, environment, &facts, &self.nodegroups) {
                 Ok(names) => {
                     render.ignored = may_be_missing(&top, environment);
-                    names.iter().for_each(|sls| {
+                    for sls in &names {
                         let data = render.sls(sls, &Map::new());
                         merge(&mut render.pillar, &data);
-                    });
+                    }
                 }
                 Err(error) => render.errors.push(error.to_string()),
             },

@@ -62,7 +62,6 @@ fn split_call(written: &str) -> Option<(&str, &str)> {
     for (at, c) in written.char_indices() {
         match (c, quote) {
             (c, Some(open)) if c == open => quote = None,
-            (_, Some(_)) => {}
             ('"' | '\'', None) => quote = Some(c),
             ('(', None) => depth += 1,
             (')', None) => {

@@ -153,14 +153,14 @@ fn ran(name: &str, comment: &str, kwargs: &Map, output: Result<Output, CallError
 /// Reads what a stateful command says of itself: its last line is JSON, or words such as `changed=yes`.
 fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
     let last = stdout.lines().last().unwrap_or_default().trim();
-    let (said, is_json): (Option<Map>, _) = match brine_core::value::json::from_json(last) {
-        Ok(Value::Map(said)) => (Some(said), true),
-        _ => {
-            let words = crate::process::split(last).and_then(|words| {
-                words.iter().map(|word| word.split_once('=').map(|(key, value)| (key.into(), value.into()))).collect()
-            });
-            (words, false)
-        }
+    let words = || {
+        let words = crate::process::split(last)?;
+        words.iter().map(|word| word.split_once('=').map(|(key, value)| (key.into(), value.into()))).collect()
+    };
+    let (said, is_json): (Option<Map>, _) = if let Ok(Value::Map(said)) = brine_core::value::json::from_json(last) {
+        (Some(said), true)
+    } else {
+        (words(), false)
     };
     let Some(mut said) = said.filter(|said| !said.is_empty()) else {
         done.comment = "Failed parsing script output! Stdout must be JSON or a line of name=value pairs.".into();

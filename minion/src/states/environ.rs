@@ -39,7 +39,9 @@ functions! {
             changes.extend(others.map(|(name, _)| (name.clone(), (!false_unsets).then(String::new))));
         }
         if !context.test {
-            changes.iter().for_each(|(name, value)| environ::set(name, value.as_deref()));
+            for (name, value) in &changes {
+                environ::set(name, value.as_deref());
+            }
         }
         let comment = match (changes.is_empty(), context.test) {
             (true, true) => "Environ values are already set with the correct values",
@@ -55,7 +57,7 @@ functions! {
 /// The variables that a state is about; nothing for those that are to go.
 fn wanted(name: &str, value: &Value, false_unsets: bool) -> Result<BTreeMap<String, Option<String>>, &'static str> {
     let single = |value: &Value| match value {
-        Value::Str(text) => Ok(Some(text.to_string())),
+        Value::Str(text) => Ok(Some(text.clone())),
         Value::Bool(false) => Ok((!false_unsets).then(String::new)),
         _ => Err("Environ value must be string, dict or False"),
     };

@@ -81,7 +81,7 @@ functions! {
         let pillar = Value::Map((*context.call.pillar()).clone());
         let has = |key: &str, test: fn(&Value) -> bool| traverse(&pillar, key, ":").map(test);
         // In this order, as the first key that is wrong is told.
-        let kinds: [(&Value, &str, fn(&Value) -> bool); 6] = [
+        let kinds: [(&Value, &str, Test); 6] = [
             (&present, "", |_| true),
             (&boolean, "bool", |value| value.as_bool().is_some()),
             (&integer, "int", |value| matches!(value, Value::Int(_) | Value::UInt(_))),
@@ -118,6 +118,9 @@ functions! {
         Ok(done.with_changes(map! {"Requisites with changes" => told}).into())
     }
 }
+
+/// Whether a value is of a type.
+type Test = fn(&Value) -> bool;
 
 fn pretended() -> Map {
     map! {"testing" => map!{"old" => "Unchanged", "new" => "Something pretended to change"}}

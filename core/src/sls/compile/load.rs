@@ -107,9 +107,10 @@ impl<S: SlsSource> Loader<'_, S> {
             Err(error) => {
                 // What is wrong with how documents are put together is told in other words.
                 let composing = ["expected a single document", "found undefined alias"];
-                self.errors.push(match composing.iter().any(|start| error.starts_with(start)) {
-                    true => format!("Rendering SLS {sls} failed, render error: {error}"),
-                    false => format!("Rendering SLS '{saltenv}:{sls}' failed: {error}"),
+                self.errors.push(if composing.iter().any(|start| error.starts_with(start)) {
+                    format!("Rendering SLS {sls} failed, render error: {error}")
+                } else {
+                    format!("Rendering SLS '{saltenv}:{sls}' failed: {error}")
                 });
                 Value::Nil
             }

@@ -110,7 +110,7 @@ impl Object for Wrapped {
             ("varargs".to_owned(), JinjaValue::from(Tuple::from(more))),
             ("kwargs".to_owned(), JinjaValue::from_object(others)),
         ];
-        positional.push(Kwargs::from_iter(own.into_iter().chain(extra)).into());
+        positional.push(own.into_iter().chain(extra).collect::<Kwargs>().into());
         self.inner.call(state, &positional)
     }
 }

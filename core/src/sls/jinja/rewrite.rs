@@ -248,10 +248,7 @@ fn comparison(tokens: &[Token<'_>], at: usize, edits: &mut Vec<Edit>) {
         let next = last + 1;
         match (tokens[next].kind, tokens[next].text) {
             (Kind::Operator, "(" | "[" | "{") => match closing(tokens, next) {
-                Some(close) => {
-                    last = close;
-                    continue;
-                }
+                Some(close) => last = close,
                 None => return,
             },
             (Kind::Operator, ")" | "]" | "}") => break,

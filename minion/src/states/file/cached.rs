@@ -42,7 +42,7 @@ pub(super) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
             return StateReturn::failed(name, comment);
         }
     };
-    let sum = |bytes: &[u8]| sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let sum = |bytes: &[u8]| source::hex(&sha2::Sha256::digest(bytes));
     let old = std::fs::read(&place).ok().map(|bytes| sum(&bytes));
     let new = sum(&content);
     let comment = format!("File is cached to {told}");

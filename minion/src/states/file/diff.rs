@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn diffs_read_as_in_python() {
-        let numbers = |range: std::ops::Range<u32>| range.map(|n| format!("{n}\n")).collect::<String>();
+        let numbers = |range: std::ops::Range<u32>| range.map(|n| n.to_string() + "\n").collect::<Vec<_>>().concat();
         for (before, after, diff) in [
             ("a\n", "a\n", ""),
             ("a\nb\n", "a\nc\n", "--- \n+++ \n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"),

@@ -23,6 +23,16 @@ pub(super) enum End {
 /// Python's numbers of the flags that matter, and their names.
 const FLAGS: &[(&str, i64)] = &[("IGNORECASE", 2), ("MULTILINE", 8), ("DOTALL", 16), ("UNICODE", 32), ("VERBOSE", 64)];
 
+/// The arguments of `file.append` and `file.prepend`.
+pub(super) struct Adding {
+    pub text: Value,
+    pub sources: Vec<Contents>,
+    pub makedirs: bool,
+    pub ignore_whitespace: bool,
+    /// Whether the lines are wanted together at the start, wherever else they are.
+    pub header: bool,
+}
+
 /// The arguments of `file.replace`.
 pub(super) struct Replacing {
     pub pattern: String,
@@ -54,19 +64,19 @@ pub(super) struct Block {
 }
 
 /// How an edit is told.
-struct Words<'w> {
+pub(super) struct Words<'w> {
     /// When something was changed.
-    done: &'w str,
+    pub done: &'w str,
     /// When something would be changed.
-    would: &'w str,
+    pub would: &'w str,
     /// When there is nothing to change.
-    nothing: &'w str,
-    backup: &'w Value,
-    show_changes: bool,
+    pub nothing: &'w str,
+    pub backup: &'w Value,
+    pub show_changes: bool,
 }
 
 /// Compares, and writes unless this is a test.
-fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: &Words) -> StateReturn {
+pub(super) fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: &Words) -> StateReturn {
     if before == after {
         return StateReturn::ok(name, words.nothing);
     }
@@ -99,7 +109,7 @@ pub(super) fn write(path: &Path, text: &str, backup: &Value) -> Result<(), Strin
 }
 
 /// The text of a file to edit, or why it cannot be.
-fn read(name: &str) -> Result<String, String> {
+pub(super) fn read(name: &str) -> Result<String, String> {
     if let Some(bad) = bad_path(name) {
         return Err(bad.comment);
     }
@@ -111,16 +121,9 @@ fn read(name: &str) -> Result<String, String> {
 }
 
 /// `file.append` and `file.prepend`.
-pub(super) fn add(
-    context: &StateContext,
-    name: &str,
-    end: End,
-    text: &Value,
-    sources: &[Contents],
-    makedirs: bool,
-    ignore_whitespace: bool,
-    header: bool,
-) -> StateReturn {
+pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &Adding) -> StateReturn {
+    let Adding { text, sources, makedirs, ignore_whitespace, header } = adding;
+    let (makedirs, ignore_whitespace, header) = (*makedirs, *ignore_whitespace, *header);
     if let Some(bad) = bad_path(name) {
         return bad;
     }
@@ -220,7 +223,7 @@ fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) 
 }
 
 /// Compiles a regular expression with Python's flags: a number, or a list of names.
-fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
+pub(super) fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
     let named = |name: &str| FLAGS.iter().find(|(known, _)| *known == name.to_uppercase()).map_or(0, |(_, bit)| *bit);
     let bits = match flags {
         Value::List(names) => names.iter().map(|name| named(&name.to_string())).fold(0, |all, bit| all | bit),
@@ -393,67 +396,6 @@ fn with_block(text: &str, block: &Block) -> Result<String, &'static str> {
         (_, true) => Ok(format!("{whole}{text}")),
         _ => Err("Cannot edit marked block. Markers were not found in file."),
     }
-}
-
-/// `file.comment` and, the other way, `file.uncomment`.
-pub(super) fn comment(
-    context: &StateContext,
-    name: &str,
-    regex: &str,
-    char: &str,
-    backup: &Value,
-    ignore_missing: bool,
-    commenting: bool,
-) -> StateReturn {
-    let before = match read(name) {
-        Ok(before) => before,
-        Err(error) => return StateReturn::failed(name, error),
-    };
-    // The anchors are about the line without its comment sign.
-    let bare = regex.trim_start_matches('^').trim_end_matches('$');
-    let start = "^[ \t]*";
-    let end = if regex.ends_with('$') { "$" } else { "" };
-    let sign = regex::escape(char);
-    let plain = compile(&format!("{start}(?:{bare}){end}"), &8.into());
-    let commented = compile(&format!("^[ \t]*{sign}[ \t]*(?:{bare}){end}"), &8.into());
-    let (plain, commented) = match (plain, commented) {
-        (Ok(plain), Ok(commented)) => (plain, commented),
-        (Err(error), _) | (_, Err(error)) => return StateReturn::failed(name, error),
-    };
-    let is_commented = |line: &str| commented.is_match(line).unwrap_or(false);
-    let is_plain = |line: &str| !line.trim_start().starts_with(char) && plain.is_match(line).unwrap_or(false);
-    let mut after = String::with_capacity(before.len());
-    let (mut changed, mut already) = (0, 0);
-    for line in before.split_inclusive('\n') {
-        let text = line.trim_end_matches(['\n', '\r']);
-        if commenting && is_plain(text) {
-            changed += 1;
-            after.push_str(char);
-            after.push_str(line);
-        } else if !commenting && is_commented(text) {
-            changed += 1;
-            after.push_str(&line.replacen(char, "", 1));
-        } else {
-            already += i32::from(if commenting { is_commented(text) } else { is_plain(text) });
-            after.push_str(line);
-        }
-    }
-    if changed == 0 {
-        return if already > 0 {
-            StateReturn::ok(name, format!("Pattern already {}", if commenting { "commented" } else { "uncommented" }))
-        } else if ignore_missing {
-            StateReturn::ok(name, "Pattern not found and ignore_missing set to True")
-        } else {
-            StateReturn::failed(name, format!("{bare}: Pattern not found"))
-        };
-    }
-    if context.test {
-        return StateReturn::would(name, format!("File {name} is set to be updated"))
-            .with_changes(map! {name => "updated"});
-    }
-    let done = if commenting { "Commented lines successfully" } else { "Uncommented lines successfully" };
-    let words = Words { done, would: "", nothing: done, backup, show_changes: true };
-    finish(context, name, &before, &after, &words)
 }
 
 #[cfg(test)]

@@ -63,14 +63,15 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> Stat
     if context.test {
         let mut comment = format!("File {name} is set to be changed ({} lines modified, 0 deleted)", edit.changed);
         if wanted.show_changes {
-            let lines: String = edit.diff.iter().map(|line| format!("\r\t\t{line}")).collect();
-            comment = format!("{comment}\nPredicted diff:\n{lines}");
+            let lines = edit.diff.join("\r\t\t");
+            comment = format!("{comment}\nPredicted diff:\n\r\t\t{lines}");
         }
         return StateReturn::would(name, comment).with_changes(changes);
     }
-    let written = match path.exists() {
-        true => write(path, &edit.text, &Value::Nil),
-        false => std::fs::write(path, &edit.text).map_err(|error| format!("Failed to create {name}: {error}")),
+    let written = if path.exists() {
+        write(path, &edit.text, &Value::Nil)
+    } else {
+        std::fs::write(path, &edit.text).map_err(|error| format!("Failed to create {name}: {error}"))
     };
     match written {
         Ok(()) => StateReturn::ok(name, format!("Changed {}, deleted 0 lines", edit.changed)).with_changes(changes),

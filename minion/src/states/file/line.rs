@@ -164,7 +164,7 @@ fn insert(lines: &mut Vec<String>, content: &str, wanted: &Wanted) -> Result<(),
         }
         (Some(before), None, _) => {
             if let Some(at) = place(lines, before, "before")?
-                && !at.checked_sub(1).is_some_and(|above| lines[above].trim() == content.trim())
+                && at.checked_sub(1).is_none_or(|above| lines[above].trim() != content.trim())
             {
                 let line = with_indent(content, &lines[at], wanted.indent);
                 put(lines, at, line);

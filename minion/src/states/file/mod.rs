@@ -6,6 +6,7 @@
 mod accumulated;
 mod attributes;
 mod cached;
+mod comment;
 mod diff;
 mod edit;
 mod folder;
@@ -212,13 +213,15 @@ functions! {
     /// Lines at the end of a file, unless it has them.
     fn append(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, sources: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, makedirs: bool = false, ignore_whitespace: bool = true, **_kwargs) {
         let sources = managed::Contents::of(&source, &sources, template, defaults);
-        Ok(edit::add(context, &name, edit::End::Last, &text, &sources, makedirs, ignore_whitespace, false).into())
+        let adding = edit::Adding { text, sources, makedirs, ignore_whitespace, header: false };
+        Ok(edit::add(context, &name, edit::End::Last, &adding).into())
     }
 
     /// Lines at the start of a file, unless it has them.
     fn prepend(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, sources: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, makedirs: bool = false, header: bool = false, **_kwargs) {
         let sources = managed::Contents::of(&source, &sources, template, defaults);
-        Ok(edit::add(context, &name, edit::End::First, &text, &sources, makedirs, true, header).into())
+        let adding = edit::Adding { text, sources, makedirs, ignore_whitespace: true, header };
+        Ok(edit::add(context, &name, edit::End::First, &adding).into())
     }
 
     /// Replaces what a regular expression matches.
@@ -334,12 +337,12 @@ functions! {
 
     /// Lines that match made comments.
     fn comment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), ignore_missing: bool = false, **_kwargs) {
-        Ok(edit::comment(context, &name, &regex, &char, &backup, ignore_missing, true).into())
+        Ok(comment::comment(context, &name, &regex, &char, &backup, ignore_missing, true).into())
     }
 
     /// Comments that match made lines again.
     fn uncomment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), **_kwargs) {
-        Ok(edit::comment(context, &name, &regex, &char, &backup, false, false).into())
+        Ok(comment::comment(context, &name, &regex, &char, &backup, false, false).into())
     }
 
     /// A folder without what is older than `age` days, larger than `size`, or both with `age_size_logical_operator: AND`.

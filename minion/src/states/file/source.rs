@@ -122,7 +122,16 @@ fn digest(content: &[u8], kind: &str) -> String {
         "sha512" => sha2::Sha512::digest(content).to_vec(),
         _ => sha2::Sha256::digest(content).to_vec(),
     };
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&bytes)
+}
+
+/// Bytes as hex digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 /// The kind of a hash, by how many hex digits it has.
@@ -242,10 +251,8 @@ mod tests {
                 let mut stream = stream.unwrap();
                 let mut asked = [0; 1024];
                 let length = stream.read(&mut asked).unwrap();
-                let (status, body) = match asked[..length].starts_with(b"GET /file ") {
-                    true => ("200 OK", "content\n"),
-                    false => ("404 Not Found", ""),
-                };
+                let is_there = asked[..length].starts_with(b"GET /file ");
+                let (status, body) = if is_there { ("200 OK", "content\n") } else { ("404 Not Found", "") };
                 let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
                 stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
             }

@@ -368,7 +368,7 @@ fn human_to_bytes(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
 fn indent(value: JinjaValue, args: Args) -> Result<String, Error> {
     let options = Options::new(&args)?;
     let blank = match options.get(0, "width") {
-        Some(Value::Str(text)) => text.to_string(),
+        Some(Value::Str(text)) => text,
         width => " "
             .repeat(usize::try_from(width.and_then(|width| width.as_i64()).unwrap_or(4)).unwrap_or(0).min(MAX_LENGTH)),
     };
@@ -413,7 +413,7 @@ fn wordwrap(value: JinjaValue, args: Args) -> Result<String, Error> {
             while breaks && length(&word) > width {
                 let end = word.char_indices().nth(width).map_or(word.len(), |(end, _)| end);
                 lines.push(word[..end].to_owned());
-                word = word[end..].to_owned();
+                word.drain(..end);
             }
             current = word;
         }
@@ -461,7 +461,9 @@ fn escape(text: &str) -> String {
 fn xml(value: &Value) -> String {
     let mut out = String::from("<?xml version=\"1.0\" ?>\n");
     if let Value::Map(map) = value {
-        map.iter().for_each(|(name, value)| element(&name.to_string(), value, 0, &mut out));
+        for (name, value) in map {
+            element(&name.to_string(), value, 0, &mut out);
+        }
     }
     out
 }
@@ -470,7 +472,11 @@ fn element(name: &str, value: &Value, depth: usize, out: &mut String) {
     let escape = |text: &str| escape(text).replace("&#34;", "&quot;").replace("&#39;", "'");
     let blank = " ".repeat(depth * 4);
     match value {
-        Value::List(items) => items.iter().for_each(|item| element(name, item, depth, out)),
+        Value::List(items) => {
+            for item in items {
+                element(name, item, depth, out);
+            }
+        }
         Value::Map(map) => {
             let (attributes, children): (Vec<_>, Vec<_>) =
                 map.iter().map(|(key, value)| (key.to_string(), value)).partition(|(key, _)| key.starts_with('@'));
@@ -479,7 +485,9 @@ fn element(name: &str, value: &Value, depth: usize, out: &mut String) {
                 out.push_str(&std::format!(" {}=\"{}\"", &key[1..], escape(&value.to_string())));
             }
             out.push_str(">\n");
-            children.iter().for_each(|(key, value)| element(key, value, depth + 1, out));
+            for (key, value) in children {
+                element(&key, value, depth + 1, out);
+            }
             out.push_str(&std::format!("{blank}</{name}>\n"));
         }
         value => out.push_str(&std::format!("{blank}<{name}>{}</{name}>\n", escape(&value.to_string()))),
