@@ -172,9 +172,10 @@ fn salt_call(line: &str, root: &Path) -> Value {
     if out.trim().is_empty() {
         let told = String::from_utf8_lossy(&done.stderr).into_owned();
         // Salt writes the usage to its output.
-        match told.contains("CLI Example") {
-            true => run["text"] = "<usage>".into(),
-            false => run["stderr"] = plain(told.into(), "", root),
+        if told.contains("CLI Example") {
+            run["text"] = "<usage>".into();
+        } else {
+            run["stderr"] = plain(told.into(), "", root);
         }
     }
     run
