@@ -40,7 +40,7 @@ impl Fleet {
         fleet.system.start_master().await;
         let mut events = fleet.system.events("salt/minion/").await;
         fleet.spawn(minion);
-        events.from_all(&fleet.ids(), started).await;
+        events.until_all(&fleet.ids(), started).await;
         fleet
     }
 
@@ -111,7 +111,7 @@ impl Fleet {
 
 impl Events {
     /// Waits until there was an event of each of these minions, as `whose` reads it off tag and body.
-    async fn from_all(&mut self, ids: &BTreeSet<String>, whose: impl Fn(&str, &Map) -> Option<String>) {
+    async fn until_all(&mut self, ids: &BTreeSet<String>, whose: impl Fn(&str, &Map) -> Option<String>) {
         let mut missing = ids.clone();
         let wait = async {
             while !missing.is_empty() {
@@ -352,7 +352,7 @@ async fn mine_peers_events_and_files() {
     fleet.python_says(&["cp.get_file", "salt://some/empty", &to], to.as_str()).await;
     assert_eq!(std::fs::read_to_string(&to).unwrap(), "");
     fleet.python_says(&["cp.get_file", "salt://none", &to], "").await;
-    let large: String = (0..200_000).map(|number| format!("{number}\n")).collect();
+    let large = "a line of a large file\n".repeat(60_000);
     let path = fleet.system.write("large", &large).display().to_string();
     fleet.python_says(&["cp.push", &path], true).await;
     for id in &python {
@@ -429,18 +429,18 @@ async fn keys_are_decided_about() {
     let act = |act: &'static str| {
         move |tag: &str, data: &Map| (tag == "salt/auth" && text(data, "act") == act).then(|| text(data, "id"))
     };
-    events.from_all(&fleet.ids(), act("pend")).await;
+    events.until_all(&fleet.ids(), act("pend")).await;
     let key = async |words: &[&str]| {
         let output = fleet.system.tool_async("salt-key", words).await;
         assert!(output.status.success(), "{words:?}: {}", stderr(&output));
         stdout(&output)
     };
     key(&["-R", "-y"]).await;
-    events.from_all(&fleet.ids(), act("reject")).await;
+    events.until_all(&fleet.ids(), act("reject")).await;
     key(&["-A", "-y", "--include-rejected"]).await;
     // Brine's ends when it is rejected, as Salt's do without `rejected_retry`.
     fleet.system.spawn_minion(BRINE_ID);
-    events.from_all(&fleet.ids(), started).await;
+    events.until_all(&fleet.ids(), started).await;
     fleet.all_answer().await;
     // Another key under a name that is known.
     let python = fleet.python_ids();
@@ -451,7 +451,7 @@ async fn keys_are_decided_about() {
         }
         minion.spawn();
     }
-    events.from_all(&python, act("denied")).await;
+    events.until_all(&python, act("denied")).await;
     let listed = stdout(&fleet.system.tool_async("salt-key", &["-l", "den"]).await);
     assert!(python.iter().all(|id| listed.contains(id.as_str())), "{listed}");
 }
@@ -517,7 +517,7 @@ async fn the_master_goes_and_comes_and_changes_its_keys() {
     fleet.system.write("cache/.dfn", "");
     let accepted =
         |tag: &str, data: &Map| (tag == "salt/auth" && text(data, "act") == "accept").then(|| text(data, "id"));
-    events.from_all(&fleet.ids(), accepted).await;
+    events.until_all(&fleet.ids(), accepted).await;
     fleet.all_answer().await;
 
     // The master is away while a job runs: all come back, and what they have to return is not lost.
@@ -534,7 +534,7 @@ async fn the_master_goes_and_comes_and_changes_its_keys() {
     std::fs::write(&flag, "").unwrap();
     fleet.system.start_master().await;
     let mut events = fleet.system.events("salt/").await;
-    events.from_all(&all, |tag, _| tag.strip_prefix(&format!("salt/job/{jid}/ret/")).map(str::to_owned)).await;
+    events.until_all(&all, |tag, _| tag.strip_prefix(&format!("salt/job/{jid}/ret/")).map(str::to_owned)).await;
     // Its publishes reach them as soon as they have connected again.
     let (mut missing, begun) = (all.clone(), Instant::now());
     while !missing.is_empty() {
