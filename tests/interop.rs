@@ -6,10 +6,11 @@ mod salt;
 mod support;
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 use brine_core::{Map, Value, list, map};
-use salt::{PythonMinion, RELEASES};
+use salt::{PythonMaster, PythonMinion, RELEASES};
 use support::{Events, System, stderr, stdout, text};
 
 /// The id of the Brine minion in each fleet.
@@ -545,4 +546,54 @@ async fn the_master_goes_and_comes_and_changes_its_keys() {
         missing.retain(|id| !answers.contains_key(id.as_str()));
     }
     fleet.all_answer().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_brine_minion_has_a_salt_master() {
+    let mut master = PythonMaster::new(RELEASES[0], "");
+    for (path, text) in TREE {
+        master.write(path, text);
+    }
+    master.spawn();
+    let mut system = System::new("");
+    let config = system.configure_minion(BRINE_ID, "");
+    let file = config.join("minion");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace(&system.ret_port.to_string(), &master.ret_port.to_string())).unwrap();
+    system.spawn_minion(BRINE_ID);
+    support::until("the minion is ready", || system.minion_log(BRINE_ID).contains("the minion is ready")).await;
+
+    let answers = async |words: &[&str]| {
+        let output = master.tool("salt", &[&["--static", "--out=json", "*"], words].concat()).await;
+        let said = brine_core::value::json::from_json(&stdout(&output)).unwrap_or_default();
+        said.get(BRINE_ID).cloned().unwrap_or_else(|| panic!("{words:?}: {}{}", stdout(&output), stderr(&output)))
+    };
+    assert_eq!(answers(&["test.ping"]).await, true.into());
+    let returned = answers(&["state.apply"]).await;
+    for (state, result) in [("first", true), ("conf", true), ("late", true), ("broken", false), ("never", false)] {
+        assert_eq!(outcome(&returned, state).0, result.into(), "{state}: {returned}");
+    }
+    let conf = std::fs::read_to_string(master.path(&format!("{BRINE_ID}/out/web.conf"))).unwrap();
+    assert_eq!(conf, format!("hello {BRINE_ID} of Linux\n"));
+    assert_eq!(answers(&["event.send", "my/tag", "{a: 1}"]).await, true.into());
+    let status = stdout(&master.tool("salt-run", &["manage.status", "--out=json"]).await);
+    assert!(status.contains(&format!("\"up\": [\n        \"{BRINE_ID}\"")), "{status}");
+
+    // The first job after a change of the key is how the minion learns of it.
+    let asked = master.path("cache/.dfn");
+    // The master takes nothing but what it could have written itself.
+    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o400).open(&asked).unwrap();
+    support::until("the master changes its key", || !asked.exists()).await;
+    assert_eq!(answers(&["test.ping"]).await, true.into());
+
+    master.kill();
+    master.spawn();
+    let begun = Instant::now();
+    loop {
+        let output = master.tool("salt", &["--static", "--out=json", "-t", "2", "*", "test.ping"]).await;
+        if stdout(&output).contains("true") {
+            break;
+        }
+        assert!(begun.elapsed() < FLEET_TIME, "the minion does not come back: {}", system.minion_log(BRINE_ID));
+    }
 }

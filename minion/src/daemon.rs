@@ -103,6 +103,11 @@ fn event_load(id: &MinionId, tag: &str, data: Value) -> Map {
     map! {"cmd" => "_minion_event", "id" => id, "tag" => tag, "data" => data, "pretag" => Value::Nil}
 }
 
+/// Whether a master has taken what it was told: Brine's says so, Salt's says nothing.
+fn is_taken(answer: &Value) -> bool {
+    matches!(answer, Value::Bool(true) | Value::Nil)
+}
+
 /// Fires an event on the master's bus, with more fields beside its data.
 async fn fire_master(
     channel: &Arc<Channel>,
@@ -115,7 +120,7 @@ async fn fire_master(
     let own = |name: &Value| matches!(name.as_str(), Some("cmd" | "id" | "tag"));
     load.extend(beside.iter().filter(|(name, _)| !own(name)).map(|(name, value)| (name.clone(), value.clone())));
     match channel.request(load).await {
-        Ok(Value::Bool(true)) => Ok(()),
+        Ok(answer) if is_taken(&answer) => Ok(()),
         Ok(_) => Err(format!("the master does not take the event {tag} from this minion")),
         Err(error) => Err(error.to_string()),
     }
@@ -319,7 +324,7 @@ impl Connected {
             Backoff::new(Duration::from_millis(config.recon_default), Duration::from_millis(config.recon_max));
         for _ in 0..RETURN_TRIES {
             match self.channel.request(load.clone()).await {
-                Ok(Value::Bool(true)) => return true,
+                Ok(answer) if is_taken(&answer) => return true,
                 Ok(other) => {
                     tracing::error!(answer = %other, jid = ?load.get("jid"), "the master does not take a return");
                     break;
@@ -415,17 +420,25 @@ async fn listen(
         };
         let Some(payload) = frames.last() else { continue };
         match connected.channel.open_publish(payload) {
-            Ok(publication) => take_job(connected, publication, slots),
             Err(ChannelError::Crypt(error)) => {
                 // The master has new keys. Not all minions may ask for them in the same moment.
                 tracing::info!(%error, "a publish cannot be opened: authenticating again");
                 tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
                 connected.join(true).await?;
+                // What told of the new keys may be a job.
+                take_publish(connected, connected.channel.open_publish(payload), slots);
             }
-            Err(error) => {
-                metrics::REQUESTS_REFUSED.add(1);
-                tracing::warn!(%error, "a publish is refused");
-            }
+            opened => take_publish(connected, opened, slots),
+        }
+    }
+}
+
+fn take_publish(connected: &Arc<Connected>, opened: Result<Publication, ChannelError>, slots: &Arc<Semaphore>) {
+    match opened {
+        Ok(publication) => take_job(connected, publication, slots),
+        Err(error) => {
+            metrics::REQUESTS_REFUSED.add(1);
+            tracing::warn!(%error, "a publish is refused");
         }
     }
 }
