@@ -6,7 +6,6 @@ mod salt;
 mod support;
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 use brine_core::{Map, Value, list, map};
@@ -579,12 +578,13 @@ async fn a_brine_minion_has_a_salt_master() {
     let status = stdout(&master.tool("salt-run", &["manage.status", "--out=json"]).await);
     assert!(status.contains(&format!("\"up\": [\n        \"{BRINE_ID}\"")), "{status}");
 
-    // The first job after a change of the key is how the minion learns of it.
-    let asked = master.path("cache/.dfn");
-    // The master takes nothing but what it could have written itself.
-    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o400).open(&asked).unwrap();
-    support::until("the master changes its key", || !asked.exists()).await;
+    // The first job after a change of the key is how the minion learns of it. A key that is deleted has it changed.
+    std::fs::copy(master.path(&format!("pki/minions/{BRINE_ID}")), master.path("pki/minions/other")).unwrap();
+    let deleted = master.tool("salt-key", &["-y", "-d", "other"]).await;
+    assert!(stdout(&deleted).contains("Key for minion other deleted."), "{}{}", stdout(&deleted), stderr(&deleted));
+    support::until("the master changes its key", || !master.path("cache/.dfn").exists()).await;
     assert_eq!(answers(&["test.ping"]).await, true.into());
+    assert!(system.minion_log(BRINE_ID).contains("authenticating again"), "the key has not changed");
 
     master.kill();
     master.spawn();
