@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -34,12 +33,18 @@ enum Do {
     Show(&'static str, usize, fn() -> Map),
     /// The minion web1 starts.
     Start,
+    /// Nothing is done: what comes, comes by itself.
+    Wait,
     /// A file of the file server is written.
     Write,
-    /// Two minions ask to join a master that has room for one.
+    /// A batch is handed to the master, and stopped.
+    StopBatch,
+    /// A master starts that has room for one minion, which asks to join.
+    Room,
+    /// Another one asks to join it.
     Full,
 }
-use Do::{Call as Minion, Full, Publish, Show, Start, Stranger, Tool, Wheel, Write};
+use Do::{Call as Minion, Full, Publish, Room, Show, Start, StopBatch, Stranger, Tool, Wait, Wheel, Write};
 
 const STEPS: &[(&str, Do)] = &[
     ("a new key is shown", Start),
@@ -82,10 +87,28 @@ const STEPS: &[(&str, Do)] = &[
     ("a runner function fails", Tool("salt-run", &["jobs.lookup_jid", "none"])),
     ("a runner function is not there", Tool("salt-run", &["no.such"])),
     ("a runner function tells of its progress", Tool("salt-run", &["jobs.list_jobs", "display_progress=True"])),
+    ("an orchestration runs", Tool("salt-run", &["state.orchestrate", "orch"])),
+    (
+        "one step of an orchestration runs",
+        Tool("salt-run", &["state.orchestrate_single", "fun=salt.wheel", "name=key.list_all"]),
+    ),
     ("the reactor calls a runner function", Tool("salt-run", &["event.send", "try/reactor/runner"])),
     ("the reactor calls a wheel function", Tool("salt-run", &["event.send", "try/reactor/wheel"])),
     ("the reactor publishes a job", Tool("salt-run", &["event.send", "try/reactor/local"])),
+    ("the reactor is listed", Tool("salt-run", &["reactor.list"])),
+    ("the reactor is added to", Tool("salt-run", &["reactor.add", "try/added", "reactors=/nonexistent.sls"])),
+    ("the reactor is taken from", Tool("salt-run", &["reactor.delete", "try/added"])),
+    ("the reactor is asked whether it leads", Tool("salt-run", &["reactor.is_leader"])),
+    ("the reactor is told to lead", Tool("salt-run", &["reactor.set_leader", "True"])),
     ("a job is published in batches", Tool("salt", &["web1", "test.ping", "-b", "1"])),
+    ("a batch is handed to the master", Tool("salt", &["web1", "test.ping", "-b", "1", "--async"])),
+    ("a running batch is stopped", StopBatch),
+    (
+        "a job of the minion's schedule runs",
+        Tool("salt", &["web1", "schedule.add", "often", "function=test.ping", "seconds=1", "return_job=True"]),
+    ),
+    ("the minion's schedule is emptied", Tool("salt", &["web1", "schedule.delete", "often"])),
+    ("a minion pings its master", Wait),
     ("a file of the file server changes", Write),
     // Keys last: a job that goes out while a minion fetches new publish keys is lost to it.
     ("a key is rejected", Tool("salt-key", &["-y", "-r", "web2"])),
@@ -95,31 +118,17 @@ const STEPS: &[(&str, Do)] = &[
         "a denied key is deleted",
         Wheel("key.delete_dict", || map! {"match" => map! {"minions_denied" => brine_core::list!["web1"]}}),
     ),
+    ("a master with room for one minion starts", Room),
     ("there are as many minions as may be", Full),
 ];
 
 /// What is recorded and not tried: the label, the tag (a glob), and why. Once an event is there, its line goes.
 const NOT_HERE: &[(&str, &str, &str)] = &[
-    ("*", "resource/refresh/<id>", "Brine has no resources of minions"),
-    ("*", "salt/beacon/*", "needs beacons"),
-    ("a job asks for its start", "salt/job/<jid>/start/<id>", "needs start_event in the minion"),
+    ("*", "resource/refresh/<id>", "a minion of Python registers its resources; one of Brine has none"),
     ("a job gives its result in parts", "*", "needs execution modules in Python"),
-    ("states are applied", "salt/job/<jid>/prog/*", "needs state_events in the minion"),
-    ("salt-call applies states", "salt/job/<jid>/prog/*", "needs state_events in the minion"),
-    ("*", "salt/state_result/*", "needs fire_event on states"),
-    ("event.send *", "try/send/*", "needs event.send of the minion with all that Salt's tells"),
-    ("a state sends an event", "*", "needs keyword arguments of the event.send state"),
-    ("*", "_salt_error", "needs the minion to tell of exceptions"),
-    ("*", "minion_ping", "needs ping_interval in the minion"),
-    ("*orchestration runs", "*", "needs state.orchestrate"),
-    ("the reactor is *", "*", "needs the reactor runner's functions that change the reactor"),
-    ("a batch is handed to the master", "*", "needs batches that the master runs"),
-    ("a running batch is stopped", "*", "needs batches that the master runs"),
+    ("the reactor is *", "salt/run/<jid>/*", "Salt puts a key of the master's on the bus there"),
     ("a queue cannot be processed", "*", "needs queues"),
-    ("a job of the minion's schedule runs", "*", "needs the minion's schedule"),
-    ("a second minion starts and ends", "salt/minion/<id>/start", "needs start_event_grains in the minion"),
-    ("*", "__schedule_return", "needs the master's schedule"),
-    ("*", "salt/stats/*", "Brine has no worker processes: salt-run metrics.show tells more"),
+    ("a second minion starts and ends", "salt/minion/<id>/start", "the first one starts with start_event_grains"),
 ];
 
 /// One line of the recording.
@@ -153,6 +162,7 @@ fn reason(entry: &Recorded) -> Option<&'static str> {
 fn plain(tag: &str) -> String {
     let part = |part: &str| match part {
         "web1" | "web2" | "db1" | "db2" => "<id>".to_owned(),
+        "MWorker-default-0" => "MWorker-<n>".to_owned(),
         digits if digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()) => "<jid>".to_owned(),
         other => other.to_owned(),
     };
@@ -181,8 +191,10 @@ fn wrong(at: &str, expected: &Value, found: &Value) -> Vec<String> {
     if is { Vec::new() } else { vec![format!("{at}: {expected} is expected, it is {found}")] }
 }
 
-/// What is wrong with fields. Brine's own begin with `_`.
+/// What is wrong with fields. Brine's own begin with `_`; the master's name is that of the host.
 fn differences(at: &str, expected: &Map, found: &Map) -> Vec<String> {
+    let plain = |name: &Value| if name.to_string().ends_with("_master") { "<master>".into() } else { name.clone() };
+    let found: Map = found.iter().map(|(name, value)| (plain(name), value.clone())).collect();
     let mut all = Vec::new();
     for (name, kind) in expected {
         let place = format!("{at}.{name}");
@@ -294,18 +306,24 @@ impl World {
             Stranger => self.publish(Map::new(), Some("wrong".into()), Some("20261121000000000000")).await,
             Show(id, key, grains) => self.show(&self.system, id, *key, grains()).await,
             Start => {
-                self.system.configure_minion("web1", "");
+                self.system.configure_minion("web1", MINION);
                 self.system.spawn_minion("web1");
             }
+            StopBatch => {
+                let words = ["web1", "test.sleep", "60", "-b", "1", "--async"];
+                let told = support::stdout(&self.system.tool_async("salt", &words).await);
+                let jid = told.trim().rsplit(' ').next().unwrap().to_owned();
+                self.system.tool_async("salt-run", &["batch.stop", &jid, "kill=True"]).await;
+            }
+            Wait => {}
             Write => _ = self.system.write("srv/salt/new.txt", "new\n"),
-            Full => {
-                let other = System::start("max_minions: 1\n").await;
+            Room => {
+                let other = System::start(ROOM).await;
                 self.seen.follow(other.events("").await, &mut self.followers);
-                for (id, key) in [("db1", 0), ("db2", 1)] {
-                    self.show(&other, id, key, Map::new()).await;
-                }
+                self.show(&other, "db1", 0, Map::new()).await;
                 self.other = Some(other);
             }
+            Full => self.show(self.other.as_ref().unwrap(), "db2", 1, Map::new()).await,
         }
     }
 }
@@ -321,12 +339,30 @@ reactor:
   - 'try/reactor/local': [ROOT/reactor/local.sls]
 ";
 
+const ROOM: &str = "max_minions: 1
+master_stats: True
+master_stats_event_iter: 0
+schedule:
+  often: {function: test.arg, seconds: 1, args: [1]}
+";
+
+const MINION: &str = "state_events: True
+ping_interval: 0.05
+beacons:
+  load: [{averages: {1m: [1000.0, 2000.0]}}, {interval: 2}]
+";
+
 const FILES: &[(&str, &str)] = &[
     ("srv/salt/good.sls", "one: test.nop\ntwo:\n  test.succeed_with_changes:\n    - require: [{test: one}]\n"),
     ("srv/salt/bad.sls", "wrong: test.fail_without_changes\n"),
     ("srv/salt/fire_true.sls", "shown:\n  test.nop:\n    - fire_event: True\n"),
     ("srv/salt/fire_text.sls", "shown:\n  test.nop:\n    - fire_event: my/text\n"),
     ("srv/salt/send.sls", "try/state/send:\n  event.send:\n    - data: {a: 1}\n    - b: text\n"),
+    (
+        "srv/salt/orch.sls",
+        "job:\n  salt.function:\n    - name: test.ping\n    - tgt: web1\nstates:\n  salt.state:\n    - tgt: web1\n    - sls: good\n\
+         run:\n  salt.runner:\n    - name: test.arg\n    - arg: [1]\n",
+    ),
     ("srv/pillar/top.sls", "base: {'*': [all]}\n"),
     ("srv/pillar/all.sls", "port: 80\n"),
     ("reactor/runner.sls", "called:\n  runner.test.arg:\n    - args: [1]\n"),
@@ -405,4 +441,15 @@ async fn presence_follows_the_minions() {
     let (_, data) = events.until("salt/presence/change").await;
     assert_eq!((ids(&data, "new"), ids(&data, "lost")), ("[]".into(), "['web2']".into()));
     assert_eq!(ids(&events.until("salt/presence/present").await.1, "present"), "['web1']");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_job_is_told_under_its_bare_id_where_that_is_asked_for() {
+    let mut system = System::start("bare_jid_events: True\n").await;
+    system.start_minion("web1").await;
+    let mut events = system.events("").await;
+    system.tool_async("salt", &["web1", "test.ping"]).await;
+    let (new, data) = events.until("[0-9]*").await;
+    assert_eq!(data.get("minions").map(ToString::to_string), Some("['web1']".into()));
+    assert_eq!(events.next().await.0, format!("salt/job/{new}/new"));
 }

@@ -121,6 +121,9 @@ pub enum CallError {
     /// The function ran and could not do what it was asked to.
     #[error("ERROR: {0}")]
     Execution(String),
+    /// The function ended in a way that nobody has foreseen.
+    #[error("The minion function caused an exception: {0}")]
+    Exception(String),
 }
 
 impl CallError {

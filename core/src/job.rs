@@ -244,6 +244,21 @@ pub fn oldest_kept(now: &Zoned, seconds: u64) -> Option<Jid> {
     format!("{}000000", oldest.strftime("%Y%m%d%H%M%S")).parse().ok()
 }
 
+/// How many of `all` minions a batch has: a number, or a part such as `25%`, and one at least. The error is
+/// Salt's sentence.
+pub fn batch_size(text: &str, all: usize) -> Result<usize, String> {
+    let wrong =
+        || format!("Invalid batch specification '{text}': must be an integer or percentage string like '10' or '25%'.");
+    let number = match text.strip_suffix('%') {
+        Some(percent) => {
+            let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
+            (all as f64 * percent / 100.0).floor() as usize
+        }
+        None => usize::try_from(text.trim().parse::<i64>().map_err(|_| wrong())?).unwrap_or(0),
+    };
+    Ok(number.max(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -348,5 +363,16 @@ mod tests {
         for forever in [0, u64::MAX, 1 << 40] {
             assert_eq!(oldest(forever), None);
         }
+    }
+
+    #[test]
+    fn batches_are_numbers_or_parts() {
+        for (text, all, is) in
+            [("2", 10, 2), ("0", 10, 1), ("50%", 3, 1), ("100%", 3, 3), ("25%", 40, 10), ("1%", 10, 1)]
+        {
+            assert_eq!(batch_size(text, all), Ok(is), "{text}");
+        }
+        let error = "Invalid batch specification 'abc': must be an integer or percentage string like '10' or '25%'.";
+        assert_eq!(batch_size("abc", 1), Err(error.to_owned()));
     }
 }

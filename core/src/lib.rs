@@ -10,6 +10,7 @@
 //! | [`fileserver`] | the files of `file_roots`: found, read, hashed, listed |
 //! | [`sls`] | text to data to low chunks |
 //! | [`function`] | what can be called by name |
+//! | [`schedule`] | when scheduled jobs run |
 //! | [`config`] | the master's and the minion's configuration |
 //! | [`job`], [`jid`], [`minion_id`] | jobs, what minions return for them, and their names |
 //! | [`metrics`], [`files`] | counters, careful file writing |
@@ -26,6 +27,8 @@ pub mod jid;
 pub mod job;
 pub mod metrics;
 pub mod minion_id;
+pub mod orchestration;
+pub mod schedule;
 pub mod sls;
 pub mod store;
 pub mod target;

@@ -43,7 +43,16 @@ impl Shared {
                 tracing::info!(minion = %request.id, act, "a minion was not let in");
                 shared.sign_reply(&request, &AuthReply::Refused(verdict))
             }
-            None => shared.let_in(&request, public_key),
+            None => {
+                if let Some(cipher) = shared.choose_cipher(&request.ciphers) {
+                    shared.let_in(&request, public_key, cipher)
+                } else {
+                    metrics::AUTHENTICATIONS_REFUSED.add(1);
+                    let minion = &request.id;
+                    tracing::warn!(%minion, "a minion was not let in: it can none of the ciphers that `ciphers` allows");
+                    shared.sign_reply(&request, &AuthReply::Refused(Verdict::Rejected))
+                }
+            }
         };
         // RSA takes milliseconds: not on the threads that serve sockets.
         match tokio::task::spawn_blocking(made).await {
@@ -56,10 +65,7 @@ impl Shared {
         }
     }
 
-    fn let_in(&self, request: &AuthRequest, public_key: PublicKey) -> Result<Vec<u8>, CryptError> {
-        let cipher = self
-            .choose_cipher(&request.ciphers)
-            .ok_or_else(|| CryptError::UnknownAlgorithm("aes-192-cbc-hmac".into()))?;
+    fn let_in(&self, request: &AuthRequest, public_key: PublicKey, cipher: Cipher) -> Result<Vec<u8>, CryptError> {
         let publish_key = self.sessions.publish_keys().of(cipher).key_text();
         // A token that is sealed to another key is from a minion that knows another master here: it will see by
         // this one's public key what has happened.

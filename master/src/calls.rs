@@ -68,8 +68,16 @@ impl Shared {
     }
 
     /// Starts a call. The event that says so has been fired when this returns.
-    pub async fn start_call(self: &Arc<Self>, kind: Kind, function: &str, args: Args, user: &str) -> Started {
-        let call = self.announce(kind, function, args, user, None).await;
+    pub async fn start_call(
+        self: &Arc<Self>,
+        kind: Kind,
+        function: &str,
+        args: Args,
+        user: &str,
+        caused: &Map,
+    ) -> Started {
+        let call = NewCall::new(kind, function, args, user, Jid::new());
+        let call = self.announce(NewCall { caused: caused.clone(), ..call }, caused).await;
         let (jid, tag, shared) = (call.jid.clone(), call.tag.clone(), Arc::clone(self));
         let outcome = tokio::task::spawn_blocking(move || {
             let runtime = Handle::current();
@@ -82,39 +90,29 @@ impl Shared {
 
     /// Makes a call for the reactor, on this thread: what came of it.
     pub(crate) async fn call_for(self: &Arc<Self>, kind: Kind, function: &str, args: Args, cause: &Cause) -> Map {
-        let call = self.announce(kind, function, args, crate::reactions::USER, Some(cause)).await;
+        // What is done again after a restart keeps its id.
+        let jid = cause.before.as_ref().map_or_else(Jid::new, |HandedOver { jid, .. }| jid.clone());
+        let call = NewCall::new(kind, function, args, crate::reactions::USER, jid);
+        let call = self.announce(NewCall { caused: cause.short_fields(), ..call }, &cause.fields()).await;
         let runtime = Handle::current();
         let body = tokio::task::block_in_place(|| self.call(&call, runtime));
         self.fire_return(&call, &body).await;
         body
     }
 
-    /// Fires the event that says that there is a call.
-    async fn announce(&self, kind: Kind, function: &str, args: Args, user: &str, cause: Option<&Cause>) -> NewCall {
-        // What is done again after a restart keeps its id.
-        let before = cause.and_then(|cause| cause.before.as_ref());
-        let jid = before.map_or_else(Jid::new, |HandedOver { jid, .. }| jid.clone());
-        let (tag_word, prefix) = kind.words();
-        let tag = format!("salt/{tag_word}/{jid}");
-        let keywords = (!args.keyword.is_empty()).then(|| args.keyword.clone().into());
-        let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
-        let mut body = map! {
-            "fun" => format!("{prefix}.{function}"),
-            "fun_args" => fun_args,
-            "jid" => &jid,
-        };
-        if kind == Kind::Runner && !self.has_call(kind, function) {
+    /// Fires the event that says that there is a call, with these fields about its cause.
+    async fn announce(&self, mut call: NewCall, cause: &Map) -> NewCall {
+        if call.kind == Kind::Runner && !self.has_call(call.kind, &call.function) {
             // Salt tells only the end of it.
-            body.insert("fun".into(), function.into());
-            body.insert("retcode".into(), UNKNOWN_RUNNER.into());
+            call.body.insert("fun".into(), call.function.as_str().into());
+            call.body.insert("retcode".into(), UNKNOWN_RUNNER.into());
         } else {
-            body.insert("user".into(), user.into());
-            let mut new = body.clone();
-            new.extend(cause.map(Cause::fields).unwrap_or_default());
-            self.fire(&format!("{tag}/new"), &new).await;
+            call.body.insert("user".into(), call.user.as_str().into());
+            let mut new = call.body.clone();
+            new.extend(cause.clone());
+            self.fire(&format!("{}/new", call.tag), &new).await;
         }
-        let caused = cause.map(Cause::short_fields).unwrap_or_default();
-        NewCall { kind, function: function.to_owned(), args, jid, tag, user: user.to_owned(), body, caused }
+        call
     }
 
     /// Fires what came of a call. Events that are about events would grow without end, and what is too large for
@@ -141,6 +139,23 @@ impl Shared {
         }
     }
 
+    /// Calls a runner function on this thread, without events of the call: what it returned, or why it did not.
+    pub(crate) fn call_runner(
+        self: &Arc<Self>,
+        function: &str,
+        args: Args,
+        jid: &Jid,
+        user: &str,
+    ) -> Result<Value, String> {
+        let runtime = Handle::current();
+        let caller = Caller { jid: jid.clone(), user: user.to_owned(), caused: Map::new(), runtime };
+        let called = self.runners.call(&RunnerContext { master: Arc::clone(self), caller }, function, args);
+        called.map_err(|error| {
+            tracing::warn!(function, %error, "a call on the master failed");
+            failure_text(Kind::Runner.words().1, function, &error)
+        })
+    }
+
     /// Makes a call on this thread, which may block: the body of its return.
     fn call(self: &Arc<Self>, call: &NewCall, runtime: Handle) -> Map {
         let NewCall { kind, function, args, .. } = call;
@@ -153,9 +168,9 @@ impl Shared {
             }
             Kind::Wheel => (self.wheels.call(&self.wheel_context(caller), function, args.clone()), None),
         };
-        let success = result.is_ok();
+        let success = result.as_ref().is_ok_and(is_success);
         let mut body = call.body.clone();
-        if matches!(kind, Kind::Runner) && matches!(result, Err(CallError::Execution(_))) {
+        if matches!(result, Err(CallError::Execution(_) | CallError::Exception(_))) {
             body.insert("retcode".into(), 1.into());
         }
         let value = result.unwrap_or_else(|error| {
@@ -186,7 +201,20 @@ struct NewCall {
     caused: Map,
 }
 
+impl NewCall {
+    fn new(kind: Kind, function: &str, args: Args, user: &str, jid: Jid) -> Self {
+        let (tag_word, prefix) = kind.words();
+        let tag = format!("salt/{tag_word}/{jid}");
+        let keywords = (!args.keyword.is_empty()).then(|| args.keyword.clone().into());
+        let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
+        let body = map! {"fun" => format!("{prefix}.{function}"), "fun_args" => fun_args, "jid" => &jid};
+        let (function, user) = (function.to_owned(), user.to_owned());
+        NewCall { kind, function, args, jid, tag, user, body, caused: Map::new() }
+    }
+}
+
 /// Who a function of the master is called for.
+#[derive(Clone)]
 pub(crate) struct Caller {
     /// The call's own job id.
     pub jid: Jid,
@@ -208,6 +236,11 @@ impl Caller {
     }
 }
 
+/// Whether a value does not say itself that it is a failure, as that of an orchestration does.
+fn is_success(value: &Value) -> bool {
+    !(value.get("data").is_some() && value.get("retcode").is_some_and(Value::is_truthy))
+}
+
 /// What is said of a call that failed, in Salt's words.
 fn failure_text(prefix: &str, function: &str, error: &CallError) -> String {
     match error {
@@ -215,6 +248,8 @@ fn failure_text(prefix: &str, function: &str, error: &CallError) -> String {
         CallError::Arguments { message, .. } | CallError::Invocation { message, .. } => {
             format!("Passed invalid arguments: {message}")
         }
-        CallError::Execution(message) => format!("Exception occurred in {prefix} {function}: {message}"),
+        CallError::Execution(message) | CallError::Exception(message) => {
+            format!("Exception occurred in {prefix} {function}: {message}")
+        }
     }
 }

@@ -3,7 +3,17 @@
 use std::sync::Arc;
 
 use brine_core::function::Args;
-use brine_core::{Map, Value};
+use brine_core::orchestration::MasterAccess;
+use brine_core::{Jid, Map, Value};
+
+/// What came of an orchestration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Orchestrated {
+    /// The results of its states, or errors in words.
+    pub value: Value,
+    /// 0 if all went well.
+    pub retcode: i64,
+}
 
 /// Execution functions and grains of the master's host. A master knows no minion's code: who starts it
 /// brings them.
@@ -13,6 +23,16 @@ pub trait HostFunctions: Send + Sync {
 
     /// Whether there is such a function.
     fn has(&self, function: &str) -> bool;
+
+    /// Runs a function of the state system, such as `state.sls`, as the job of an orchestration: with the
+    /// master's file roots and a pillar of the master's own, and states that may ask the master.
+    fn orchestrate(
+        &self,
+        function: &str,
+        args: Args,
+        jid: &Jid,
+        master: Arc<dyn MasterAccess>,
+    ) -> Result<Orchestrated, String>;
 
     /// The host's grains.
     fn grains(&self) -> Arc<Map>;

@@ -1,17 +1,23 @@
 //! The job cache and the event returners: durable subscribers of the bus that hand events to returners.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_core::bus::{Bus, Filter, Start, Subscription};
 use brine_core::event::Event;
 use brine_core::glob::GlobSet;
 use brine_core::job::{Load, Return};
-use brine_core::{Map, Value, metrics};
+use brine_core::{Map, Value, list, metrics};
 use brine_returners::{Returner, ReturnerError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::publish::MORE;
+
+/// How often it is remembered how far the events were passed that are not wanted.
+const LOOK: Duration = Duration::from_secs(1);
+/// The field of a return that the job cache does not keep.
+pub(crate) const NOT_KEPT: &str = "_nocache";
 
 /// Keeps jobs and what minions return for them, until `shutdown`.
 pub(crate) async fn keep_jobs(
@@ -48,13 +54,30 @@ fn keep_job(cache: &dyn Returner, event: &Event) -> Result<(), ReturnerError> {
             Ok(load) => return cache.save_load(&load),
             Err(error) => malformed(&error),
         },
+        (Some("ret"), Some(_)) if event.data().contains_key(NOT_KEPT) => {}
         (Some("ret"), Some(_)) => match Return::from_map(without_way(event.data())) {
-            Ok(job_return) => return cache.returner(&job_return),
+            Ok(job_return) => {
+                if let Some(load) = load_of_standalone(&job_return)
+                    && cache.get_load(load.jid())?.is_none()
+                {
+                    cache.save_load(&load)?;
+                }
+                return cache.returner(&job_return);
+            }
             Err(error) => malformed(&error),
         },
         _ => {}
     }
     Ok(())
+}
+
+/// The load of a job that nobody published, such as one of a minion's schedule: its return says what was asked.
+fn load_of_standalone(job_return: &Return) -> Option<Load> {
+    let fields = job_return.map();
+    let names = ["jid", "fun", "arg", "tgt", "tgt_type", "user", "metadata"];
+    let mut load: Map = names.iter().filter_map(|name| Some(((*name).into(), fields.get(*name)?.clone()))).collect();
+    load.contains_key("tgt").then(|| load.insert("minions".into(), list![job_return.id()]))?;
+    Load::from_map(load).ok()
 }
 
 /// A job's load from the event that announces it.
@@ -98,9 +121,20 @@ async fn hand_over(
     take: impl Fn(Vec<Event>) + Send + Sync + 'static,
 ) {
     let take = Arc::new(take);
+    let mut looks = tokio::time::interval(LOOK);
+    let mut passed = 0;
     loop {
         let batch = tokio::select! {
             batch = events.recv_many() => batch,
+            _ = looks.tick() => {
+                // Events that are not wanted are passed, too: the journal need not keep them for this subscriber.
+                let reached = events.position() - 1;
+                if reached > passed {
+                    passed = reached;
+                    events.commit(reached);
+                }
+                continue;
+            }
             () = shutdown.cancelled() => return,
         };
         let Some(batch) = batch else { return };
@@ -114,14 +148,39 @@ async fn hand_over(
 
 #[cfg(test)]
 mod tests {
+    use brine_core::bus::{BusLimits, JournalLimits};
     use brine_core::map;
+    use brine_core::store::Store;
 
     use super::*;
+
+    #[tokio::test]
+    async fn events_that_are_not_wanted_are_passed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, opened) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        let bus = Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default()).unwrap();
+        let mut events = subscribe_jobs(&bus).unwrap();
+        let shutdown = CancellationToken::new();
+        let (stop, lags) = (shutdown.clone(), bus.clone());
+        tokio::spawn(async move { hand_over(&mut events, stop, |_| panic!("nothing is wanted")).await });
+        for n in 0..10 {
+            bus.fire("other", &map! {"n" => n}).await.unwrap();
+        }
+        while lags.lags().iter().any(|(_, lag)| *lag > 0) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        shutdown.cancel();
+    }
 
     #[test]
     fn the_cache_gets_all_of_a_load_and_nothing_of_a_message() {
         let load = whole_load(map! {"jid" => "1", "fun" => "test.ping", MORE => map! {"ret" => "redis"}});
         assert_eq!(load, map! {"jid" => "1", "fun" => "test.ping", "ret" => "redis"});
+        let standalone = map! {"jid" => "20261121000000000000", "id" => "m", "fun" => "f", "arg" => list![1], "tgt" => "m", "return" => 1};
+        let load = load_of_standalone(&Return::from_map(standalone.clone()).unwrap()).unwrap();
+        assert_eq!((load.arg(), load.minions().len(), load.map().contains_key("return")), (&[1.into()][..], 1, false));
+        let published = standalone.into_iter().filter(|(name, _)| name.as_str() != Some("tgt")).collect();
+        assert_eq!(load_of_standalone(&Return::from_map(published).unwrap()), None);
         let one = map! {"jid" => "1", "cmd" => "_return", "ts" => 5, "return" => true};
         assert_eq!(without_way(one), map! {"jid" => "1", "return" => true});
     }

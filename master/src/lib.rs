@@ -5,6 +5,7 @@
 
 mod auth;
 pub mod autosign;
+mod batches;
 mod calls;
 mod causes;
 mod file_events;
@@ -15,6 +16,7 @@ mod maintenance;
 mod metrics_server;
 mod mine;
 mod minion_data;
+mod orchestrate;
 mod peer;
 mod pillar;
 mod presence;
@@ -23,8 +25,10 @@ mod reactions;
 mod received;
 mod requests;
 pub mod runner;
+mod schedule;
 mod sessions;
 mod state_errors;
+mod stats;
 pub mod wheel;
 
 use std::path::{Path, PathBuf};
@@ -49,7 +53,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use calls::Kind;
-pub use host::HostFunctions;
+pub use host::{HostFunctions, Orchestrated};
 pub use maintenance::ROTATE_FILE;
 
 /// Bytes of the store that are kept in memory.
@@ -108,6 +112,8 @@ pub struct Shared {
     pub(crate) runners: Registry<runner::RunnerContext>,
     pub(crate) wheels: Registry<wheel::WheelContext>,
     pub(crate) causes: causes::Causes,
+    pub(crate) stats: stats::Stats,
+    pub(crate) batches: batches::Batches,
     pub(crate) reactor: reactions::MasterReactor,
     pub(crate) functions: Option<Arc<dyn HostFunctions>>,
     jobs_fired: AtomicU64,
@@ -214,6 +220,8 @@ impl Master {
             runners: Registry::new(runner::MODULES),
             wheels: Registry::new(wheel::MODULES),
             causes: causes::Causes::default(),
+            stats: stats::Stats::default(),
+            batches: batches::Batches::open(store.clone())?,
             reactor: reactions::MasterReactor::default(),
             functions,
             jobs_fired: AtomicU64::new(0),
@@ -238,6 +246,9 @@ impl Master {
         let keys = bus.subscribe(Filter::prefix("salt/key"), Start::Now)?;
         tasks.spawn(maintenance::forget_minions(Arc::clone(&shared), keys, shutdown.clone()));
         tasks.spawn(maintenance::maintain(Arc::clone(&shared), shutdown.clone()));
+        if !config.schedule.is_empty() {
+            tasks.spawn(schedule::run(Arc::clone(&shared), shutdown.clone()));
+        }
         if config.presence_events {
             tasks.spawn(presence::tell(Arc::clone(&shared), shutdown.clone()));
         }
@@ -256,6 +267,7 @@ impl Master {
         let requests = Arc::new(requests::Requests(Arc::clone(&shared)));
         tasks.spawn(Router::serve(request_listener, requests, config.worker_threads, frames, shutdown.clone()));
         tasks.close();
+        shared.resume_batches();
         tracing::info!(publish_port, ret_port, "the master is ready");
         Ok(Master { shared, tasks, shutdown, publish_port, ret_port })
     }
@@ -348,7 +360,8 @@ fn roots(config: &MasterConfig) -> fileserver::Roots {
     let options = fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),
-        ..fileserver::Options::default()
+        follow_symlinks: config.fileserver_followsymlinks,
+        ignore_symlinks: config.fileserver_ignoresymlinks,
     };
     fileserver::Roots::new(config.file_roots.clone(), &options)
 }

@@ -202,7 +202,7 @@ impl Shared {
         if !rules.iter().any(|rule| rule.as_str().is_some_and(|rule| is_match(rule, &asked.fun))) {
             return refused(id, "the option 'peer_run' does not allow it");
         }
-        let started = self.start_call(Kind::Runner, &asked.fun, asked.args, &crate::process_user()).await;
+        let started = self.start_call(Kind::Runner, &asked.fun, asked.args, &crate::process_user(), &Map::new()).await;
         let mut finished = started.finish().await;
         finished.get_mut("data").and_then(|data| data.as_map_mut()?.shift_remove("return")).unwrap_or_default()
     }

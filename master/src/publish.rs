@@ -124,6 +124,9 @@ impl Shared {
             self.causes.remember(&jid, &caused);
             new.extend(caused);
         }
+        if self.config.bare_jid_events {
+            self.fire(jid.as_str(), &map! {"minions" => published.minions.clone()}).await;
+        }
         // First the event: the job is known before anybody can return for it.
         let tag = format!("salt/job/{jid}/new");
         self.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;

@@ -1,6 +1,7 @@
 //! Requests on port 4506: opened, typed, allowed or refused, answered.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use brine_core::store::StoreError;
 use brine_core::transport::{Handler, Peer};
@@ -11,6 +12,7 @@ use bytes::Bytes;
 
 use crate::Shared;
 use crate::auth::clear;
+use crate::job_cache::NOT_KEPT;
 use crate::sessions::SessionError;
 use crate::state_errors;
 
@@ -27,14 +29,21 @@ impl Handler for Requests {
             Ok(envelope) => envelope,
             Err(error) => return Some(refuse(&peer, None, &error)),
         };
+        let start = Instant::now();
+        let named =
+            |load: &Map| if self.0.config.master_stats { load.get("cmd").map(ToString::to_string) } else { None };
+        let asked;
         let reply = match envelope {
-            Envelope::Clear { load, version } => match ClientCommand::from_map(&load) {
-                Ok(ClientCommand::Auth(auth)) if version < self.0.config.minimum_auth_version => {
-                    return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
+            Envelope::Clear { load, version } => {
+                asked = named(&load);
+                match ClientCommand::from_map(&load) {
+                    Ok(ClientCommand::Auth(auth)) if version < self.0.config.minimum_auth_version => {
+                        return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
+                    }
+                    Ok(command) => self.0.client_command(&peer, command).await,
+                    Err(error) => return Some(refuse(&peer, None, &error)),
                 }
-                Ok(command) => self.0.client_command(&peer, command).await,
-                Err(error) => return Some(refuse(&peer, None, &error)),
-            },
+            }
             Envelope::Sealed { id, version, .. } if version < self.0.config.minimum_auth_version => {
                 return Some(refuse(&peer, Some(&id), &WireError::OldVersion(version)));
             }
@@ -48,6 +57,7 @@ impl Handler for Requests {
                     return Some(refuse(&peer, Some(&id), &SessionError::TooOld));
                 }
                 self.0.presence.heard(&id, &peer);
+                asked = named(&opened.load);
                 match MinionCommand::from_map(&opened.load) {
                     Ok(command @ MinionCommand::Pillar { .. }) => {
                         let value = self.0.minion_command(&id, command).await;
@@ -74,6 +84,9 @@ impl Handler for Requests {
                 }
             }
         };
+        if let Some(command) = asked {
+            self.0.count_request(&command, start).await;
+        }
         Some(reply.into())
     }
 }
@@ -115,7 +128,7 @@ impl Shared {
         }
         let Call { fun, args, user, asynchronous, .. } = call;
         let kind = if kind == "wheel" { crate::calls::Kind::Wheel } else { crate::calls::Kind::Runner };
-        let started = self.start_call(kind, &fun, args, &user).await;
+        let started = self.start_call(kind, &fun, args, &user, &Map::new()).await;
         if asynchronous {
             return clear(map! {"jid" => &started.jid, "tag" => started.tag.as_str()}.into());
         }
@@ -164,7 +177,10 @@ impl Shared {
             MinionCommand::MasterOpts { env_only } => self.master_opts(env_only),
             MinionCommand::MasterTops => Value::map(),
             // Brine has no targets that mean a minion's resources.
-            MinionCommand::Resources(_) => true.into(),
+            MinionCommand::Resources(_) => {
+                self.fire(&format!("resource/refresh/{id}"), &map! {"Resource cache refresh" => id}).await;
+                true.into()
+            }
             MinionCommand::PeerPublish(asked) => self.peer_publish(id, *asked).await,
             MinionCommand::PeerPublishAndWait(asked) => self.peer_publish_and_wait(id, *asked).await,
             MinionCommand::PeerReturns(jid) => self.peer_returns(id, jid).await,
@@ -214,7 +230,16 @@ impl Shared {
         for mut load in loads {
             let jid = match load.get("jid").and_then(Value::as_str) {
                 // A call on the minion itself that asks for a job id.
-                Some("req") => brine_core::Jid::new(),
+                Some(word @ ("req" | "nocache")) => {
+                    if word == "nocache" {
+                        load.insert(NOT_KEPT.into(), true.into());
+                    }
+                    let arg = load.get("fun_args").cloned().unwrap_or_else(|| list![]);
+                    load.entry("arg".into()).or_insert(arg);
+                    load.insert("tgt".into(), id.into());
+                    load.insert("tgt_type".into(), "glob".into());
+                    brine_core::Jid::new()
+                }
                 Some(text) => match text.parse() {
                     Ok(jid) => jid,
                     Err(error) => {
@@ -388,6 +413,7 @@ fn may_fire(id: &MinionId, tag: &str) -> bool {
         "salt/batch/",
         "salt/fileserver/",
         "minion/refresh/",
+        crate::schedule::RETURN,
     ];
     if tag == "key" || MASTERS.iter().any(|prefix| tag.starts_with(prefix)) {
         return false;
@@ -427,6 +453,7 @@ mod tests {
             ("salt/fileserver/roots/update", false),
             ("salt/reactors/manage/add", false),
             ("key", false),
+            ("__schedule_return", false),
             ("salt/job/20261120235852025555/prog/web1/0", true),
             ("salt/job/20261120235852025555/prog/db1/0", false),
             ("salt/job/20261120235852025555/ret/web1", false),

@@ -82,7 +82,7 @@ struct Keys {
 pub struct Channel {
     id: MinionId,
     config: Arc<MinionConfig>,
-    private_key: PrivateKey,
+    private_key: Arc<PrivateKey>,
     client: RequestClient,
     keys: RwLock<Option<Arc<Keys>>>,
     serial: AtomicU64,
@@ -97,7 +97,17 @@ impl Channel {
         let private_key = PrivateKey::load_or_generate(&config.pki_dir, "minion", config.keysize)?;
         let limits = Limits { message: config.max_message_size, ..Limits::default() };
         let client = RequestClient::new(Endpoint::Tcp(host.to_owned(), config.master_port), limits);
-        Ok(Channel {
+        Ok(Self::with_key(id, config, Arc::new(private_key), client))
+    }
+
+    /// As [`Channel::new`], with a key and a connection for requests that others may share.
+    pub fn with_key(
+        id: MinionId,
+        config: Arc<MinionConfig>,
+        private_key: Arc<PrivateKey>,
+        client: RequestClient,
+    ) -> Self {
+        Channel {
             id,
             config,
             private_key,
@@ -106,7 +116,7 @@ impl Channel {
             serial: AtomicU64::new(0),
             seen: Mutex::default(),
             authenticating: tokio::sync::Mutex::default(),
-        })
+        }
     }
 
     /// Where publishes come from; known once the session has begun.

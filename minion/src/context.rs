@@ -6,12 +6,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use brine_core::config::MinionConfig;
 use brine_core::function::{Args, CallError, Registry};
-use brine_core::{Map, Value};
+use brine_core::orchestration::MasterAccess;
+use brine_core::schedule::Schedule;
+use brine_core::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
+
+use crate::beacons::Configured;
+use crate::local_bus::LocalBus;
 
 /// Files under `salt://`, from the master or from this host.
 pub trait FileClient: Send + Sync {
@@ -29,12 +35,40 @@ pub trait FileClient: Send + Sync {
     fn master_opts(&self) -> Result<Map, String>;
 }
 
+/// An event on its way to the master's bus.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MasterEvent {
+    /// Its tag.
+    pub tag: String,
+    /// What it says, as the field `data` of its body.
+    pub data: Value,
+    /// Fields that its body has beside `data`, such as the `jid` of a state's event; over `id`, `tag` and
+    /// `cmd`. They are in the place of Salt's `pretag`.
+    pub beside: Option<Map>,
+    /// How long the master may take to have it; nothing for `request_timeout`.
+    pub timeout: Option<Duration>,
+}
+
+impl MasterEvent {
+    /// An event with nothing beside its data.
+    pub fn new(tag: &str, data: impl Into<Value>) -> Self {
+        MasterEvent { tag: tag.to_owned(), data: data.into(), ..Self::default() }
+    }
+
+    /// The request that brings it to the master: with its sender, its body.
+    pub fn request(&self, id: &str) -> Map {
+        let mut load = map! {"id" => id, "tag" => &self.tag, "data" => self.data.clone(), "cmd" => "_minion_event"};
+        load.extend(self.beside.clone().unwrap_or_else(|| map! {"pretag" => Value::Nil}));
+        load
+    }
+}
+
 /// Where events go and pillar comes from.
 pub trait Upstream: Send + Sync {
-    /// Fires an event on the minion's own bus.
-    fn fire_local(&self, tag: &str, data: Map) -> Result<(), String>;
-    /// Fires an event on the master's bus, with more fields beside its data; returns when the master has it.
-    fn fire_master(&self, tag: &str, data: Map, beside: &Map) -> Result<(), String>;
+    /// Whether there is a master. Without one, events of states go nowhere and `event.send` fires here.
+    fn has_master(&self) -> bool;
+    /// Fires an event on the master's bus; returns when the master has it.
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String>;
     /// A freshly rendered pillar, with `override_pillar` merged over it.
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, override_pillar: &Map) -> Result<Map, String>;
 }
@@ -45,14 +79,20 @@ pub struct Minion {
     pub id: String,
     /// The configuration.
     pub config: Arc<MinionConfig>,
-    /// Facts about this host.
-    pub grains: RwLock<Arc<Map>>,
+    /// Facts about this host. Who asks for the pillar shares them.
+    pub grains: Arc<RwLock<Arc<Map>>>,
     /// The pillar as it was last rendered.
     pub pillar: RwLock<Arc<Map>>,
     /// Files under `salt://`.
     pub files: Arc<dyn FileClient>,
-    /// Events and pillar.
+    /// The master's bus, and pillar.
     pub upstream: Arc<dyn Upstream>,
+    /// The minion's own bus.
+    pub local: LocalBus,
+    /// The beacons of the configuration, as they are now.
+    pub(crate) beacons: Configured,
+    /// The schedule, as it is now.
+    pub(crate) schedule: Mutex<Schedule>,
     /// Jobs that run now, by jid.
     pub jobs: Mutex<indexmap::IndexMap<String, Arc<Job>>>,
     /// Execution functions.
@@ -75,6 +115,8 @@ pub struct Job {
     pub pid: u32,
     /// The retcode that the function has set, if it is not 0.
     pub retcode: AtomicI64,
+    /// The master that the job runs on, in an orchestration.
+    pub master: Option<Arc<dyn MasterAccess>>,
     /// Ends the job: functions that take long look at it or wait on it.
     pub cancel: CancellationToken,
     /// Child processes of the job, ended with it.
@@ -90,6 +132,7 @@ impl Job {
             arg: args.to_wire(),
             load: Map::new(),
             pid: std::process::id(),
+            master: None,
             retcode: AtomicI64::new(0),
             cancel: CancellationToken::new(),
             children: crate::process::Children::default(),

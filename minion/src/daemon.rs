@@ -11,8 +11,9 @@ use brine_core::config::MinionConfig;
 use brine_core::crypt::Cipher;
 use brine_core::files::{self, FileError};
 use brine_core::fileserver;
-use brine_core::function::Registry;
+use brine_core::function::{CallError, Registry};
 use brine_core::job::Return;
+use brine_core::schedule::Schedule;
 use brine_core::sls::pillar::{PillarSource, merge};
 use brine_core::target::{Target, TargetKind};
 use brine_core::transport::{Backoff, Limits, Subscriber, TransportError};
@@ -20,13 +21,17 @@ use brine_core::wire::{Publication, TOPIC_GCM};
 use brine_core::{Map, MinionId, Value, map, metrics};
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::beacons::{self, Configured};
 use crate::channel::{Channel, ChannelError};
-use crate::context::{FileClient, Job, Minion, Upstream};
+use crate::context::{FileClient, Job, MasterEvent, Minion, Upstream};
+use crate::events::Kind;
 use crate::fileclient::{LocalFiles, MasterFiles};
 use crate::jobs;
+use crate::local_bus::LocalBus;
+use crate::schedule;
 use crate::state::OwnFacts;
 
 /// When a minion looks for the first time whether its key has been accepted.
@@ -72,23 +77,18 @@ pub fn minion_id(config: &MinionConfig) -> Result<MinionId, MinionError> {
 /// Events and pillar of a minion with a master.
 struct MasterUpstream {
     id: MinionId,
-    config: Arc<MinionConfig>,
     channel: Arc<Channel>,
-    bus: Option<Bus>,
     runtime: Handle,
     grains: Arc<RwLock<Arc<Map>>>,
 }
 
 impl Upstream for MasterUpstream {
-    fn fire_local(&self, tag: &str, data: Map) -> Result<(), String> {
-        match &self.bus {
-            Some(bus) => self.runtime.block_on(bus.fire(tag, &data)).map(|_| ()).map_err(|error| error.to_string()),
-            None => self.runtime.block_on(crate::events::push(&self.config, self.id.as_str(), tag, &data)),
-        }
+    fn has_master(&self) -> bool {
+        true
     }
 
-    fn fire_master(&self, tag: &str, data: Map, beside: &Map) -> Result<(), String> {
-        self.runtime.block_on(fire_master(&self.channel, &self.id, tag, data.into(), beside))
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        self.runtime.block_on(send_event(&self.channel, &self.id, &event))
     }
 
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
@@ -99,30 +99,19 @@ impl Upstream for MasterUpstream {
     }
 }
 
-fn event_load(id: &MinionId, tag: &str, data: Value) -> Map {
-    map! {"cmd" => "_minion_event", "id" => id, "tag" => tag, "data" => data, "pretag" => Value::Nil}
-}
-
 /// Whether a master has taken what it was told: Brine's says so, Salt's says nothing.
 fn is_taken(answer: &Value) -> bool {
     matches!(answer, Value::Bool(true) | Value::Nil)
 }
 
-/// Fires an event on the master's bus, with more fields beside its data.
-async fn fire_master(
-    channel: &Arc<Channel>,
-    id: &MinionId,
-    tag: &str,
-    data: Value,
-    beside: &Map,
-) -> Result<(), String> {
-    let mut load = event_load(id, tag, data);
-    let own = |name: &Value| matches!(name.as_str(), Some("cmd" | "id" | "tag"));
-    load.extend(beside.iter().filter(|(name, _)| !own(name)).map(|(name, value)| (name.clone(), value.clone())));
-    match channel.request(load).await {
-        Ok(answer) if is_taken(&answer) => Ok(()),
-        Ok(_) => Err(format!("the master does not take the event {tag} from this minion")),
-        Err(error) => Err(error.to_string()),
+async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEvent) -> Result<(), String> {
+    let sent = channel.request(event.request(id.as_str()));
+    let within = event.timeout.unwrap_or(Duration::MAX);
+    match tokio::time::timeout(within, sent).await {
+        Ok(Ok(answer)) if is_taken(&answer) => Ok(()),
+        Ok(Ok(_)) => Err(format!("the master does not take the event {} from this minion", event.tag)),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("the master did not answer to the event {} within {within:?}", event.tag)),
     }
 }
 
@@ -140,20 +129,17 @@ fn pillar_load(grains: &Map, saltenv: Option<&str>, pillarenv: Option<&str>, ove
 /// Events and pillar of a minion without a master.
 struct LocalUpstream {
     id: MinionId,
-    config: Arc<MinionConfig>,
     pillar: PillarSource,
     grains: Arc<RwLock<Arc<Map>>>,
 }
 
 impl Upstream for LocalUpstream {
-    fn fire_local(&self, tag: &str, data: Map) -> Result<(), String> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| error.to_string())?;
-        runtime.block_on(crate::events::push(&self.config, self.id.as_str(), tag, &data))
+    fn has_master(&self) -> bool {
+        false
     }
 
-    fn fire_master(&self, tag: &str, _data: Map, _beside: &Map) -> Result<(), String> {
-        Err(format!("the event {tag} has no master to go to: this is --local"))
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        Err(format!("Local mode detected. Event with tag {} will NOT be sent.", event.tag))
     }
 
     fn pillar(&self, _saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
@@ -167,17 +153,25 @@ impl Upstream for LocalUpstream {
 fn build(
     id: &MinionId,
     config: &Arc<MinionConfig>,
-    grains: Map,
+    grains: Arc<RwLock<Arc<Map>>>,
     files: Arc<dyn FileClient>,
     upstream: Arc<dyn Upstream>,
+    bus: Option<Bus>,
 ) -> Arc<Minion> {
+    let local = match bus {
+        Some(bus) => LocalBus::Own { bus, runtime: Handle::current() },
+        None => LocalBus::Sockets { folder: config.sock_dir.clone(), names: SocketNames::minion(id.as_str()) },
+    };
     Arc::new(Minion {
         id: id.to_string(),
         config: Arc::clone(config),
-        grains: RwLock::new(Arc::new(grains)),
+        grains,
         pillar: RwLock::default(),
         files,
         upstream,
+        local,
+        beacons: Configured::new(config.beacons.clone()),
+        schedule: Mutex::new(Schedule::new(config.schedule.clone())),
         jobs: Mutex::default(),
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),
@@ -191,7 +185,7 @@ pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
     config.opts.insert("file_client".into(), "local".into());
     let id = minion_id(&config)?;
     let config = Arc::new(config);
-    let grains = crate::grains::collect(&config, id.as_str());
+    let grains = Arc::new(RwLock::new(Arc::new(crate::grains::collect(&config, id.as_str()))));
     let pillar = PillarSource {
         roots: config.pillar_roots.clone(),
         state_top: config.state_top.clone(),
@@ -199,15 +193,15 @@ pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
         opts: Arc::new(config.opts.clone()),
         nodegroups: config.nodegroups.clone(),
     };
-    let shared = Arc::new(RwLock::new(Arc::new(grains.clone())));
     let options = fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),
-        ..fileserver::Options::default()
+        follow_symlinks: config.fileserver_followsymlinks,
+        ignore_symlinks: config.fileserver_ignoresymlinks,
     };
     let files = LocalFiles::new(fileserver::Roots::new(config.file_roots.clone(), &options), config.opts.clone());
-    let upstream = LocalUpstream { id: id.clone(), config: Arc::clone(&config), pillar, grains: shared };
-    let minion = build(&id, &config, grains, Arc::new(files), Arc::new(upstream));
+    let upstream = LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains) };
+    let minion = build(&id, &config, grains, Arc::new(files), Arc::new(upstream), None);
     let pillar = minion.upstream.pillar(None, config.pillarenv.as_deref(), &Map::new());
     *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
     Ok(minion)
@@ -219,7 +213,8 @@ pub struct Connected {
     pub minion: Arc<Minion>,
     channel: Arc<Channel>,
     id: MinionId,
-    grains: Arc<RwLock<Arc<Map>>>,
+    /// Whether there is a session, and the master knows that the minion is ready.
+    ready: watch::Sender<bool>,
     /// The last jobs that came: one that comes again is not run again.
     taken: Mutex<VecDeque<String>>,
 }
@@ -244,20 +239,13 @@ impl Connected {
         let config = Arc::new(config);
         let host = config.master.first().ok_or(MinionError::NoMaster)?;
         let channel = Arc::new(Channel::new(id.clone(), Arc::clone(&config), host)?);
-        let collected = crate::grains::collect(&config, id.as_str());
-        let grains = Arc::new(RwLock::new(Arc::new(collected.clone())));
+        let grains = Arc::new(RwLock::new(Arc::new(crate::grains::collect(&config, id.as_str()))));
         let runtime = Handle::current();
         let files = Arc::new(MasterFiles::new(Arc::clone(&channel), runtime.clone()));
-        let upstream = MasterUpstream {
-            id: id.clone(),
-            config: Arc::clone(&config),
-            channel: Arc::clone(&channel),
-            bus,
-            runtime,
-            grains: Arc::clone(&grains),
-        };
-        let minion = build(&id, &config, collected, files, Arc::new(upstream));
-        Ok(Connected { minion, channel, id, grains, taken: Mutex::default() })
+        let upstream =
+            MasterUpstream { id: id.clone(), channel: Arc::clone(&channel), runtime, grains: Arc::clone(&grains) };
+        let minion = build(&id, &config, grains, files, Arc::new(upstream), bus);
+        Ok(Connected { minion, channel, id, ready: watch::Sender::new(false), taken: Mutex::default() })
     }
 
     /// Begins the session. While the key is pending, asks again: soon at first, as somebody may be about to
@@ -294,7 +282,6 @@ impl Connected {
     /// Asks for the pillar.
     pub async fn refresh_pillar(&self) -> Result<(), MinionError> {
         let grains = Arc::clone(&self.minion.grains.read());
-        *self.grains.write() = Arc::clone(&grains);
         let config = &self.minion.config;
         let load = pillar_load(&grains, config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
         let answer = self.channel.request(load).await?;
@@ -312,9 +299,25 @@ impl Connected {
         }
     }
 
-    /// Fires an event on the master's bus, with more fields beside its data.
-    pub async fn fire(&self, tag: &str, data: Value, beside: &Map) -> Result<(), String> {
-        fire_master(&self.channel, &self.id, tag, data, beside).await
+    /// Fires an event on the master's bus.
+    pub async fn fire(&self, event: &MasterEvent) -> Result<(), String> {
+        send_event(&self.channel, &self.id, event).await
+    }
+
+    /// Fires what beacons saw on the master's bus: `tag` and `data` of each.
+    pub async fn fire_all(&self, events: Value) -> Result<(), String> {
+        let load =
+            map! {"cmd" => "_minion_event", "id" => self.id.as_str(), "events" => events, "pretag" => Value::Nil};
+        match self.channel.request(load).await {
+            Ok(answer) if is_taken(&answer) => Ok(()),
+            Ok(_) => Err("the master does not take the events of beacons from this minion".into()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Whether there is a session now.
+    pub fn is_ready(&self) -> bool {
+        *self.ready.borrow()
     }
 
     /// Sends a return to the master, until it has it or too many tries have failed.
@@ -353,7 +356,13 @@ pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<()
     let serving = tokio::spawn(sockets.serve(bus.clone(), shutdown.clone()));
     let connected = Arc::new(Connected::new(config, Some(bus.clone()))?);
     crate::reactions::start(&connected.minion, &bus, &shutdown)?;
-    tokio::spawn(crate::events::follow(Arc::clone(&connected), bus, shutdown.clone()));
+    for kind in [Kind::Own, Kind::ForMaster] {
+        tokio::spawn(crate::events::follow(kind, Arc::clone(&connected), bus.clone(), shutdown.clone()));
+    }
+    let minion = Arc::clone(&connected.minion);
+    tokio::spawn(beacons::run(Arc::clone(&minion), bus.clone(), connected.ready.subscribe(), shutdown.clone()));
+    tokio::spawn(schedule::run(minion, bus, connected.ready.subscribe(), shutdown.clone()));
+    tokio::spawn(crate::ping::run(Arc::clone(&connected), shutdown.clone()));
     let result = tokio::select! {
         result = live(&connected, &shutdown) => result,
         () = shutdown.cancelled() => Ok(()),
@@ -384,6 +393,7 @@ async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Resul
     loop {
         connected.join(true).await?;
         let result = listen(connected, &mut started, &slots, shutdown, &mut backoff).await;
+        connected.ready.send_replace(false);
         match result {
             Ok(()) => return Ok(()),
             Err(error) => tracing::warn!("the connection to the master is lost: {error}; connecting again"),
@@ -413,6 +423,7 @@ async fn listen(
         tracing::info!(id = %connected.id, "the minion is ready");
         run_startup_states(connected, slots);
     }
+    connected.ready.send_replace(true);
     loop {
         let frames = tokio::select! {
             frames = publishes.recv() => frames?,
@@ -445,9 +456,17 @@ fn take_publish(connected: &Arc<Connected>, opened: Result<Publication, ChannelE
 
 async fn tell_start(connected: &Connected) -> Result<(), MinionError> {
     let now = jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
-    let text = Value::from(format!("Minion {} started at {now}", connected.id));
-    for tag in ["minion_start".to_owned(), format!("salt/minion/{}/start", connected.id)] {
-        connected.channel.request(event_load(&connected.id, &tag, text.clone())).await?;
+    let (id, config) = (&connected.id, &connected.minion.config);
+    let legacy = config.enable_legacy_startup_events.then(|| "minion_start".to_owned());
+    for tag in legacy.into_iter().chain([format!("salt/minion/{id}/start")]) {
+        let mut load = MasterEvent::new(&tag, format!("Minion {id} started at {now}")).request(id.as_str());
+        if !config.start_event_grains.is_empty() {
+            let grains = Arc::clone(&connected.minion.grains.read());
+            let wanted = config.start_event_grains.iter();
+            let told: Map = wanted.filter_map(|name| Some((name.into(), grains.get(name.as_str())?.clone()))).collect();
+            load.insert("grains".into(), told.into());
+        }
+        connected.channel.request(load).await?;
     }
     Ok(())
 }
@@ -467,11 +486,12 @@ fn run_startup_states(connected: &Arc<Connected>, slots: &Arc<Semaphore>) {
 
 /// Runs a published job, if it is for this minion.
 fn take_job(connected: &Arc<Connected>, publication: Publication, slots: &Arc<Semaphore>) {
-    if !connected.is_new(publication.jid.as_str()) {
-        tracing::debug!(jid = %publication.jid, "a job comes a second time and is not run again");
+    // The parts of a batch are for different minions and have one id: only what is meant here is remembered.
+    if !is_meant(&connected.minion, &publication) {
         return;
     }
-    if !is_meant(&connected.minion, &publication) {
+    if !connected.is_new(publication.jid.as_str()) {
+        tracing::debug!(jid = %publication.jid, "a job comes a second time and is not run again");
         return;
     }
     let fun = match &publication.fun {
@@ -517,7 +537,10 @@ fn start_job(
             Ok(load) => load,
             Err(error) => {
                 connected.minion.jobs.lock().shift_remove(&job.jid);
-                let text = format!("The minion function caused an exception: {error}");
+                let text = CallError::Exception(error.to_string()).to_string();
+                if let Err(error) = connected.fire(&jobs::exception_event()).await {
+                    tracing::warn!(jid = job.jid, error, "the event of an exception could not be fired");
+                }
                 map! {"cmd" => "_return", "jid" => job.jid.as_str(), "id" => connected.id.as_str(), "fun" => &job.fun,
                 "fun_args" => job.arg.clone(), "return" => text, "retcode" => 1, "success" => false}
             }
@@ -533,7 +556,7 @@ fn start_job(
 }
 
 /// Hands a return to the returners that the job names.
-fn return_beside(minion: &Minion, ret: &str, load: Map) {
+pub(crate) fn return_beside(minion: &Minion, ret: &str, load: Map) {
     let names: Vec<&str> = ret.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     if names.is_empty() {
         return;

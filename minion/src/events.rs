@@ -1,33 +1,46 @@
-//! The minion's own event bus: firing into it from other processes, and acting on what is fired for the
-//! minion itself.
+//! What a minion does about events on its own bus that are meant for itself.
 
 use std::sync::Arc;
 
-use brine_core::bus::{Bus, Filter, SocketNames, Start};
-use brine_core::config::MinionConfig;
-use brine_core::event::Event;
-use brine_core::transport::Push;
-use brine_core::{Map, Value};
+use brine_core::bus::{Bus, Filter, Start};
+use brine_core::event::{SEQ, STAMP};
+use brine_core::{Event, Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::beacons;
+use crate::context::{MasterEvent, Minion};
 use crate::daemon::Connected;
+use crate::local_bus::QUESTION;
+use crate::schedule;
 
-/// Pushes an event into the bus of the minion that runs on this host with this configuration.
-pub async fn push(config: &MinionConfig, id: &str, tag: &str, data: &Map) -> Result<(), String> {
-    let endpoint = SocketNames::minion(id).pull_endpoint(&config.sock_dir);
-    let event = Event::from_map(tag, data).map_err(|error| error.to_string())?;
-    let missing = |error| format!("the minion's event bus cannot be reached ({error}): does salt-minion run here?");
-    let mut push = Push::connect(&endpoint).await.map_err(missing)?;
-    push.send(event.frame()).await.map_err(|error| error.to_string())
+/// The events that ask for beacons or the schedule.
+const MANAGE_BEACONS: &str = "manage_beacons";
+const MANAGE_SCHEDULE: &str = "manage_schedule";
+
+/// Which events are followed. Those that wait for the master do not hold up the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What the minion does and answers itself.
+    Own,
+    /// What goes on to the master.
+    ForMaster,
 }
 
-/// Acts on the events that Salt's own tools fire for a minion: `fire_master` goes on to the master,
-/// `pillar_refresh` and `grains_refresh` do what they say.
-pub async fn follow(connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
-    let filter = Filter::Prefixes(
-        ["fire_master\n\n", "pillar_refresh\n\n", "grains_refresh\n\n"].map(|prefix| prefix.as_bytes().into()).into(),
-    );
-    let Ok(mut events) = bus.subscribe(filter, Start::Now) else { return };
+impl Kind {
+    fn tags(self) -> &'static [&'static str] {
+        match self {
+            Kind::Own => &["pillar_refresh", "grains_refresh", MANAGE_BEACONS, MANAGE_SCHEDULE],
+            Kind::ForMaster => &["fire_master", beacons::RETURN, schedule::RETURN],
+        }
+    }
+}
+
+/// Acts on the events that Salt's own tools and the minion's own parts fire for a minion: `fire_master` and what
+/// beacons saw go on to the master, so do returns of the schedule; `pillar_refresh` and `grains_refresh` do what
+/// they say, `manage_beacons` and `manage_schedule` are answered.
+pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
+    let prefixes = kind.tags().iter().map(|tag| format!("{tag}\n\n").into()).collect();
+    let Ok(mut events) = bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -36,6 +49,20 @@ pub async fn follow(connected: Arc<Connected>, bus: Bus, shutdown: CancellationT
         let Some(event) = event else { return };
         let done = match event.tag() {
             "fire_master" => forward(&connected, &event.data()).await,
+            beacons::RETURN if !connected.is_ready() => {
+                tracing::debug!("there is no master: what beacons saw stays on the minion's own bus");
+                Ok(())
+            }
+            beacons::RETURN => connected.fire_all(event.data().swap_remove("beacons").unwrap_or_default()).await,
+            schedule::RETURN => {
+                let mut load = event.data();
+                load.retain(|name, _| !matches!(name.as_str(), Some(SEQ | STAMP)));
+                // It is tried for a while, and the next need not wait.
+                let connected = Arc::clone(&connected);
+                tokio::spawn(async move { connected.send_return(load).await });
+                Ok(())
+            }
+            MANAGE_BEACONS | MANAGE_SCHEDULE => manage(&connected.minion, &bus, &event).await,
             "grains_refresh" => {
                 connected.refresh_grains().await;
                 connected.refresh_pillar().await.map_err(|error| error.to_string())
@@ -48,6 +75,28 @@ pub async fn follow(connected: Arc<Connected>, bus: Bus, shutdown: CancellationT
     }
 }
 
+/// Answers a question about beacons or the schedule, and does what it asks for.
+pub(crate) async fn manage(minion: &Arc<Minion>, bus: &Bus, event: &Event) -> Result<(), String> {
+    let question = event.data();
+    if event.tag() == MANAGE_BEACONS {
+        return reply(bus, &question, beacons::answer(minion, &question)).await;
+    }
+    let answer = schedule::answer(minion, &question);
+    if let Some(job) = answer.run {
+        schedule::start(minion, bus, job);
+    }
+    reply(bus, &question, answer.reply).await
+}
+
+/// Fires the answer to a question, so that who asked finds it.
+async fn reply(bus: &Bus, question: &Map, answer: Option<(String, Map)>) -> Result<(), String> {
+    let Some((tag, mut fields)) = answer else { return Ok(()) };
+    if let Some(question) = question.get(QUESTION) {
+        fields.insert(QUESTION.into(), question.clone());
+    }
+    bus.fire(&tag, &fields).await.map(|_| ()).map_err(|error| error.to_string())
+}
+
 /// Hands on one event, or several, that were fired for the master.
 async fn forward(connected: &Connected, data: &Map) -> Result<(), String> {
     let text = |map: &Map, name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -55,10 +104,10 @@ async fn forward(connected: &Connected, data: &Map) -> Result<(), String> {
     for event in several.iter().filter_map(Value::as_map) {
         let tag = text(event, "tag").ok_or("an event has no tag")?;
         let tag = text(data, "pretag").map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
-        connected.fire(&tag, event.get("data").cloned().unwrap_or_default(), &Map::new()).await?;
+        connected.fire(&MasterEvent::new(&tag, event.get("data").cloned().unwrap_or_default())).await?;
     }
     match text(data, "tag") {
-        Some(tag) => connected.fire(&tag, data.get("data").cloned().unwrap_or_default(), &Map::new()).await,
+        Some(tag) => connected.fire(&MasterEvent::new(&tag, data.get("data").cloned().unwrap_or_default())).await,
         None if several.is_empty() => Err("the event has no tag".to_owned()),
         None => Ok(()),
     }

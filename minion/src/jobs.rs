@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use brine_core::event::stamp;
 use brine_core::function::{Args, CallError};
 use brine_core::value::msgpack;
-use brine_core::{Map, Value, files, map};
+use brine_core::{Map, Value, files, list, map};
 
-use crate::context::{Context, Job, Minion};
+use crate::context::{Context, Job, MasterEvent, Minion};
 
 /// What came of one call.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +36,11 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
             Outcome { value, retcode, success: true, out }
         }
         Err(error) => {
+            if let (CallError::Exception(_), true) = (&error, context.minion.upstream.has_master())
+                && let Err(error) = context.minion.upstream.fire_master(exception_event())
+            {
+                tracing::warn!(jid = context.job.jid, error, "the event of an exception could not be fired");
+            }
             let text = match &error {
                 CallError::Arguments { .. } => format!("{error}\n\n{}", doc()),
                 _ => error.to_string(),
@@ -55,6 +61,9 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(job));
     let proc_file = ProcFile::write(minion, job);
     let context = Context { minion: Arc::clone(minion), job: Arc::clone(job), in_template: false, run_pillar: None };
+    if job.load.get("start_event").is_some_and(Value::is_truthy) {
+        tell_start(&context);
+    }
     let mut load = if let Some(Value::List(functions)) = job.load.get("fun") {
         run_several(&context, functions)
     } else {
@@ -100,8 +109,26 @@ fn run_several(context: &Context, functions: &[Value]) -> Map {
     map! {"fun" => functions.to_vec(), "fun_args" => context.job.arg.clone(), "return" => values, "retcode" => retcodes, "success" => successes}
 }
 
+/// Tells the master that a job begins, if it was published with `start_event`.
+fn tell_start(context: &Context) {
+    let (minion, job) = (&context.minion, &context.job);
+    let names = ["tgt", "tgt_type", "user"];
+    let mut data = map! {"fun" => &job.fun, "id" => &minion.id, "jid" => &job.jid};
+    data.extend(names.iter().filter_map(|name| Some(((*name).into(), job.load.get(*name)?.clone()))));
+    let event = MasterEvent::new(&format!("salt/job/{}/start/{}", job.jid, minion.id), data);
+    if let Err(error) = minion.upstream.fire_master(event) {
+        tracing::warn!(jid = job.jid, error, "the event of a job's start could not be fired");
+    }
+}
+
+/// What tells the master that a function ended in a way that nobody has foreseen.
+pub(crate) fn exception_event() -> MasterEvent {
+    const MESSAGE: &str = "The minion function caused an exception";
+    MasterEvent::new("_salt_error", map! {"message" => MESSAGE, "args" => list![MESSAGE], "_stamp" => stamp()})
+}
+
 /// Functions that take every keyword see what they were published with, as `__pub_*`.
-fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
+pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
     use brine_core::function::ParamKind;
     let takes = context
         .minion
@@ -111,7 +138,14 @@ fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
     if !takes {
         return;
     }
-    for name in ["fun", "jid", "tgt", "tgt_type", "user", "ret", "arg"] {
+    if context.job.load.contains_key("tgt_type") {
+        // Brine's minions have no resources: a job is always for the minion itself.
+        let none = Value::List(Vec::new());
+        args.keyword.insert("__pub_minion_is_target".into(), true.into());
+        args.keyword.insert("__pub_pure_resource_target".into(), false.into());
+        args.keyword.insert("__pub_resource_targets".into(), none);
+    }
+    for name in ["fun", "jid", "pid", "tgt", "tgt_type", "user", "ret", "arg"] {
         if let Some(value) = context.job.load.get(name) {
             args.keyword.insert(format!("__pub_{name}").into(), value.clone());
         }

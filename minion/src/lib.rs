@@ -4,14 +4,19 @@
 //! |---|---|
 //! | [`daemon`] | the life of a minion: join, listen, run, return |
 //! | [`channel`] | the session with the master |
+//! | [`local_bus`] | the minion's own event bus, from here or from a `salt-call` |
 //! | [`context`] | what a running function sees: configuration, grains, pillar, files, its job |
 //! | [`jobs`], [`process`] | jobs under way, and their child processes |
 //! | [`modules`] | execution functions, one file a Salt module |
 //! | [`states`], [`state`] | state functions, one file a Salt module, and the state run |
 //! | [`events`] | the minion's own event bus |
 //! | [`reactions`] | the minion's own reactor |
+//! | `schedule` | jobs that run by themselves |
+//! | `beacons` | what is watched on this host |
+//! | `ping` | telling the master now and then that the minion is there |
 //! | [`grains`], [`fileclient`] | facts about this host; files under `salt://` |
 
+pub(crate) mod beacons;
 pub mod channel;
 pub mod context;
 pub mod daemon;
@@ -19,9 +24,12 @@ pub mod events;
 pub mod fileclient;
 pub mod grains;
 pub mod jobs;
+pub mod local_bus;
 pub mod modules;
+mod ping;
 pub mod process;
 pub mod reactions;
+pub(crate) mod schedule;
 pub mod state;
 pub mod states;
 

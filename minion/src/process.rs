@@ -158,6 +158,12 @@ impl Program {
             command.env("HOME", &user.dir).env("USER", name).env("LOGNAME", name);
             home = Some(user.dir);
         }
+        for (name, value) in crate::modules::environ::changed().iter().filter(|_| !self.clean_env) {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         match &self.cwd {
             Some(cwd) if cwd.is_absolute() && cwd.is_dir() => command.current_dir(cwd),

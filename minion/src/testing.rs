@@ -1,14 +1,20 @@
 //! A minion for unit tests: files in memory, no master.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
+use brine_core::bus::{Bus, BusLimits, Filter, SocketNames, Start};
 use brine_core::config::MinionConfig;
 use brine_core::function::{Args, Registry};
+use brine_core::schedule::Schedule;
 use brine_core::{Jid, Map, map};
 use parking_lot::{Mutex, RwLock};
+use tokio::runtime::Handle;
 
-use crate::context::{Context, FileClient, Job, Minion, Upstream};
+use crate::beacons::Configured;
+use crate::context::{Context, FileClient, Job, MasterEvent, Minion, Upstream};
+use crate::local_bus::LocalBus;
 use crate::states::StateContext;
 
 struct Files(BTreeMap<String, String>);
@@ -42,17 +48,19 @@ impl FileClient for Files {
 /// Remembers what was fired at the master.
 #[derive(Default)]
 pub struct Alone {
-    /// Tags and data, in order.
-    pub fired: Mutex<Vec<(String, Map)>>,
+    /// What was fired, in order.
+    pub fired: Mutex<Vec<MasterEvent>>,
+    /// Whether there is no master.
+    pub masterless: bool,
 }
 
 impl Upstream for Alone {
-    fn fire_local(&self, tag: &str, data: Map) -> Result<(), String> {
-        self.fire_master(tag, data, &Map::new())
+    fn has_master(&self) -> bool {
+        !self.masterless
     }
 
-    fn fire_master(&self, tag: &str, data: Map, _beside: &Map) -> Result<(), String> {
-        self.fired.lock().push((tag.to_owned(), data));
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        self.fired.lock().push(event);
         Ok(())
     }
 
@@ -63,14 +71,24 @@ impl Upstream for Alone {
 
 /// A minion with these files under `salt://`.
 pub fn minion(files: &[(&str, &str)]) -> Arc<Minion> {
+    minion_with(files, Arc::new(Alone::default()))
+}
+
+/// A minion with these files under `salt://`, whose events for the master go there.
+pub fn minion_with(files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<Minion> {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
     Arc::new(Minion {
         id: "test-minion".into(),
         config: Arc::new(MinionConfig::default()),
-        grains: RwLock::new(Arc::new(map! {"id" => "test-minion", "os" => "Debian", "os_family" => "Debian"})),
+        grains: Arc::new(RwLock::new(Arc::new(
+            map! {"id" => "test-minion", "os" => "Debian", "os_family" => "Debian"},
+        ))),
         pillar: RwLock::new(Arc::new(map! {"secret" => map!{"word" => "xyzzy", "empty" => ""}})),
         files: Arc::new(Files(files)),
-        upstream: Arc::new(Alone::default()),
+        upstream,
+        local: LocalBus::Sockets { folder: "/nonexistent".into(), names: SocketNames::minion("test-minion") },
+        beacons: Configured::default(),
+        schedule: Mutex::new(Schedule::new(Map::new())),
         jobs: Mutex::default(),
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),
@@ -79,8 +97,13 @@ pub fn minion(files: &[(&str, &str)]) -> Arc<Minion> {
 
 /// The context of an execution function.
 pub fn context(files: &[(&str, &str)]) -> Context {
+    context_of(minion(files))
+}
+
+/// The context of an execution function of this minion.
+pub fn context_of(minion: Arc<Minion>) -> Context {
     let job = Job::local(&Jid::new(), "test.ping", &Args::default());
-    Context { minion: minion(files), job: Arc::new(job), in_template: false, run_pillar: None }
+    Context { minion, job: Arc::new(job), in_template: false, run_pillar: None }
 }
 
 /// The context of a state function.
@@ -94,4 +117,24 @@ pub fn state_context(test: bool, files: &[(&str, &str)]) -> StateContext {
         chunk: Arc::default(),
         required: Vec::new(),
     }
+}
+
+/// A minion with a bus of its own, that answers there to what its functions ask. Its configuration is in this
+/// folder. To be made within a runtime that has several threads.
+pub fn answering(config_dir: &Path) -> Arc<Minion> {
+    let bus = Bus::in_memory(BusLimits::default());
+    let mut minion = minion(&[]);
+    if let Some(own) = Arc::get_mut(&mut minion) {
+        let config = MinionConfig { config_dir: config_dir.to_owned(), ..(*own.config).clone() };
+        own.config = Arc::new(config);
+        own.local = LocalBus::Own { bus: bus.clone(), runtime: Handle::current() };
+    }
+    let mut questions = bus.subscribe(Filter::prefix("manage_"), Start::Now).unwrap();
+    let answering = Arc::clone(&minion);
+    tokio::spawn(async move {
+        while let Some(event) = questions.recv().await {
+            crate::events::manage(&answering, &bus, &event).await.unwrap();
+        }
+    });
+    minion
 }

@@ -154,9 +154,13 @@ fn call(minion: &Arc<Minion>, fun: &str, args: Args) -> Called {
     let Some(function) = minion.functions.get(fun) else {
         return Called::NotAvailable(CallError::NotAvailable(fun.to_owned()).to_string());
     };
-    let job = Arc::new(Job::local(&Jid::new(), fun, &args));
+    let mut job = Job::local(&Jid::new(), fun, &args);
+    job.load = map! {"fun" => fun, "jid" => &job.jid, "pid" => job.pid, "tgt" => "salt-call"};
+    let job = Arc::new(job);
     let context = Context { minion: Arc::clone(minion), job, in_template: false, run_pillar: None };
     minion.jobs.lock().insert(context.job.jid.clone(), Arc::clone(&context.job));
+    let mut args = args;
+    jobs::add_publish_keywords(&context, fun, &mut args);
     let outcome = jobs::call(&context, fun, args);
     if let (false, Some(text)) = (outcome.success, outcome.value.as_str())
         && let Some(message) = text.strip_prefix("Passed invalid arguments to ").and_then(|rest| rest.split_once(": "))

@@ -4,10 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use brine_core::config::{MasterConfig, MinionConfig};
 use brine_core::function::Args;
+use brine_core::orchestration::MasterAccess;
 use brine_core::{Jid, Map, Value, map};
-use brine_master::HostFunctions;
+use brine_master::{HostFunctions, Orchestrated};
 use brine_minion::context::{Context, Job, Minion};
 use brine_minion::daemon::masterless;
+use brine_minion::jobs;
+use brine_minion::states::is_success;
 
 /// A minion without a master, made when a template first wants something of it.
 pub struct OwnHost {
@@ -26,9 +29,14 @@ impl OwnHost {
             "sock_dir" => config.sock_dir.clone(),
             "file_client" => "local",
             "file_roots" => config.file_roots.clone(),
+            "pillar_roots" => config.pillar_roots.clone(),
         };
-        // The master renders pillar itself: its own host has none.
-        given.insert("pillar_roots".into(), map! {"base" => Vec::<Value>::new()}.into());
+        // What a master's configuration says of states and pillar is meant for orchestrations too.
+        for name in
+            ["failhard", "state_output", "state_verbose", "test", "saltenv", "pillarenv", "nodegroups", "state_top"]
+        {
+            given.extend(config.opts.get(name).map(|value| (name.into(), value.clone())));
+        }
         OwnHost { config: given, minion: OnceLock::new() }
     }
 
@@ -36,7 +44,10 @@ impl OwnHost {
         let made = self.minion.get_or_init(|| {
             let nowhere = std::path::Path::new("/nonexistent");
             let loaded = MinionConfig::load(nowhere, &self.config).map_err(|error| error.to_string())?;
-            masterless(loaded.config).map_err(|error| error.to_string())
+            let minion = masterless(loaded.config).map_err(|error| error.to_string())?;
+            // Templates on the master see no pillar, as in Salt: an orchestration renders one.
+            *minion.pillar.write() = Arc::default();
+            Ok(minion)
         });
         made.as_ref().map_err(Clone::clone)
     }
@@ -48,6 +59,27 @@ impl HostFunctions for OwnHost {
         let job = Arc::new(Job::local(&Jid::new(), function, &args));
         let context = Context { minion, job, in_template: true, run_pillar: None };
         context.call(function, args).map_err(|error| error.to_string())
+    }
+
+    fn orchestrate(
+        &self,
+        function: &str,
+        args: Args,
+        jid: &Jid,
+        master: Arc<dyn MasterAccess>,
+    ) -> Result<Orchestrated, String> {
+        let minion = Arc::clone(self.minion()?);
+        let mut job = Job::local(jid, function, &args);
+        // As of a job that was published: its pillar is rendered for it.
+        job.load = map! {"fun" => function, "jid" => jid};
+        job.master = Some(master);
+        let context = Context { minion, job: Arc::new(job), in_template: false, run_pillar: None };
+        let outcome = jobs::call(&context, function, args);
+        if !outcome.success {
+            return Err(outcome.value.to_string());
+        }
+        let failed = outcome.retcode == 0 && !is_success(&outcome.value);
+        Ok(Orchestrated { retcode: if failed { 1 } else { outcome.retcode }, value: outcome.value })
     }
 
     fn has(&self, function: &str) -> bool {

@@ -13,6 +13,7 @@ mod master;
 mod minion;
 mod run;
 mod salt;
+mod swarm;
 mod up;
 mod usage;
 
@@ -46,6 +47,12 @@ const TOOLS: &[Tool] = &[
 /// What only `brine` itself can do.
 const COMMANDS: &[Tool] = &[
     Tool { name: "brine up", word: "up", about: "run a master and minions here, and show the event bus", run: up::run },
+    Tool {
+        name: "brine swarm",
+        word: "swarm",
+        about: "simulate many minions, to see what a master does with a fleet",
+        run: swarm::run,
+    },
     Tool {
         name: "brine link",
         word: "link",

@@ -65,6 +65,8 @@ options! {
     event_return_whitelist: Vec<String> = Vec::new(),
     /// Events whose tags match one of these globs are not handed to `event_return`.
     event_return_blacklist: Vec<String> = Vec::new(),
+    /// Runner functions that the master runs by itself, by name.
+    schedule: Map = Map::new(),
     /// Seconds between two runs of the maintenance task.
     loop_interval: u64 = 60,
     /// Hours that events stay in the journal.
@@ -133,6 +135,10 @@ options! {
     file_ignore_glob: Vec<String> = Vec::new(),
     /// Regular expressions of file names that are not served.
     file_ignore_regex: Vec<String> = Vec::new(),
+    /// Whether links may lead out of their file root, and are walked in lists.
+    fileserver_followsymlinks: bool = true,
+    /// Whether lists of files leave links out.
+    fileserver_ignoresymlinks: bool = false,
     /// The name of the top file.
     state_top: String = "top.sls".into(),
     /// The environment whose top file alone counts.
@@ -185,6 +191,12 @@ options! {
     auth_events: bool = true,
     /// The acts (`pend`, `denied`, ...) whose `salt/auth` events also tell the grains to sign by.
     auth_events_autosign_grains: Vec<String> = Vec::new(),
+    /// Whether `salt/stats` events tell how long requests take.
+    master_stats: bool = false,
+    /// Seconds between two of them.
+    master_stats_event_iter: u64 = 60,
+    /// Whether a new job is also told under its bare id, as Salt did up to 3007.
+    bare_jid_events: bool = false,
     /// Whether `minion/refresh` events are fired.
     minion_data_cache_events: bool = true,
     /// Whether `salt/fileserver/roots/update` events are fired.

@@ -87,6 +87,10 @@ options! {
     file_ignore_glob: Vec<String> = Vec::new(),
     /// Regular expressions of file names that are not served.
     file_ignore_regex: Vec<String> = Vec::new(),
+    /// Whether links may lead out of their file root, and are walked in lists.
+    fileserver_followsymlinks: bool = true,
+    /// Whether lists of files leave links out.
+    fileserver_ignoresymlinks: bool = false,
     /// The environment of states when nothing else says.
     saltenv: Option<String> = None,
     /// The environment of pillar when nothing else says.
@@ -99,6 +103,24 @@ options! {
     test: bool = false,
     /// Whether the first failing state ends the run.
     failhard: bool = false,
+    /// Whether an event tells the progress of every state run, state by state.
+    state_events: bool = false,
+    /// Whether `minion_start` is fired beside `salt/minion/<id>/start`.
+    enable_legacy_startup_events: bool = true,
+    /// The names of grains that the start events carry.
+    start_event_grains: Vec<String> = Vec::new(),
+    /// What is watched on this host, by name: as a list of mappings or as one mapping.
+    beacons: Map = Map::new(),
+    /// Jobs that the minion runs by itself, by name.
+    schedule: Map = Map::new(),
+    /// Whether the schedule runs before there is a master.
+    scheduler_before_connect: bool = false,
+    /// Whether beacons look before there is a master; what they see stays on the minion's own bus then.
+    beacons_before_connect: bool = false,
+    /// Seconds between two looks at what beacons watch, for those that do not say.
+    loop_interval: u64 = 1,
+    /// Minutes between two pings of the master; 0 for none.
+    ping_interval: f64 = 0.0,
     /// Groups of minions by name, for targets that the minion evaluates without a master.
     nodegroups: Map = Map::new(),
     /// How many job ids are remembered, so that a job that comes twice is run once.

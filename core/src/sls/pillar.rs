@@ -35,12 +35,25 @@ impl PillarSource {
     /// Renders a minion's pillar. Errors are in it as a list below `_errors`, as Salt has it: state runs
     /// then refuse.
     pub fn render(&self, id: &MinionId, grains: &Arc<Map>, environment: &str) -> Map {
-        let mut render =
-            Render { source: self, grains, environment, done: Vec::new(), pillar: Map::new(), errors: Vec::new() };
+        let mut render = Render {
+            source: self,
+            grains,
+            environment,
+            done: Vec::new(),
+            ignored: Vec::new(),
+            pillar: Map::new(),
+            errors: Vec::new(),
+        };
         let facts = PillarFacts { id, grains };
-        match render.file(&self.state_top, "top", &self.state_top) {
+        match render.file(&self.state_top, "top", &self.state_top, &Map::new()) {
             Ok(Some(top)) => match top::matching(&top, environment, &facts, &self.nodegroups) {
-                Ok(names) => names.iter().for_each(|sls| render.sls(sls)),
+                Ok(names) => {
+                    render.ignored = may_be_missing(&top, environment);
+                    for sls in &names {
+                        let data = render.sls(sls, &Map::new());
+                        merge(&mut render.pillar, &data);
+                    }
+                }
                 Err(error) => render.errors.push(error.to_string()),
             },
             Ok(None) => {}
@@ -80,46 +93,77 @@ struct Render<'a> {
     grains: &'a Arc<Map>,
     environment: &'a str,
     done: Vec<String>,
+    /// The SLS that need not be there.
+    ignored: Vec<String>,
     pillar: Map,
     errors: Vec<String>,
 }
 
 impl Render<'_> {
-    /// Renders an SLS, what it includes first, and merges it.
-    fn sls(&mut self, sls: &str) {
+    /// What an SLS says, over what it includes. `defaults` are variables of its template.
+    fn sls(&mut self, sls: &str, defaults: &Map) -> Map {
+        let mut all = Map::new();
         if self.done.iter().any(|done| done == sls) {
-            return;
+            return all;
         }
         self.done.push(sls.to_owned());
         for path in top::candidates(sls) {
-            match self.file(&path, sls, &path) {
+            match self.file(&path, sls, &path, defaults) {
                 Ok(None) => {}
-                Ok(Some(Value::Nil)) => return,
+                Ok(Some(Value::Nil)) => return all,
                 Ok(Some(Value::Map(mut data))) => {
-                    if let Some(includes) = data.shift_remove("include") {
-                        for include in includes.as_list().unwrap_or_default().iter().filter_map(Value::as_str) {
-                            self.sls(include);
-                        }
+                    let includes = data.shift_remove("include").unwrap_or_default();
+                    for include in includes.as_list().unwrap_or_default() {
+                        let included = self.include(include, sls, path.ends_with("/init.sls"));
+                        merge(&mut all, &included);
                     }
-                    merge(&mut self.pillar, &data);
-                    return;
+                    merge(&mut all, &data);
+                    return all;
                 }
-                Ok(Some(_)) => return self.errors.push(format!("SLS '{sls}' does not render to a dictionary")),
+                Ok(Some(_)) => {
+                    self.errors.push(format!("SLS '{sls}' does not render to a dictionary"));
+                    return all;
+                }
                 Err(error) => {
                     tracing::error!(sls, %error, "a pillar SLS does not render");
-                    return self
-                        .errors
-                        .push(format!("Rendering SLS '{sls}' failed. Please see master log for details."));
+                    self.errors.push(format!("Rendering SLS '{sls}' failed. Please see master log for details."));
+                    return all;
                 }
             }
         }
-        let environment = self.environment;
-        self.errors
-            .push(format!("Specified SLS '{sls}' in environment '{environment}' is not available on the salt master"));
+        if !self.ignored.iter().any(|ignored| ignored == sls) {
+            let environment = self.environment;
+            self.errors.push(format!(
+                "Specified SLS '{sls}' in environment '{environment}' is not available on the salt master"
+            ));
+        }
+        all
+    }
+
+    /// What an item of `include` says: a name, or a name with `defaults` and the `key` that all of it goes below.
+    fn include(&mut self, item: &Value, includer: &str, is_init: bool) -> Map {
+        let (name, options) = match item {
+            Value::Map(map) => match map.first() {
+                Some((name, options)) => (name.to_string(), options.clone()),
+                None => return Map::new(),
+            },
+            name => (name.to_string(), Value::Nil),
+        };
+        let name = absolute(&name, includer, is_init);
+        let defaults = options.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default();
+        let mut data = self.sls(&name, &defaults);
+        if let Some(key) = options.get("key").filter(|key| key.is_truthy()) {
+            for part in key.to_string().split(':').rev() {
+                let mut outer = Map::new();
+                outer.insert(part.into(), data.into());
+                data = outer;
+            }
+        }
+        data
     }
 
     /// Renders a file of the environment's first root that has it.
-    fn file(&self, relative: &str, sls: &str, path: &str) -> Result<Option<Value>, String> {
+    fn file(&self, relative: &str, sls: &str, path: &str, defaults: &Map) -> Result<Option<Value>, String> {
         let Some(file) = self.find(relative) else { return Ok(None) };
         let source = files::read_to_string(&file).map_err(|error| error.to_string())?;
         let config = self.source;
@@ -129,6 +173,7 @@ impl Render<'_> {
         context.set_shared("grains", Arc::clone(self.grains));
         context.set_shared("opts", Arc::clone(&config.opts));
         context.set("pillar", &Value::map());
+        context.set_all(defaults);
         let roots = config.roots.get(self.environment).cloned().unwrap_or_default();
         let host: Arc<dyn Host> = Arc::new(PillarHost { grains: Arc::clone(self.grains), roots });
         compiled.render(&context, &host).map(Some).map_err(|error| error.to_string())
@@ -138,6 +183,31 @@ impl Render<'_> {
         let roots = self.source.roots.get(self.environment)?;
         find_in(roots, relative)
     }
+}
+
+/// The name that an `include` means: with dots in front, from where the includer is.
+fn absolute(name: &str, includer: &str, is_init: bool) -> String {
+    let dots = name.len() - name.trim_start_matches('.').len();
+    if dots == 0 {
+        return name.to_owned();
+    }
+    let mut folder: Vec<&str> = includer.split('.').collect();
+    // An `init.sls` is in the folder of its name.
+    for _ in usize::from(is_init)..dots {
+        folder.pop();
+    }
+    folder.push(&name[dots..]);
+    folder.retain(|part| !part.is_empty());
+    folder.join(".")
+}
+
+/// The SLS that stand beside `ignore_missing: True` in a top file.
+fn may_be_missing(top: &Value, environment: &str) -> Vec<String> {
+    let targets = top.get(environment).and_then(Value::as_map).into_iter().flatten();
+    let lists = targets.filter_map(|(_, items)| items.as_list());
+    let ignoring =
+        lists.filter(|items| items.iter().any(|item| item.get("ignore_missing").is_some_and(Value::is_truthy)));
+    ignoring.flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn find_in(roots: &[PathBuf], relative: &str) -> Option<PathBuf> {
@@ -187,6 +257,19 @@ pub fn merge(into: &mut Map, from: &Map) {
 mod tests {
     use super::*;
     use crate::{list, map};
+
+    #[test]
+    fn relative_names_start_where_the_includer_is() {
+        for (name, includer, is_init, meant) in [
+            ("x.y", "a.b", false, "x.y"),
+            (".x", "a.b", false, "a.x"),
+            (".x", "a.b", true, "a.b.x"),
+            ("..x", "a.b.c", false, "a.x"),
+            (".x", "a", false, "x"),
+        ] {
+            assert_eq!(absolute(name, includer, is_init), meant, "{name} in {includer}");
+        }
+    }
 
     #[test]
     fn mappings_are_merged_and_lists_replaced() {

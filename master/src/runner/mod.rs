@@ -4,6 +4,7 @@
 //! They run in the master, which owns the job cache and the bus. Like execution functions they are
 //! synchronous and have a thread of their own while they run.
 
+mod batch;
 mod doc;
 mod event;
 mod event_bus;
@@ -11,6 +12,7 @@ mod jobs;
 mod manage;
 mod metrics;
 mod reactor;
+mod state;
 mod test;
 
 use std::future::Future;
@@ -24,6 +26,7 @@ use crate::calls::Caller;
 
 /// All runner functions: one line a module.
 pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
+    batch::FUNCTIONS,
     doc::FUNCTIONS,
     event::FUNCTIONS,
     event_bus::FUNCTIONS,
@@ -31,6 +34,7 @@ pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
     manage::FUNCTIONS,
     metrics::FUNCTIONS,
     reactor::FUNCTIONS,
+    state::FUNCTIONS,
     test::FUNCTIONS,
 ];
 

@@ -20,7 +20,9 @@ functions! {
     ///     salt-run reactor.list
     fn list(context, saltenv: String = "base".into(), test: Option<Value> = None) {
         _ = (saltenv, test);
-        Ok(Value::from(&*reactor(context)?.entries()))
+        let entries = Value::from(&*reactor(context)?.entries());
+        tell(context, "list-results", &map! {"reactors" => entries.clone()});
+        Ok(entries)
     }
 
     /// Binds SLS files to a tag, until the next start or change of the configuration.
@@ -55,7 +57,9 @@ functions! {
     ///
     ///     salt-run reactor.is_leader
     fn is_leader(context) {
-        Ok(reactor(context)?.is_leader().into())
+        let leads = reactor(context)?.is_leader();
+        tell(context, "leader/value", &map! {"result" => leads});
+        Ok(leads.into())
     }
 
     /// Sets whether the reactor reacts.
@@ -197,7 +201,12 @@ fn reactor(context: &RunnerContext) -> Result<Arc<Reactor<MasterDispatch>>, Call
     context.master.reactor.get().ok_or_else(|| CallError::execution("Reactor system is not running."))
 }
 
-/// The answer to a change of the entries, told on the bus too, as Salt does.
+/// Tells an answer on the bus too, as Salt does. What Salt fires to ask is left out: it holds a key of the master.
+fn tell(context: &RunnerContext, what: &str, body: &Map) {
+    context.wait(context.master.fire(&format!("salt/reactors/manage/{what}"), body));
+}
+
+/// The answer to a change of the entries.
 fn managed(
     context: &RunnerContext,
     reactor: &Reactor<MasterDispatch>,
@@ -207,6 +216,6 @@ fn managed(
 ) -> Value {
     let result = map! {"status" => status, "comment" => comment};
     let body = map! {"reactors" => Value::from(&*reactor.entries()), "result" => result.clone()};
-    context.wait(context.master.fire(&format!("salt/reactors/manage/{what}"), &body));
+    tell(context, what, &body);
     result.into()
 }

@@ -1,21 +1,27 @@
 //! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
 
 pub mod accounts;
+mod beacons;
 pub mod cmd;
 mod config;
+mod defaults;
+pub mod environ;
 pub(crate) mod event;
 mod file;
 mod grains;
 pub mod group;
 mod log;
 mod r#match;
+mod orchestration;
 mod pillar;
 pub mod pkg;
 pub mod programs;
 mod saltutil;
+mod schedule;
 pub mod service;
 mod slsutil;
 mod state;
+mod status;
 mod sys;
 mod test;
 pub mod user;
@@ -24,22 +30,30 @@ use brine_core::function::Function;
 
 use crate::context::Context;
 
+pub(crate) use orchestration::master_of;
+
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[
+    beacons::FUNCTIONS,
     cmd::FUNCTIONS,
     config::FUNCTIONS,
+    defaults::FUNCTIONS,
+    environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,
     log::FUNCTIONS,
     r#match::FUNCTIONS,
+    orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,
     saltutil::FUNCTIONS,
+    schedule::FUNCTIONS,
     service::FUNCTIONS,
     slsutil::FUNCTIONS,
     state::FUNCTIONS,
+    status::FUNCTIONS,
     sys::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,

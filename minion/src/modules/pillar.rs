@@ -27,7 +27,7 @@ functions! {
                 Value::Map(under)
             }
             (Some(found), _) => found,
-            (None, default) => return Ok(default),
+            (None, default) => default,
         };
         Ok(if context.in_template || unmask { value } else { masked(&value) })
     }
@@ -37,9 +37,10 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' pillar.items
-    fn items(context, unmask: bool = false) {
+    fn items(context, unmask: bool = false, pillar: Map = Map::new(), pillarenv: Option<String> = None, saltenv: Option<String> = None) {
         let config = context.config();
-        let fresh = context.minion.upstream.pillar(config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
+        let (saltenv, pillarenv) = (saltenv.as_ref().or(config.saltenv.as_ref()), pillarenv.as_ref().or(config.pillarenv.as_ref()));
+        let fresh = context.minion.upstream.pillar(saltenv.map(String::as_str), pillarenv.map(String::as_str), &pillar);
         let fresh = Value::Map(fresh.map_err(CallError::Execution)?);
         Ok(if context.in_template || unmask { fresh } else { masked(&fresh) })
     }
@@ -124,7 +125,7 @@ mod tests {
             ("get", &["secret:word"][..], Map::new(), Ok(Value::from(MASK)), Ok(Value::from("xyzzy"))),
             ("get", &["secret:empty"], Map::new(), Ok("".into()), Ok("".into())),
             ("get", &["secret:word"], map! {"unmask" => true}, Ok("xyzzy".into()), Ok("xyzzy".into())),
-            ("get", &["nope", "default"], Map::new(), Ok("default".into()), Ok("default".into())),
+            ("get", &["nope", "default"], Map::new(), Ok(Value::from(MASK)), Ok("default".into())),
             ("raw", &["secret"], Map::new(), Ok(plain.clone()), Ok(plain.clone())),
             (
                 "item",

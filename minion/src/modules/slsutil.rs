@@ -135,7 +135,7 @@ fn unknown(serializer: &str) -> CallError {
 }
 
 /// Merges mappings at every depth; lists are replaced, or with `lists` get what they do not have.
-fn merge_deep(into: &mut Map, from: &Map, lists: bool) {
+pub(super) fn merge_deep(into: &mut Map, from: &Map, lists: bool) {
     for (key, value) in from {
         match (into.get_mut(key), value) {
             (Some(Value::Map(have)), Value::Map(more)) => merge_deep(have, more, lists),

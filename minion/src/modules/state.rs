@@ -6,7 +6,7 @@ use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions, map};
 
 use crate::context::Context;
-use crate::state::{self, Options, StateRun, Top};
+use crate::state::{self, Options, StateRun, Top, pause};
 
 functions! {
     module "state", context Context;
@@ -157,7 +157,7 @@ functions! {
         let shown = prepared(context, kwargs)?.and_then(|run| of_top(&run));
         let high = shown.map(Option::unwrap_or_default);
         // As in Salt, where the list of what is excluded is taken for a failed state.
-        if high.as_ref().is_ok_and(|high| !high.exclude.is_empty()) {
+        if high.as_ref().is_ok_and(|high| !high.exclude.is_empty() || high.states.is_empty()) {
             context.set_retcode(2);
         }
         show(context, high.map(|high| high.to_value()))
@@ -228,6 +228,38 @@ functions! {
     fn id_exists(context, ids: Value, mods: Value, **kwargs) {
         let shown = prepared(context, kwargs)?.and_then(|run| run.sls(names(&mods)));
         show(context, shown.map(|high| names(&ids).iter().all(|id| high.states.contains_key(id.as_str())).into()))
+    }
+
+    /// Holds up a run before a state, or before its next one, for so many seconds or until it is resumed.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' state.pause 20261120235852025555
+    ///     salt '*' state.pause 20261120235852025555 vim duration=20
+    fn pause(context, jid: Value, state_id: Option<String> = None, duration: Option<f64> = None) {
+        pause::pause(&context.minion, &jid.to_string(), state_id.as_deref(), duration).map_err(CallError::execution)?;
+        Ok(Value::Nil)
+    }
+
+    /// Lets a run that is held up go on.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' state.resume 20261120235852025555
+    fn resume(context, jid: Value, state_id: Option<String> = None) {
+        pause::resume(&context.minion, &jid.to_string(), state_id.as_deref()).map_err(CallError::execution)?;
+        Ok(Value::Nil)
+    }
+
+    /// Ends a run before a state, or before its next one: what runs comes to its end.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' state.soft_kill 20261120235852025555
+    ///     salt '*' state.soft_kill 20261120235852025555 vim
+    fn soft_kill(context, jid: Value, state_id: Option<String> = None) {
+        pause::soft_kill(&context.minion, &jid.to_string(), state_id.as_deref()).map_err(CallError::execution)?;
+        Ok(Value::Nil)
     }
 
     /// The state runs under way, in words.
@@ -356,8 +388,16 @@ fn matches_of(top: Top) -> Result<Vec<(String, Vec<String>)>, Vec<String>> {
 
 /// The high data of the highstate, or nothing if no top file has anything for this minion.
 fn of_top(run: &StateRun) -> Result<Option<HighData>, Vec<String>> {
-    let matches = matches_of(run.top())?;
-    if matches.is_empty() { Ok(None) } else { run.high(&matches).map(Some) }
+    let Top { matches, errors, .. } = run.top();
+    if errors.is_empty() && matches.is_empty() {
+        return Ok(None);
+    }
+    // What is wrong with the top file and with what it names is told at once.
+    match (run.high(&matches), errors.is_empty()) {
+        (Ok(high), true) => Ok(Some(high)),
+        (Ok(_), false) => Err(errors),
+        (Err(more), _) => Err(errors.into_iter().chain(more).collect()),
+    }
 }
 
 fn low_of_top(run: &StateRun) -> Result<Low, Vec<String>> {

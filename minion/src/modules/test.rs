@@ -120,7 +120,7 @@ functions! {
     ///
     ///     salt '*' test.exception 'Oh noes!'
     fn exception(_context, message: String = "Test Exception".into()) {
-        Err(CallError::Execution(message))
+        Err(CallError::Exception(message))
     }
 
     /// Gives the number of Fibonacci at a place, and the seconds it took.
@@ -298,7 +298,7 @@ mod tests {
     fn failures_are_errors_and_retcodes_are_set() {
         let context = testing::context(&[]);
         let error = context.call("test.exception", Args::positional(["Oh noes!".into()])).unwrap_err();
-        assert_eq!(error.to_string(), "ERROR: Oh noes!");
+        assert_eq!(error.to_string(), "The minion function caused an exception: Oh noes!");
         assert!(context.call("test.assertion", Args::positional([false.into()])).is_err());
         assert_eq!(context.call("test.retcode", Args::positional([7.into()])), Ok(Value::Bool(true)));
         assert_eq!(context.job.retcode.load(std::sync::atomic::Ordering::Relaxed), 7);

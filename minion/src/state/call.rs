@@ -10,6 +10,7 @@ use brine_core::{Map, Value, map};
 
 use super::Settings;
 use super::conditions;
+use super::slots;
 use crate::context::Context;
 use crate::states::StateContext;
 
@@ -160,7 +161,12 @@ impl Caller<'_> {
         let Some(function) = self.context.minion.states.get(&name) else { return Ok(failure(chunk, String::new())) };
         // Outside of what becomes the state's failure: such a run must not go on.
         let args = arguments(function, chunk)?;
+        let slotted = slots::are_in(&args.keyword);
         let done = conditions::skipped(self.context, chunk).and_then(|skipped| {
+            let mut args = args;
+            if slotted && skipped.is_none() {
+                slots::fill(self.context, &mut args)?;
+            }
             let mut result = match skipped {
                 Some(comment) => map! {
                     "result" => true,
@@ -182,7 +188,7 @@ impl Caller<'_> {
         });
         Ok(done.unwrap_or_else(|error| {
             let error = match error {
-                CallError::Execution(message) => message,
+                CallError::Execution(message) | CallError::Exception(message) => message,
                 other => other.to_string(),
             };
             failure(chunk, format!("An exception occurred in this state: {error}"))

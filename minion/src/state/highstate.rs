@@ -138,7 +138,7 @@ impl StateRun {
             test: self.options.test.unwrap_or(config.test),
             failhard: config.failhard,
             mock: self.options.mock,
-            state_events: self.options.state_events,
+            state_events: self.options.state_events || config.state_events,
         }
     }
 

@@ -6,6 +6,7 @@
 //! | `source.rs` | rendering SLS files for the compiler in `brine_core::sls::compile` |
 //! | `highstate.rs` | what a run is told, its pillar, compiling |
 //! | `queue.rs` | one run at a time |
+//! | `pause.rs` | runs that are held up or ended between two states |
 //! | `run.rs` | running steps in order as their requisites say |
 //! | `requisites.rs` | what the requisites of a step come to |
 //! | `call.rs` | one call of a state function, with conditions, retries and what every result has |
@@ -16,9 +17,11 @@
 mod call;
 mod conditions;
 mod highstate;
+pub mod pause;
 mod queue;
 mod requisites;
 mod run;
+mod slots;
 pub(crate) mod source;
 mod top;
 

@@ -8,8 +8,9 @@ use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::call::{Caller, Clock, text};
+use super::pause;
 use super::requisites::{Verdict, judge};
-use crate::context::Context;
+use crate::context::{Context, MasterEvent};
 
 /// What the job's retcode is when a state failed, or there was none.
 const STATE_FAILURE: i64 = 2;
@@ -32,9 +33,9 @@ pub struct Settings {
 pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, CallError> {
     let caller = Caller { context, settings, chunks: &low.chunks, number: 0 };
     let mut run = Run { low, caller, tried: HashMap::new(), done: IndexMap::new(), more: Map::new() };
-    if run.steps()? {
-        run.listeners()?;
-    }
+    let ran = run.steps().and_then(|to_the_end| if to_the_end { run.listeners() } else { Ok(()) });
+    pause::forget(&context.minion, &context.job.jid);
+    ran?;
     let done = std::mem::take(&mut run.done).into_iter();
     let mut results: Map = done.map(|(place, result)| (low.chunks[place].tag().into(), result.into())).collect();
     results.extend(run.more);
@@ -58,7 +59,7 @@ impl Run<'_> {
     /// Runs all steps. Says whether the end was reached: not if a failure or the end of the job came before.
     fn steps(&mut self) -> Result<bool, CallError> {
         for step in &self.low.steps {
-            if self.caller.context.job.cancel.is_cancelled() {
+            if !pause::may_go_on(self.caller.context, &self.low.chunks[step.chunk].id) {
                 return Ok(false);
             }
             if self.done.contains_key(&step.chunk) {
@@ -262,21 +263,26 @@ impl Run<'_> {
         (0..self.low.chunks.len()).filter(|place| meant(&self.low.chunks[*place])).collect()
     }
 
-    /// Tells the master what came of a state, if the state or the run asks for it.
+    /// Tells the master what came of a state, if the state or the run asks for it, and there is one.
     fn fire(&self, chunk: &Chunk, result: &Map) {
         let context = self.caller.context;
+        if !context.minion.upstream.has_master() {
+            return;
+        }
         let (jid, id) = (&context.job.jid, &context.minion.id);
+        let mut data = map! {"ret" => result.clone()};
         let tag = match chunk.args.get("fire_event") {
             Some(Value::Str(part)) if !part.is_empty() => format!("salt/state_result/{jid}/{id}/{part}"),
             Some(yes) if yes.is_truthy() => format!("salt/state_result/{jid}/{id}/{}", chunk.name),
             _ if self.caller.settings.state_events => {
+                data.insert("len".into(), (self.low.steps.len() as u64).into());
                 format!("salt/job/{jid}/prog/{id}/{}", text(result, "__run_num__"))
             }
             _ => return,
         };
-        let mut data = map! {"ret" => result.clone(), "len" => self.low.steps.len() as u64};
         crate::modules::event::mark(context, &mut data);
-        if let Err(error) = context.minion.upstream.fire_master(&tag, data, &Map::new()) {
+        let event = MasterEvent { beside: Some(map! {"jid" => jid}), ..MasterEvent::new(&tag, data) };
+        if let Err(error) = context.minion.upstream.fire_master(event) {
             tracing::warn!(tag, error, "the event of a state could not be fired");
         }
     }
@@ -301,4 +307,45 @@ fn listen_error(reference: &Reference) -> (Value, Value) {
         "changes" => map! {},
     };
     (tag.into(), entry.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::function::Args;
+
+    use super::*;
+    use crate::testing::{self, Alone};
+
+    #[test]
+    fn what_came_of_states_is_told_to_the_master() {
+        let sls = "a: {test.nop: [fire_event: True]}\nb: {test.nop: [fire_event: my/tag]}\nc: {test.nop: [name: z]}\nd: test.nop\n";
+        for (keyword, masterless, tags) in [
+            (map! {}, false, &["salt/state_result/J/test-minion/a", "salt/state_result/J/test-minion/my/tag"][..]),
+            (
+                map! {"state_events" => true},
+                false,
+                &[
+                    "salt/state_result/J/test-minion/a",
+                    "salt/state_result/J/test-minion/my/tag",
+                    "salt/job/J/prog/test-minion/2",
+                    "salt/job/J/prog/test-minion/3",
+                ],
+            ),
+            (map! {"state_events" => true}, true, &[]),
+        ] {
+            let master = std::sync::Arc::new(Alone { masterless, ..Alone::default() });
+            let context =
+                testing::context_of(testing::minion_with(&[("t.sls", sls)], std::sync::Arc::clone(&master) as _));
+            context.call("state.apply", Args { positional: vec!["t".into()], keyword }).unwrap();
+            let events = master.fired.lock();
+            let told: Vec<String> = events.iter().map(|event| event.tag.replace(&context.job.jid, "J")).collect();
+            assert_eq!(told, tags);
+            for event in events.iter() {
+                assert_eq!(event.beside, Some(map! {"jid" => &context.job.jid}), "{}", event.tag);
+                let total = event.tag.starts_with("salt/job/").then(|| Value::from(4));
+                assert_eq!(event.data.get("len"), total.as_ref(), "{}", event.tag);
+                assert_eq!(event.data.get("ret").and_then(|ret| ret.get("result")), Some(&true.into()));
+            }
+        }
+    }
 }

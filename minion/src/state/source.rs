@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use brine_core::function::Args;
+use brine_core::function::{Args, CallError};
 use brine_core::sls::compile::SlsSource;
 use brine_core::sls::jinja::{Context as Variables, Host, Template};
-use brine_core::sls::render::{Sls, sls_variables};
+use brine_core::sls::render::{RenderError, Sls, sls_variables};
 use brine_core::sls::top;
 use brine_core::{Map, Value};
 use parking_lot::Mutex;
@@ -60,7 +61,14 @@ impl Source {
     /// Renders one file, or gives nothing if there is none.
     pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
         let Some(source) = read_text(&*self.context.minion.files, path, saltenv)? else { return Ok(None) };
-        let compiled = Sls::compile(path, &source, &self.renderer).map_err(|error| error.to_string())?;
+        let compiled = match Sls::compile(path, &source, &self.renderer) {
+            // As in Salt, such a file says nothing.
+            Err(RenderError::NotAvailable(pipe)) => {
+                tracing::error!(path, pipe, "The renderer \"{pipe}\" is not available");
+                return Ok(Some(Value::Nil));
+            }
+            compiled => compiled.map_err(|error| error.to_string())?,
+        };
         let mut variables = self.variables(saltenv);
         variables.set_all(&sls_variables(sls, path));
         compiled.render(&variables, &self.host).map(Some).map_err(|error| error.to_string())
@@ -120,7 +128,14 @@ pub(crate) struct MinionHost {
 
 impl Host for MinionHost {
     fn call(&self, function: &str, args: Args) -> Result<Value, String> {
-        self.context.call(function, args).map_err(|error| error.to_string())
+        let before = self.context.job.retcode.load(Ordering::Relaxed);
+        let called = self.context.call(function, args);
+        // What a template runs does not say whether the job went well.
+        self.context.set_retcode(before);
+        called.map_err(|error| match error {
+            CallError::Execution(message) => message,
+            other => other.to_string(),
+        })
     }
 
     fn has(&self, function: &str) -> bool {

@@ -419,7 +419,7 @@ fn what_is_wrong_with_a_run_is_told_as_errors() {
     for (top, expected) in [
         (
             "base: {'*': a}",
-            "[\"Malformed topfile: state declarations for matcher '*' in saltenv 'base' are not formed as a list (got str)\"]",
+            "[\"Malformed topfile: state declarations for matcher '*' in saltenv 'base' are not formed as a list (got str)\", \"No matching sls found for 'a' in env 'base'\"]",
         ),
         ("base: {'nobody': [a]}", "No Top file or master_tops data matches found. Please see master log for details."),
         ("base: {'*': [nope]}", "[\"No matching sls found for 'nope' in env 'base'\"]"),

@@ -12,9 +12,13 @@ functions! {
 
     /// Runs a command. `creates`, `onlyif` and `unless` keep it from running when there is nothing to do.
     fn run(context, name: String, **kwargs) {
+        let kwargs = with_owner(context, kwargs);
+        if !is_environment(kwargs.get("env")) {
+            let comment = "Invalidly-formatted 'env' parameter. See documentation.";
+            return Ok(StateReturn::failed(&name, comment).into());
+        }
         if context.test {
-            let comment = format!("Command \"{name}\" would have been executed");
-            return Ok(StateReturn::would(&name, comment).with_changes(map! {"cmd" => &name}).into());
+            return would(context, &name, &kwargs, &format!("Command \"{name}\" would have been executed"), true);
         }
         if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
             return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
@@ -24,18 +28,21 @@ functions! {
 
     /// Runs a script from `salt://`, with `args` behind it.
     fn script(context, name: String, source: Option<String> = None, args: Value = Value::Nil, **kwargs) {
+        let kwargs = with_owner(context, kwargs);
+        if !is_environment(kwargs.get("env")) {
+            let comment = "Invalidly-formatted 'env' parameter. See documentation.";
+            return Ok(StateReturn::failed(&name, comment).into());
+        }
         if context.test {
-            return Ok(StateReturn::would(&name, format!("Command '{name}' would have been executed")).into());
+            return would(context, &name, &kwargs, &format!("Command '{name}' would have been executed"), false);
         }
         if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
             return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
         }
-        // Without a source, the name is one, and may have the arguments behind it.
-        let (source, args) = match (source, name.split_once(' ')) {
-            (Some(source), _) => (source, args),
-            (None, Some((source, rest))) if !args.is_truthy() => (source.to_owned(), rest.into()),
-            (None, _) => (name.clone(), args),
-        };
+        // The name may have the arguments behind it; without a source, what is before them is one.
+        let (first, rest) = name.split_once(' ').unwrap_or((&name, ""));
+        let source = source.unwrap_or_else(|| first.to_owned());
+        let args = if args.is_truthy() || rest.is_empty() { args } else { rest.into() };
         let content = match cmd::script_content(&context.call, &source, &context.saltenv, &kwargs) {
             Ok(Some(content)) => content,
             Ok(None) => {
@@ -71,6 +78,53 @@ functions! {
     }
 }
 
+/// The arguments of a command with those that are the run's: as whom it runs, and what its files may be.
+fn with_owner(context: &StateContext, mut kwargs: Map) -> Map {
+    for key in ["runas", "umask"] {
+        if let Some(value) = context.chunk.get(key).filter(|_| !kwargs.contains_key(key)) {
+            kwargs.insert(key.into(), value.clone());
+        }
+    }
+    kwargs
+}
+
+/// Whether this is an `env` argument: a mapping or a list of them.
+fn is_environment(env: Option<&Value>) -> bool {
+    match env {
+        None | Some(Value::Nil | Value::Map(_)) => true,
+        Some(Value::List(items)) => items.iter().all(|item| item.as_map().is_some()),
+        Some(_) => false,
+    }
+}
+
+/// Test mode. A stateful command says nothing, unless it has another command to say what it would do.
+fn would(
+    context: &StateContext,
+    name: &str,
+    kwargs: &Map,
+    comment: &str,
+    tells_command: bool,
+) -> Result<Value, CallError> {
+    let stateful = kwargs.get("stateful").filter(|stateful| stateful.is_truthy());
+    let Some(stateful) = stateful else {
+        let changes = if tells_command {
+            map! {"cmd" => name}
+        } else {
+            Map::new()
+        };
+        return Ok(StateReturn::would(name, comment).with_changes(changes).into());
+    };
+    let named = |value: &Value| value.get("test_name").map(ToString::to_string);
+    let test_name = named(stateful).or_else(|| stateful.as_list().into_iter().flatten().find_map(named));
+    let Some(test_name) = test_name else { return Ok(StateReturn::would(name, "").into()) };
+    let output = cmd::execute(&context.call, &test_name, kwargs);
+    let mut done = ran(name, comment, kwargs, output)?;
+    if done.result == Some(true) && !done.changes.is_empty() {
+        done.result = None;
+    }
+    Ok(done.into())
+}
+
 /// What a command that ran, or could not, comes to.
 fn ran(name: &str, comment: &str, kwargs: &Map, output: Result<Output, CallError>) -> Result<StateReturn, CallError> {
     let output = match output {
@@ -94,11 +148,13 @@ fn ran(name: &str, comment: &str, kwargs: &Map, output: Result<Output, CallError
 /// Reads what a stateful command says of itself: its last line is JSON, or words such as `changed=yes`.
 fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
     let last = stdout.lines().last().unwrap_or_default().trim();
-    let said: Option<Map> = match brine_core::value::json::from_json(last) {
-        Ok(Value::Map(said)) => Some(said),
-        _ => crate::process::split(last).and_then(|words| {
+    let (said, is_json): (Option<Map>, _) = if let Ok(Value::Map(said)) = brine_core::value::json::from_json(last) {
+        (Some(said), true)
+    } else {
+        let words = crate::process::split(last).and_then(|words| {
             words.iter().map(|word| word.split_once('=').map(|(key, value)| (key.into(), value.into()))).collect()
-        }),
+        });
+        (words, false)
     };
     let Some(mut said) = said.filter(|said| !said.is_empty()) else {
         done.comment = "Failed parsing script output! Stdout must be JSON or a line of name=value pairs.".into();
@@ -113,12 +169,26 @@ fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
     }
     if changed {
         // What the command says of itself comes first, as in Salt.
-        said.extend(std::mem::take(&mut done.changes));
+        let mut ran = std::mem::take(&mut done.changes);
+        if let Some(stdout) = ran.get_mut("stdout") {
+            *stdout = without_last_line(&stdout.to_string(), is_json).into();
+        }
+        said.extend(ran);
         done.changes = said;
     } else {
         done.changes = Map::new();
     }
     done
+}
+
+/// The output of a stateful command without the line that is read. Of words that are the only line, Salt takes the
+/// last character alone.
+fn without_last_line(stdout: &str, is_json: bool) -> &str {
+    match stdout.rfind('\n') {
+        Some(end) => &stdout[..end],
+        None if is_json => "",
+        None => stdout.char_indices().last().map_or("", |(end, _)| &stdout[..end]),
+    }
 }
 
 #[cfg(test)]
@@ -167,7 +237,7 @@ mod tests {
         True: Command "echo $A" run | {"retcode": 0, "stdout": "", "stderr": ""}
         False: Desired working directory "/nope" is not available | {}
         False: User 'nobody_here' is not available | {}
-        True: good | {"changed": "yes", "retcode": 0, "stdout": "changed=yes comment=good", "stderr": ""}
+        True: good | {"changed": "yes", "retcode": 0, "stdout": "changed=yes comment=goo", "stderr": ""}
         True: same | {}
         False: Failed parsing script output! Stdout must be JSON or a line of name=value pairs. | {"retcode": 0, "stdout": "words alone", "stderr": ""}
         True:  | {}

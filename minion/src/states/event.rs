@@ -8,16 +8,22 @@ use super::{StateContext, StateReturn};
 functions! {
     module "event", context StateContext;
 
-    /// Fires an event on the master's bus; `name` is its tag.
-    fn send(context, name: String, data: Option<Map> = None, with_grains: Value = false.into(), with_pillar: Value = false.into(), with_env: Value = false.into(), **_kwargs) {
-        let changes = map! {"tag" => &name, "data" => data.clone()};
+    /// Fires an event on the master's bus, as the execution function `event.send`; `name` is its tag. The event
+    /// is shown as the change that the state makes, unless `show_changed` is false.
+    fn send(context, name: String, data: Value = Value::Nil, preload: Value = Value::Nil, with_env: Value = false.into(), with_grains: Value = false.into(), with_pillar: Value = false.into(), show_changed: bool = true, **kwargs) {
+        let changes = if show_changed { map! {"tag" => &name, "data" => data.clone()} } else { Map::new() };
         if context.test {
             return Ok(StateReturn::would(&name, "Event would have been fired").with_changes(changes).into());
         }
-        let args = map! {
-            "data" => data.unwrap_or_default(), "with_grains" => with_grains, "with_pillar" => with_pillar, "with_env" => with_env,
+        let mut keyword = map! {
+            "data" => data,
+            "preload" => preload,
+            "with_env" => with_env,
+            "with_grains" => with_grains,
+            "with_pillar" => with_pillar,
         };
-        let sent = context.call.call("event.send", Args { positional: vec![name.as_str().into()], keyword: args });
+        keyword.extend(kwargs);
+        let sent = context.call.call("event.send", Args { positional: vec![name.as_str().into()], keyword });
         let mut done = StateReturn::ok(&name, "Event fired").with_changes(changes);
         match sent {
             Ok(sent) => done.result = Some(sent.is_truthy()),
@@ -25,6 +31,11 @@ functions! {
             Err(error) => return Err(error),
         }
         Ok(done.into())
+    }
+
+    /// As `event.send`.
+    fn fire_master(context, name: String, **kwargs) {
+        again(context, name, kwargs)
     }
 
     /// Fires an event only when something watched has changed.
@@ -36,26 +47,49 @@ functions! {
     fn mod_watch(context, name: String, **kwargs) {
         let mut kwargs = kwargs;
         kwargs.shift_remove("sfun");
-        kwargs.insert("name".into(), name.into());
-        context.call.minion.states.call(context, "event.send", Args::keyword(kwargs))
+        again(context, name, kwargs)
     }
+}
+
+fn again(context: &StateContext, name: String, mut kwargs: Map) -> Result<Value, CallError> {
+    kwargs.insert("name".into(), name.into());
+    context.call.minion.states.call(context, "event.send", Args::keyword(kwargs))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::testing;
+    use crate::context::MasterEvent;
+    use crate::testing::{self, Alone};
 
     #[test]
     fn an_event_is_fired_unless_this_is_a_test() {
-        for (test, result, comment) in
-            [(false, Value::Bool(true), "Event fired"), (true, Value::Nil, "Event would have been fired")]
-        {
-            let context = testing::state_context(test, &[]);
-            let args = Args::keyword(map! {"name" => "my/tag", "data" => map! {"a" => 1}});
-            let done = context.call.minion.states.call(&context, "event.send", args).unwrap();
-            assert_eq!((done.get("result"), done.get("comment")), (Some(&result), Some(&comment.into())));
-            assert_eq!(done.get("changes"), Some(&map! {"tag" => "my/tag", "data" => map! {"a" => 1}}.into()));
+        let (fired, would) = ((Value::Bool(true), "Event fired"), (Value::Nil, "Event would have been fired"));
+        let data = || map! {"a" => 1};
+        let shown = || map! {"tag" => "my/tag", "data" => data()};
+        for (fun, test, show, (result, comment), changes) in [
+            ("send", false, true, fired.clone(), shown()),
+            ("send", false, false, fired.clone(), map! {}),
+            ("send", true, true, would, shown()),
+            ("fire_master", false, true, fired.clone(), shown()),
+            ("mod_watch", false, true, fired, shown()),
+        ] {
+            let master = Arc::new(Alone::default());
+            let mut context = testing::state_context(test, &[]);
+            context.call = testing::context_of(testing::minion_with(&[], Arc::clone(&master) as _));
+            let args = map! {"name" => "my/tag", "data" => data(), "show_changed" => show, "foo" => "bar"};
+            let done = context.call.minion.states.call(&context, &format!("event.{fun}"), Args::keyword(args)).unwrap();
+            assert_eq!((done.get("result"), done.get("comment")), (Some(&result), Some(&comment.into())), "{fun}");
+            assert_eq!(done.get("changes"), Some(&changes.into()), "{fun}");
+            let events = master.fired.lock();
+            let sent = (!test).then(|| MasterEvent {
+                beside: Some(Map::new()),
+                timeout: Some(std::time::Duration::from_secs(60)),
+                ..MasterEvent::new("my/tag", map! {"foo" => "bar", "a" => 1})
+            });
+            assert_eq!(events.first(), sent.as_ref(), "{fun}");
         }
     }
 }

@@ -3,12 +3,16 @@
 //! A state function looks at the host, changes what differs, unless it is only asked what it would
 //! do, and says so in a [`StateReturn`].
 
+mod beacon;
 mod cmd;
+mod environ;
 mod event;
 mod file;
 mod group;
 mod module;
 mod pkg;
+mod salt;
+mod schedule;
 mod service;
 mod test;
 mod user;
@@ -21,15 +25,20 @@ use brine_core::{Map, Value};
 use crate::context::Context;
 
 pub(crate) use file::copy_tree;
+pub use salt::is_success;
 
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[
+    beacon::FUNCTIONS,
     cmd::FUNCTIONS,
+    environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
     group::FUNCTIONS,
     module::FUNCTIONS,
     pkg::FUNCTIONS,
+    salt::FUNCTIONS,
+    schedule::FUNCTIONS,
     service::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,

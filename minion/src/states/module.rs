@@ -56,12 +56,15 @@ fn by_keys(context: &StateContext, name: &str, calls: Vec<(String, Args)>) -> Va
     let missing: Vec<&str> = calls.iter().map(|(fun, _)| fun.as_str()).filter(|fun| !known(fun)).collect();
     if !missing.is_empty() {
         let plural = if missing.len() == 1 { "" } else { "s" };
-        return StateReturn::failed(name, format!("Unavailable function{plural}: {}.", missing.join(", "))).into();
+        let comment = format!("Unavailable function{plural}: {}.", missing.join(", "));
+        let missing: Vec<String> = missing.into_iter().map(str::to_owned).collect();
+        return named(StateReturn::failed(name, comment), missing);
     }
     let names: Vec<String> = calls.iter().map(|(fun, _)| fun.clone()).collect();
     if context.test {
         let plural = if names.len() == 1 { "" } else { "s" };
-        return StateReturn::would(name, format!("Function{plural} {} to be executed.", names.join(", "))).into();
+        let comment = format!("Function{plural} {} to be executed.", names.join(", "));
+        return named(StateReturn::would(name, comment), names);
     }
     let (mut done, mut failed, mut changes) = (Vec::new(), Vec::new(), Map::new());
     for (fun, args) in calls {
@@ -72,7 +75,9 @@ fn by_keys(context: &StateContext, name: &str, calls: Vec<(String, Args)>) -> Va
                 done.push(format!("{fun}: {shown}"));
                 changes.insert(fun.into(), value);
             }
-            Err(CallError::Execution(message)) => failed.push(format!("'{fun}' failed: {message}")),
+            Err(CallError::Execution(message) | CallError::Exception(message)) => {
+                failed.push(format!("'{fun}' failed: {message}"));
+            }
             Err(error) => failed.push(format!("'{fun}' failed: {error}")),
         }
     }
@@ -80,11 +85,16 @@ fn by_keys(context: &StateContext, name: &str, calls: Vec<(String, Args)>) -> Va
     failed.extend(done);
     let mut all = StateReturn::ok(name, failed.join(", ")).with_changes(changes);
     all.result = Some(succeeded);
-    let mut all = Value::from(all);
-    if let Some(all) = all.as_map_mut() {
-        all.insert("name".into(), names.into());
+    named(all, names)
+}
+
+/// A result whose name is the list of functions that it is about.
+fn named(done: StateReturn, names: Vec<String>) -> Value {
+    let mut done = Value::from(done);
+    if let Some(done) = done.as_map_mut() {
+        done.insert("name".into(), names.into());
     }
-    all
+    done
 }
 
 fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> Value {
@@ -106,6 +116,13 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> Value {
     }
     args.positional = kwargs.get("args").and_then(Value::as_list).unwrap_or_default().to_vec();
     args.keyword.extend(kwargs.get("kwargs").and_then(Value::as_map).cloned().unwrap_or_default());
+    let required = function.params.iter().filter(|param| matches!(param.kind, ParamKind::Required));
+    let missing = required.skip(args.positional.len()).filter(|param| !args.keyword.contains_key(param.name));
+    let missing: Vec<&str> = missing.map(|param| param.name).collect();
+    if !missing.is_empty() {
+        let comment = format!("The following arguments are missing: {}", missing.join(", "));
+        return StateReturn::failed(name, comment).into();
+    }
     match context.call.call(&fun, args) {
         Ok(value) => {
             let mut done = StateReturn::ok(name, format!("Module function {fun} executed"));

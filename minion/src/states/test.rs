@@ -1,8 +1,12 @@
 //! `test`: states that do nothing, for trying out requisites and outputters.
 
+use brine_core::target::traverse;
 use brine_core::{Map, Value, functions, list, map};
 
 use super::{StateContext, StateReturn};
+
+/// Whether a value is of a kind.
+type Test = fn(&Value) -> bool;
 
 functions! {
     module "test", context StateContext;
@@ -44,13 +48,14 @@ functions! {
     }
 
     /// Returns what it is told to.
-    fn configurable_test_state(context, name: String, changes: Value = true.into(), result: Value = true.into(), comment: String = String::new(), warnings: Value = Value::Nil) {
+    fn configurable_test_state(context, name: String, changes: Value = true.into(), result: Value = true.into(), comment: String = String::new(), warnings: Value = Value::Nil, allow_test_mode_failure: bool = false) {
         let changes = if changes.is_truthy() { pretended() } else { Map::new() };
         let mut done = StateReturn::ok(&name, comment);
         done.result = result.as_bool();
         if context.test {
             let would = !changes.is_empty();
-            done.result = if would { None } else { done.result };
+            // Only a state that is asked to fails in test mode.
+            done.result = if would { None } else { Some(!allow_test_mode_failure || done.result != Some(false)) };
             if done.comment.is_empty() {
                 done.comment = "This is a test".into();
             }
@@ -60,6 +65,45 @@ functions! {
             done.more.insert("warnings".into(), warnings);
         }
         Ok(done.with_changes(changes).into())
+    }
+
+    /// Looks whether the pillar has keys, and has values of a type for them: `present`, `boolean`, `integer`, `string`,
+    /// `listing`, `dictionary`, each one key or several.
+    fn check_pillar(
+        context,
+        name: String,
+        present: Value = Value::Nil,
+        boolean: Value = Value::Nil,
+        integer: Value = Value::Nil,
+        string: Value = Value::Nil,
+        listing: Value = Value::Nil,
+        dictionary: Value = Value::Nil,
+        verbose: bool = false,
+    ) {
+        _ = verbose;
+        let pillar = Value::Map((*context.call.pillar()).clone());
+        let has = |key: &str, test: Test| traverse(&pillar, key, ":").map(test);
+        // In this order, as the first key that is wrong is told.
+        let kinds: [(&Value, &str, Test); 6] = [
+            (&present, "", |_| true),
+            (&boolean, "bool", |value| value.as_bool().is_some()),
+            (&integer, "int", |value| matches!(value, Value::Int(_) | Value::UInt(_))),
+            (&string, "str", |value| value.as_str().is_some()),
+            (&listing, "list", |value| value.as_list().is_some()),
+            (&dictionary, "dict", |value| value.as_map().is_some()),
+        ];
+        let mut wrong = String::new();
+        for (keys, kind, test) in kinds {
+            let one = [keys.clone()];
+            for key in keys.as_list().unwrap_or(&one).iter().filter(|key| key.is_truthy()).map(ToString::to_string) {
+                match has(&key, test) {
+                    Some(true) => {}
+                    Some(false) => wrong.push_str(&format!("Pillar key \"{key}\" is not <class '{kind}'>.\n")),
+                    None => wrong.push_str(&format!("Pillar key \"{key}\" is missing.\n")),
+                }
+            }
+        }
+        Ok(if wrong.is_empty() { StateReturn::ok(&name, "") } else { StateReturn::failed(&name, wrong) }.into())
     }
 
     /// Shows a text.

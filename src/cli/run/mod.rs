@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use brine_core::sls::arguments::parse;
+use brine_core::value::FromValue;
 use brine_core::wire::Call;
 use brine_core::{Map, Value};
 use clap::{CommandFactory, Parser};
@@ -101,9 +102,15 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let data = answer.get("data");
     let field = |name: &str| data.and_then(|data| data.get(name)).cloned().unwrap_or_default();
-    let (value, hint) = unwrapped(field("return"), field("outputter"));
+    let returned = field("return");
+    let retcode = returned.get("data").and(returned.get("retcode")).and_then(i64::from_value);
+    let (value, mut hint) = unwrapped(returned, field("outputter"));
+    if matches!(fun.as_str(), "state.orchestrate_single" | "state.orchestrate_high") {
+        // Salt shows these by their progress event, which says so.
+        "highstate".clone_into(&mut hint);
+    }
     let success = field("success").is_truthy();
-    if !success {
+    if !success && retcode.is_none() {
         let text = value.to_string();
         // A call that made no sense is not a failure of the function, as Salt counts.
         let harmless = text.ends_with("is not available.") || text.starts_with("Passed invalid arguments");
@@ -113,14 +120,14 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if !value.is_nil() {
         shower.show(&value, &hint)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(retcode.map_or(0, |code| u8::try_from(code).unwrap_or(1))))
 }
 
 /// A value that names its outputter beside its data.
 fn unwrapped(value: Value, outputter: Value) -> (Value, String) {
     let hint = |value: &Value| value.as_str().map_or_else(|| "nested".to_owned(), str::to_owned);
     match value {
-        Value::Map(map) if map.len() == 2 && map.contains_key("outputter") && map.contains_key("data") => {
+        Value::Map(map) if map.contains_key("outputter") && map.contains_key("data") => {
             (map.get("data").cloned().unwrap_or_default(), hint(map.get("outputter").unwrap_or(&Value::Nil)))
         }
         value => (value, hint(&outputter)),

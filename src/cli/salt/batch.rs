@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use brine_core::function::Args;
 use brine_core::jid::Jid;
-use brine_core::wire::PublishRequest;
+use brine_core::job::batch_size;
+use brine_core::wire::{Call, PublishRequest};
 use brine_core::{Value, map};
 
 use super::super::client::user;
@@ -15,20 +17,6 @@ use super::batch_state::{BatchState, Stage};
 use super::job::{Ended, Job};
 use super::{NO_MATCH, NOBODY};
 
-/// How many minions run at a time: a number, or a part of all.
-fn size(text: &str, all: usize) -> Result<usize, String> {
-    let wrong =
-        || format!("Invalid batch specification '{text}': must be an integer or percentage string like '10' or '25%'.");
-    let number = match text.strip_suffix('%') {
-        Some(percent) => {
-            let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
-            (all as f64 * percent / 100.0).floor() as usize
-        }
-        None => usize::try_from(text.trim().parse::<i64>().map_err(|_| wrong())?).unwrap_or(0),
-    };
-    Ok(number.max(1))
-}
-
 /// Runs a job on all minions of the target that answer a ping, a few at a time.
 pub(super) async fn run(
     job: &Job<'_>,
@@ -37,13 +25,13 @@ pub(super) async fn run(
     wanted: &str,
     mut shower: Shower,
 ) -> anyhow::Result<ExitCode> {
-    size(wanted, 1).map_err(anyhow::Error::msg)?;
+    batch_size(wanted, 1).map_err(anyhow::Error::msg)?;
     let ping = PublishRequest { fun: "test.ping".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
     let Some(mut waiting) = present(job, ping).await? else {
         println!("{NO_MATCH}\nNo minions matched the target.");
         return Ok(ExitCode::from(NOBODY));
     };
-    let size = size(wanted, waiting.len()).map_err(anyhow::Error::msg)?;
+    let size = batch_size(wanted, waiting.len()).map_err(anyhow::Error::msg)?;
     let (mut worst, mut stopped) = (0, false);
     let wait = arguments.batch_wait.unwrap_or(0.0);
     let times = (job.timeout, job.gather);
@@ -98,6 +86,43 @@ pub(super) async fn run(
     Ok(ExitCode::from(u8::try_from(worst).unwrap_or(1)))
 }
 
+/// Hands a job in batches over to the master, which runs it by itself.
+pub(super) async fn hand_over(
+    job: &Job<'_>,
+    arguments: &Arguments,
+    request: PublishRequest,
+    size: &str,
+) -> anyhow::Result<ExitCode> {
+    batch_size(size, 1).map_err(anyhow::Error::msg)?;
+    let keyword = map! {
+        "tgt" => request.tgt,
+        "fun" => request.fun,
+        "arg" => request.arg,
+        "tgt_type" => request.tgt_type,
+        "ret" => request.ret,
+        "kwargs" => request.kwargs,
+        "batch" => size,
+        "batch_wait" => arguments.batch_wait.unwrap_or(0.0),
+        "failhard" => arguments.failhard,
+        "timeout" => job.timeout,
+    };
+    let args = Args::keyword(keyword);
+    let call = Call { fun: "batch.start".into(), args, key: None, user: user(), asynchronous: false };
+    let answer = job.client.runner(call).await?;
+    let started = answer.get("data").and_then(|data| data.get("return")).cloned().unwrap_or_default();
+    if started.as_map().is_none() {
+        anyhow::bail!("{started}");
+    }
+    for id in started.get("missing").and_then(Value::as_list).unwrap_or_default() {
+        println!("Minion {id} did not respond. No job will be sent.");
+    }
+    match started.get("jid").and_then(Value::as_str) {
+        Some(jid) => println!("Executed batch command with job ID: {jid}"),
+        None => println!("No minions matched the target."),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn show(
     shower: &mut Shower,
     arguments: &Arguments,
@@ -135,20 +160,4 @@ async fn present(job: &Job<'_>, ping: PublishRequest) -> anyhow::Result<Option<V
     }
     there.sort();
     Ok(Some(there.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_numbers_or_parts() {
-        for (text, all, is) in
-            [("2", 10, 2), ("0", 10, 1), ("50%", 3, 1), ("100%", 3, 3), ("25%", 40, 10), ("1%", 10, 1)]
-        {
-            assert_eq!(size(text, all), Ok(is), "{text}");
-        }
-        let error = "Invalid batch specification 'abc': must be an integer or percentage string like '10' or '25%'.";
-        assert_eq!(size("abc", 1), Err(error.to_owned()));
-    }
 }

@@ -69,6 +69,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             return preview(&job, request, shower).await;
         }
         match arguments.batch.clone() {
+            Some(size) if arguments.asynchronous => batch::hand_over(&job, &arguments, request, &size).await,
             Some(size) => batch::run(&job, &arguments, request, &size, shower).await,
             None => one_job(&job, &arguments, request, shower).await,
         }

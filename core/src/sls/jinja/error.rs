@@ -51,10 +51,18 @@ impl JinjaError {
         let error = innermost(error);
         let place = error.name().map_or(name, path_of).to_owned();
         let imported = place != name;
-        let line = error.line().unwrap_or(1);
+        let mut line = error.line().unwrap_or(1);
         let read = if imported { imports.and_then(|imports| imports.source(&place)) } else { None };
-        let context = context(read.as_deref().unwrap_or(source), line);
-        JinjaError { name: place, line, message: message(error, imports), context, imported }
+        let source = read.as_deref().unwrap_or(source);
+        let mut message = message(error, imports);
+        if error.kind() == ErrorKind::SyntaxError
+            && error.detail().is_some_and(|detail| detail.starts_with("unexpected end of input"))
+            && let Some((unfinished, at)) = super::rewrite::unfinished(source)
+        {
+            (message, line) = (format!("Jinja syntax error: {unfinished}"), at);
+        }
+        let context = context(source, line);
+        JinjaError { name: place, line, message, context, imported }
     }
 }
 
@@ -115,8 +123,32 @@ fn message(error: &Error, imports: Option<&Imports>) -> String {
         _ if detail.starts_with("unable to calculate") && detail.ends_with(" / 0") => {
             "Jinja error: division by zero".to_owned()
         }
+        _ if detail.starts_with("tried to use ") => format!("Jinja error: {}", operands(detail)),
         kind if detail.is_empty() => format!("Jinja error: {kind}"),
         _ => format!("Jinja error: {detail}"),
+    }
+}
+
+/// What Python says of operands that do not go together.
+fn operands(detail: &str) -> String {
+    let words: Vec<&str> = detail.split_whitespace().collect();
+    let ["tried", "to", "use", sign, "operator", "on", "unsupported", "types", left, "and", right] = words[..] else {
+        return detail.to_owned();
+    };
+    // Which kind of number is not told; nearly always it is a whole one.
+    let name = |kind: &str| match kind {
+        "string" => "str",
+        "number" => "int",
+        "sequence" => "list",
+        "map" => "dict",
+        "none" => "NoneType",
+        "undefined" => "Undefined",
+        _ => "object",
+    };
+    let (left, right) = (name(left), name(right));
+    match (sign, left) {
+        ("+", "str" | "list") => format!("can only concatenate {left} (not \"{right}\") to {left}"),
+        _ => format!("unsupported operand type(s) for {sign}: '{left}' and '{right}'"),
     }
 }
 
@@ -145,6 +177,10 @@ fn undefined(expression: &str) -> String {
     };
     match parent {
         "salt" => no_function(&name),
+        // These are no plain mappings in Salt.
+        "grains" | "pillar" | "opts" => {
+            format!("{UNDEFINED}'salt.utils.optsdict.DictProxy object' has no attribute '{name}'")
+        }
         _ if item.is_some_and(|(_, index)| index.parse::<i64>().is_ok()) => {
             format!("{UNDEFINED}list object has no element {name}")
         }

@@ -94,6 +94,10 @@ fn string(text: &str, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaV
             let (suffix,): (&str,) = from_args(args)?;
             JinjaValue::from(text.strip_suffix(suffix).unwrap_or(text))
         }
+        "expandtabs" => {
+            let (width,): (Option<usize>,) = from_args(args)?;
+            JinjaValue::from(expand_tabs(text, width.unwrap_or(8).min(MAX_WIDTH)))
+        }
         "swapcase" => JinjaValue::from(text.chars().flat_map(swap_case).collect::<String>()),
         "casefold" => JinjaValue::from(text.to_lowercase()),
         "encode" => JinjaValue::from_bytes(text.as_bytes().to_vec()),
@@ -132,6 +136,29 @@ fn rsplit(text: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
 fn fill(padding: char, width: usize, text: &str) -> String {
     let missing = width.min(MAX_WIDTH).saturating_sub(text.chars().count());
     std::iter::repeat_n(padding, missing).collect()
+}
+
+fn expand_tabs(text: &str, width: usize) -> String {
+    let (mut out, mut column) = (String::new(), 0);
+    for c in text.chars() {
+        match c {
+            '\t' if width > 0 => {
+                let blanks = width - column % width;
+                out.extend(std::iter::repeat_n(' ', blanks));
+                column += blanks;
+            }
+            '\t' => {}
+            '\n' | '\r' => {
+                out.push(c);
+                column = 0;
+            }
+            c => {
+                out.push(c);
+                column += 1;
+            }
+        }
+    }
+    out
 }
 
 fn swap_case(c: char) -> Vec<char> {

@@ -5,6 +5,7 @@
 //! `containers` carry data in and out, `host` is what templates can reach, `import` finds other
 //! templates, `filters` and `methods` have what Salt and Python add, `error` tells it in Salt's words.
 
+mod call;
 mod containers;
 mod error;
 mod filters;
@@ -25,7 +26,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 pub use error::JinjaError;
 pub use host::{Host, NoHost};
 
-use crate::value::{Map, Value};
+use crate::value::{Map, Value, json};
 
 /// What all templates share: filters, tests and globals. A copy of it is a few reference counts.
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
@@ -98,7 +99,12 @@ impl Template {
     /// Compiles a template. `name` is what errors call it.
     pub fn compile(name: &str, source: &str) -> Result<Self, JinjaError> {
         let mut environment = ENVIRONMENT.clone();
-        let rewritten = rewrite::rewrite(source);
+        let (options, without) = options_line(source);
+        if !options.is_empty() {
+            let on = |name: &str| options.iter().any(|(option, on)| option == name && *on);
+            environment.set_syntax(syntax(on("trim_blocks"), on("lstrip_blocks")));
+        }
+        let rewritten = rewrite::rewrite(without.as_deref().unwrap_or(source));
         environment
             .add_template_owned(name.to_owned(), rewritten.text)
             .map_err(|error| JinjaError::new(name, source, &error, None))?;
@@ -128,13 +134,30 @@ impl Template {
     }
 }
 
+/// The options of a line `#jinja2: {"trim_blocks": true}`, the first one or the one below `#!`, and the source without
+/// that line.
+fn options_line(source: &str) -> (Vec<(String, bool)>, Option<String>) {
+    let first = source.split_inclusive('\n').next().unwrap_or_default();
+    let start = if first.starts_with("#!") { first.len() } else { 0 };
+    let rest = &source[start..];
+    let line = rest.split_inclusive('\n').next().unwrap_or_default();
+    let options = line.strip_prefix("#jinja2:").and_then(|options| json::from_json(options.trim()).ok());
+    let Some(Value::Map(options)) = options else { return (Vec::new(), None) };
+    let options = options.iter().map(|(name, on)| (name.to_string(), on.is_truthy())).collect();
+    (options, Some(format!("{}{}", &source[..start], &rest[line.len()..])))
+}
+
+fn syntax(trim_blocks: bool, lstrip_blocks: bool) -> SyntaxConfig {
+    let mut syntax = SyntaxConfig::builder();
+    syntax.keep_trailing_newline(true).trim_blocks(trim_blocks).lstrip_blocks(lstrip_blocks);
+    // The only part that can fail to build is the delimiters, and these are the usual ones.
+    syntax.build().unwrap_or_default()
+}
+
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    // The only part of a syntax that can fail to build is its delimiters, and these are the usual ones.
-    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
-        environment.set_syntax(syntax);
-    }
+    environment.set_syntax(syntax(false, false));
     environment.set_unknown_method_callback(methods::call);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_formatter(value::format);
@@ -142,6 +165,7 @@ fn environment() -> Environment<'static> {
     environment.set_debug(true);
     filters::add_to(&mut environment);
     containers::add_to(&mut environment);
+    call::add_to(&mut environment);
     import::add_to(&mut environment);
     environment
 }

@@ -11,6 +11,9 @@
 //! | `import_yaml 'f' as x` | the same around an `include` |
 //! | `import 'f' as x`, `from`, `include` | the name as `__template__('f', with_context)` |
 //! | `profile as x` ... `endprofile` | `with` ... `endwith` |
+//! | `a < b` | `__lt__(a, b)`: a text and a number have no order |
+//! | `for x in y` | `for x in __each__(y)`: nothing is not an empty list |
+//! | `macro m(a)` with `varargs` or `kwargs` in it | these are parameters, and `set m = __varargs__(m)` behind it |
 //!
 //! What is not understood is left as it is: the compiler has the better words for what is wrong.
 
@@ -32,21 +35,30 @@ struct Edit {
     start: usize,
     end: usize,
     text: String,
-    /// Closes what an earlier one has opened.
-    closes: bool,
+    /// Of one that opens something, where it closes; of one that closes, where it was opened.
+    pair: Option<(Side, usize)>,
+}
+
+/// Which of two edits that belong together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Opens,
+    Closes,
 }
 
 impl Edit {
     fn insert(at: usize, text: impl Into<String>) -> Self {
-        Edit { start: at, end: at, text: text.into(), closes: false }
+        Edit { start: at, end: at, text: text.into(), pair: None }
     }
 
-    fn close(at: usize, text: impl Into<String>) -> Self {
-        Edit { closes: true, ..Edit::insert(at, text) }
+    /// Text around what is between two places.
+    fn around(from: usize, to: usize, open: &str, close: &str) -> [Self; 2] {
+        let opens = Edit { pair: Some((Side::Opens, to)), ..Edit::insert(from, open) };
+        [opens, Edit { pair: Some((Side::Closes, from)), ..Edit::insert(to, close) }]
     }
 
     fn replace(token: &Token<'_>, text: impl Into<String>) -> Self {
-        Edit { start: token.start, end: token.end, text: text.into(), closes: false }
+        Edit { start: token.start, end: token.end, text: text.into(), pair: None }
     }
 }
 
@@ -54,10 +66,11 @@ impl Edit {
 pub(super) fn rewrite(source: &str) -> Rewritten {
     let mut out = Rewritten { text: String::with_capacity(source.len() + source.len() / 8), imports: false };
     let mut rest = source;
+    let mut macros = Vec::new();
     while let Some(at) = next_tag(rest) {
         let (before, tag) = rest.split_at(at);
         out.text.push_str(before);
-        let Some(length) = one_tag(tag, &mut out) else {
+        let Some(length) = one_tag(tag, &mut macros, &mut out) else {
             rest = tag;
             break;
         };
@@ -67,12 +80,54 @@ pub(super) fn rewrite(source: &str) -> Rewritten {
     out
 }
 
+/// What is said of a template whose blocks are not all closed, and the line of the last tag.
+pub(super) fn unfinished(source: &str) -> Option<(String, usize)> {
+    let mut open: Vec<(&str, &[&str])> = Vec::new();
+    let (mut at, mut last) = (0, 0);
+    while let Some(next) = next_tag(&source[at..]) {
+        at += next;
+        let text = &source[at..];
+        let is_block = text.starts_with("{%");
+        let (tokens, end) = match text.as_bytes().get(1) {
+            Some(b'#') => (Vec::new(), text.find("#}")? + 2),
+            _ => tokenize(text, if is_block { "%}" } else { "}}" })?,
+        };
+        let length = match tokens.first().filter(|_| is_block).map(|token| token.text) {
+            Some("raw") if tokens.len() == 1 => raw_end(text, end)?,
+            Some(tag) => {
+                match tag {
+                    "else" | "elif" => {
+                        if let Some((block, closing)) = open.last_mut().filter(|_| tag == "else") {
+                            *closing = if *block == "for" { &["endfor"] } else { &["endif"] };
+                        }
+                    }
+                    _ if tag.starts_with("end") => _ = open.pop(),
+                    _ => open.extend(tags::closing(&tokens).map(|closing| (tag, closing))),
+                }
+                end
+            }
+            None => end,
+        };
+        at += length;
+        last = at;
+    }
+    let (block, closing) = open.last()?;
+    let wanted: Vec<String> = closing.iter().map(|tag| format!("'{tag}'")).collect();
+    let message = format!(
+        "Unexpected end of template. Jinja was looking for the following tags: {}. The innermost block that needs to \
+         be closed is '{block}'.",
+        wanted.join(" or ")
+    );
+    Some((message, source[..last].matches('\n').count() + 1))
+}
+
 fn next_tag(text: &str) -> Option<usize> {
     text.match_indices('{').map(|(at, _)| at).find(|at| text[at + 1..].starts_with(['{', '%', '#']))
 }
 
 /// Writes the tag at the start of `text`, rewritten, and gives how long it was. Nothing if it does not end.
-fn one_tag(text: &str, out: &mut Rewritten) -> Option<usize> {
+/// `macros` are those that are open: the name, if more arguments than it has go to it.
+fn one_tag(text: &str, macros: &mut Vec<Option<String>>, out: &mut Rewritten) -> Option<usize> {
     if text.starts_with("{#") {
         let length = text.find("#}")? + 2;
         out.text.push_str(&text[..length]);
@@ -88,6 +143,7 @@ fn one_tag(text: &str, out: &mut Rewritten) -> Option<usize> {
     let mut edits = Vec::new();
     if is_block {
         out.imports |= tags::rewrite(text, &tokens, end, &mut edits);
+        tags::macros(text, &tokens, end, macros, &mut edits);
     } else {
         expression(&tokens, &mut edits);
     }
@@ -112,9 +168,14 @@ fn raw_end(text: &str, from: usize) -> Option<usize> {
 }
 
 fn apply(text: &str, edits: Vec<Edit>, out: &mut String) {
-    // The outer one is found first: it opens first and closes last.
+    // At one place, what closes comes first, the inner before the outer; then what opens, the outer before the inner.
+    // Of two around the same, the one that was found first is the outer.
     let mut edits: Vec<_> = edits.into_iter().enumerate().collect();
-    edits.sort_by_key(|(i, edit)| (edit.start, !edit.closes, if edit.closes { usize::MAX - i } else { *i }));
+    edits.sort_by_key(|(i, edit)| match edit.pair {
+        Some((Side::Closes, from)) => (edit.start, 0, usize::MAX - from, usize::MAX - i),
+        None => (edit.start, 1, 0, *i),
+        Some((Side::Opens, to)) => (edit.start, 2, usize::MAX - to, *i),
+    });
     let mut at = 0;
     for (_, edit) in edits {
         // A tag that is replaced as a whole has its expressions rewritten inside of that.
@@ -135,26 +196,78 @@ fn expression(tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
         match (token.kind, token.text) {
             (Kind::Operator, "[") if !ends_operand(before) && !before.is_some_and(|token| token.is_name("in")) => {
                 if let Some(close) = closing(tokens, i) {
-                    edits.push(Edit::insert(token.start, "__list__("));
-                    edits.push(Edit::close(tokens[close].end, ")"));
+                    edits.extend(Edit::around(token.start, tokens[close].end, "__list__(", ")"));
                 }
             }
             (Kind::Operator, "{") => {
                 if let Some(close) = closing(tokens, i) {
-                    edits.push(Edit::insert(token.start, "__dict__("));
-                    edits.push(Edit::close(tokens[close].end, ")"));
+                    edits.extend(Edit::around(token.start, tokens[close].end, "__dict__(", ")"));
                 }
             }
+            (Kind::Operator, "<" | ">" | "<=" | ">=") => comparison(tokens, i, edits),
             (Kind::Operator, "%") if before.is_some_and(|token| token.kind == Kind::Text) => {
                 if let Some(end) = operand_end(tokens, i + 1) {
-                    edits.push(Edit::insert(tokens[i - 1].start, "__percent__("));
+                    edits.extend(Edit::around(tokens[i - 1].start, tokens[end].end, "__percent__(", ")"));
                     edits.push(Edit::replace(token, ","));
-                    edits.push(Edit::close(tokens[end].end, ")"));
                 }
             }
             _ => {}
         }
     }
+}
+
+/// `a < b`, both with all that binds closer. A chain such as `a < b < c` stays as it is.
+fn comparison(tokens: &[Token<'_>], at: usize, edits: &mut Vec<Edit>) {
+    let is_comparison =
+        |token: &Token<'_>| token.kind == Kind::Operator && matches!(token.text, "<" | ">" | "<=" | ">=" | "==" | "!=");
+    let ends = |i: usize| {
+        let token = &tokens[i];
+        let after_is = i.checked_sub(1).is_some_and(|before| tokens[before].is_name("is"));
+        match token.kind {
+            Kind::Name if token.text == "not" || token.text == "in" => !after_is,
+            Kind::Name => matches!(token.text, "and" | "or" | "if" | "else" | "elif" | "recursive"),
+            Kind::Operator => is_comparison(token) || matches!(token.text, "," | "=" | ":"),
+            _ => false,
+        }
+    };
+    let (mut first, mut depth) = (at, 0usize);
+    while let Some(before) = first.checked_sub(1) {
+        match (tokens[before].kind, tokens[before].text) {
+            (Kind::Operator, ")" | "]" | "}") => depth += 1,
+            (Kind::Operator, "(" | "[" | "{") if depth == 0 => break,
+            (Kind::Operator, "(" | "[" | "{") => depth -= 1,
+            // The word that begins a tag, or the name of what a tag sets.
+            (Kind::Name, "set" | "do" | "with" | "call" | "filter" | "for") if before == 0 => break,
+            _ if depth == 0 && ends(before) => break,
+            _ => {}
+        }
+        first = before;
+    }
+    let mut last = at;
+    while last + 1 < tokens.len() {
+        let next = last + 1;
+        match (tokens[next].kind, tokens[next].text) {
+            (Kind::Operator, "(" | "[" | "{") => match closing(tokens, next) {
+                Some(close) => last = close,
+                None => return,
+            },
+            (Kind::Operator, ")" | "]" | "}") => break,
+            _ if ends(next) => break,
+            _ => last = next,
+        }
+    }
+    let chained = |i: usize| tokens.get(i).is_some_and(|token| is_comparison(token) || token.is_name("in"));
+    if first == at || last == at || chained(last + 1) || first.checked_sub(1).is_some_and(chained) {
+        return;
+    }
+    let name = match tokens[at].text {
+        "<" => "__lt__(",
+        ">" => "__gt__(",
+        "<=" => "__le__(",
+        _ => "__ge__(",
+    };
+    edits.extend(Edit::around(tokens[first].start, tokens[last].end, name, ")"));
+    edits.push(Edit::replace(&tokens[at], ","));
 }
 
 /// Whether an operand can end with this token, so that a bracket after it looks something up in it.
@@ -223,6 +336,17 @@ mod tests {
             ("{% set x %}[1]{% endset %}", "{% set x %}[1]{% endset %}"),
             ("{%- do x.append(1) -%}", "{%- set __do__ = x.append(1) -%}"),
             ("{{ '%s-%s' % (a, b.c[0]) }}", "{{ __percent__('%s-%s' , (a, b.c[0])) }}"),
+            ("{% if not a|int < b.c[1] + 2 and d %}", "{% if not __lt__(a|int , b.c[1] + 2) and d %}"),
+            ("{{ f(x=a >= 2, y=[1 > n]) }}", "{{ f(x=__ge__(a , 2), y=__list__([__gt__(1 , n)])) }}"),
+            ("{{ 'a' if b is not none and c <= d else e }}", "{{ 'a' if b is not none and __le__(c , d) else e }}"),
+            ("{{ [1] < [2] }}", "{{ __lt__(__list__([1]) , __list__([2])) }}"),
+            ("{% set x = a < 1 %}", "{% set x = __own__(__lt__(a , 1)) %}"),
+            ("{{ 1 < 2 < 3 }}", "{{ 1 < 2 < 3 }}"),
+            ("{% for x in l if x > 1 %}", "{% for x in __each__(l) if __gt__(x , 1) %}"),
+            (
+                "{% macro m(a) %}{{ a }}{{ varargs }}{% endmacro -%}",
+                "{% macro m(a, varargs=(), kwargs=none) %}{{ a }}{{ varargs }}{% endmacro %}{% set m = __varargs__(m) -%}",
+            ),
             ("{% load_yaml as x -%}a{% endload %}", "{% set  x | __load_yaml__ -%}a{% endset %}"),
             (
                 "{%- import_yaml 'f' as x with context %}",

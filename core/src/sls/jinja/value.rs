@@ -133,6 +133,8 @@ pub(super) fn write(value: &JinjaValue, out: &mut impl Write, depth: usize) -> f
             }
             None => write_items(value, out, depth, ["[", "]"]),
         },
+        // However large.
+        ValueKind::Number if value.is_integer() => write!(out, "{value}"),
         ValueKind::None | ValueKind::Bool | ValueKind::Number | ValueKind::String | ValueKind::Bytes => {
             python::write_repr(&convert(value, 0), out)
         }

@@ -124,6 +124,23 @@ impl Attributes {
     }
 }
 
+/// The mode of a folder for files of this mode: who may read them may look into it.
+pub(super) fn folder_mode(mode: u32) -> u32 {
+    mode | ((mode & 0o444) >> 2)
+}
+
+/// Makes a folder and those that it is in; the ones that are new get this mode.
+pub(super) fn make_folders(folder: &Path, mode: Option<u32>) -> std::io::Result<()> {
+    let new: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    std::fs::create_dir_all(folder)?;
+    for folder in new {
+        if let Some(mode) = mode {
+            std::fs::set_permissions(folder, PermissionsExt::from_mode(mode))?;
+        }
+    }
+    Ok(())
+}
+
 /// Octal digits, as text or as the number that YAML makes of them.
 pub(super) fn parse_mode(mode: &Value) -> Option<u32> {
     let text = mode.to_string();

@@ -8,6 +8,7 @@ use brine_core::{Value, files, map};
 use regex::{Captures, Regex, RegexBuilder};
 
 use super::bad_path;
+use super::diff::unified;
 use crate::states::{StateContext, StateReturn};
 
 /// Where lines are added.
@@ -62,7 +63,7 @@ fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: 
     if before == after {
         return StateReturn::ok(name, words.nothing);
     }
-    let diff = if words.show_changes { diff(before, after) } else { "<show_changes=False>".to_owned() };
+    let diff: Value = if words.show_changes { unified(before, after).into() } else { true.into() };
     let changes = map! {"diff" => diff};
     if context.test {
         return StateReturn::would(name, words.would).with_changes(changes);
@@ -73,12 +74,8 @@ fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: 
     }
 }
 
-fn diff(before: &str, after: &str) -> String {
-    similar::TextDiff::from_lines(before, after).unified_diff().header("", "").missing_newline_hint(false).to_string()
-}
-
 /// Writes a file that is there, with its mode and owner; `backup` is the ending of a copy's name.
-fn write(path: &Path, text: &str, backup: &Value) -> Result<(), String> {
+pub(super) fn write(path: &Path, text: &str, backup: &Value) -> Result<(), String> {
     use std::os::unix::fs::{MetadataExt, chown};
     let failed = |error: std::io::Error| format!("Unable to write {}: {error}", path.display());
     // Through a link, the file behind it is what is edited.
@@ -106,16 +103,21 @@ fn read(name: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("Cannot edit a binary file: {name}"))
 }
 
+/// What `file.append` and `file.prepend` add, and how.
+pub(super) struct Added {
+    pub text: Value,
+    pub source: Value,
+    pub makedirs: bool,
+    /// Whether lines that differ in white space alone are the same.
+    pub ignore_whitespace: bool,
+    /// Whether the text must be the very first of the file.
+    pub header: bool,
+}
+
 /// `file.append` and `file.prepend`.
-pub(super) fn add(
-    context: &StateContext,
-    name: &str,
-    end: End,
-    text: &Value,
-    source: &Value,
-    makedirs: bool,
-    ignore_whitespace: bool,
-) -> StateReturn {
+pub(super) fn add(context: &StateContext, name: &str, end: End, what: &Added) -> StateReturn {
+    let Added { text, source, makedirs, ignore_whitespace, header } = what;
+    let (makedirs, ignore_whitespace, header) = (*makedirs, *ignore_whitespace, *header);
     if let Some(bad) = bad_path(name) {
         return bad;
     }
@@ -149,7 +151,14 @@ pub(super) fn add(
         Ok(before) => before,
         Err(error) => return StateReturn::failed(name, error),
     };
-    let lines = missing_lines(&before, &chunks, ignore_whitespace);
+    // In test mode, Salt does not look whether a header is there.
+    let lines = if header && context.test {
+        chunks.iter().flat_map(|chunk| chunk.lines()).collect()
+    } else if header {
+        header_lines(&before, &chunks)
+    } else {
+        missing_lines(&before, &chunks, ignore_whitespace)
+    };
     let nothing = format!("File {name} is in correct state");
     let would = format!("File {name} is set to be updated");
     let words = |done| Words { done, would: &would, nothing: &nothing, backup: &Value::Nil, show_changes: true };
@@ -169,12 +178,18 @@ pub(super) fn add(
 
 /// Salt compares lines without their ends here, which leaves its headers with two.
 fn append_diff(before: &str, after: &str) -> String {
-    let told = diff(before, after);
+    let told = unified(before, after);
     let lines = told
         .lines()
         .enumerate()
         .map(|(number, line)| if number < 2 || line.starts_with("@@") { format!("{line}\n") } else { line.to_owned() });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// All lines of those chunks, unless the text begins with them.
+fn header_lines<'c>(text: &str, chunks: &'c [String]) -> Vec<&'c str> {
+    let lines: Vec<&str> = chunks.iter().flat_map(|chunk| chunk.lines()).collect();
+    if text.lines().take(lines.len()).eq(lines.iter().copied()) { Vec::new() } else { lines }
 }
 
 /// The lines of those chunks that the text does not have.
@@ -286,10 +301,12 @@ pub(super) fn block(context: &StateContext, name: &str, block: &Block) -> StateR
         Ok(before) => before,
         Err(error) => return StateReturn::failed(name, error),
     };
-    let Some(after) = with_block(&before, block) else {
-        let comment = "Encountered error managing block: Cannot edit marked block. \
-                       Markers were not found in file.. See the log for details.";
-        return StateReturn::failed(name, comment);
+    let after = match with_block(&before, block) {
+        Ok(after) => after,
+        Err(why) => {
+            let comment = format!("Encountered error managing block: {why}. See the log for details.");
+            return StateReturn::failed(name, comment);
+        }
     };
     let words = Words {
         done: "Changes were made",
@@ -301,8 +318,8 @@ pub(super) fn block(context: &StateContext, name: &str, block: &Block) -> StateR
     finish(context, name, &before, &after, &words)
 }
 
-/// The text with the block in it, or nothing if it has no place.
-fn with_block(text: &str, block: &Block) -> Option<String> {
+/// The text with the block in it, or why it has no place.
+fn with_block(text: &str, block: &Block) -> Result<String, &'static str> {
     let content = match block.content.as_str() {
         "" => String::new(),
         content if content.ends_with('\n') => content.to_owned(),
@@ -312,17 +329,17 @@ fn with_block(text: &str, block: &Block) -> Option<String> {
     let start = lines.iter().position(|line| line.contains(&block.start));
     let end = start.and_then(|start| (start..lines.len()).find(|at| lines[*at].contains(&block.end)));
     if let (Some(start), Some(end)) = (start, end) {
-        return Some(format!("{}{content}{}", lines[..=start].concat(), lines[end..].concat()));
+        return Ok(format!("{}{content}{}", lines[..=start].concat(), lines[end..].concat()));
     }
     if start.is_some() {
-        return None;
+        return Err("Unterminated marked block. End of file reached before marker_end.");
     }
     let whole = format!("{}\n{content}{}\n", block.start, block.end);
     let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     match (block.append_if_not_found, block.prepend_if_not_found) {
-        (true, _) => Some(format!("{text}{separator}{whole}")),
-        (_, true) => Some(format!("{whole}{text}")),
-        _ => None,
+        (true, _) => Ok(format!("{text}{separator}{whole}")),
+        (_, true) => Ok(format!("{whole}{text}")),
+        _ => Err("Cannot edit marked block. Markers were not found in file."),
     }
 }
 
@@ -333,6 +350,7 @@ pub(super) fn comment(
     regex: &str,
     char: &str,
     backup: &Value,
+    ignore_missing: bool,
     commenting: bool,
 ) -> StateReturn {
     let before = match read(name) {
@@ -371,6 +389,8 @@ pub(super) fn comment(
     if changed == 0 {
         return if already > 0 {
             StateReturn::ok(name, format!("Pattern already {}", if commenting { "commented" } else { "uncommented" }))
+        } else if ignore_missing {
+            StateReturn::ok(name, "Pattern not found and ignore_missing set to True")
         } else {
             StateReturn::failed(name, format!("{bare}: Pattern not found"))
         };
@@ -438,7 +458,7 @@ mod tests {
             ("a\n", false, true, Some("# S\nnew\n# E\na\n")),
             ("# S\nnever ends\n", true, false, None),
         ] {
-            assert_eq!(with_block(text, &block(append, prepend)).as_deref(), after, "{text:?}");
+            assert_eq!(with_block(text, &block(append, prepend)).ok().as_deref(), after, "{text:?}");
         }
     }
 

@@ -6,7 +6,7 @@ use brine_core::glob::fnmatch;
 use brine_core::{Map, Value, map};
 use regex::Regex;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, make_folders};
 use super::bad_path;
 use crate::states::{StateContext, StateReturn};
 
@@ -70,7 +70,8 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Folder) -> Stat
         return StateReturn::failed(name, format!("Specified location {name} exists and is a file"));
     }
     if !is_folder && !wanted.makedirs && !path.parent().is_some_and(Path::is_dir) && !context.test {
-        return StateReturn::failed(name, format!("No directory to create {name} in"));
+        let changes = map! {name => map! {"directory" => "new"}};
+        return StateReturn::failed(name, format!("No directory to create {name} in")).with_changes(changes);
     }
     if context.test {
         return would(context, name, path, wanted, is_folder);
@@ -81,10 +82,13 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Folder) -> Stat
             if status.is_some() {
                 std::fs::remove_file(path)?;
             }
-            if wanted.makedirs { std::fs::create_dir_all(path) } else { std::fs::create_dir(path) }
+            if wanted.makedirs { make_folders(path, wanted.attributes.mode) } else { std::fs::create_dir(path) }
         })();
         if let Err(error) = made {
             return StateReturn::failed(name, format!("Failed to create directory {name}: {error}"));
+        }
+        if status.is_some() {
+            changes.insert("forced".into(), "File was forcibly replaced".into());
         }
         changes.insert(name.into(), map! {"directory" => "new"}.into());
     }
@@ -94,20 +98,22 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Folder) -> Stat
         Ok((own, inside)) => {
             changes.extend(inside);
             if !own.is_empty() {
-                changes.insert(path.display().to_string().into(), own.clone().into());
-                changes.extend(own);
+                // Beside it stand the attributes of what was changed last.
+                let last = changes.values().filter_map(Value::as_map).fold(own.clone(), |mut all, changed| {
+                    all.extend(changed.clone());
+                    all
+                });
+                changes.insert(path.display().to_string().into(), own.into());
+                changes.extend(last);
             }
         }
         Err(error) => return StateReturn::failed(name, error).with_changes(changes),
     }
     if wanted.clean {
-        match clean(context, path, &wanted.exclude, true) {
-            Ok(removed) if !removed.is_empty() => {
-                changes.extend(
-                    removed
-                        .iter()
-                        .map(|path| (path.as_str().into(), map! {"removed" => "Removed due to clean"}.into())),
-                );
+        let told = clean(context, path, &wanted.exclude, false).map(whole);
+        match told.and_then(|told| Ok((told, clean(context, path, &wanted.exclude, true)?))) {
+            Ok((told, removed)) if !removed.is_empty() => {
+                changes.extend(told);
                 changes.insert("removed".into(), removed.into());
                 return StateReturn::ok(name, format!("Files cleaned from directory {name}")).with_changes(changes);
             }
@@ -138,17 +144,14 @@ fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_fo
         }
         if wanted.clean {
             match clean(context, path, &wanted.exclude, false) {
-                Ok(removed) => {
-                    changes.extend(
-                        removed
-                            .into_iter()
-                            .map(|path| (path.into(), map! {"removed" => "Removed due to clean"}.into())),
-                    );
-                }
+                Ok(removed) => changes.extend(whole(removed)),
                 Err(error) => return StateReturn::failed(name, error),
             }
         }
     } else {
+        if std::fs::symlink_metadata(path).is_ok() {
+            changes.insert("forced".into(), "File would be forcibly replaced".into());
+        }
         changes.insert(name.into(), map! {"directory" => "new"}.into());
     }
     if changes.is_empty() {
@@ -250,6 +253,19 @@ pub(super) fn clean_except(
         }
     }
     Ok(removed)
+}
+
+/// What is told of paths that are cleaned away: each, and all that is below it.
+fn whole(paths: Vec<String>) -> Map {
+    let mut told = Map::new();
+    for path in paths {
+        if !Path::new(&path).is_symlink() {
+            let inside = entries(Path::new(&path)).into_iter().map(|(entry, _)| entry.display().to_string());
+            told.extend(whole(inside.collect()));
+        }
+        told.insert(path.into(), map! {"removed" => "Removed due to clean"}.into());
+    }
+    told
 }
 
 fn holds_excluded(folder: &Path, root: &Path, exclude: &[Pattern]) -> bool {

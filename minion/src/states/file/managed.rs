@@ -8,7 +8,7 @@ use brine_core::target::traverse;
 use brine_core::value::json;
 use brine_core::{Map, Value, files, map};
 
-use super::attributes::{Attributes, parse_mode};
+use super::attributes::{Attributes, folder_mode, make_folders, parse_mode, show_mode};
 use super::bad_path;
 use crate::modules::cmd;
 use crate::state::Source;
@@ -34,6 +34,8 @@ pub(super) struct How {
     pub show_changes: bool,
     /// Whether a file that is replaced is kept in the cache folder.
     pub backup: bool,
+    /// The bits that a new file does not get, unless its mode is said.
+    pub umask: u32,
     /// A command that gets the path of a draft, and says by its exit status whether it is good.
     pub check_cmd: Option<String>,
 }
@@ -48,11 +50,13 @@ pub(super) fn managed(
     if let Some(bad) = bad_path(name) {
         return bad;
     }
+    let path = Path::new(name);
     let attributes = match attributes {
         Ok(attributes) => attributes,
+        // Whoever is to own a file that does not exist yet may be made by a state before.
+        Err(_) if context.test && !path.exists() => Attributes::default(),
         Err(error) => return StateReturn::failed(name, error),
     };
-    let path = Path::new(name);
     if path.is_dir() {
         return StateReturn::failed(name, format!("Specified target {name} is a directory"));
     }
@@ -62,8 +66,13 @@ pub(super) fn managed(
     }
     let wanted = match contents.get(context, name) {
         Ok(wanted) => wanted.filter(|_| how.replace || !exists),
+        // Whether a source is there is asked first in test mode, and told without saying what for.
+        Err(error) if context.test && error.contains("ource ") => {
+            return StateReturn::failed(name, error.strip_prefix("Unable to manage file: ").unwrap_or(&error));
+        }
         Err(error) => return StateReturn::failed(name, error),
     };
+    let says_nothing = wanted.is_none();
     let Some(wanted) = wanted.or_else(|| (!exists).then(Vec::new)) else {
         return only_attributes(context, name, path, &attributes);
     };
@@ -113,7 +122,7 @@ pub(super) fn managed(
         return StateReturn::failed(name, error);
     }
     match write(path, &wanted, have.as_deref(), &attributes, how) {
-        Ok(()) if !exists && wanted.is_empty() => {
+        Ok(()) if !exists && says_nothing => {
             StateReturn::ok(name, "Empty file").with_changes(map! {"new" => format!("file {name} created")})
         }
         Ok(()) => StateReturn::ok(name, format!("File {name} updated")).with_changes(changes),
@@ -129,7 +138,7 @@ fn draft_is_good(context: &StateContext, command: &str, content: &[u8]) -> Resul
 }
 
 /// Copies a file to `file_backup` in the cache folder, under a name that says when.
-fn keep_backup(context: &StateContext, path: &Path) -> Result<(), String> {
+pub(super) fn keep_backup(context: &StateContext, path: &Path) -> Result<(), String> {
     let folder = path.parent().unwrap_or(path).strip_prefix("/").unwrap_or(path);
     let folder = context.call.config().cachedir.join("file_backup").join(folder);
     let now = jiff::Zoned::now();
@@ -145,15 +154,25 @@ fn keep_backup(context: &StateContext, path: &Path) -> Result<(), String> {
 
 fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: &Attributes) -> StateReturn {
     let changes = attributes.differences(path);
+    if context.test {
+        if changes.is_empty() {
+            return StateReturn::ok(name, format!("File {name} not updated"));
+        }
+        let comment = match changes.get("mode") {
+            Some(mode) => {
+                let have = std::fs::metadata(path).map_or(0, |status| std::os::unix::fs::MetadataExt::mode(&status));
+                let have = show_mode(have & 0o7777);
+                format!("File {name} will be updated with permissions {mode} from its current state of {have}")
+            }
+            None => format!("File {name} will be updated"),
+        };
+        return StateReturn::would(name, comment).with_changes(changes);
+    }
     if changes.is_empty() {
         return StateReturn::ok(name, format!("File {name} exists with proper permissions. No changes made."));
     }
-    if context.test {
-        return StateReturn::would(name, format!("File {name} would have its permissions changed"))
-            .with_changes(changes);
-    }
     match attributes.apply(path) {
-        Ok(changes) => StateReturn::ok(name, format!("File {name} updated")).with_changes(changes),
+        Ok(changes) => StateReturn::ok(name, "").with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
     }
 }
@@ -165,19 +184,15 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
             if !how.makedirs {
                 return Err("Parent directory not present".into());
             }
-            std::fs::create_dir_all(folder)
-                .map_err(|error| format!("Failed to create {}: {error}", folder.display()))?;
-            if let Some(mode) = parse_mode(&how.dir_mode) {
-                let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
-                std::fs::set_permissions(folder, mode).map_err(|error| error.to_string())?;
-            }
+            let mode = parse_mode(&how.dir_mode).or(attributes.mode.map(folder_mode));
+            make_folders(folder, mode).map_err(|error| format!("Failed to create {}: {error}", folder.display()))?;
         }
         // A file that is there keeps its mode and owner unless the state says otherwise.
         let status = std::fs::metadata(path).ok();
         let mode = attributes
             .mode
             .or(status.as_ref().map(|status| std::os::unix::fs::MetadataExt::mode(status) & 0o7777))
-            .unwrap_or(0o644);
+            .unwrap_or(0o666 & !how.umask);
         // Through a link, the file behind it is what is managed.
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         files::write_atomic(&target, wanted, mode).map_err(|error| format!("Unable to manage file: {error}"))?;
@@ -188,6 +203,29 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
         }
     }
     attributes.apply(path).map(|_| ())
+}
+
+/// The `umask` of a state, or the usual one.
+pub(super) fn umask(context: &StateContext) -> u32 {
+    context.chunk.get("umask").and_then(parse_mode).unwrap_or(0o022)
+}
+
+/// The lines of a block: what is written in the state, or a file of the file server.
+pub(super) fn block_content(
+    context: &StateContext,
+    name: &str,
+    content: &Value,
+    source: &Value,
+    template: Option<String>,
+    defaults: Value,
+) -> Result<String, String> {
+    if !source.is_truthy() {
+        return Ok(content.to_string());
+    }
+    let contents = Contents { source: source.clone(), template, defaults, ..Contents::inline_text(String::new()) };
+    let contents = Contents { contents: Value::Nil, ..contents };
+    let bytes = contents.get(context, name)?.unwrap_or_default();
+    String::from_utf8(bytes).map_err(|_| format!("{source} is not UTF-8 text"))
 }
 
 /// Data as the text of a file.
@@ -272,13 +310,20 @@ impl Contents {
         } else {
             None
         };
+        let mut found = self.source.clone();
         let content = match text {
             Some(text) => Some(self.inline(&text)),
-            None if self.source.is_truthy() => Some(self.first_source(context)?),
+            None if self.source.is_truthy() => {
+                let (source, content) = self.first_source(context)?;
+                found = source.into();
+                Some(content)
+            }
             None => None,
         };
         match (&self.template, content) {
-            (Some(engine), Some(content)) if engine == "jinja" => self.rendered(context, name, &content).map(Some),
+            (Some(engine), Some(content)) if engine == "jinja" => {
+                self.rendered(context, name, &content, &found).map(Some)
+            }
             (Some(engine), Some(_)) => Err(format!("Specified template format {engine} is not supported")),
             (_, content) => Ok(content),
         }
@@ -296,8 +341,8 @@ impl Contents {
         text
     }
 
-    /// The first source that is there.
-    fn first_source(&self, context: &StateContext) -> Result<Vec<u8>, String> {
+    /// The first source that is there, and what it holds.
+    fn first_source(&self, context: &StateContext) -> Result<(String, Vec<u8>), String> {
         let single = [self.source.clone()];
         let sources = self.source.as_list().unwrap_or(&single);
         for source in sources {
@@ -307,7 +352,10 @@ impl Contents {
                     path.split_once("?saltenv=").map_or((path, context.saltenv.as_str()), |(path, env)| (path, env))
                 }
                 None if source.starts_with('/') => match std::fs::read(&source) {
-                    Ok(content) => return Ok(content),
+                    Ok(content) => return Ok((source, content)),
+                    Err(_) if sources.len() == 1 => {
+                        return Err(format!("Unable to manage file: Local file source {source} does not exist"));
+                    }
                     Err(_) => continue,
                 },
                 None => return Err(format!("Unable to manage file: sources of this kind are not supported: {source}")),
@@ -319,7 +367,7 @@ impl Contents {
                 .read(path, saltenv)
                 .map_err(|error| format!("Unable to manage file: {error}"))?;
             match found {
-                Some(content) => return Ok(content),
+                Some(content) => return Ok((source, content)),
                 None if sources.len() == 1 => {
                     return Err(format!(
                         "Unable to manage file: Source file {source} not found in saltenv '{saltenv}'"
@@ -331,17 +379,23 @@ impl Contents {
         Err("Unable to manage file: none of the specified sources were found".into())
     }
 
-    fn rendered(&self, context: &StateContext, name: &str, content: &[u8]) -> Result<Vec<u8>, String> {
+    fn rendered(&self, context: &StateContext, name: &str, content: &[u8], source: &Value) -> Result<Vec<u8>, String> {
         let text = std::str::from_utf8(content)
             .map_err(|_| "Unable to manage file: the template is not UTF-8 text".to_owned())?;
-        let mut variables = map! {"name" => name, "source" => self.source.clone()};
+        let mut variables = map! {"name" => name, "source" => source.clone()};
+        for key in ["user", "group", "mode", "attrs"] {
+            variables.insert(key.into(), context.chunk.get(key).cloned().unwrap_or_default());
+        }
+        if let Some(mode) = variables.get_mut("mode").filter(|mode| mode.as_str() != Some("keep")) {
+            *mode = parse_mode(mode).map_or(Value::Nil, |mode| show_mode(mode).into());
+        }
         let given = context.chunk.get("context").cloned().unwrap_or_default();
         for more in [&self.defaults, &given].into_iter().filter_map(Value::as_map) {
             variables.extend(more.clone());
         }
-        let source = Source::new(&context.call, context.call.pillar());
-        let label = self.source.as_str().unwrap_or(name);
-        let rendered = source.render_template(label, text, &variables, &context.saltenv);
+        let label = source.as_str().unwrap_or(name);
+        let rendering = Source::new(&context.call, context.call.pillar());
+        let rendered = rendering.render_template(label, text, &variables, &context.saltenv);
         rendered.map(String::into_bytes).map_err(|error| format!("Unable to manage file: {error}"))
     }
 }
@@ -355,8 +409,7 @@ pub(super) fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map 
     let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).map(str::to_owned);
     match (text(have), text(wanted)) {
         (Some(have), Some(wanted)) => {
-            let diff = similar::TextDiff::from_lines(&have, &wanted);
-            map! {"diff" => diff.unified_diff().header("", "").missing_newline_hint(false).to_string()}
+            map! {"diff" => super::diff::unified(&have, &wanted)}
         }
         (None, Some(_)) => map! {"diff" => "Replace binary file with text file"},
         (Some(_), None) => map! {"diff" => "Replace text file with binary file"},

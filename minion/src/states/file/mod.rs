@@ -4,10 +4,14 @@
 //! trees from a source, `edit.rs` changes within files, `place.rs` links, copies and the like.
 
 mod attributes;
+mod diff;
 mod edit;
 mod folder;
+mod keyvalue;
+mod line;
 mod managed;
 mod place;
+mod tidied;
 mod tree;
 
 use std::path::Path;
@@ -47,7 +51,7 @@ functions! {
         let contents = managed::Contents { source, contents, contents_pillar, contents_grains, newline: contents_newline, template, defaults };
         let attributes = Attributes::new(&mode, &user, &group);
         let backup = backup.is_truthy() && backup.as_str() != Some("False");
-        let how = managed::How { makedirs, dir_mode, replace, create, show_changes, backup, check_cmd };
+        let how = managed::How { makedirs, dir_mode, replace, create, show_changes, backup, umask: managed::umask(context), check_cmd };
         Ok(managed::managed(context, &name, &contents, attributes, &how).into())
     }
 
@@ -69,13 +73,22 @@ functions! {
         force: bool = false,
         **_kwargs
     ) {
+        const INSIDE: [&str; 6] = ["user", "group", "mode", "ignore_files", "ignore_dirs", "silent"];
+        if recurse.iter().any(|word| !INSIDE.contains(&word.as_str())) {
+            let known = INSIDE.map(|word| format!("\"{word}\"")).join(", ");
+            return Ok(StateReturn::failed(&name, format!("Types for \"recurse\" limited to {known}.")).into());
+        }
         let own_mode = if dir_mode.is_truthy() { &dir_mode } else { &mode };
         let inside = |wanted: &str| recurse.iter().any(|word| word == wanted);
         let nothing = Value::Nil;
         let only = |wanted: &str, value: &Value| if inside(wanted) { value.clone() } else { nothing.clone() };
         let (user_inside, group_inside) = (only("user", &user), only("group", &group));
         let read = || Ok(folder::Folder {
-            attributes: Attributes::new(own_mode, &user, &group)?,
+            attributes: match Attributes::new(own_mode, &user, &group) {
+                // Whoever is to own a folder that does not exist yet may be made by a state before.
+                Err(_) if context.test && !Path::new(&name).exists() => Attributes::default(),
+                attributes => attributes?,
+            },
             files: Attributes::new(&only("mode", &file_mode), &user_inside, &group_inside)?,
             folders: Attributes::new(&only("mode", own_mode), &user_inside, &group_inside)?,
             recurse: (!recurse.is_empty()).then_some(folder::Recurse {
@@ -116,7 +129,7 @@ functions! {
             Err(error) => return Ok(StateReturn::failed(&name, error).into()),
         };
         let how = managed::How {
-            makedirs, dir_mode: Value::Nil, replace: true, create, show_changes, backup: backup.is_truthy(), check_cmd: None,
+            makedirs, dir_mode: Value::Nil, replace: true, create, show_changes, backup: backup.is_truthy(), umask: managed::umask(context), check_cmd: None,
         };
         let mut done = managed::managed(context, &name, &contents, Attributes::new(&mode, &user, &group), &how);
         if context.test && done.result.is_none() {
@@ -158,8 +171,13 @@ functions! {
         Ok(place::symlink(context, &name, &target, force, makedirs, &user, &group).into())
     }
 
+    /// A hard link to a file. `force` removes what is in its place.
+    fn hardlink(context, name: String, target: String, force: bool = false, makedirs: bool = false, **_kwargs) {
+        Ok(place::hardlink(context, &name, &target, force, makedirs).into())
+    }
+
     /// A file, made if it is missing, with its times set to now.
-    fn touch(context, name: String, makedirs: bool = false, **_kwargs) {
+    fn touch(context, name: String, makedirs: bool = false) {
         Ok(place::touch(context, &name, makedirs).into())
     }
 
@@ -176,12 +194,14 @@ functions! {
 
     /// Lines at the end of a file, unless it has them.
     fn append(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, makedirs: bool = false, ignore_whitespace: bool = true, **_kwargs) {
-        Ok(edit::add(context, &name, edit::End::Last, &text, &source, makedirs, ignore_whitespace).into())
+        let what = edit::Added { text, source, makedirs, ignore_whitespace, header: false };
+        Ok(edit::add(context, &name, edit::End::Last, &what).into())
     }
 
     /// Lines at the start of a file, unless it has them.
-    fn prepend(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, makedirs: bool = false, **_kwargs) {
-        Ok(edit::add(context, &name, edit::End::First, &text, &source, makedirs, true).into())
+    fn prepend(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, makedirs: bool = false, header: bool = false, **_kwargs) {
+        let what = edit::Added { text, source, makedirs, ignore_whitespace: true, header };
+        Ok(edit::add(context, &name, edit::End::First, &what).into())
     }
 
     /// Replaces what a regular expression matches.
@@ -208,6 +228,58 @@ functions! {
         Ok(edit::replace(context, &name, &wanted).into())
     }
 
+    /// One line: put in, made sure of, replaced or deleted, as `mode` says. `match` says which line, `before`, `after`
+    /// and `location` say where.
+    fn line(
+        context,
+        name: String,
+        content: Option<String> = None,
+        mode: Option<String> = None,
+        location: Option<String> = None,
+        before: Option<String> = None,
+        after: Option<String> = None,
+        show_changes: bool = true,
+        backup: Value = Value::Nil,
+        quiet: bool = false,
+        indent: bool = true,
+        create: bool = false,
+        **kwargs
+    ) {
+        // `match` cannot be the name of a parameter here.
+        let matching = kwargs.get("match").filter(|value| !value.is_nil()).map(ToString::to_string);
+        let backup = backup.is_truthy();
+        let wanted = line::Wanted {
+            content, matching, mode: mode.map(|mode| mode.to_lowercase()), location, before, after, show_changes, backup, quiet, indent, create,
+        };
+        Ok(line::line(context, &name, &wanted).into())
+    }
+
+    /// Values of keys in a file of `key = value` lines: one `key` and `value`, or several in `key_values`.
+    fn keyvalue(
+        context,
+        name: String,
+        key: Option<String> = None,
+        value: Value = Value::Nil,
+        key_values: Value = Value::Nil,
+        separator: String = "=".into(),
+        append_if_not_found: bool = false,
+        prepend_if_not_found: bool = false,
+        search_only: bool = false,
+        show_changes: bool = true,
+        ignore_if_missing: bool = false,
+        count: usize = 1,
+        uncomment: Option<String> = None,
+        key_ignore_case: bool = false,
+        value_ignore_case: bool = false,
+        create_if_missing: bool = false,
+    ) {
+        let wanted = keyvalue::Wanted {
+            key, value, key_values, separator, append_if_not_found, prepend_if_not_found, search_only, show_changes,
+            ignore_if_missing, count, uncomment, key_ignore_case, value_ignore_case, create_if_missing,
+        };
+        Ok(keyvalue::state(context, &name, &wanted).into())
+    }
+
     /// Lines between two markers.
     fn blockreplace(
         context,
@@ -215,26 +287,68 @@ functions! {
         marker_start: String = "#-- start managed zone --".into(),
         marker_end: String = "#-- end managed zone --".into(),
         content: Value = "".into(),
+        source: Value = Value::Nil,
+        template: Option<String> = None,
+        defaults: Value = Value::Nil,
         append_if_not_found: bool = false,
         prepend_if_not_found: bool = false,
         backup: Value = ".bak".into(),
         show_changes: bool = true,
         **_kwargs
     ) {
+        let content = match managed::block_content(context, &name, &content, &source, template, defaults) {
+            Ok(content) => content,
+            Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+        };
         let block = edit::Block {
-            start: marker_start, end: marker_end, content: content.to_string(), append_if_not_found, prepend_if_not_found, backup, show_changes,
+            start: marker_start, end: marker_end, content, append_if_not_found, prepend_if_not_found, backup, show_changes,
         };
         Ok(edit::block(context, &name, &block).into())
     }
 
     /// Lines that match made comments.
-    fn comment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), **_kwargs) {
-        Ok(edit::comment(context, &name, &regex, &char, &backup, true).into())
+    fn comment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), ignore_missing: bool = false, **_kwargs) {
+        Ok(edit::comment(context, &name, &regex, &char, &backup, ignore_missing, true).into())
     }
 
     /// Comments that match made lines again.
     fn uncomment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), **_kwargs) {
-        Ok(edit::comment(context, &name, &regex, &char, &backup, false).into())
+        Ok(edit::comment(context, &name, &regex, &char, &backup, false, false).into())
+    }
+
+    /// A folder without what is older than `age` days, larger than `size`, or both with `age_size_logical_operator: AND`.
+    fn tidied(
+        context,
+        name: String,
+        age: f64 = 0.0,
+        matches: Vec<String> = Vec::new(),
+        rmdirs: bool = false,
+        size: Value = 0.into(),
+        exclude: Value = Value::Nil,
+        full_path_match: bool = false,
+        followlinks: bool = false,
+        time_comparison: String = "atime".into(),
+        age_size_logical_operator: String = "OR".into(),
+        age_size_only: Value = Value::Nil,
+        rmlinks: bool = true,
+    ) {
+        if exclude.is_truthy() || full_path_match || followlinks || age_size_only.is_truthy() {
+            let comment = "exclude, full_path_match, followlinks and age_size_only are not supported by file.tidied yet";
+            return Ok(StateReturn::failed(&name, comment).into());
+        }
+        let size = match tidied::bytes(&size.to_string()) {
+            Ok(size) => size,
+            Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+        };
+        let time = match time_comparison.to_lowercase().as_str() {
+            "mtime" | "modified" | "modify" => tidied::Time::Modified,
+            "ctime" | "changed" | "change" => tidied::Time::Changed,
+            _ => tidied::Time::Accessed,
+        };
+        let matches = if matches.is_empty() { vec![".*".to_owned()] } else { matches };
+        let all_of = age_size_logical_operator.eq_ignore_ascii_case("and");
+        let wanted = tidied::Wanted { age, matches, rmdirs, size, rmlinks, all_of, time };
+        Ok(tidied::state(context, &name, &wanted).into())
     }
 
     /// Nothing at this path.

@@ -3,10 +3,10 @@
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::Path;
 
-use brine_core::{Value, map};
+use brine_core::{Map, Value, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, folder_mode, make_folders};
 use super::bad_path;
 use crate::states::{StateContext, StateReturn};
 
@@ -67,16 +67,19 @@ pub(super) fn symlink(
         if status.is_some() && !force {
             return StateReturn::failed(
                 name,
-                format!("{what} exists where the symlink {name} should be. Did you mean to use force?"),
+                format!("File or directory exists where the symlink {name} should be. Did you mean to use force?"),
             );
         }
         if status.is_some() {
             let comment = format!(
                 "The file or directory {name} is set for removal to make way for a new symlink targeting {target}"
             );
-            return StateReturn::would(name, comment).with_changes(map! {"new" => name});
+            return StateReturn::would(name, comment);
         }
         let mut comment = format!("Symlink {name} to {target} is set for creation");
+        if makedirs && !path.parent().is_some_and(Path::is_dir) {
+            comment = format!("{comment}\n{} will be created", path.parent().unwrap_or(path).display());
+        }
         if !makedirs
             && let Err(missing) =
                 parent_for(path, false, |parent| format!("Directory {parent} for symlink is not present"))
@@ -122,10 +125,84 @@ pub(super) fn symlink(
 
 /// Makes a link beside and renames it, so that there is never none.
 fn replace_link(path: &Path, target: &str) -> std::io::Result<()> {
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{file}.{:08x}", rand::random::<u32>()));
+    let beside = beside(path);
     std::os::unix::fs::symlink(target, &beside)?;
     std::fs::rename(&beside, path).inspect_err(|_| _ = std::fs::remove_file(&beside))
+}
+
+/// `file.hardlink`: the same file under another name.
+pub(super) fn hardlink(context: &StateContext, name: &str, target: &str, force: bool, makedirs: bool) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    if !Path::new(target).is_absolute() {
+        return StateReturn::failed(name, format!("Specified target {target} is not an absolute path"));
+    }
+    let Ok(wanted) = std::fs::metadata(target) else {
+        return StateReturn::failed(name, format!("Target {target} for hard link does not exist"));
+    };
+    let path = Path::new(name);
+    let status = std::fs::symlink_metadata(path).ok();
+    // A name that is one of several is one that is a hard link.
+    let is_link = status.as_ref().is_some_and(|status| status.is_file() && status.nlink() > 1);
+    let present = status.as_ref().is_some_and(|status| status.dev() == wanted.dev() && status.ino() == wanted.ino());
+    if context.test {
+        return if present {
+            StateReturn::ok(name, format!("The hard link {name} is presently targetting {target}"))
+        } else if is_link {
+            StateReturn::would(name, format!("Link {name} target is set to be changed to {target}"))
+                .with_changes(map! {"change" => name})
+        } else if status.is_none() {
+            StateReturn::would(name, format!("Hard link {name} to {target} is set for creation"))
+                .with_changes(map! {"new" => name})
+        } else if force {
+            let comment = format!(
+                "The file or directory {name} is set for removal to make way for a new hard link targeting {target}"
+            );
+            StateReturn::would(name, comment)
+        } else {
+            let comment =
+                format!("File or directory exists where the hard link {name} should be. Did you mean to use force?");
+            StateReturn::failed(name, comment)
+        };
+    }
+    if let Err(error) = parent_for(path, makedirs, |parent| format!("Directory {parent} for hard link is not present"))
+    {
+        return StateReturn::failed(name, error);
+    }
+    if present {
+        return StateReturn::ok(name, format!("Target of hard link {name} is already pointing to {target}"));
+    }
+    let what = if status.as_ref().is_some_and(std::fs::Metadata::is_dir) { "Directory" } else { "File" };
+    let mut changes = Map::new();
+    if status.is_some() && !is_link {
+        if !force {
+            return StateReturn::failed(name, format!("{what} exists where the hard link {name} should be"));
+        }
+        if path.is_dir()
+            && let Err(error) = std::fs::remove_dir_all(path)
+        {
+            return StateReturn::failed(name, format!("Unable to remove {name}: {error}"));
+        }
+        changes.insert("forced".into(), format!("{what} for hard link was forcibly replaced").into());
+    }
+    let made = {
+        let beside = beside(path);
+        std::fs::hard_link(target, &beside)
+            .and_then(|()| std::fs::rename(&beside, path).inspect_err(|_| _ = std::fs::remove_file(&beside)))
+    };
+    if let Err(error) = made {
+        return StateReturn::failed(name, format!("Unable to create new hard link {name} -> {target}: {error}"));
+    }
+    changes.insert("new".into(), name.into());
+    let done = if is_link { "Set target of" } else { "Created new" };
+    StateReturn::ok(name, format!("{done} hard link {name} -> {target}")).with_changes(changes)
+}
+
+/// A name beside this one that nobody has.
+fn beside(path: &Path) -> std::path::PathBuf {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{file}.{:08x}", rand::random::<u32>()))
 }
 
 pub(super) fn touch(context: &StateContext, name: &str, makedirs: bool) -> StateReturn {
@@ -135,12 +212,12 @@ pub(super) fn touch(context: &StateContext, name: &str, makedirs: bool) -> State
     let path = Path::new(name);
     let exists = path.exists();
     if context.test {
-        let (comment, key) = if exists {
-            (format!("File {name} exists and times would be updated"), "touched")
+        let done = if exists {
+            StateReturn::ok(name, format!("File {name} exists and has the correct times"))
         } else {
-            (format!("File {name} is set to be created"), "new")
+            StateReturn::would(name, format!("File {name} is set to be created"))
         };
-        return StateReturn::would(name, comment).with_changes(map! {key => name});
+        return done.with_changes(map! {"new" => name});
     }
     if let Err(error) = parent_for(path, makedirs, |_| format!("Directory not present to touch file {name}")) {
         return StateReturn::failed(name, error);
@@ -189,18 +266,24 @@ pub(super) fn copy(
     }
     let same = || exists && status.is_file() && std::fs::read(source).ok() == std::fs::read(path).ok();
     if context.test {
-        return StateReturn::would(name, format!("File \"{source}\" is set to be copied to \"{name}\""))
-            .with_changes(map! {name => source});
+        return StateReturn::would(name, format!("File \"{source}\" is set to be copied to \"{name}\""));
     }
     let note = if same() { " - files are identical but force flag is set" } else { "" };
-    let copied =
-        parent_for(path, makedirs, |parent| format!("The target directory {parent} is not present")).and_then(|()| {
-            copy_tree(Path::new(source), path)
-                .map_err(|error| format!("Failed to copy \"{source}\" to \"{name}\": {error}"))
-        });
+    let copied = match path.parent() {
+        Some(parent) if makedirs => make_folders(parent, attributes.mode.map(folder_mode))
+            .map_err(|error| format!("Failed to create {}: {error}", parent.display())),
+        _ => parent_for(path, false, |parent| format!("The target directory {parent} is not present")),
+    }
+    .and_then(|()| {
+        copy_tree(Path::new(source), path)
+            .map_err(|error| format!("Failed to copy \"{source}\" to \"{name}\": {error}"))
+    });
     match copied.and_then(|()| attributes.apply(path)) {
-        Ok(_) => StateReturn::ok(name, format!("Copied \"{source}\" to \"{name}\"{note}"))
-            .with_changes(map! {name => source}),
+        Ok(attributes) => {
+            let mut changes = map! {name => source};
+            changes.extend(attributes);
+            StateReturn::ok(name, format!("Copied \"{source}\" to \"{name}\"{note}")).with_changes(changes)
+        }
         Err(error) => StateReturn::failed(name, error),
     }
 }
@@ -240,11 +323,10 @@ pub(super) fn rename(context: &StateContext, name: &str, source: &str, force: bo
     let path = Path::new(name);
     let in_place = std::fs::symlink_metadata(path).ok();
     if in_place.is_some() && !force {
-        return StateReturn::failed(name, format!("The target file \"{name}\" exists and will not be overwritten"));
+        return StateReturn::ok(name, format!("The target file \"{name}\" exists and will not be overwritten"));
     }
     if context.test {
-        return StateReturn::would(name, format!("File \"{source}\" is set to be moved to \"{name}\""))
-            .with_changes(map! {name => source});
+        return StateReturn::would(name, format!("File \"{source}\" is set to be moved to \"{name}\""));
     }
     let moved =
         parent_for(path, makedirs, |parent| format!("The target directory {parent} is not present")).and_then(|()| {

@@ -52,6 +52,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
     }
     let mut all = Results { changes: Map::new(), comments: Vec::new(), failed: false };
     for folder in &folders {
+        let is_new_root = folder == root && !root.exists() && !context.test;
         let target = folder.display().to_string();
         let attributes = match Attributes::new(&wanted.dir_mode, &wanted.user, &wanted.group) {
             Ok(attributes) => attributes,
@@ -67,7 +68,12 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             makedirs: true,
             force: false,
         };
-        all.add(&target, folder::state(context, &target, &folder));
+        let mut done = folder::state(context, &target, &folder);
+        if is_new_root && done.result == Some(true) {
+            // What is in it says enough.
+            done.changes.clear();
+        }
+        all.add(&target, done);
     }
     for (path, _) in files.iter().filter(|(_, is_folder)| !is_folder) {
         let target = root.join(path).display().to_string();
@@ -88,6 +94,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             create: true,
             show_changes: true,
             backup: wanted.backup,
+            umask: managed::umask(context),
             check_cmd: None,
         };
         all.add(&target, managed::managed(context, &target, &contents, attributes, &how));

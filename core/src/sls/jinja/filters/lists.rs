@@ -3,6 +3,7 @@
 use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use rand::seq::{IndexedRandom, SliceRandom};
+use sha2::Digest;
 
 use super::{Args, Options, defined, failed, is_list};
 use crate::value::Value;
@@ -55,11 +56,23 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let empty = || failed("No random item, sequence was empty.");
         items(&value)?.choose(&mut rand::rng()).cloned().ok_or_else(empty)
     });
-    environment.add_filter("shuffle", |value: JinjaValue| -> Result<JinjaValue, Error> {
-        let mut items = items(&value)?;
-        items.shuffle(&mut rand::rng());
-        Ok(listed(items))
-    });
+    for name in ["shuffle", "random_shuffle"] {
+        environment.add_filter(name, |value: JinjaValue, args: Args| -> Result<JinjaValue, Error> {
+            let mut items = items(&value)?;
+            items.shuffle(&mut seeded(Options::new(&args)?.get(0, "seed")));
+            Ok(listed(items))
+        });
+    }
+    for name in ["sample", "random_sample"] {
+        environment.add_filter(name, |value: JinjaValue, size: usize, args: Args| -> Result<JinjaValue, Error> {
+            let items = items(&value)?;
+            if size > items.len() {
+                return Err(failed("Sample larger than population or is negative"));
+            }
+            let mut rng = seeded(Options::new(&args)?.get(0, "seed"));
+            Ok(listed(items.sample(&mut rng, size).cloned().collect::<Vec<_>>()))
+        });
+    }
     environment.add_filter("sorted_ignorecase", |value: JinjaValue| -> Result<JinjaValue, Error> {
         let mut items = items(&value)?;
         items.sort_by_cached_key(|item| super::super::value::text(item).to_lowercase());
@@ -75,6 +88,18 @@ fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {
 
 fn listed(items: impl IntoIterator<Item = JinjaValue>) -> JinjaValue {
     own(&JinjaValue::from(items.into_iter().collect::<Vec<_>>()))
+}
+
+/// Random numbers: with a seed the same ones each time, though not those of Python.
+fn seeded(seed: Option<Value>) -> rand::rngs::StdRng {
+    use rand::SeedableRng;
+    match seed.filter(|seed| !seed.is_nil()) {
+        None => rand::rngs::StdRng::from_rng(&mut rand::rng()),
+        Some(seed) => {
+            let digest = sha2::Sha256::digest(seed.to_string());
+            rand::rngs::StdRng::from_seed(digest.into())
+        }
+    }
 }
 
 fn unique(items: impl IntoIterator<Item = JinjaValue>) -> Vec<JinjaValue> {

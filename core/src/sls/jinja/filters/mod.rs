@@ -2,7 +2,9 @@
 
 mod data;
 mod lists;
+mod network;
 mod pattern;
+mod series;
 mod text;
 
 use minijinja::value::{Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
@@ -15,9 +17,14 @@ use crate::value::{Map, Value};
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     data::add_to(environment);
     lists::add_to(environment);
+    network::add_to(environment);
+    series::add_to(environment);
     pattern::add_to(environment);
     text::add_to(environment);
     environment.add_test("list", |value: JinjaValue| is_list(&value));
+    environment.add_test("sequence", |value: JinjaValue| {
+        matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Bytes)
+    });
     environment.add_test("callable", |value: JinjaValue| value.kind() == ValueKind::Plain);
     environment.add_filter("striptags", minijinja_contrib::filters::striptags);
     environment.add_filter("filesizeformat", minijinja_contrib::filters::filesizeformat);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::formatting::{FormatStyle, format};
-use minijinja::value::{Rest, Value as JinjaValue};
-use minijinja::{Environment, Error};
+use minijinja::value::{Rest, Value as JinjaValue, ValueKind};
+use minijinja::{Environment, Error, State};
 use rand::seq::IndexedRandom;
 use sha2::Digest;
 
@@ -19,6 +19,7 @@ const MAX_LENGTH: usize = 1 << 20;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__percent__", percent);
+    environment.add_filter("replace", replace);
     environment.add_filter("quote", |value: JinjaValue| quote(&text(&value)));
     environment.add_filter("path_join", |first: String, rest: Rest<String>| {
         // Unlike in Python, a later part that is absolute does not throw away what is before it.
@@ -28,7 +29,23 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment
         .add_filter("center", |value: JinjaValue, width: Option<usize>| center(&text(&value), width.unwrap_or(80)));
     environment.add_filter("truncate", truncate);
-    environment.add_filter("urlencode", |value: JinjaValue| url_encode(&text(&value)));
+    environment.add_filter("urlencode", |value: JinjaValue| match value.kind() {
+        ValueKind::Map => {
+            // In a query, a blank is a plus, and a slash is no more than any sign.
+            let quoted = |value: &JinjaValue| url_encode(&text(value)).replace('/', "%2F").replace("%20", "+");
+            let pairs = super::super::value::pairs(&value);
+            pairs.map(|(key, value)| std::format!("{}={}", quoted(&key), quoted(&value))).collect::<Vec<_>>().join("&")
+        }
+        _ => url_encode(&text(&value)),
+    });
+    for name in ["e", "escape"] {
+        environment.add_filter(name, |value: JinjaValue| {
+            if value.is_safe() { value } else { JinjaValue::from_safe_string(escape(&text(&value))) }
+        });
+    }
+    environment.add_filter("pprint", |value: JinjaValue| {
+        defined(&value).map(|value| crate::value::python::repr(&crate::value::json::sorted(&value)))
+    });
     environment.add_filter("int", int);
     environment.add_filter("float", |value: JinjaValue, default: Option<f64>| -> Result<f64, Error> {
         let value = defined(&value)?;
@@ -65,22 +82,92 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("to_bytes", |text: String| JinjaValue::from_bytes(text.into_bytes()));
     environment.add_filter("to_snake_case", |text: String| snake_case(&text));
-    environment
-        .add_filter("to_camelcase", |text: String, upper: Option<bool>| camel_case(&text, upper.unwrap_or(false)));
-    environment.add_filter("ipwrap", |text: String| match text.parse::<std::net::Ipv6Addr>() {
-        Ok(address) => format!("[{address}]"),
-        Err(_) => text,
+    environment.add_filter("to_camelcase", |text: String, args: Args| -> Result<String, Error> {
+        Ok(camel_case(&text, Options::new(&args)?.flag(0, "uppercamel", false)))
     });
-    environment.add_filter("is_ip", |text: String| is_address(&text, |_| true));
-    environment.add_filter("is_ipv4", |text: String| is_address(&text, std::net::IpAddr::is_ipv4));
-    environment.add_filter("is_ipv6", |text: String| is_address(&text, std::net::IpAddr::is_ipv6));
+    environment.add_filter("xmlattr", |value: JinjaValue, space: Option<bool>| -> Result<JinjaValue, Error> {
+        let Value::Map(map) = defined(&value)? else { return Err(failed("xmlattr requires a mapping")) };
+        let shown = map.iter().filter(|(_, value)| !value.is_nil());
+        let all: Vec<String> = shown
+            .map(|(name, value)| std::format!("{}=\"{}\"", escape(&name.to_string()), escape(&value.to_string())))
+            .collect();
+        let blank = if all.is_empty() || space == Some(false) { "" } else { " " };
+        Ok(JinjaValue::from_safe_string(std::format!("{blank}{}", all.join(" "))))
+    });
+    environment.add_filter("md5", |value: JinjaValue| hex(&md5::Md5::digest(text(&value))));
+    environment.add_filter("hmac", |value: JinjaValue, secret: String, challenge: String| {
+        signed(&text(&value), &secret).map(|sum| STANDARD.encode(sum) == challenge)
+    });
+    environment.add_filter("hmac_compute", |value: JinjaValue, secret: String| {
+        signed(&text(&value), &secret).map(|sum| hex(&sum))
+    });
+    environment.add_filter("uuid", |value: JinjaValue| uuid(&text(&value)));
+    environment.add_filter("human_to_bytes", human_to_bytes);
+    environment.add_filter("wordwrap", wordwrap);
+    environment.add_filter("check_whitelist_blacklist", listed);
+    environment.add_filter(
+        "method_call",
+        |state: &mut State<'_, '_>, value: JinjaValue, name: String, args: Rest<JinjaValue>| {
+            value.call_method(state, &name, &args)
+        },
+    );
+    environment.add_filter("get_uid", |name: String| {
+        let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let of = |line: &str| {
+            let mut fields = line.split(':');
+            (fields.next() == Some(&name)).then(|| fields.nth(1)?.parse::<u32>().ok()).flatten()
+        };
+        accounts.lines().find_map(of)
+    });
+    environment.add_filter("which", |name: String| which(&name));
+    environment.add_filter("xml", |value: JinjaValue| defined(&value).map(|value| xml(&value)));
 }
 
 /// `'%s' % value`.
 fn percent(pattern: JinjaValue, value: JinjaValue) -> Result<JinjaValue, Error> {
     let Some(pattern) = pattern.as_str() else { return Err(failed("only texts are formatted with %")) };
-    let args = if value.is_tuple() { value.try_iter()?.collect() } else { vec![value] };
-    format(FormatStyle::Printf, pattern, &args).map(JinjaValue::from)
+    let mut args: Vec<JinjaValue> = if value.is_tuple() { value.try_iter()?.collect() } else { vec![value] };
+    let pattern = reprs(pattern, &mut args);
+    format(FormatStyle::Printf, &pattern, &args).map(JinjaValue::from)
+}
+
+/// `%r` as `%s` of the text that Python's `repr` gives.
+fn reprs(pattern: &str, args: &mut [JinjaValue]) -> String {
+    let (mut out, mut chars, mut place) = (String::new(), pattern.chars(), 0);
+    while let Some(c) = chars.next() {
+        out.push(c);
+        if c != '%' {
+            continue;
+        }
+        while let Some(c) = chars.next() {
+            if c == 'r' {
+                out.push('s');
+                if let Some(arg) = args.get_mut(place) {
+                    *arg = JinjaValue::from(crate::value::python::repr(&super::super::value::from_jinja(arg)));
+                }
+            } else {
+                out.push(c);
+            }
+            if c == '(' {
+                // A name, and the conversion after it.
+                out.extend(chars.by_ref().take_while(|c| *c != ')'));
+                out.push(')');
+            } else if c.is_alphabetic() || c == '%' {
+                place += usize::from(c != '%');
+                break;
+            }
+        }
+    }
+    out
+}
+
+/// `replace(old, new, count=None)`.
+fn replace(value: JinjaValue, old: JinjaValue, new: JinjaValue, count: Option<i64>) -> String {
+    let (text, old, new) = (text(&value), text(&old), text(&new));
+    match count.and_then(|count| usize::try_from(count).ok()) {
+        Some(count) => text.replacen(&old, &new, count),
+        None => text.replace(&old, &new),
+    }
 }
 
 /// As Python's `shlex.quote`.
@@ -235,7 +322,143 @@ fn camel_case(text: &str, upper: bool) -> String {
     out
 }
 
-fn is_address(text: &str, holds: impl Fn(&std::net::IpAddr) -> bool) -> bool {
-    let address = text.split_once('/').map_or(text, |(address, _)| address);
-    address.parse().is_ok_and(|address| holds(&address))
+/// HMAC with SHA-256.
+fn signed(text: &str, secret: &str) -> Result<Vec<u8>, Error> {
+    use hmac::{KeyInit, Mac};
+    let mut mac = hmac::Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).map_err(failed)?;
+    mac.update(text.as_bytes());
+    Ok(mac.finalize().into_bytes().to_vec())
+}
+
+/// The UUID of a name (version 5) among those that Salt gives.
+fn uuid(name: &str) -> String {
+    // Salt's own.
+    const NAMES: [u8; 16] =
+        [0x91, 0x63, 0x3e, 0xbf, 0x1c, 0x86, 0x5e, 0x33, 0x93, 0x5a, 0x28, 0x06, 0x1f, 0x4b, 0x48, 0x0e];
+    let mut sum = sha1::Sha1::digest([&NAMES, name.as_bytes()].concat()).to_vec();
+    sum[6] = sum[6] & 0x0f | 0x50;
+    sum[8] = sum[8] & 0x3f | 0x80;
+    let digits = hex(&sum[..16]);
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+}
+
+/// `1.5MiB` as a number of bytes: K is 1024 unless written KB, and with `handle_metric` 1000 then.
+fn human_to_bytes(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
+    let options = Options::new(&args)?;
+    let default = options.get(0, "default_unit").map(|unit| unit.to_string()).unwrap_or_default();
+    let text = text(&value);
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len());
+    let Ok(number) = number.trim().parse::<f64>() else { return Ok(JinjaValue::from(0)) };
+    let unit = if unit.is_empty() { default } else { unit.to_owned() };
+    let metric = options.flag(1, "handle_metric", false) && unit.len() == 2 && unit.to_lowercase().ends_with('b');
+    let power = match unit.to_lowercase().chars().next() {
+        None | Some('b') => 0,
+        Some(letter) => match "kmgtpezy".find(letter) {
+            Some(place) => place as i32 + 1,
+            None => return Ok(JinjaValue::from(0)),
+        },
+    };
+    let factor: f64 = if metric { 1000.0 } else { 1024.0 };
+    Ok(JinjaValue::from((number * factor.powi(power)) as i64))
+}
+
+/// `wordwrap(width=79, break_long_words=True, wrapstring='\n')`: line by line.
+fn wordwrap(value: JinjaValue, args: Args) -> Result<String, Error> {
+    let options = Options::new(&args)?;
+    let width = options.get(0, "width").and_then(|width| width.as_i64()).unwrap_or(79);
+    let width = usize::try_from(width).unwrap_or(0).max(1);
+    let breaks = options.flag(1, "break_long_words", true);
+    let with =
+        options.get(2, "wrapstring").filter(Value::is_truthy).map_or_else(|| "\n".to_owned(), |with| with.to_string());
+    let text = text(&value);
+    let wrapped = text.lines().map(|line| {
+        let mut lines: Vec<String> = Vec::new();
+        let mut current = String::new();
+        for word in line.split(' ').filter(|word| !word.is_empty()) {
+            let mut word = word.to_owned();
+            let length = |text: &str| text.chars().count();
+            if !current.is_empty() && length(&current) + 1 + length(&word) <= width {
+                current = std::format!("{current} {word}");
+                continue;
+            }
+            if !current.is_empty() {
+                lines.push(std::mem::take(&mut current));
+            }
+            while breaks && length(&word) > width {
+                let end = word.char_indices().nth(width).map_or(word.len(), |(end, _)| end);
+                lines.push(word[..end].to_owned());
+                word.drain(..end);
+            }
+            current = word;
+        }
+        lines.push(current);
+        lines.join(&with)
+    });
+    Ok(wrapped.collect::<Vec<_>>().join(&with))
+}
+
+/// Whether a text is on the one list and not on the other; patterns are globs.
+fn listed(value: JinjaValue, args: Args) -> Result<bool, Error> {
+    let options = Options::new(&args)?;
+    let text = text(&value);
+    let on = |list: &Value| {
+        let one = [list.clone()];
+        list.as_list().unwrap_or(&one).iter().any(|pattern| crate::glob::fnmatch(&pattern.to_string(), &text))
+    };
+    let list = |place, name| options.get(place, name).filter(Value::is_truthy);
+    let (white, black) = (list(0, "whitelist"), list(1, "blacklist"));
+    Ok(!black.is_some_and(|list| on(&list)) && white.is_none_or(|list| on(&list)))
+}
+
+/// The path of a program, or nothing.
+fn which(name: &str) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let runs = |path: &PathBuf| {
+        path.metadata().is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
+    };
+    let found = if name.contains('/') {
+        Some(PathBuf::from(name)).filter(runs)
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|folder| folder.join(name)).find(runs)
+    };
+    found.map(|path| path.to_string_lossy().into_owned())
+}
+
+/// A text that HTML and XML take for text.
+fn escape(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&#34;").replace('\'', "&#39;")
+}
+
+/// A mapping as an XML document: its entries are elements, lists repeat them, a name with `@` is an attribute.
+fn xml(value: &Value) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" ?>\n");
+    if let Value::Map(map) = value {
+        map.iter().for_each(|(name, value)| element(&name.to_string(), value, 0, &mut out));
+    }
+    out
+}
+
+fn element(name: &str, value: &Value, depth: usize, out: &mut String) {
+    let escape = |text: &str| escape(text).replace("&#34;", "&quot;").replace("&#39;", "'");
+    let blank = " ".repeat(depth * 4);
+    match value {
+        Value::List(items) => items.iter().for_each(|item| element(name, item, depth, out)),
+        Value::Map(map) => {
+            let (attributes, children): (Vec<_>, Vec<_>) =
+                map.iter().map(|(key, value)| (key.to_string(), value)).partition(|(key, _)| key.starts_with('@'));
+            out.push_str(&std::format!("{blank}<{name}"));
+            for (key, value) in attributes {
+                out.push_str(&std::format!(" {}=\"{}\"", &key[1..], escape(&value.to_string())));
+            }
+            out.push_str(">\n");
+            for (key, value) in &children {
+                element(key, value, depth + 1, out);
+            }
+            out.push_str(&std::format!("{blank}</{name}>\n"));
+        }
+        value => out.push_str(&std::format!("{blank}<{name}>{}</{name}>\n", escape(&value.to_string()))),
+    }
 }

@@ -9,6 +9,7 @@ pub(super) fn rewrite(text: &str, tokens: &[Token<'_>], end: usize, edits: &mut 
     let Some((tag, rest)) = tokens.split_first() else { return false };
     match tag.text {
         "set" => set(rest, edits),
+        "for" => each(rest, edits),
         // A name that starts with `_` is not exported to those who import the template.
         "do" if !rest.is_empty() => edits.push(Edit::replace(tag, "set __do__ =")),
         "load_yaml" | "load_json" | "load_text" => {
@@ -45,6 +46,54 @@ pub(super) fn rewrite(text: &str, tokens: &[Token<'_>], end: usize, edits: &mut 
     false
 }
 
+/// The tags that a block of this tag waits for, if it is one that opens a block.
+pub(super) fn closing(tokens: &[Token<'_>]) -> Option<&'static [&'static str]> {
+    Some(match tokens.first()?.text {
+        "if" => &["elif", "else", "endif"],
+        "for" => &["endfor", "else"],
+        "macro" => &["endmacro"],
+        "call" => &["endcall"],
+        "filter" => &["endfilter"],
+        "with" => &["endwith"],
+        "block" => &["endblock"],
+        "set" if position(tokens, |token| token.is_operator("=")).is_none() => &["endset"],
+        "load_yaml" | "load_json" | "load_text" => &["endload"],
+        "profile" => &["endprofile"],
+        _ => return None,
+    })
+}
+
+/// `macro` and `endmacro`: a macro that looks at `varargs` or `kwargs` gets them as parameters, and is wrapped behind its
+/// end into what fills them.
+pub(super) fn macros(
+    text: &str,
+    tokens: &[Token<'_>],
+    end: usize,
+    open: &mut Vec<Option<String>>,
+    edits: &mut Vec<Edit>,
+) {
+    match tokens {
+        [tag, name, rest @ ..] if tag.is_name("macro") => {
+            let body = &text[end..];
+            let body = &body[..body.find("endmacro").unwrap_or(body.len())];
+            let close = rest.last().filter(|token| token.is_operator(")"));
+            let (Some(close), true) = (close, body.contains("varargs") || body.contains("kwargs")) else {
+                return open.push(None);
+            };
+            let comma = if rest.len() > 2 { ", " } else { "" };
+            edits.push(Edit::insert(close.start, format!("{comma}varargs=(), kwargs=none")));
+            open.push(Some(name.text.to_owned()));
+        }
+        [tag, ..] if tag.is_name("endmacro") => {
+            if let Some(Some(name)) = open.pop() {
+                let last = tokens.last().unwrap_or(tag);
+                edits.push(Edit::insert(last.end, format!(" %}}{{% set {name} = __varargs__({name})")));
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Takes a word out, and the blank after it.
 fn remove(token: &Token<'_>) -> Edit {
     Edit::replace(token, "")
@@ -61,8 +110,18 @@ fn set(rest: &[Token<'_>], edits: &mut Vec<Edit>) {
     if several(names) || several(value) || is_literal {
         return;
     }
-    edits.push(Edit::insert(first.start, "__own__("));
-    edits.push(Edit::close(last.end, ")"));
+    edits.extend(Edit::around(first.start, last.end, "__own__(", ")"));
+}
+
+/// `for x in y`: what is gone through.
+fn each(rest: &[Token<'_>], edits: &mut Vec<Edit>) {
+    let Some(word) = position(rest, |token| token.is_name("in")) else { return };
+    let items = &rest[word + 1..];
+    let ends = |token: &Token<'_>| token.is_name("if") || token.is_name("recursive");
+    let items = &items[..position(items, ends).unwrap_or(items.len())];
+    if let (Some(first), Some(last)) = (items.first(), items.last()) {
+        edits.extend(Edit::around(first.start, last.end, "__each__(", ")"));
+    }
 }
 
 /// `import`, `from`, `include`, `extends`: the name of the template goes through a function that knows
@@ -76,8 +135,7 @@ fn import(text: &str, tag: &Token<'_>, rest: &[Token<'_>], end: usize, edits: &m
     let length = position(rest, name_ends).unwrap_or(rest.len());
     let (Some(first), Some(last)) = (rest.first(), rest[..length].last()) else { return };
     let context = has_context(rest).unwrap_or(matches!(tag.text, "include" | "extends"));
-    edits.push(Edit::insert(first.start, "__template__("));
-    edits.push(Edit::close(last.end, format!(", {context})")));
+    edits.extend(Edit::around(first.start, last.end, "__template__(", &format!(", {context})")));
     if tag.text == "include" {
         // What an included template sets is its own.
         let marker = usize::from(matches!(text.as_bytes().get(2), Some(b'-' | b'+')));
@@ -108,7 +166,7 @@ fn import_data(text: &str, tag: &Token<'_>, rest: &[Token<'_>], end: usize) -> O
         "set {variable} | __load_{kind}__ %}}{{% with %}}{{% include __template__({name}, {context}) %}}\
          {{% endwith %}}{{% endset{lines}"
     );
-    (last.end <= end).then_some(Edit { start: tag.start, end: last.end, text, closes: false })
+    (last.end <= end).then_some(Edit { start: tag.start, end: last.end, text, pair: None })
 }
 
 /// Whether the tag says `with context` or `without context`.

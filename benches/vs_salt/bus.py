@@ -1,0 +1,76 @@
+"""Firing into and following an event bus: Salt's by Salt's own library, Brine's by pyzmq."""
+
+import subprocess
+import sys
+
+FIRE_BRINE = """
+import sys, zmq, msgpack
+sock, count, tag = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode()
+context = zmq.Context(); push = context.socket(zmq.PUSH); push.connect(f"ipc://{sock}/master_event_pull.ipc")
+frame = tag + b"\\n\\n" + msgpack.packb({"data": "x" * 100})
+for _ in range(count):
+    push.send(frame)
+push.close(); context.term()
+"""
+FOLLOW_BRINE = """
+import sys, time, zmq
+sock, count, prefix, suffix = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode(), sys.argv[4].encode()
+sub = zmq.Context().socket(zmq.SUB); sub.setsockopt(zmq.RCVHWM, 0)
+sub.connect(f"ipc://{sock}/master_event_pub.ipc"); sub.setsockopt(zmq.SUBSCRIBE, prefix)
+time.sleep(0.5); print("ready", flush=True)
+seen, first = 0, None
+while seen < count:
+    frame = sub.recv()
+    if suffix and not frame.split(b"\\n\\n", 1)[0].endswith(suffix):
+        continue
+    first = first or time.time(); seen += 1
+print(seen / max(time.time() - first, 1e-9), flush=True)
+"""
+FIRE_SALT = """
+import sys, salt.config, salt.utils.event
+etc, count, tag = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+opts = salt.config.master_config(etc + "/master")
+with salt.utils.event.get_master_event(opts, opts["sock_dir"], listen=False) as bus:
+    for _ in range(count):
+        bus.fire_event({"data": "x" * 100}, tag)
+"""
+FOLLOW_SALT = """
+import sys, time, salt.config, salt.utils.event
+etc, count, prefix, suffix = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+opts = salt.config.master_config(etc + "/master")
+bus = salt.utils.event.get_master_event(opts, opts["sock_dir"], listen=True)
+bus.connect_pub(); time.sleep(0.5); print("ready", flush=True)
+seen, first, idle = 0, None, 0
+while seen < count and idle < 20:
+    event = bus.get_event(wait=1, tag=prefix, full=True)
+    if event is None:
+        idle += bool(first)
+        continue
+    idle = 0
+    if suffix and not event["tag"].endswith(suffix):
+        continue
+    first = first or time.time(); last = time.time(); seen += 1
+print(seen / max(last - first, 1e-9), flush=True)
+"""
+
+
+def _python(script, *words):
+    return [sys.executable, "-W", "ignore", "-c", script, *map(str, words)]
+
+
+def follow(system, count, prefix, suffix=""):
+    """A process that waits for `count` events and then writes how many came a second. It ends with the system."""
+    brine = system.kind == "brine"
+    script, place = (FOLLOW_BRINE, f"{system.root}/run") if brine else (FOLLOW_SALT, f"{system.root}/etc")
+    command = _python(script, place, count, prefix, suffix)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    system.running.append(process)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def fire(system, count, tag):
+    """Fires `count` events as fast as possible."""
+    brine = system.kind == "brine"
+    script, place = (FIRE_BRINE, f"{system.root}/run") if brine else (FIRE_SALT, f"{system.root}/etc")
+    subprocess.run(_python(script, place, count, tag), check=True)

@@ -1,0 +1,31 @@
+"""Writing docs/benchmarks.md: an introduction and sections, each replaced as a whole."""
+
+import os
+import re
+
+PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/benchmarks.md")
+
+
+def _parts(path):
+    """The introduction, and the sections in their order by heading."""
+    text = ""
+    if os.path.exists(path):
+        with open(path) as file:
+            text = file.read()
+    introduction, *rest = re.split(r"^## (.*)\n", text, flags=re.MULTILINE)
+    return introduction.strip(), dict(zip(rest[::2], (body.strip() for body in rest[1::2])))
+
+
+def write_section(heading, text, order, path=PATH):
+    """Replaces a section. A new one stands where it belongs in the order; what is not in it stays in front."""
+    introduction, sections = _parts(path)
+    sections[heading] = text.strip()
+    others = [name for name in sections if name not in order]
+    parts = [f"## {name}\n\n{sections[name]}" for name in [*others, *order] if name in sections]
+    with open(path, "w") as out:
+        out.write("\n\n".join([*filter(None, [introduction]), *parts]) + "\n")
+
+
+def table(head, rows):
+    """A Markdown table."""
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in [head, ["---"] * len(head), *rows])

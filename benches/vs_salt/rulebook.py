@@ -1,0 +1,94 @@
+"""Measures ansible-rulebook beside Brine: events that match one rule, or one reactor entry, and lead to nothing.
+
+ansible-rulebook generates its events itself and does nothing on a match (`action: none`); what its start takes is
+measured with a single event and taken off. A Brine master gets as many events through its bus; the entry's SLS file
+renders to nothing, except for the last event of each tag, whose reaction says that all before it have been done.
+"""
+
+import os
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+
+import results
+from reacting import arguments, load, reacting, tools
+
+RULEBOOK = """\
+- name: bench
+  hosts: all
+  sources:
+    - eda.builtin.range:
+        limit: {events}
+  rules:
+    - name: every event
+      condition: event.i >= 0
+      action:
+        none:
+"""
+INVENTORY = "all:\n  hosts:\n    localhost:\n      ansible_connection: local\n"
+LAST = "{% if data['last'] %}\nlast:\n  runner.test.arg:\n    - args:\n      - id: {{ data['id'] }}\n{% endif %}\n"
+COMMAND = ["ansible-rulebook", "--rulebook", "bench.yml", "--inventory", "inventory.yml"]
+
+
+def program(programs, *words, **how):
+    """Runs ansible-rulebook, from this folder of programs."""
+    environment = os.environ | {"PATH": f"{os.path.abspath(programs)}:{os.environ['PATH']}"}
+    return subprocess.run(["ansible-rulebook", *words], env=environment, check=True, stdin=subprocess.DEVNULL, **how)
+
+
+def seconds(folder, programs, events):
+    """How long ansible-rulebook takes for so many events, its start included."""
+    for name, text in ("bench.yml", RULEBOOK.format(events=events)), ("inventory.yml", INVENTORY):
+        with open(f"{folder}/{name}", "w") as out:
+            out.write(text)
+    began = time.monotonic()
+    program(programs, *COMMAND[1:], cwd=folder)
+    return time.monotonic() - began
+
+
+def rulebook(programs, events, runs):
+    """Events a second."""
+    with tempfile.TemporaryDirectory(prefix="vs-", dir="/tmp") as folder:
+        seconds(folder, programs, 1)
+        start = statistics.median(seconds(folder, programs, 1) for _ in range(runs))
+        print(f"ansible-rulebook: {start:.1f} s with one event", flush=True)
+        return events / (statistics.median(seconds(folder, programs, events) for _ in range(runs)) - start)
+
+
+def brine(tool, client, events, runs):
+    """Events a second."""
+    with reacting("brine", tool, 1, sls=LAST) as system:
+        load(system, client, events, last_only=True)
+        rates = (events / load(system, client, events, last_only=True)["seconds"] for _ in range(runs))
+        return statistics.median(rates)
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--rulebook", required=True, help="ansible-rulebook's folder of programs")
+    parser.add_argument("--events", type=int, default=20_000)
+    options = parser.parse_args()
+    runs = 1 if options.quick else 5
+    # A run of Brine with as many events is over in a moment: there is a longer one too.
+    long = options.events * (5 if options.quick else 50)
+    versions = program(options.rulebook, "--version", stdout=subprocess.PIPE, text=True).stdout
+    tool = tools(options)["brine"]
+    found = {
+        "events": options.events,
+        "long": long,
+        "command": " ".join(COMMAND),
+        "source": RULEBOOK.format(events=options.events),
+        "java": re.search("Java version = .*", versions)[0].replace("version = ", ""),
+        "rulebook": rulebook(options.rulebook, options.events, runs),
+        "brine": brine(tool, options.client, options.events, runs),
+        "brine_long": brine(tool, options.client, long, min(runs, 3)),
+    }
+    for name in "rulebook", "brine", "brine_long":
+        print(f"{name}: {found[name]:,.0f} events/s")
+    results.keep("rulebook", found, options.quick)
+
+
+if __name__ == "__main__":
+    main()

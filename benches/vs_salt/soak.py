@@ -1,0 +1,88 @@
+"""Runs Brine's master for a while at half of its full reaction load, and says whether its memory grows."""
+
+import math
+import os
+import statistics
+
+import results
+from reacting import arguments, full_load, load, reacting, tools
+
+# Less than this is noise: the smallest thing that could stay behind after each reaction has 16 bytes.
+NOISE = 1  # byte a reaction
+# Until then caches fill and threads take what they need.
+TELLING = 5  # minutes
+
+
+def slope(samples):
+    """KiB a minute by least squares, and how far that may be off (twice its standard error)."""
+    times, sizes = zip(*samples)
+    middle, mean = statistics.fmean(times), statistics.fmean(sizes)
+    spread = sum((t - middle) ** 2 for t in times)
+    if len(samples) < 3 or not spread:
+        return 0.0, math.inf
+    steep = sum((t - middle) * (size - mean) for t, size in samples) / spread
+    left = sum((size - mean - steep * (t - middle)) ** 2 for t, size in samples) / (len(samples) - 2)
+    return 60 * steep, 120 * math.sqrt(left / spread)
+
+
+def verdict(minutes, least):
+    """Whether memory grows, in words, if there are at least so many bytes more for each reaction."""
+    if minutes < TELLING:
+        return "too short to tell"
+    return "memory GROWS" if least > NOISE else "memory does not grow"
+
+
+def by_minute(samples):
+    """The median of each minute, in KiB; a last minute that has just begun counts to the one before."""
+    minutes = {}
+    end = max(1, round(samples[-1][0] / 60))
+    for at, size in samples:
+        minutes.setdefault(min(int(at / 60) + 1, end), []).append(size)
+    return {minute: statistics.median(sizes) for minute, sizes in minutes.items()}
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--minutes", type=float, help="10, or 1 for a quick run")
+    parser.add_argument("--every", type=float, default=5, help="seconds between two looks")
+    parser.add_argument("--entries", type=int, default=100)
+    options = parser.parse_args()
+    options.minutes = options.minutes or (1 if options.quick else 10)
+    brine = tools(options)["brine"]
+    # The full load is found on a master of its own: what a flood leaves behind is not what is looked for.
+    with reacting("brine", brine, options.entries) as system:
+        half = full_load(system, options.client, quick=options.quick) / 2
+    print(f"half of the full load is {half:,.0f} reactions/s", flush=True)
+    samples = []
+
+    def look(at, size):
+        samples.append((at, size))
+        print(f"{at:6.0f} s {size:10,.0f} KiB", flush=True)
+
+    count = int(half * options.minutes * 60)
+    with reacting("brine", brine, options.entries) as system:
+        said = load(system, options.client, count, each=look, every=options.every, rate=half)
+        disk = os.stat(f"{system.root}/cache/brine.redb").st_blocks * 512
+    # Caches fill first; what counts is the second half.
+    late, error = (1024 / (60 * half) * each for each in slope(samples[len(samples) // 2 :]))
+    found = {name: said[name] for name in ("expected", "seen", "again", "median", "p99")} | {
+        "minutes": options.minutes,
+        "entries": options.entries,
+        "rate": half,
+        "kept": said["fired"] / said["firing"],
+        "by_minute": by_minute(samples[1:]),
+        "before": samples[0][1],
+        "disk": disk,
+        "late": late,
+        "error": error,
+        "verdict": verdict(options.minutes, late - error),
+    }
+    print(
+        f"at {half:,.0f} reactions/s for {options.minutes:g} minutes, in the second half {late:+.2f} bytes a reaction "
+        f"(give or take {error:.2f}): {found['verdict']}"
+    )
+    results.keep("soak", found, options.quick)
+
+
+if __name__ == "__main__":
+    main()

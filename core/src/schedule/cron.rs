@@ -1,0 +1,165 @@
+//! Times by crontab's five fields.
+
+use jiff::civil::{Date, DateTime, Time};
+
+use super::dates::{DAYS, MONTHS, named};
+
+/// The furthest that the next time may be: a 29th of February that is a certain day of the week.
+const YEARS: i16 = 40;
+
+/// A crontab entry: minute, hour, day of the month, month, day of the week; and, if there are six, the second.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cron {
+    seconds: Vec<i8>,
+    minutes: Vec<i8>,
+    hours: Vec<i8>,
+    days: Vec<i8>,
+    months: Vec<i8>,
+    weekdays: Vec<i8>,
+    /// `L`: the last day of the month.
+    last_day: bool,
+    /// If both days are restricted, one of them is enough.
+    either_day: bool,
+}
+
+impl Cron {
+    /// Reads an entry, or one of the words `@hourly`, `@daily`, ...
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = match text.trim() {
+            "@yearly" | "@annually" => "0 0 1 1 *",
+            "@monthly" => "0 0 1 * *",
+            "@weekly" => "0 0 * * 0",
+            "@daily" | "@midnight" => "0 0 * * *",
+            "@hourly" => "0 * * * *",
+            other => other,
+        };
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let (five, seconds) = match fields[..] {
+            [minute, hour, day, month, weekday] => ([minute, hour, day, month, weekday], "0"),
+            [minute, hour, day, month, weekday, second] => ([minute, hour, day, month, weekday], second),
+            _ => return Err(format!("'{text}' has {} fields: a crontab entry has 5", fields.len())),
+        };
+        let [minute, hour, day, month, weekday] = five;
+        let last_day = day.split(',').any(|part| part.eq_ignore_ascii_case("l"));
+        let days = day.split(',').filter(|part| !part.eq_ignore_ascii_case("l")).collect::<Vec<_>>().join(",");
+        let mut weekdays = field(weekday, 0, 7, DAYS, 0)?;
+        if weekdays.contains(&7) {
+            weekdays.push(0);
+        }
+        let is_free = |text: &str| text.starts_with(['*', '?']);
+        Ok(Cron {
+            seconds: field(seconds, 0, 59, &[], 0)?,
+            minutes: field(minute, 0, 59, &[], 0)?,
+            hours: field(hour, 0, 23, &[], 0)?,
+            days: if days.is_empty() { Vec::new() } else { field(&days, 1, 31, &[], 0)? },
+            months: field(month, 1, 12, MONTHS, 1)?,
+            weekdays,
+            last_day,
+            either_day: !is_free(day) && !is_free(weekday),
+        })
+    }
+
+    /// The first time after this one; nothing if there is none.
+    pub fn after(&self, now: DateTime) -> Option<DateTime> {
+        let mut date = now.date();
+        let last = date.year().saturating_add(YEARS);
+        while date.year() <= last {
+            if self.has_day(date) {
+                let times = self.hours.iter().flat_map(|hour| {
+                    let minutes = self.minutes.iter();
+                    minutes.flat_map(move |minute| self.seconds.iter().map(move |second| (*hour, *minute, *second)))
+                });
+                let at = |(hour, minute, second)| Some(date.to_datetime(Time::new(hour, minute, second, 0).ok()?));
+                if let Some(found) = times.filter_map(at).find(|time| *time > now) {
+                    return Some(found);
+                }
+            }
+            date = date.tomorrow().ok()?;
+        }
+        None
+    }
+
+    fn has_day(&self, date: Date) -> bool {
+        let day = self.days.contains(&date.day()) || (self.last_day && date.day() == date.days_in_month());
+        let weekday = self.weekdays.contains(&date.weekday().to_sunday_zero_offset());
+        self.months.contains(&date.month()) && if self.either_day { day || weekday } else { day && weekday }
+    }
+}
+
+/// The numbers of a field, sorted.
+fn field(text: &str, least: i8, most: i8, names: &[&str], first: i8) -> Result<Vec<i8>, String> {
+    let number = |word: &str| -> Result<i8, String> {
+        let named = || named(&word.to_lowercase(), names).map(|place| place + first);
+        let number = word.parse().ok().or_else(named);
+        let within = number.filter(|number| (least..=most).contains(number));
+        within.ok_or_else(|| format!("'{word}' is no number from {least} to {most}"))
+    };
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
+        let (start, end) = match range.split_once('-') {
+            _ if matches!(range, "*" | "?") => (least, most),
+            Some((start, end)) => (number(start)?, number(end)?),
+            None if step.is_some() => (number(range)?, most),
+            None => (number(range)?, number(range)?),
+        };
+        let step = step.map_or(Ok(1), str::parse::<usize>).ok().filter(|step| *step > 0);
+        let step = step.ok_or_else(|| format!("'{part}': the step behind '/' is a number from 1 on"))?;
+        if start <= end {
+            all.extend((start..=end).step_by(step));
+        } else {
+            // `fri-mon`: over the end of the week.
+            all.extend((start..=most).chain(least..=end).step_by(step));
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_time_is_found() {
+        // A Saturday.
+        let now: DateTime = "2026-11-21T12:30:10".parse().unwrap();
+        for (entry, expected) in [
+            ("* * * * *", "2026-11-21T12:31:00"),
+            ("*/15 * * * *", "2026-11-21T12:45:00"),
+            ("5/20 * * * *", "2026-11-21T12:45:00"),
+            ("30 12 * * *", "2026-11-22T12:30:00"),
+            ("0 9-17/4 * * *", "2026-11-21T13:00:00"),
+            ("0 8,20 * * *", "2026-11-21T20:00:00"),
+            ("0 0 1 * *", "2026-12-01T00:00:00"),
+            ("0 0 L * *", "2026-11-30T00:00:00"),
+            ("0 0 29 2 *", "2028-02-29T00:00:00"),
+            ("0 0 * * mon-fri", "2026-11-23T00:00:00"),
+            ("0 0 * * 7", "2026-11-22T00:00:00"),
+            ("0 0 * * fri-sun", "2026-11-22T00:00:00"),
+            ("0 0 * jan *", "2027-01-01T00:00:00"),
+            // One of the days is enough when both are named.
+            ("0 0 13 * mon", "2026-11-23T00:00:00"),
+            ("* * * * * 30", "2026-11-21T12:30:30"),
+            ("@hourly", "2026-11-21T13:00:00"),
+            ("@weekly", "2026-11-22T00:00:00"),
+        ] {
+            let next = Cron::parse(entry).unwrap().after(now);
+            assert_eq!(next.map(|next| next.to_string()).as_deref(), Some(expected), "{entry}");
+        }
+        assert_eq!(Cron::parse("0 0 30 2 *").unwrap().after(now), None);
+    }
+
+    #[test]
+    fn what_is_no_entry_says_why() {
+        for (entry, error) in [
+            ("* * *", "'* * *' has 3 fields: a crontab entry has 5"),
+            ("61 * * * *", "'61' is no number from 0 to 59"),
+            ("* * * * someday", "'someday' is no number from 0 to 7"),
+            ("*/0 * * * *", "'*/0': the step behind '/' is a number from 1 on"),
+        ] {
+            assert_eq!(Cron::parse(entry).unwrap_err(), error);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Addresses and networks.
+
+use std::net::IpAddr;
+
+use minijinja::value::{Value as JinjaValue, ValueKind};
+use minijinja::{Environment, Error};
+
+use super::super::containers::own;
+use super::super::value::text;
+use super::{Args, Options, failed};
+
+/// How many addresses of a network are listed: more would only fill memory.
+const MAX_HOSTS: u128 = 1 << 16;
+
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    environment.add_filter("is_ip", |value: JinjaValue| address(&text(&value)).is_some());
+    environment.add_filter("is_ipv4", |value: JinjaValue| address(&text(&value)).is_some_and(|(ip, _)| ip.is_ipv4()));
+    environment.add_filter("is_ipv6", |value: JinjaValue| address(&text(&value)).is_some_and(|(ip, _)| ip.is_ipv6()));
+    environment.add_filter("ipwrap", |value: JinjaValue| each(&value, |text| Some(wrap(text))));
+    environment.add_filter("ipaddr", |value: JinjaValue, args: Args| filtered(&value, &args, |_| true));
+    environment.add_filter("ipv4", |value: JinjaValue, args: Args| filtered(&value, &args, IpAddr::is_ipv4));
+    environment.add_filter("ipv6", |value: JinjaValue, args: Args| filtered(&value, &args, IpAddr::is_ipv6));
+    environment.add_filter("ip_host", |value: JinjaValue, args: Args| filtered(&value, &args, |_| true));
+    environment.add_filter("network_hosts", |value: JinjaValue| hosts(&text(&value)));
+    environment.add_filter("network_size", |value: JinjaValue| -> Result<u128, Error> {
+        let (ip, prefix) = network(&text(&value))?;
+        Ok(size(ip, prefix))
+    });
+    environment.add_filter("filter_by_networks", in_networks);
+}
+
+/// An address, with the length of the network's prefix if one is written.
+fn address(text: &str) -> Option<(IpAddr, Option<u32>)> {
+    let (ip, prefix) = match text.split_once('/') {
+        Some((ip, prefix)) => (ip, Some(prefix)),
+        None => (text, None),
+    };
+    let ip: IpAddr = ip.parse().ok()?;
+    let prefix = match prefix {
+        Some(prefix) => Some(prefix.parse().ok().filter(|prefix| *prefix <= bits(ip))?),
+        None => None,
+    };
+    Some((ip, prefix))
+}
+
+fn bits(ip: IpAddr) -> u32 {
+    if ip.is_ipv4() { 32 } else { 128 }
+}
+
+fn network(text: &str) -> Result<(IpAddr, u32), Error> {
+    let (ip, prefix) = address(text).ok_or_else(|| failed(format_args!("'{text}' is no network")))?;
+    Ok((ip, prefix.unwrap_or(bits(ip))))
+}
+
+fn size(ip: IpAddr, prefix: u32) -> u128 {
+    1u128.checked_shl(bits(ip) - prefix).unwrap_or(u128::MAX)
+}
+
+fn number(ip: IpAddr) -> u128 {
+    match ip {
+        IpAddr::V4(ip) => u128::from(u32::from(ip)),
+        IpAddr::V6(ip) => u128::from(ip),
+    }
+}
+
+fn from_number(like: IpAddr, number: u128) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => IpAddr::V4(u32::try_from(number).unwrap_or(u32::MAX).into()),
+        IpAddr::V6(_) => IpAddr::V6(number.into()),
+    }
+}
+
+/// The first address of the network.
+fn first(ip: IpAddr, prefix: u32) -> u128 {
+    let size = size(ip, prefix);
+    if size == u128::MAX { 0 } else { number(ip) / size * size }
+}
+
+/// The addresses for hosts.
+fn hosts(text: &str) -> Result<JinjaValue, Error> {
+    let (ip, prefix) = network(text)?;
+    let (size, first) = (size(ip, prefix), first(ip, prefix));
+    if size > MAX_HOSTS {
+        return Err(failed(format_args!("{text} has too many addresses to list them")));
+    }
+    // Of a network with room for it, the first and the last address have other uses.
+    let (skip, take) = match (ip, size) {
+        (_, 1 | 2) => (0, size),
+        (IpAddr::V4(_), _) => (1, size - 2),
+        (IpAddr::V6(_), _) => (1, size - 1),
+    };
+    let all = (0..take).map(|n| JinjaValue::from(from_number(ip, first + skip + n).to_string()));
+    Ok(own(&JinjaValue::from(all.collect::<Vec<_>>())))
+}
+
+fn wrap(text: &str) -> String {
+    let bare = text.split_once('/').map_or(text, |(ip, _)| ip);
+    if bare.parse::<std::net::Ipv6Addr>().is_ok() { format!("[{text}]") } else { text.to_owned() }
+}
+
+/// Does it with a text, or with each of a list, leaving out those for which nothing comes out.
+fn each(value: &JinjaValue, what: impl Fn(&str) -> Option<String>) -> Result<JinjaValue, Error> {
+    if value.kind() == ValueKind::String {
+        return Ok(what(&text(value)).map_or(JinjaValue::from(()), JinjaValue::from));
+    }
+    let all = value.try_iter()?.filter_map(|item| what(&text(&item))).map(JinjaValue::from);
+    Ok(own(&JinjaValue::from(all.collect::<Vec<_>>())))
+}
+
+/// The addresses that are of a kind and have all `options`: words such as `private`, separated by commas.
+fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> Result<JinjaValue, Error> {
+    let options = Options::new(args)?.get(0, "options").filter(crate::Value::is_truthy);
+    let options = options.map(|options| options.to_string()).unwrap_or_default();
+    let has = |ip: &IpAddr, option: &str| match option {
+        "private" => is_private(ip),
+        "public" | "global" => !is_private(ip) && !ip.is_loopback() && !ip.is_multicast() && !ip.is_unspecified(),
+        "loopback" => ip.is_loopback(),
+        "multicast" => ip.is_multicast(),
+        "unspecified" => ip.is_unspecified(),
+        "link_local" | "link-local" => is_link_local(ip),
+        _ => false,
+    };
+    each(value, |text| {
+        let (ip, _) = address(text)?;
+        let all = options.split(',').map(str::trim).filter(|word| !word.is_empty()).all(|word| has(&ip, word));
+        (kind(&ip) && all).then(|| text.to_owned())
+    })
+}
+
+fn is_link_local(ip: &IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.segments()[0] & 0xffc0 == 0xfe80,
+    }
+}
+
+fn is_private(ip: &IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(v4) => v4.is_private() || v4.is_loopback() || v4.is_link_local(),
+        IpAddr::V6(v6) => v6.segments()[0] & 0xfe00 == 0xfc00 || v6.is_loopback() || is_link_local(ip),
+    }
+}
+
+/// The addresses that are in one of the networks.
+fn in_networks(value: JinjaValue, networks: JinjaValue) -> Result<JinjaValue, Error> {
+    let networks: Vec<(IpAddr, u32)> =
+        networks.try_iter()?.map(|item| network(&text(&item))).collect::<Result<_, _>>()?;
+    each(&value, |text| {
+        let (ip, _) = address(text)?;
+        let holds =
+            |(of, prefix): &(IpAddr, u32)| of.is_ipv4() == ip.is_ipv4() && first(*of, *prefix) == first(ip, *prefix);
+        networks.iter().any(holds).then(|| text.to_owned())
+    })
+}

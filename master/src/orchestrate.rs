@@ -1,0 +1,194 @@
+//! What an orchestration's states ask of this master: jobs that are waited for as long as minions work on them,
+//! runner and wheel functions, events.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::bus::{Filter, Start, Subscription};
+use brine_core::function::Args;
+use brine_core::job::batch_size;
+use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
+use brine_core::wire::PublishRequest;
+use brine_core::{Jid, Map, Value};
+use rand::seq::SliceRandom;
+use tokio::time::Instant;
+
+use crate::Shared;
+use crate::calls::{Caller, Kind};
+
+/// The master, for one orchestration.
+pub(crate) struct Orchestrator {
+    pub shared: Arc<Shared>,
+    /// The runner call that the orchestration is.
+    pub caller: Caller,
+    /// Whether what its states do is told on the bus: not of a single state, as in Salt.
+    pub tells: bool,
+}
+
+impl MasterAccess for Orchestrator {
+    fn ask(&self, ask: Ask) -> Result<Vec<Answer>, String> {
+        self.caller.runtime.block_on(self.ask_all(ask))
+    }
+
+    fn runner(&self, function: &str, args: Args) -> Called {
+        self.call(Kind::Runner, function, args)
+    }
+
+    fn wheel(&self, function: &str, args: Args) -> Called {
+        self.call(Kind::Wheel, function, args)
+    }
+
+    fn follow(&self, timeout: Duration, seen: &mut dyn FnMut(&str, &Map) -> bool) -> Result<bool, String> {
+        let subscribed = self.shared.bus.subscribe(Filter::All, Start::Now);
+        let mut events = subscribed.map_err(|error| error.to_string())?;
+        let follow = async {
+            while let Some(event) = events.recv().await {
+                if seen(event.tag(), &event.data()) {
+                    return true;
+                }
+            }
+            false
+        };
+        Ok(self.caller.runtime.block_on(async { tokio::time::timeout(timeout, follow).await.unwrap_or(false) }))
+    }
+
+    fn tell(&self, what: &str, mut body: Map) {
+        if !self.tells {
+            return;
+        }
+        self.caller.mark(&mut body);
+        self.caller.runtime.block_on(self.shared.fire(&format!("salt/run/{}/{what}", self.caller.jid), &body));
+    }
+}
+
+impl Orchestrator {
+    fn call(&self, kind: Kind, function: &str, args: Args) -> Called {
+        let Caller { user, caused, runtime, .. } = &self.caller;
+        let called = runtime.block_on(async {
+            let started = self.shared.start_call(kind, function, args, user, caused).await;
+            (started.jid.clone(), started.finish().await)
+        });
+        let (jid, mut answer) = called;
+        let data = answer.shift_remove("data").unwrap_or_default();
+        let success = data.get("success").is_some_and(Value::is_truthy);
+        Called { jid, value: data.get("return").cloned().unwrap_or_default(), success }
+    }
+
+    async fn ask_all(&self, ask: Ask) -> Result<Vec<Answer>, String> {
+        let Ask { mut request, timeout, batch, failhard, subset } = ask;
+        request.user.clone_from(&self.caller.user);
+        request.kwargs.extend(self.caller.caused.clone());
+        let timeout = timeout.unwrap_or(Duration::from_secs(self.shared.config.timeout));
+        if batch.is_none() && subset.is_none() {
+            return self.watch(request, timeout).await;
+        }
+        // Who does not answer a ping is not counted among those to choose from.
+        let ping = PublishRequest { fun: "test.ping".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
+        let there = self.shared.ask(ping, timeout).await.map_err(|error| error.to_string())?;
+        let mut ids: Vec<String> = there.returned.into_iter().map(|(id, _)| id).collect();
+        if let Some(subset) = subset {
+            ids.shuffle(&mut rand::rng());
+            ids.truncate(subset);
+        }
+        ids.sort();
+        let size = match batch {
+            Some(batch) => batch_size(&batch, ids.len())?,
+            None => ids.len().max(1),
+        };
+        let mut answers = Vec::new();
+        for now in ids.chunks(size) {
+            let tgt = now.iter().map(String::as_str).collect();
+            let request = PublishRequest { tgt, tgt_type: "list".into(), ..request.clone() };
+            answers.extend(self.watch(request, timeout).await?);
+            if failhard && answers.iter().any(has_failed) {
+                break;
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Publishes a job and waits for its returns. Minions that are silent for the time are asked whether they
+    /// still work, and are waited for as long as they say so.
+    async fn watch(&self, request: PublishRequest, timeout: Duration) -> Result<Vec<Answer>, String> {
+        // Before the job goes out: nothing that it leads to may be missed.
+        let subscribed = self.shared.bus.subscribe(Filter::prefix("salt/job/"), Start::Now);
+        let events = subscribed.map_err(|error| error.to_string())?;
+        let published = self.shared.publish(request).await.map_err(|error| error.to_string())?;
+        let Some(jid) = published.jid else { return Ok(Vec::new()) };
+        let waiting: BTreeSet<String> = published.minions.iter().cloned().collect();
+        let mut watch = Watch { shared: &self.shared, jid: &jid, waiting, returned: HashMap::new(), events };
+        watch.until_all_returned(timeout.max(Duration::from_secs(1)), &self.caller.user).await?;
+        let mut returned = watch.returned;
+        let all = published.minions.into_iter().chain(published.missing);
+        Ok(all.map(|id| Answer { returned: returned.remove(&id), jid: jid.clone(), id }).collect())
+    }
+}
+
+fn has_failed(answer: &Answer) -> bool {
+    answer.returned.as_ref().is_none_or(|returned| returned.get("retcode").is_some_and(Value::is_truthy))
+}
+
+/// A job that is waited for.
+struct Watch<'a> {
+    shared: &'a Arc<Shared>,
+    jid: &'a Jid,
+    waiting: BTreeSet<String>,
+    returned: HashMap<String, Map>,
+    events: Subscription,
+}
+
+impl Watch<'_> {
+    async fn until_all_returned(&mut self, timeout: Duration, user: &str) -> Result<(), String> {
+        while !self.waiting.is_empty() {
+            if self.returns_until(Instant::now() + timeout, None).await {
+                continue;
+            }
+            let request = PublishRequest {
+                tgt: self.waiting.iter().map(String::as_str).collect(),
+                tgt_type: "list".to_owned(),
+                arg: vec![Value::from(self.jid)],
+                ..PublishRequest::new("", "saltutil.find_job", user)
+            };
+            let asked = self.shared.publish(request).await.map_err(|error| error.to_string())?;
+            let mut silent = self.waiting.clone();
+            let gather = Duration::from_secs(self.shared.config.gather_job_timeout);
+            let asking = asked.jid.as_ref().map(|jid| (jid, &mut silent));
+            self.returns_until(Instant::now() + gather, asking).await;
+            // Neither returned nor said that they work.
+            self.waiting.retain(|id| !silent.contains(id));
+        }
+        Ok(())
+    }
+
+    /// Takes returns until one has come, or the time is up. When minions are asked whether they still work: until
+    /// all of them have answered. Says whether it ended before its time.
+    async fn returns_until(&mut self, deadline: Instant, mut asking: Option<(&Jid, &mut BTreeSet<String>)>) -> bool {
+        loop {
+            // The end is that the time is up, or that the master stops.
+            let next = tokio::time::timeout_at(deadline, self.events.recv()).await;
+            let Ok(Some(event)) = next else { return false };
+            let place = event.tag().strip_prefix("salt/job/").and_then(|rest| rest.split_once("/ret/"));
+            let Some((jid, id)) = place else { continue };
+            if jid == self.jid.as_str() {
+                if self.waiting.remove(id) {
+                    self.returned.insert(id.to_owned(), event.data());
+                }
+                if let Some((_, silent)) = &mut asking {
+                    silent.remove(id);
+                }
+                if asking.is_none() || self.waiting.is_empty() {
+                    return true;
+                }
+            } else if let Some((asked, silent)) = &mut asking
+                && jid == asked.as_str()
+                && event.data().get("return").is_some_and(Value::is_truthy)
+            {
+                silent.remove(id);
+            }
+            if asking.as_ref().is_some_and(|(_, silent)| silent.is_empty()) {
+                return true;
+            }
+        }
+    }
+}

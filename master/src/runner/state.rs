@@ -1,0 +1,158 @@
+//! `state`: orchestrations, which are states that run on the master.
+
+use std::sync::Arc;
+
+use brine_core::function::{Args, CallError};
+use brine_core::orchestration::MasterAccess;
+use brine_core::{Jid, Value, functions, map};
+
+use super::RunnerContext;
+use crate::host::Orchestrated;
+use crate::orchestrate::Orchestrator;
+
+functions! {
+    module "state", context RunnerContext;
+
+    /// Runs SLS files on the master: an orchestration of jobs, runner and wheel functions. It is a failure if
+    /// one of its states is.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run state.orchestrate orch.webservers
+    ///     salt-run state.orchestrate orch.webservers pillar='{version: 2}' test=True
+    fn orchestrate(context, mods: Value, saltenv: Value = Value::Nil, test: Value = Value::Nil, exclude: Value = Value::Nil, pillar: Value = Value::Nil, pillarenv: Value = Value::Nil, orchestration_jid: Option<String> = None, **_kwargs) {
+        let given = [("saltenv", saltenv), ("test", test), ("exclude", exclude), ("pillarenv", pillarenv)];
+        let done = run(context, "state.sls", vec![mods], given, pillar, orchestration_jid)?;
+        let data = map! {context.master.id.as_str() => done.value};
+        Ok(map! {"data" => data, "outputter" => "highstate", "retcode" => i64::from(done.retcode != 0)}.into())
+    }
+
+    /// As `state.orchestrate`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run state.orch orch.webservers
+    fn orch(context, mods: Value, saltenv: Value = Value::Nil, test: Value = Value::Nil, exclude: Value = Value::Nil, pillar: Value = Value::Nil, pillarenv: Value = Value::Nil, orchestration_jid: Option<String> = None, **kwargs) {
+        orchestrate(context, mods, saltenv, test, exclude, pillar, pillarenv, orchestration_jid, kwargs)
+    }
+
+    /// As `state.orchestrate`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run state.sls orch.webservers
+    fn sls(context, mods: Value, saltenv: Value = Value::Nil, test: Value = Value::Nil, exclude: Value = Value::Nil, pillar: Value = Value::Nil, pillarenv: Value = Value::Nil, orchestration_jid: Option<String> = None, **kwargs) {
+        orchestrate(context, mods, saltenv, test, exclude, pillar, pillarenv, orchestration_jid, kwargs)
+    }
+
+    /// Runs one state on the master.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run state.orchestrate_single fun=salt.wheel name=key.list_all
+    fn orchestrate_single(context, fun: String, name: String, test: Value = Value::Nil, queue: bool = false, pillar: Value = Value::Nil, **kwargs) {
+        _ = queue;
+        let given = [("test".into(), test), ("name".into(), name.into())].into_iter().chain(kwargs);
+        let done = run(context, "state.single", vec![fun.into()], given, pillar, None)?;
+        Ok(shown(context, done))
+    }
+
+    /// Runs high data, which is given as it is, on the master.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run state.orchestrate_high '{stage_one: {salt.state: [{tgt: "db*"}, {sls: [stage_one]}]}}'
+    fn orchestrate_high(context, data: Value, test: Value = Value::Nil, queue: bool = false, pillar: Value = Value::Nil, **_kwargs) {
+        _ = queue;
+        let done = run(context, "state.high", vec![data], [("test", test)], pillar, None)?;
+        Ok(shown(context, done))
+    }
+
+    /// The high data of SLS files as the master would run them.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run state.orchestrate_show_sls orch.webservers
+    fn orchestrate_show_sls(context, mods: Value, saltenv: Value = Value::Nil, test: Value = Value::Nil, queue: bool = false, pillar: Value = Value::Nil, pillarenv: Value = Value::Nil, **_kwargs) {
+        _ = (queue, test);
+        let given = [("saltenv", saltenv), ("pillarenv", pillarenv)];
+        let done = run(context, "state.show_sls", vec![mods], given, pillar, None)?;
+        Ok(map! {context.master.id.as_str() => done.value}.into())
+    }
+
+    /// Holds up an orchestration before a state, or before its next one, for so many seconds or until it is
+    /// resumed.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run state.pause 20261120235852025555
+    fn pause(context, jid: Value, state_id: Value = Value::Nil, duration: Value = Value::Nil) {
+        control(context, "state.pause", jid, [("state_id", state_id), ("duration", duration)])
+    }
+
+    /// Lets an orchestration that is held up go on.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run state.resume 20261120235852025555
+    fn resume(context, jid: Value, state_id: Value = Value::Nil) {
+        control(context, "state.resume", jid, [("state_id", state_id)])
+    }
+
+    /// Ends an orchestration before a state, or before its next one: what runs comes to its end.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run state.soft_kill 20261120235852025555
+    fn soft_kill(context, jid: Value, state_id: Value = Value::Nil) {
+        control(context, "state.soft_kill", jid, [("state_id", state_id)])
+    }
+}
+
+/// Runs a function of the state system on the master's host. An orchestration's job id is that of the call.
+fn run(
+    context: &RunnerContext,
+    function: &str,
+    positional: Vec<Value>,
+    given: impl IntoIterator<Item = (impl Into<Value>, Value)>,
+    pillar: Value,
+    jid: Option<String>,
+) -> Result<Orchestrated, CallError> {
+    if !matches!(pillar, Value::Nil | Value::Map(_)) {
+        return Err(CallError::execution("Pillar data must be formatted as a dictionary"));
+    }
+    let given = given.into_iter().map(|(name, value)| (name.into(), value));
+    let given = given.chain([("pillar".into(), pillar), ("concurrent".into(), true.into())]);
+    let keyword = given.filter(|(_, value)| !value.is_nil()).collect();
+    let jid = match jid {
+        Some(jid) => jid.parse::<Jid>().map_err(CallError::execution)?,
+        None => context.caller.jid.clone(),
+    };
+    let caller = crate::calls::Caller { jid: jid.clone(), ..context.caller.clone() };
+    let tells = function != "state.single";
+    let master: Arc<dyn MasterAccess> = Arc::new(Orchestrator { shared: Arc::clone(&context.master), caller, tells });
+    let host = context.master.functions.as_ref();
+    let host = host.ok_or_else(|| CallError::execution("this master was started without the state system"))?;
+    host.orchestrate(function, Args { positional, keyword }, &jid, master).map_err(CallError::execution)
+}
+
+/// Results that are told as progress, too.
+fn shown(context: &RunnerContext, done: Orchestrated) -> Value {
+    let data = map! {context.master.id.as_str() => done.value};
+    let body = map! {"data" => data.clone(), "outputter" => "highstate"};
+    context.wait(context.master.fire(&format!("salt/run/{}/progress", context.caller.jid), &body));
+    data.into()
+}
+
+fn control(
+    context: &RunnerContext,
+    function: &str,
+    jid: Value,
+    given: impl IntoIterator<Item = (impl Into<Value>, Value)>,
+) -> Result<Value, CallError> {
+    let host = context.master.functions.as_ref();
+    let host = host.ok_or_else(|| CallError::execution("this master was started without the state system"))?;
+    let keyword = given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value));
+    let args = Args { positional: vec![jid], keyword: keyword.collect() };
+    host.call(function, args).map_err(CallError::Execution)
+}

@@ -1,0 +1,101 @@
+//! `diskusage`: file systems that are fuller than they may be.
+
+use brine_core::{Map, map};
+use fancy_regex::Regex;
+use nix::sys::statvfs::statvfs;
+
+use super::settings::{Settings, number, percent};
+use super::{Look, Moment};
+
+/// Mount points, by a pattern for their whole name, and from how many percent on they are told.
+struct DiskUsage(Vec<(Regex, f64)>);
+
+pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+    let one = |(mount, most): &(String, _)| {
+        let pattern = format!("^(?:{mount})$");
+        let pattern = Regex::new(&pattern).map_err(|error| format!("mount point '{mount}': {error}"))?;
+        Ok((pattern, number(mount, most)?))
+    };
+    Ok(Box::new(DiskUsage(settings.own.iter().map(one).collect::<Result<_, String>>()?)))
+}
+
+impl DiskUsage {
+    fn tell(&self, mounts: &[String], usage: impl Fn(&str) -> Option<f64>) -> Vec<Map> {
+        let mut told = Vec::new();
+        for (pattern, most) in &self.0 {
+            for mount in mounts.iter().filter(|mount| pattern.is_match(mount).unwrap_or(false)) {
+                if let Some(used) = usage(mount).filter(|used| used >= most) {
+                    told.push(map! {"diskusage" => used, "mount" => mount});
+                }
+            }
+        }
+        told
+    }
+}
+
+/// How full a file system is for those who are not root, in percent.
+fn usage(mount: &str) -> Option<f64> {
+    let status = match statvfs(mount) {
+        Ok(status) => status,
+        Err(error) => {
+            tracing::warn!(beacon = "diskusage", mount, %error, "a mount point cannot be asked for its usage");
+            return None;
+        }
+    };
+    let used = status.blocks().saturating_sub(status.blocks_free());
+    Some(percent(used, used + status.blocks_available()))
+}
+
+/// The mount points in a table of mounts, in which blanks are written as `\040`.
+fn mount_points(table: &str) -> Vec<String> {
+    let points = table.lines().filter_map(|line| line.split_whitespace().nth(1));
+    points.map(|point| point.replace("\\040", " ").replace("\\011", "\t")).collect()
+}
+
+impl Look for DiskUsage {
+    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+        Ok(self.tell(&mount_points(&super::read("/proc/self/mounts")?), usage))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::*;
+
+    #[test]
+    fn mount_points_are_meant_by_name_or_pattern() {
+        let mounts = mount_points("a / ext4 rw 0 0\nb /home ext4\nc /srv/my\\040data x\n");
+        assert_eq!(mounts, ["/", "/home", "/srv/my data"]);
+        let settings = list![map! {"/" => "63%"}, map! {r"^\/(?!home).+$" => 90}, map! {"/home" => 95.0}];
+        let settings = Settings::read("diskusage", &settings).unwrap();
+        let one = |(mount, most): &(String, _)| {
+            (Regex::new(&format!("^(?:{mount})$")).unwrap(), number(mount, most).unwrap())
+        };
+        let beacon = DiskUsage(settings.own.iter().map(one).collect());
+        let told = beacon.tell(&mounts, |mount| Some(if mount == "/" { 63.0 } else { 94.5 }));
+        assert_eq!(
+            told,
+            [map! {"diskusage" => 63.0, "mount" => "/"}, map! {"diskusage" => 94.5, "mount" => "/srv/my data"}]
+        );
+        assert!(beacon.tell(&mounts, |_| None).is_empty());
+    }
+
+    #[test]
+    fn this_hosts_root_has_a_usage() {
+        assert!((0.0..=100.0).contains(&usage("/").unwrap()));
+        assert_eq!(usage("/nonexistent"), None);
+    }
+
+    #[test]
+    fn options_are_checked() {
+        for (config, error) in [
+            (list![map! {"/" => "full"}], "option '/': expected a number, got full"),
+            (list![map! {"(" => 5}], "mount point '(': "),
+        ] {
+            let told = super::super::tests::wrong("diskusage", &config);
+            assert!(told.starts_with(error), "{told}");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! `inotify`: files and folders that change.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use brine_core::glob::fnmatch;
+use brine_core::{Map, Value, map};
+use fancy_regex::Regex;
+use nix::errno::Errno;
+use nix::sys::inotify::{AddWatchFlags as Flags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
+
+use super::settings::{Settings, flag};
+use super::{Look, Moment};
+
+/// What can be watched for, by the names of the configuration.
+const MASKS: &[(&str, Flags)] = &[
+    ("access", Flags::IN_ACCESS),
+    ("attrib", Flags::IN_ATTRIB),
+    ("close_nowrite", Flags::IN_CLOSE_NOWRITE),
+    ("close_write", Flags::IN_CLOSE_WRITE),
+    ("create", Flags::IN_CREATE),
+    ("delete", Flags::IN_DELETE),
+    ("delete_self", Flags::IN_DELETE_SELF),
+    ("modify", Flags::IN_MODIFY),
+    ("moved_from", Flags::IN_MOVED_FROM),
+    ("moved_to", Flags::IN_MOVED_TO),
+    ("move_self", Flags::IN_MOVE_SELF),
+    ("open", Flags::IN_OPEN),
+    ("ignored", Flags::IN_IGNORED),
+    ("unmount", Flags::IN_UNMOUNT),
+    ("dont_follow", Flags::IN_DONT_FOLLOW),
+    ("excl_unlink", Flags::from_bits_retain(0x0400_0000)),
+    ("oneshot", Flags::IN_ONESHOT),
+    ("onlydir", Flags::IN_ONLYDIR),
+];
+/// The most events of one look.
+const MOST: usize = 10_000;
+
+struct Files {
+    coalesce: bool,
+    files: Vec<File>,
+    /// Opened at the first look, and again when the kernel refuses to go on with it.
+    notify: Option<Inotify>,
+    watches: HashMap<WatchDescriptor, Watched>,
+}
+
+/// A file or folder of the configuration.
+struct File {
+    path: PathBuf,
+    mask: Flags,
+    recurse: bool,
+    auto_add: bool,
+    excluded: Vec<Excluded>,
+}
+
+enum Excluded {
+    Prefix(String),
+    Glob(String),
+    Regex(Regex),
+}
+
+/// What a watch of the kernel's stands for.
+struct Watched {
+    path: PathBuf,
+    /// Which of [`Files::files`] it is for.
+    file: usize,
+}
+
+pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+    let files = settings.map("files")?.iter().map(|(path, options)| file(&path.to_string(), options));
+    let files = files.collect::<Result<_, String>>()?;
+    let coalesce = settings.flag("coalesce", false)?;
+    Ok(Box::new(Files { coalesce, files, notify: None, watches: HashMap::new() }))
+}
+
+fn file(path: &str, options: &Value) -> Result<File, String> {
+    let none = Map::new();
+    let options = match options {
+        Value::Map(options) => options,
+        Value::Nil => &none,
+        other => return Err(format!("{path}: expected a mapping of options, got {other}")),
+    };
+    let in_file = |error: String| format!("{path}: {error}");
+    let set = |name: &str| options.get(name).map_or(Ok(false), |value| flag(name, value)).map_err(in_file);
+    let mut mask = Flags::empty();
+    match options.get("mask") {
+        None => mask = Flags::IN_CREATE | Flags::IN_DELETE | Flags::IN_MODIFY,
+        Some(names) => {
+            let words = names.as_list().map_or_else(|| vec![names.clone()], <[Value]>::to_vec);
+            for word in words {
+                let found = MASKS.iter().find(|(name, _)| word.as_str() == Some(name));
+                let known = || MASKS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                mask |= found.ok_or_else(|| format!("{path}: mask '{word}' is none of {}", known()))?.1;
+            }
+        }
+    }
+    let excluded = options.get("exclude").and_then(Value::as_list).unwrap_or_default();
+    let excluded = excluded.iter().map(|entry| excluded_by(entry).map_err(in_file)).collect::<Result<_, _>>()?;
+    if !path.starts_with('/') {
+        return Err(format!("{path}: the path does not begin with '/'"));
+    }
+    // `components` leaves out what is there twice, and an end of '/'.
+    let path = Path::new(path).components().collect();
+    Ok(File { path, mask, recurse: set("recurse")?, auto_add: set("auto_add")?, excluded })
+}
+
+/// A path, a glob, or a mapping of one of these to its options.
+fn excluded_by(entry: &Value) -> Result<Excluded, String> {
+    let (text, is_regex) = match entry {
+        Value::Map(map) => {
+            let (text, options) = map.first().ok_or("an entry of 'exclude' is empty")?;
+            (text.to_string(), options.get("regex").is_some_and(Value::is_truthy))
+        }
+        other => (other.to_string(), false),
+    };
+    if is_regex {
+        return Regex::new(&text).map(Excluded::Regex).map_err(|error| format!("exclude '{text}': {error}"));
+    }
+    Ok(if text.contains('*') { Excluded::Glob(text) } else { Excluded::Prefix(text) })
+}
+
+impl File {
+    fn excludes(&self, path: &Path) -> bool {
+        let path = path.to_string_lossy();
+        self.excluded.iter().any(|excluded| match excluded {
+            Excluded::Prefix(prefix) => path.starts_with(prefix.as_str()),
+            Excluded::Glob(glob) => fnmatch(glob, &path),
+            Excluded::Regex(regex) => regex.is_match(path.as_ref()).unwrap_or(false),
+        })
+    }
+
+    /// What the kernel is asked for: new folders are seen also where they are not told.
+    fn asked(&self) -> Flags {
+        if self.auto_add { self.mask | Flags::IN_CREATE | Flags::IN_MOVED_TO } else { self.mask }
+    }
+}
+
+impl Files {
+    fn tell(&mut self) -> Result<Vec<Map>, String> {
+        let failed = |error: Errno| format!("the kernel does not watch files: {error}");
+        if self.notify.is_none() {
+            self.watches.clear();
+            self.notify = Some(Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).map_err(failed)?);
+        }
+        let mut told = Vec::new();
+        let mut once = HashSet::new();
+        for event in self.events().map_err(failed)? {
+            if event.mask.contains(Flags::IN_Q_OVERFLOW) {
+                tracing::warn!(
+                    beacon = "inotify",
+                    "more has happened to files than the kernel keeps: some is not told"
+                );
+                continue;
+            }
+            if self.coalesce && !once.insert((event.wd, event.mask, event.cookie, event.name.clone())) {
+                continue;
+            }
+            told.extend(self.event(&event));
+        }
+        self.watch_all();
+        Ok(told)
+    }
+
+    /// What the kernel has for us.
+    fn events(&self) -> nix::Result<Vec<InotifyEvent>> {
+        let mut all = Vec::new();
+        let Some(notify) = &self.notify else { return Ok(all) };
+        while all.len() < MOST {
+            match notify.read_events() {
+                Ok(events) => all.extend(events),
+                Err(Errno::EAGAIN) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    fn event(&mut self, event: &InotifyEvent) -> Option<Map> {
+        let watched = self.watches.get(&event.wd)?;
+        let (folder, number) = (watched.path.clone(), watched.file);
+        let path = event.name.as_ref().map_or_else(|| folder.clone(), |name| folder.join(name));
+        let file = self.files.get(number)?;
+        let kind = event.mask & !Flags::IN_ISDIR;
+        let tells = file.mask.intersects(kind) || kind.intersects(Flags::IN_IGNORED | Flags::IN_UNMOUNT);
+        let (excluded, adds) = (file.excludes(&path), file.auto_add && file.recurse);
+        if kind.contains(Flags::IN_IGNORED) {
+            // The file is gone; if it comes again, it is watched again.
+            self.watches.remove(&event.wd);
+        }
+        if excluded {
+            return None;
+        }
+        if event.mask.contains(Flags::IN_ISDIR) && adds && kind.intersects(Flags::IN_CREATE | Flags::IN_MOVED_TO) {
+            self.watch(&path, number, true);
+        }
+        let known = MASKS.iter().find(|(_, flag)| kind.contains(*flag)).map(|(name, _)| name.to_uppercase());
+        let mut change = format!("IN_{}", known?);
+        if event.mask.contains(Flags::IN_ISDIR) {
+            change.push_str("|IN_ISDIR");
+        }
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        tells.then(|| map! {"tag" => text(&folder), "path" => text(&path), "change" => change})
+    }
+
+    /// Watches what is configured and is not watched yet.
+    fn watch_all(&mut self) {
+        for number in 0..self.files.len() {
+            let (path, recurse) = (self.files[number].path.clone(), self.files[number].recurse);
+            let is_watched = |watched: &Watched| watched.file == number && watched.path == path;
+            if !self.watches.values().any(is_watched) && path.exists() {
+                self.watch(&path, number, recurse);
+            }
+        }
+    }
+
+    /// Watches a file or folder, and with `recurse` the folders below it. Links to folders are not followed.
+    fn watch(&mut self, path: &Path, number: usize, recurse: bool) {
+        let (Some(notify), Some(file)) = (&self.notify, self.files.get(number)) else { return };
+        match notify.add_watch(path, file.asked()) {
+            Ok(watch) => _ = self.watches.insert(watch, Watched { path: path.to_owned(), file: number }),
+            // It may be gone again.
+            Err(Errno::ENOENT) => return,
+            Err(error) => {
+                let path = path.display();
+                tracing::warn!(beacon = "inotify", %path, %error, "a path cannot be watched");
+                return;
+            }
+        }
+        if !recurse {
+            return;
+        }
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        let folders: Vec<PathBuf> = entries
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .map(|entry| entry.path())
+            .collect();
+        for folder in folders {
+            if !self.files[number].excludes(&folder) {
+                self.watch(&folder, number, true);
+            }
+        }
+    }
+}
+
+impl Look for Files {
+    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+        self.tell().inspect_err(|_| self.notify = None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::super::tests::wrong;
+    use super::*;
+
+    /// What is told after each of some doings, the folder left out.
+    fn told(options: Map, doings: &[&dyn Fn(&Path)]) -> Vec<Vec<String>> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        let root = folder.path().display().to_string();
+        let options: Value = options.into();
+        let options =
+            brine_core::value::json::from_json(&brine_core::value::json::to_json(&options).replace("ROOT", &root))
+                .unwrap();
+        let mut files = Files {
+            coalesce: true,
+            files: vec![file(&format!("{root}/"), &options).unwrap()],
+            notify: None,
+            watches: HashMap::new(),
+        };
+        assert!(files.tell().unwrap().is_empty());
+        let one = |event: Map| {
+            let text = |name: &str| event.get(name).unwrap().to_string().replace(&root, "");
+            format!("{} {} {}", text("tag"), text("path"), text("change"))
+        };
+        let after = |doing: &&dyn Fn(&Path)| {
+            doing(folder.path());
+            files.tell().unwrap().into_iter().map(one).collect()
+        };
+        doings.iter().map(after).collect()
+    }
+
+    fn write(path: &'static str) -> impl Fn(&Path) {
+        move |root: &Path| std::fs::write(root.join(path), "x").unwrap()
+    }
+
+    fn make(path: &'static str) -> impl Fn(&Path) {
+        move |root: &Path| std::fs::create_dir(root.join(path)).unwrap()
+    }
+
+    #[test]
+    fn changes_are_told_with_the_path_and_what_happened() {
+        let told = told(
+            map! {},
+            &[&write("a"), &|root| std::fs::remove_file(root.join("a")).unwrap(), &make("d"), &write("sub/x")],
+        );
+        assert_eq!(
+            told,
+            [vec![" /a IN_CREATE", " /a IN_MODIFY"], vec![" /a IN_DELETE"], vec![" /d IN_CREATE|IN_ISDIR"], vec![]]
+        );
+    }
+
+    #[test]
+    fn folders_below_and_new_ones_are_watched_if_asked() {
+        let mask = || list!["close_write"];
+        let below = map! {"mask" => mask(), "recurse" => true};
+        assert_eq!(
+            told(below, &[&write("sub/x"), &make("new"), &write("new/x")]),
+            [vec!["/sub /sub/x IN_CLOSE_WRITE"], vec![], vec![]]
+        );
+        let added = map! {"mask" => mask(), "recurse" => true, "auto_add" => true};
+        assert_eq!(told(added, &[&make("new"), &write("new/x")]), [vec![], vec!["/new /new/x IN_CLOSE_WRITE"]]);
+    }
+
+    #[test]
+    fn what_is_excluded_is_not_told() {
+        let exclude = list!["ROOT/sub", "*.swp", map! {"[0-9]$" => map! {"regex" => true}}];
+        let options = map! {"mask" => list!["close_write"], "recurse" => true, "exclude" => exclude};
+        let doings: [&dyn Fn(&Path); 4] = [&write("sub/x"), &write("a.swp"), &write("a1"), &write("ok")];
+        assert_eq!(told(options, &doings), [vec![], vec![], vec![], vec![" /ok IN_CLOSE_WRITE"]]);
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_is_watched_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        std::fs::write(&path, "").unwrap();
+        let one = file(path.to_str().unwrap(), &map! {"mask" => list!["modify"]}.into()).unwrap();
+        let mut files = Files { coalesce: false, files: vec![one], notify: None, watches: HashMap::new() };
+        let mut changes = || {
+            let told = files.tell().unwrap();
+            told.iter().map(|event| event.get("change").unwrap().to_string()).collect::<Vec<_>>()
+        };
+        assert!(changes().is_empty());
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(changes(), ["IN_IGNORED"]);
+        std::fs::write(&path, "").unwrap();
+        assert!(changes().is_empty());
+        std::fs::write(&path, "new").unwrap();
+        assert_eq!(changes(), ["IN_MODIFY"]);
+    }
+
+    #[test]
+    fn options_are_checked() {
+        let files = |options: Map| list![map! {"files" => map! {"/x" => options}}];
+        for (config, error) in [
+            (list![], "option 'files' is missing"),
+            (list![map! {"files" => map! {"x" => map! {}}}], "x: the path does not begin with '/'"),
+            (files(map! {"recurse" => "deep"}), "/x: option 'recurse': expected True or False, got deep"),
+            (files(map! {"exclude" => list![map! {"(" => map! {"regex" => true}}]}), "/x: exclude '('"),
+            (files(map! {"mask" => list!["dance"]}), "/x: mask 'dance' is none of access, "),
+        ] {
+            let told = wrong("inotify", &config);
+            assert!(told.starts_with(error), "{told}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `load`: the load averages of this host, when one of them leaves its range.
+
+use brine_core::{Map, Value};
+
+use super::settings::{Settings, number};
+use super::{Look, Moment};
+
+const NAMES: [&str; 3] = ["1m", "5m", "15m"];
+
+struct Load {
+    /// The lowest and highest value, where the configuration has them.
+    ranges: [Option<(f64, f64)>; 3],
+    on_change: bool,
+    at_start: bool,
+    last: Option<[f64; 3]>,
+}
+
+pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+    let averages = settings.map("averages")?;
+    let mut ranges = [None; 3];
+    for (range, name) in ranges.iter_mut().zip(NAMES) {
+        let Some(value) = averages.get(name) else { continue };
+        let Some([low, high]) = value.as_list() else {
+            return Err(format!("averages of {name}: expected a list of the lowest and highest value, got {value}"));
+        };
+        *range = Some((number(name, low)?, number(name, high)?));
+    }
+    if ranges.iter().all(Option::is_none) {
+        return Err("option 'averages': it has none of 1m, 5m, 15m".into());
+    }
+    let (on_change, at_start) = (settings.flag("onchangeonly", false)?, settings.flag("emitatstartup", true)?);
+    Ok(Box::new(Load { ranges, on_change, at_start, last: None }))
+}
+
+impl Load {
+    fn tell(&mut self, now: [f64; 3]) -> Vec<Map> {
+        let mut ranges = self.ranges.iter().enumerate().filter_map(|(i, range)| Some((now[i], i, (*range)?)));
+        let told = if self.on_change {
+            let Some(last) = self.last.replace(now).or(self.at_start.then_some(now)) else { return Vec::new() };
+            let crosses =
+                |(now, i, (low, high)): (f64, usize, _)| (now > high && last[i] < high) || (now < low && last[i] > low);
+            ranges.any(crosses)
+        } else {
+            ranges.any(|(now, _, (low, high))| now < low || now > high)
+        };
+        let all = || NAMES.into_iter().zip(now).map(|(name, value)| (name.into(), Value::Float(value))).collect();
+        if told { vec![all()] } else { Vec::new() }
+    }
+}
+
+impl Look for Load {
+    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+        let text = super::read("/proc/loadavg")?;
+        let mut numbers = text.split_whitespace().map(str::parse);
+        match (numbers.next(), numbers.next(), numbers.next()) {
+            (Some(Ok(one)), Some(Ok(five)), Some(Ok(fifteen))) => Ok(self.tell([one, five, fifteen])),
+            _ => Err(format!("/proc/loadavg cannot be understood: {text}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    fn load(more: Map) -> Load {
+        let number = |name: &str| more.get(name).and_then(Value::as_bool);
+        Load {
+            ranges: [Some((0.5, 2.0)), None, None],
+            on_change: number("on_change").unwrap_or(false),
+            at_start: number("at_start").unwrap_or(true),
+            last: None,
+        }
+    }
+
+    /// Which of these values are told.
+    fn told(mut load: Load, values: &[f64]) -> Vec<bool> {
+        values.iter().map(|value| !load.tell([*value, 9.0, 9.0]).is_empty()).collect()
+    }
+
+    #[test]
+    fn every_value_outside_its_range_is_told_or_only_its_crossing() {
+        let values = [3.0, 1.0, 3.0, 4.0, 0.1, 0.2];
+        assert_eq!(told(load(map! {}), &values), [true, false, true, true, true, true]);
+        assert_eq!(told(load(map! {"on_change" => true}), &values), [false, false, true, false, true, false]);
+        let quiet = load(map! {"on_change" => true, "at_start" => false});
+        assert_eq!(told(quiet, &[3.0, 1.0, 3.0]), [false, false, true]);
+        let all = map! {"1m" => 3.0, "5m" => 0.1, "15m" => 0.2};
+        assert_eq!(load(map! {}).tell([3.0, 0.1, 0.2]), [all]);
+    }
+
+    #[test]
+    fn options_are_checked() {
+        for (config, error) in [
+            (list![], "option 'averages' is missing"),
+            (list![map! {"averages" => map! {}}], "option 'averages': it has none of 1m, 5m, 15m"),
+            (
+                list![map! {"averages" => map! {"1m" => 2}}],
+                "averages of 1m: expected a list of the lowest and highest value, got 2",
+            ),
+            (
+                list![map! {"averages" => map! {"5m" => list![0, 2]}}, map! {"onchangeonly" => "x"}],
+                "option 'onchangeonly': expected True or False, got x",
+            ),
+        ] {
+            assert_eq!(super::super::tests::wrong("load", &config), error);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! `pkg`: packages that are installed, removed, or have a newer version.
+
+use std::collections::HashMap;
+
+use brine_core::function::{Args, CallError};
+use brine_core::{Map, Value, map};
+
+use super::settings::Settings;
+use super::{Look, Moment};
+
+struct Packages {
+    names: Vec<String>,
+    refresh: bool,
+    /// What was found the last time.
+    last: HashMap<String, &'static str>,
+}
+
+pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+    let names = settings.get("pkgs").ok_or("option 'pkgs' is missing")?;
+    let names = names.as_list().ok_or_else(|| format!("option 'pkgs': expected a list of packages, got {names}"))?;
+    let names = names.iter().map(ToString::to_string).collect();
+    Ok(Box::new(Packages { names, refresh: settings.flag("refresh", false)?, last: HashMap::new() }))
+}
+
+impl Packages {
+    /// Tells of a package if it is otherwise than the last time: which version there is, and a newer one.
+    fn tell(&mut self, name: &str, installed: &str, newer: &str) -> Option<Map> {
+        let (status, version) = match (installed, newer) {
+            ("", _) => ("not-installed", Value::Nil),
+            (installed, "") => ("installed", installed.into()),
+            (_, newer) => ("upgrade", newer.into()),
+        };
+        let last = self.last.insert(name.to_owned(), status)?;
+        (last != status).then(|| map! {"pkg" => name, "version" => version, "status" => status})
+    }
+}
+
+impl Look for Packages {
+    fn look(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+        let ask = |fun: &str, args: Args| moment.context.call(fun, args).map_err(|error: CallError| error.to_string());
+        if self.refresh {
+            ask("pkg.refresh_db", Args::default())?;
+        }
+        let mut told = Vec::new();
+        for name in self.names.clone() {
+            let of = |fun| ask(fun, Args::positional([name.as_str().into()])).map(|version| version.to_string());
+            let (installed, newer) = (of("pkg.version")?, of("pkg.latest_version")?);
+            told.extend(self.tell(&name, &installed, &newer));
+        }
+        Ok(told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::super::tests::wrong;
+    use super::*;
+
+    #[test]
+    fn what_has_changed_since_the_last_look_is_told() {
+        let mut packages = Packages { names: vec![], refresh: false, last: HashMap::new() };
+        for (installed, newer, told) in [
+            ("1.0", "", None),
+            ("1.0", "", None),
+            ("1.0", "1.1", Some(("upgrade", Value::from("1.1")))),
+            ("1.0", "1.2", None),
+            ("1.2", "", Some(("installed", "1.2".into()))),
+            ("", "1.2", Some(("not-installed", Value::Nil))),
+        ] {
+            let expected =
+                told.map(|(status, version)| map! {"pkg" => "zsh", "version" => version, "status" => status});
+            assert_eq!(packages.tell("zsh", installed, newer), expected);
+        }
+    }
+
+    #[test]
+    fn options_are_checked() {
+        for (config, error) in [
+            (list![], "option 'pkgs' is missing"),
+            (list![map! {"pkgs" => "zsh"}], "option 'pkgs': expected a list of packages, got zsh"),
+        ] {
+            assert_eq!(wrong("pkg", &config), error);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `service`: services that run or do not, always or when that changes.
+
+use std::path::Path;
+
+use brine_core::function::Args;
+use brine_core::{Map, Value, map};
+
+use super::settings::{Settings, flag, number, text};
+use super::{Look, Moment};
+
+struct Services(Vec<Service>);
+
+struct Service {
+    name: String,
+    on_change: bool,
+    at_start: bool,
+    /// Seconds for which a change must last.
+    delay: i64,
+    /// It is told only while it runs, or only while it does not.
+    only: Option<bool>,
+    /// The file that is left behind by a service that crashed.
+    pid_file: Option<String>,
+    last: Option<bool>,
+    /// When the change came that has not been told yet.
+    since: Option<i64>,
+}
+
+pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+    let services = settings.map("services")?;
+    let one = |(name, options): (&Value, &Value)| {
+        let none = Map::new();
+        let options = match options {
+            Value::Nil => &none,
+            Value::Map(options) => options,
+            other => return Err(format!("service '{name}': expected a mapping of options, got {other}")),
+        };
+        let flagged = |name: &str, default| options.get(name).map_or(Ok(default), |value| flag(name, value));
+        Ok(Service {
+            name: name.to_string(),
+            on_change: flagged("onchangeonly", false)?,
+            at_start: flagged("emitatstartup", true)?,
+            delay: options.get("delay").map_or(Ok(0.0), |delay| number("delay", delay))?.round() as i64,
+            only: options.get("is_running_state").and_then(Value::as_bool),
+            pid_file: options.get("uncleanshutdown").map(|path| text("uncleanshutdown", path)).transpose()?,
+            last: None,
+            since: None,
+        })
+    };
+    Ok(Box::new(Services(services.iter().map(one).collect::<Result<_, String>>()?)))
+}
+
+impl Service {
+    /// Whether a service is told, at this time in seconds.
+    fn is_told(&mut self, running: bool, now: i64) -> bool {
+        if self.only.is_some_and(|only| only != running) {
+            return false;
+        }
+        if !self.on_change {
+            return true;
+        }
+        let last = self.last.replace(running);
+        if last.is_none() && !self.at_start {
+            return false;
+        }
+        if last != Some(running) {
+            if self.delay <= 0 {
+                return true;
+            }
+            self.since = Some(now);
+        }
+        let told = self.since.is_some_and(|since| now - since > self.delay);
+        if told {
+            self.since = None;
+        }
+        told
+    }
+
+    fn event(&self, running: bool) -> Map {
+        let mut status = map! {"running" => running};
+        if let Some(path) = self.pid_file.as_ref().filter(|_| !running) {
+            status.insert("uncleanshutdown".into(), Path::new(path).exists().into());
+        }
+        map! {self.name.as_str() => status, "service_name" => &self.name, "tag" => &self.name}
+    }
+}
+
+impl Look for Services {
+    fn look(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+        let now = moment.now.timestamp().as_second();
+        let mut told = Vec::new();
+        for service in &mut self.0 {
+            let status = moment.context.call("service.status", Args::positional([service.name.as_str().into()]));
+            let running = status.map_err(|error| error.to_string())?.is_truthy();
+            if service.is_told(running, now) {
+                told.push(service.event(running));
+            }
+        }
+        Ok(told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::super::tests::wrong;
+    use super::*;
+
+    fn service() -> Service {
+        Service {
+            name: "web".into(),
+            on_change: false,
+            at_start: true,
+            delay: 0,
+            only: None,
+            pid_file: None,
+            last: None,
+            since: None,
+        }
+    }
+
+    #[test]
+    fn services_are_told_always_or_when_they_change_for_a_while() {
+        let (up, down) = (true, false);
+        for (what, mut service, seen, told) in [
+            ("always", service(), vec![(up, 1), (up, 2)], [true, true].as_slice()),
+            (
+                "changes",
+                Service { on_change: true, ..service() },
+                vec![(up, 1), (up, 2), (down, 3)],
+                &[true, false, true],
+            ),
+            (
+                "not at start",
+                Service { on_change: true, at_start: false, ..service() },
+                vec![(up, 1), (down, 2)],
+                &[false, true],
+            ),
+            (
+                "later",
+                Service { on_change: true, at_start: false, delay: 5, ..service() },
+                vec![(up, 1), (down, 2), (down, 7), (down, 8), (down, 99)],
+                &[false, false, false, true, false],
+            ),
+            ("only down", Service { only: Some(false), ..service() }, vec![(up, 1), (down, 2)], &[false, true]),
+        ] {
+            let all: Vec<bool> = seen.into_iter().map(|(running, now)| service.is_told(running, now)).collect();
+            assert_eq!(all, told, "{what}");
+        }
+    }
+
+    #[test]
+    fn the_event_says_whether_the_service_crashed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let service = Service { pid_file: Some(file.path().display().to_string()), ..service() };
+        let status = |status: Map| map! {"web" => status, "service_name" => "web", "tag" => "web"};
+        assert_eq!(service.event(true), status(map! {"running" => true}));
+        assert_eq!(service.event(false), status(map! {"running" => false, "uncleanshutdown" => true}));
+        drop(file);
+        assert_eq!(service.event(false), status(map! {"running" => false, "uncleanshutdown" => false}));
+    }
+
+    #[test]
+    fn options_are_checked() {
+        for (services, error) in [
+            (Value::Nil, "option 'services': expected a mapping, got NoneType"),
+            (map! {"web" => "up"}.into(), "service 'web': expected a mapping of options, got up"),
+            (map! {"web" => map! {"delay" => "x"}}.into(), "option 'delay': expected a number, got x"),
+        ] {
+            assert_eq!(wrong("service", &list![map! {"services" => services}]), error);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What the configuration says of one beacon.
+
+use std::time::Duration;
+
+use brine_core::{Map, Value};
+
+/// The options of one beacon: those that all beacons have, and its own.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Settings {
+    /// Which beacon it is, if its name is another one: `beacon_module`.
+    pub module: String,
+    /// The time between two looks; every loop of the minion without one.
+    pub interval: Option<Duration>,
+    /// Whether it looks at all.
+    pub enabled: bool,
+    /// Whether it rests while states are applied: `disable_during_state_run`.
+    pub rests_during_states: bool,
+    /// Whether it is disabled once it has looked: `run_once`.
+    pub once: bool,
+    /// Its own options, in their order.
+    pub own: Vec<(String, Value)>,
+}
+
+impl Settings {
+    /// Reads a list of mappings, as Salt has it, or one mapping.
+    pub fn read(name: &str, config: &Value) -> Result<Self, String> {
+        let entries: Vec<(&Value, &Value)> = match config {
+            Value::Nil => Vec::new(),
+            Value::Map(map) => map.iter().collect(),
+            Value::List(list) => {
+                let maps: Option<Vec<&Map>> = list.iter().map(Value::as_map).collect();
+                let maps = maps.ok_or("an entry of its list is no mapping: write '- option: value'")?;
+                maps.into_iter().flatten().collect()
+            }
+            other => return Err(format!("expected a list of options, got {}", other.type_name())),
+        };
+        let mut settings = Settings {
+            module: name.to_owned(),
+            interval: None,
+            enabled: true,
+            rests_during_states: false,
+            once: false,
+            own: Vec::new(),
+        };
+        for (key, value) in entries {
+            let key = key.to_string();
+            match key.as_str() {
+                "beacon_module" => settings.module = text("beacon_module", value)?,
+                "interval" => settings.interval = Some(seconds(value)?).filter(|interval| !interval.is_zero()),
+                "enabled" => settings.enabled = value.is_truthy(),
+                "disable_during_state_run" => settings.rests_during_states = value.is_truthy(),
+                "run_once" => settings.once = value.is_truthy(),
+                _ if key.starts_with('_') => {}
+                _ => settings.own.push((key, value.clone())),
+            }
+        }
+        Ok(settings)
+    }
+
+    /// One of its own options; the last if it is there several times.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.own.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// An option that is a mapping and must be there.
+    pub fn map(&self, name: &str) -> Result<&Map, String> {
+        let value = self.get(name).ok_or_else(|| format!("option '{name}' is missing"))?;
+        value.as_map().ok_or_else(|| format!("option '{name}': expected a mapping, got {}", value.type_name()))
+    }
+
+    /// An option that is true or false.
+    pub fn flag(&self, name: &str, default: bool) -> Result<bool, String> {
+        self.get(name).map_or(Ok(default), |value| flag(name, value))
+    }
+}
+
+/// An option's value that must be true or false.
+pub(crate) fn flag(name: &str, value: &Value) -> Result<bool, String> {
+    value.as_bool().ok_or_else(|| format!("option '{name}': expected True or False, got {value}"))
+}
+
+/// An option's value that must be text.
+pub(crate) fn text(name: &str, value: &Value) -> Result<String, String> {
+    value.as_str().map(str::to_owned).ok_or_else(|| format!("option '{name}': expected text, got {value}"))
+}
+
+/// A number, or text that is one; a `%` behind it is left out.
+pub(crate) fn number(name: &str, value: &Value) -> Result<f64, String> {
+    let wrong = || format!("option '{name}': expected a number, got {value}");
+    match value {
+        Value::Int(n) => Ok(*n as f64),
+        Value::UInt(n) => Ok(*n as f64),
+        Value::Float(n) => Ok(*n),
+        Value::Str(text) => text.replace('%', "").trim().parse().map_err(|_| wrong()),
+        _ => Err(wrong()),
+    }
+}
+
+fn seconds(value: &Value) -> Result<Duration, String> {
+    let seconds = number("interval", value)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("option 'interval': expected seconds, got {value}"))
+}
+
+/// `part` of `whole` as a percentage with one digit behind the point.
+pub(crate) fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 1000.0).round() / 10.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn options_are_a_list_of_mappings_or_a_mapping() {
+        for config in [
+            list![
+                map! {"file" => "/x"},
+                map! {"interval" => 2},
+                map! {"_beacon_name" => "x"},
+                map! {"run_once" => true}
+            ],
+            map! {"file" => "/x", "interval" => "2", "run_once" => true}.into(),
+        ] {
+            let settings = Settings::read("mine", &config).unwrap();
+            assert_eq!((&*settings.module, settings.interval), ("mine", Some(Duration::from_secs(2))));
+            assert_eq!((settings.once, settings.enabled, settings.rests_during_states), (true, true, false));
+            assert_eq!(settings.own, [("file".to_owned(), Value::from("/x"))]);
+        }
+        let other = list![map! {"beacon_module" => "load"}, map! {"enabled" => false}, map! {"interval" => 0}];
+        let other = Settings::read("mine", &other).unwrap();
+        assert_eq!((&*other.module, other.enabled, other.interval), ("load", false, None));
+        assert!(Settings::read("mine", &Value::Nil).is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (config, error) in [
+            (list!["word"], "an entry of its list is no mapping: write '- option: value'"),
+            (Value::from(5), "expected a list of options, got int"),
+            (list![map! {"interval" => "often"}], "option 'interval': expected a number, got often"),
+            (list![map! {"interval" => -1}], "option 'interval': expected seconds, got -1"),
+            (list![map! {"beacon_module" => 1}], "option 'beacon_module': expected text, got 1"),
+        ] {
+            assert_eq!(Settings::read("mine", &config).unwrap_err(), error);
+        }
+    }
+
+    #[test]
+    fn percentages_have_one_digit() {
+        for (part, whole, expected) in [(1, 3, 33.3), (2, 3, 66.7), (0, 0, 0.0), (5, 5, 100.0)] {
+            assert!((percent(part, whole) - expected).abs() < 1e-9);
+        }
+    }
+}

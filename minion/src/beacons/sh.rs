@@ -1,0 +1,152 @@
+//! `sh`: the commands that people run in login shells, by strace.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+
+use brine_core::{Map, Value, map};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, Uid, User};
+
+use super::settings::Settings;
+use super::{Look, Moment};
+
+/// The longest queue of lines that a traced shell can have between two looks.
+const WAITING: usize = 10_000;
+
+#[derive(Default)]
+struct Shells(HashMap<u32, Traced>);
+
+/// A shell that is traced.
+struct Traced {
+    strace: Child,
+    lines: Receiver<String>,
+    user: String,
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        // It lets go of the shell when it is asked to end, which is not so when it is killed.
+        if let Ok(pid) = i32::try_from(self.strace.id()) {
+            _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        }
+        _ = self.strace.wait();
+    }
+}
+
+pub(super) fn start(_settings: &Settings) -> Result<Box<dyn Look>, String> {
+    Ok(Box::new(Shells::default()))
+}
+
+/// Whether this host has strace.
+pub(super) fn is_available() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join("strace").is_file())
+}
+
+/// The processes whose command line is a login shell's, with their users.
+fn shells(proc: &Path, known: &str) -> Vec<(u32, String)> {
+    let known: Vec<&str> = known.lines().filter(|line| line.starts_with('/')).collect();
+    let one = |folder: &Path| {
+        let pid = folder.file_name()?.to_str()?.parse().ok()?;
+        let line = std::fs::read(folder.join("cmdline")).ok()?;
+        let line: Vec<&[u8]> = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
+        let [word] = line[..] else { return None };
+        let word = String::from_utf8_lossy(word);
+        let name = word.trim_start_matches('-');
+        let is = |shell: &&str| **shell == *name || shell.rsplit('/').next() == Some(name);
+        known.iter().any(is).then(|| Some((pid, owner(folder)?)))?
+    };
+    let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
+    entries.filter_map(|entry| one(&entry.path())).collect()
+}
+
+fn owner(folder: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let uid = std::fs::metadata(folder).ok()?.uid();
+    let name = User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name);
+    Some(name.unwrap_or_else(|| uid.to_string()))
+}
+
+fn trace(pid: u32, user: String) -> Result<Traced, String> {
+    let mut command = Command::new("strace");
+    command.args(["-f", "-e", "execve", "-p", &pid.to_string()]);
+    let failed = |error: std::io::Error| format!("strace cannot be run: {error}");
+    let mut strace =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let (tell, lines) = mpsc::sync_channel(WAITING);
+    if let Some(output) = strace.stderr.take() {
+        std::thread::spawn(move || {
+            // Ends with strace. What does not fit is lost rather than that the shell waits.
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                _ = tell.try_send(line);
+            }
+        });
+    }
+    Ok(Traced { strace, lines, user })
+}
+
+/// What a line of strace's says of a command: the words in quotes behind `execve`.
+fn command(line: &str, pid: u32, user: &str) -> Option<Map> {
+    let (_, call) = line.split_once("execve")?;
+    let mut words = call.split('"').skip(1).step_by(2);
+    let cmd = words.next()?;
+    let args: Value = words.collect();
+    Some(map! {"args" => args, "tag" => pid.to_string(), "cmd" => cmd, "user" => user})
+}
+
+impl Look for Shells {
+    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+        for (pid, user) in shells(Path::new("/proc"), &super::read("/etc/shells")?) {
+            if let Entry::Vacant(place) = self.0.entry(pid) {
+                place.insert(trace(pid, user)?);
+            }
+        }
+        let mut told = Vec::new();
+        self.0.retain(|pid, traced| {
+            let ended = traced.strace.try_wait().map_or(true, |ended| ended.is_some());
+            told.extend(traced.lines.try_iter().filter_map(|line| command(&line, *pid, &traced.user)));
+            !ended
+        });
+        Ok(told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::*;
+
+    #[test]
+    fn commands_are_read_out_of_straces_lines() {
+        for (line, expected) in [
+            (
+                r#"[pid 77] execve("/usr/bin/ls", ["ls", "-l"], 0x55 /* 20 vars */) = 0"#,
+                Some(map! {"args" => list!["ls", "-l"], "tag" => "5", "cmd" => "/usr/bin/ls", "user" => "ada"}),
+            ),
+            ("--- SIGCHLD {si_signo=SIGCHLD} ---", None),
+            ("strace: Process 5 attached", None),
+        ] {
+            assert_eq!(command(line, 5, "ada"), expected);
+        }
+    }
+
+    #[test]
+    fn login_shells_are_found_by_their_command_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        for (pid, line) in
+            [("1", &b"-bash\0"[..]), ("2", b"/bin/bash\0"), ("3", b"bash\0-c\0x\0"), ("4", b"vi\0"), ("5", b"")]
+        {
+            std::fs::create_dir(folder.path().join(pid)).unwrap();
+            std::fs::write(folder.path().join(pid).join("cmdline"), line).unwrap();
+        }
+        let mut found: Vec<u32> =
+            shells(folder.path(), "# shells\n/bin/sh\n/bin/bash\n").into_iter().map(|(pid, _)| pid).collect();
+        found.sort_unstable();
+        assert_eq!(found, [1, 2]);
+    }
+}

@@ -1,0 +1,301 @@
+//! `wtmp`: logins and logouts, as the system keeps them; `btmp`: logins that failed.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use brine_core::schedule::dates;
+use brine_core::{Map, Value, map};
+use jiff::Zoned;
+use jiff::civil::DateTime;
+use nix::unistd::{Gid, Group, User};
+
+use super::settings::Settings;
+use super::{Look, Moment};
+
+/// The file of logins.
+pub(super) const WTMP: &str = "/var/log/wtmp";
+/// The size of one entry, on Linux with 64 bits.
+const SIZE: u64 = 384;
+/// The most that is read at one look. What is beyond is read at the next.
+const AT_ONCE: u64 = 1000 * SIZE;
+/// The type of an entry for a login, and for its end.
+const LOGIN: i16 = 7;
+const LOGOUT: i16 = 8;
+
+struct Logins {
+    file: PathBuf,
+    /// Whether the end of a login is told as such: not of those that failed.
+    has_actions: bool,
+    users: Vec<Who>,
+    groups: Vec<Who>,
+    defaults: Option<TimeRange>,
+    /// How far the file has been read; nothing before the first look, which finds only its end.
+    place: Option<u64>,
+    /// Who is logged in on which line: the entry of a logout does not say.
+    on_line: HashMap<String, String>,
+}
+
+/// Somebody whose logins are told, at any time or at these.
+struct Who {
+    name: String,
+    times: Option<TimeRange>,
+}
+
+#[derive(Clone)]
+struct TimeRange {
+    start: String,
+    end: String,
+}
+
+pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+    start_for(settings, WTMP, true)
+}
+
+/// The beacon for one file of logins.
+pub(super) fn start_for(settings: &Settings, file: &str, has_actions: bool) -> Result<Box<dyn Look>, String> {
+    let who = |name: &str| -> Result<Vec<Who>, String> {
+        let Some(value) = settings.get(name) else { return Ok(Vec::new()) };
+        let all = value.as_map().ok_or_else(|| format!("option '{name}': expected a mapping, got {value}"))?;
+        let one = |(who, options): (&Value, &Value)| {
+            Ok(Who { name: who.to_string(), times: times(&format!("{name}: {who}"), Some(options))? })
+        };
+        all.iter().map(one).collect()
+    };
+    let defaults = match settings.get("defaults") {
+        None | Some(Value::Map(_)) => times("defaults", settings.get("defaults"))?,
+        Some(other) => return Err(format!("option 'defaults': expected a mapping, got {other}")),
+    };
+    let (users, groups) = (who("users")?, who("groups")?);
+    let file = file.into();
+    Ok(Box::new(Logins { file, has_actions, users, groups, defaults, place: None, on_line: HashMap::new() }))
+}
+
+fn times(of: &str, options: Option<&Value>) -> Result<Option<TimeRange>, String> {
+    let Some(range) = options.and_then(|options| options.get("time_range")) else { return Ok(None) };
+    let part = |name: &str| {
+        let text =
+            range.get(name).map(ToString::to_string).ok_or_else(|| format!("{of}: time_range has no '{name}'"))?;
+        let wrong = format!("{of}: '{text}' is no time: write it as 8am or 17:30");
+        dates::parse(&text, jiff::civil::Date::constant(2026, 1, 1)).map(|_| text).ok_or(wrong)
+    };
+    Ok(Some(TimeRange { start: part("start")?, end: part("end")? }))
+}
+
+impl TimeRange {
+    fn has(&self, now: DateTime) -> bool {
+        let at = |text: &str| dates::parse(text, now.date());
+        at(&self.start).is_some_and(|start| start <= now) && at(&self.end).is_some_and(|end| now <= end)
+    }
+}
+
+impl Logins {
+    /// Whether a login of this user is told now.
+    fn wants(&self, user: &str, now: DateTime, is_member: impl Fn(&str) -> bool) -> bool {
+        let in_time = |times: Option<&TimeRange>| times.or(self.defaults.as_ref()).is_none_or(|range| range.has(now));
+        if self.users.is_empty() && self.groups.is_empty() {
+            return in_time(None);
+        }
+        let named = self.users.iter().find(|who| who.name == user);
+        let member = || self.groups.iter().find(|who| is_member(&who.name));
+        named.or_else(member).is_some_and(|who| in_time(who.times.as_ref()))
+    }
+
+    fn tell(&mut self, now: &Zoned) -> std::io::Result<Vec<Map>> {
+        let mut file = File::open(&self.file)?;
+        let end = file.metadata()?.len();
+        let end = end - end % SIZE;
+        let Some(place) = self.place.replace(end) else { return Ok(Vec::new()) };
+        // A file that is shorter than it was has been rotated.
+        let place = if place > end { 0 } else { place };
+        file.seek(SeekFrom::Start(place))?;
+        let mut bytes = Vec::new();
+        file.take(AT_ONCE.min(end - place)).read_to_end(&mut bytes)?;
+        self.place = Some(place + bytes.len() as u64);
+        let mut told = Vec::new();
+        for entry in bytes.chunks_exact(SIZE as usize) {
+            let mut event = read(entry);
+            if self.has_actions {
+                self.add_action(&mut event);
+            }
+            let user = event.get("user").map(ToString::to_string).unwrap_or_default();
+            if self.wants(&user, now.datetime(), |group| is_member(&user, group)) {
+                told.push(event);
+            }
+        }
+        Ok(told)
+    }
+
+    fn add_action(&mut self, event: &mut Map) {
+        let line = event.get("line").map(ToString::to_string).unwrap_or_default();
+        match event.get("type").and_then(Value::as_i64).unwrap_or_default() {
+            kind if kind == i64::from(LOGIN) => {
+                event.insert("action".into(), "login".into());
+                let user = event.get("user").map(ToString::to_string).unwrap_or_default();
+                self.on_line.insert(line, user);
+            }
+            kind if kind == i64::from(LOGOUT) => {
+                event.insert("action".into(), "logout".into());
+                if let Some(user) = self.on_line.remove(&line) {
+                    event.insert("user".into(), user.into());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The fields of one entry, by Salt's names. Of these `exit_status` and `session` are the two parts of the exit
+/// status, `time` is the session and `addr` the time in seconds: Salt names four fields in the place of six, and
+/// its users go by that.
+fn read(entry: &[u8]) -> Map {
+    let bytes = |from: usize, len: usize| entry.get(from..from + len).unwrap_or_default();
+    let word = |from| i64::from(i32::from_ne_bytes(bytes(from, 4).try_into().unwrap_or_default()));
+    let half = |from| i64::from(i16::from_ne_bytes(bytes(from, 2).try_into().unwrap_or_default()));
+    let text = |from, len| {
+        let text = bytes(from, len);
+        String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+    };
+    map! {
+        "type" => half(0),
+        "PID" => word(4),
+        "line" => text(8, 32),
+        "inittab" => text(40, 4),
+        "user" => text(44, 32),
+        "hostname" => text(76, 256),
+        "exit_status" => half(332),
+        "session" => half(334),
+        "time" => word(336),
+        "addr" => word(340),
+    }
+}
+
+/// Whether a user is in a group, as the first or a further one.
+fn is_member(user: &str, group: &str) -> bool {
+    let Ok(Some(group)) = Group::from_name(group) else { return false };
+    let first = || User::from_name(user).ok().flatten().map(|user| user.gid);
+    group.mem.iter().any(|member| member == user) || first() == Some(Gid::from_raw(group.gid.as_raw()))
+}
+
+impl Look for Logins {
+    fn look(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+        self.tell(moment.now).map_err(|error| format!("{} cannot be read: {error}", self.file.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use brine_core::list;
+
+    use super::*;
+
+    fn entry(kind: i16, line: &str, user: &str) -> Vec<u8> {
+        let mut entry = vec![0; SIZE as usize];
+        let mut put = |at: usize, bytes: &[u8]| entry[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &kind.to_ne_bytes());
+        put(4, &4242i32.to_ne_bytes());
+        put(8, line.as_bytes());
+        put(40, b"ts/3");
+        put(44, user.as_bytes());
+        put(76, b"10.0.0.1");
+        put(336, &7i32.to_ne_bytes());
+        put(340, &1_700_000_000i32.to_ne_bytes());
+        entry
+    }
+
+    fn logins(config: &Value) -> Result<Logins, String> {
+        // What `start_for` makes cannot be looked into.
+        start_for(&Settings::read("wtmp", config)?, "/nonexistent", true)?;
+        let settings = Settings::read("wtmp", config)?;
+        let who = |name: &str| {
+            let all = settings.get(name).and_then(Value::as_map).cloned().unwrap_or_default();
+            let one = |(name, options): (&Value, &Value)| Who {
+                name: name.to_string(),
+                times: times("", Some(options)).unwrap(),
+            };
+            all.iter().map(one).collect()
+        };
+        Ok(Logins {
+            file: PathBuf::new(),
+            has_actions: true,
+            users: who("users"),
+            groups: who("groups"),
+            defaults: times("defaults", settings.get("defaults"))?,
+            place: None,
+            on_line: HashMap::new(),
+        })
+    }
+
+    #[test]
+    fn new_entries_are_told_with_who_logged_out() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&entry(LOGIN, "pts/1", "old")).unwrap();
+        let mut logins = Logins { file: file.path().to_owned(), ..logins(&list![]).unwrap() };
+        let now = Zoned::now();
+        assert!(logins.tell(&now).unwrap().is_empty());
+        let rest = entry(LOGOUT, "pts/3", "");
+        file.write_all(&entry(LOGIN, "pts/3", "ada")).unwrap();
+        file.write_all(&rest[..100]).unwrap();
+        let told = logins.tell(&now).unwrap();
+        let expected = map! {
+            "type" => 7, "PID" => 4242, "line" => "pts/3", "inittab" => "ts/3", "user" => "ada",
+            "hostname" => "10.0.0.1", "exit_status" => 0, "session" => 0, "time" => 7, "addr" => 1_700_000_000,
+            "action" => "login",
+        };
+        assert_eq!(told, [expected]);
+        file.write_all(&rest[100..]).unwrap();
+        let told = logins.tell(&now).unwrap();
+        assert_eq!(
+            (told.len(), told[0].get("action"), told[0].get("user")),
+            (1, Some(&"logout".into()), Some(&"ada".into()))
+        );
+        assert!(logins.tell(&now).unwrap().is_empty());
+    }
+
+    #[test]
+    fn logins_are_told_by_user_group_and_time() {
+        let range = |start: &str, end: &str| map! {"time_range" => map! {"start" => start, "end" => end}};
+        let now: DateTime = "2026-11-21T12:00:00".parse().unwrap();
+        for (config, user, told) in [
+            (list![], "ada", true),
+            (list![map! {"users" => map! {"ada" => Value::Nil}}], "ada", true),
+            (list![map! {"users" => map! {"ada" => Value::Nil}}], "bob", false),
+            (list![map! {"groups" => map! {"wheel" => Value::Nil}}], "bob", true),
+            (list![map! {"groups" => map! {"none" => Value::Nil}}], "bob", false),
+            (list![map! {"users" => map! {"ada" => range("8am", "4pm")}}], "ada", true),
+            (list![map! {"users" => map! {"ada" => range("1pm", "4pm")}}], "ada", false),
+            (list![map! {"defaults" => range("1pm", "4pm")}], "ada", false),
+            (
+                list![map! {"users" => map! {"ada" => range("8am", "4pm")}}, map! {"defaults" => range("1pm", "2pm")}],
+                "ada",
+                true,
+            ),
+        ] {
+            let logins = logins(&config).unwrap();
+            assert_eq!(logins.wants(user, now, |group| group == "wheel"), told, "{config} {user}");
+        }
+        assert!(is_member("root", "root"));
+        assert!(!is_member("root", "no-such-group"));
+    }
+
+    #[test]
+    fn options_are_checked() {
+        for (config, error) in [
+            (list![map! {"users" => "ada"}], "option 'users': expected a mapping, got ada"),
+            (list![map! {"defaults" => 5}], "option 'defaults': expected a mapping, got 5"),
+            (
+                list![map! {"defaults" => map! {"time_range" => map! {"start" => "8am"}}}],
+                "defaults: time_range has no 'end'",
+            ),
+            (
+                list![map! {"users" => map! {"ada" => map! {"time_range" => map! {"start" => "early"}}}}],
+                "users: ada: 'early' is no time: write it as 8am or 17:30",
+            ),
+        ] {
+            assert_eq!(logins(&config).map(|_| ()).unwrap_err(), error);
+        }
+    }
+}

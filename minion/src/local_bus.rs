@@ -1,0 +1,178 @@
+//! The minion's own event bus, from wherever code runs: in the minion itself, or in a `salt-call` beside it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use brine_core::bus::{Bus, BusError, Filter, SocketNames, Start};
+use brine_core::event::{Event, EventError};
+use brine_core::store::StoreError;
+use brine_core::transport::{Limits, Push, Subscriber, TransportError};
+use brine_core::{Jid, Map};
+use bytes::Bytes;
+use tokio::runtime::Handle;
+
+/// The field that ties an answer to its question. Salt's functions take the first answer that comes by, which
+/// may be somebody else's.
+pub const QUESTION: &str = "__question";
+
+/// Why an event is not on the minion's bus.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalBusError {
+    /// No minion runs in this `sock_dir`.
+    #[error("the minion's event bus cannot be reached, is salt-minion running? {0}")]
+    Unreachable(#[from] TransportError),
+    /// It is no event.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// The bus does not take it.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The bus cannot be followed.
+    #[error(transparent)]
+    Follow(#[from] StoreError),
+    /// No thread can wait for the network.
+    #[error("waiting for the minion's event bus is not possible: {0}")]
+    Runtime(#[from] std::io::Error),
+}
+
+/// The minion's own bus. To be used from threads that may wait.
+#[derive(Debug, Clone)]
+pub enum LocalBus {
+    /// The bus of this process.
+    Own {
+        /// The bus.
+        bus: Bus,
+        /// Where waiting is done.
+        runtime: Handle,
+    },
+    /// The bus of the minion whose sockets are in this folder.
+    Sockets {
+        /// `sock_dir`.
+        folder: PathBuf,
+        /// The names of the sockets.
+        names: SocketNames,
+    },
+}
+
+impl LocalBus {
+    /// Fires an event.
+    pub fn fire(&self, tag: &str, data: &Map) -> Result<(), LocalBusError> {
+        match self {
+            LocalBus::Own { bus, runtime } => {
+                runtime.block_on(bus.fire(tag, data))?;
+                Ok(())
+            }
+            LocalBus::Sockets { .. } => {
+                let event = Event::from_map(tag, data)?;
+                waiting()?.block_on(self.push(&event))
+            }
+        }
+    }
+
+    /// Fires an event and waits for the answer to it, an event of the tag `answer`; nothing if none comes in
+    /// time.
+    pub fn ask(&self, tag: &str, mut data: Map, answer: &str, timeout: Duration) -> Result<Option<Map>, LocalBusError> {
+        let question = Jid::new();
+        data.insert(QUESTION.into(), question.as_str().into());
+        let question = question.as_str();
+        match self {
+            LocalBus::Own { bus, runtime } => runtime.block_on(async {
+                let mut answers = bus.subscribe(Filter::prefix(&format!("{answer}\n\n")), Start::Now)?;
+                bus.fire(tag, &data).await?;
+                let heard = async {
+                    while let Some(event) = answers.recv().await {
+                        if let Some(answer) = answers_to(&event, question) {
+                            return Some(answer);
+                        }
+                    }
+                    None
+                };
+                Ok(tokio::time::timeout(timeout, heard).await.unwrap_or_default())
+            }),
+            LocalBus::Sockets { folder, names } => waiting()?.block_on(async {
+                let event = Event::from_map(tag, &data)?;
+                let prefix = format!("{answer}\n\n");
+                let endpoint = names.publish_endpoint(folder);
+                let mut answers = Subscriber::connect(&endpoint, &[prefix.as_bytes()], Limits::default()).await?;
+                self.push(&event).await?;
+                let heard = async {
+                    loop {
+                        for frame in answers.recv().await? {
+                            if let Some(answer) = answered(frame, question) {
+                                return Ok(Some(answer));
+                            }
+                        }
+                    }
+                };
+                tokio::time::timeout(timeout, heard).await.unwrap_or(Ok(None))
+            }),
+        }
+    }
+
+    async fn push(&self, event: &Event) -> Result<(), LocalBusError> {
+        if let LocalBus::Sockets { folder, names } = self {
+            Push::connect(&names.pull_endpoint(folder)).await?.send(event.frame()).await?;
+        }
+        Ok(())
+    }
+}
+
+fn waiting() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+fn answered(frame: Bytes, question: &str) -> Option<Map> {
+    Event::from_frame(frame).ok().and_then(|event| answers_to(&event, question))
+}
+
+fn answers_to(event: &Event, question: &str) -> Option<Map> {
+    let data = event.data();
+    (data.get(QUESTION).is_some_and(|of| of.as_str() == Some(question))).then_some(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::bus::{BusLimits, EventSockets};
+    use brine_core::{Value, map};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    /// Answers every question, other people's first.
+    async fn answer(bus: Bus) {
+        let mut questions = bus.subscribe(Filter::prefix("ask"), Start::Now).unwrap();
+        while let Some(event) = questions.recv().await {
+            let own = event.data().get(QUESTION).cloned().unwrap_or_default();
+            for (question, n) in [(Value::from("another"), 1), (own, 2)] {
+                bus.fire("answer", &map! {QUESTION => question, "n" => n}).await.unwrap();
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn answers_come_to_who_asked_here_and_from_beside() {
+        let folder = tempfile::tempdir().unwrap();
+        let bus = Bus::in_memory(BusLimits::default());
+        let names = SocketNames::minion("web1");
+        let sockets = EventSockets::bind(folder.path(), &names).await.unwrap();
+        let shutdown = CancellationToken::new();
+        tokio::spawn(sockets.serve(bus.clone(), shutdown.clone()));
+        tokio::spawn(answer(bus.clone()));
+        for local in [
+            LocalBus::Own { bus: bus.clone(), runtime: Handle::current() },
+            LocalBus::Sockets { folder: folder.path().to_owned(), names: names.clone() },
+        ] {
+            let asked = tokio::task::spawn_blocking(move || {
+                local.fire("mine", &map! {"a" => 1}).unwrap();
+                let none = local.ask("nobody", map! {}, "answer", Duration::from_millis(1)).unwrap();
+                assert_eq!(none, None);
+                local.ask("ask", map! {}, "answer", Duration::from_secs(60)).unwrap().unwrap()
+            });
+            assert_eq!(asked.await.unwrap().get("n"), Some(&2.into()));
+        }
+        let nobody = LocalBus::Sockets { folder: folder.path().join("none"), names };
+        let fired = tokio::task::spawn_blocking(move || nobody.fire("mine", &map! {})).await.unwrap();
+        assert!(matches!(fired, Err(LocalBusError::Unreachable(_))), "{fired:?}");
+        shutdown.cancel();
+    }
+}

@@ -1,0 +1,98 @@
+//! `saltutil` as far as it asks the master: in an orchestration, and in its templates.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::function::{Args, CallError};
+use brine_core::orchestration::{Ask, Called, MasterAccess};
+use brine_core::wire::PublishRequest;
+use brine_core::{Map, Value, functions, map};
+
+use crate::context::Context;
+
+/// The master that a job runs on, for what only works there.
+pub(crate) fn master_of<'a>(context: &'a Context, what: &str) -> Result<&'a Arc<dyn MasterAccess>, CallError> {
+    context.job.master.as_ref().ok_or_else(|| {
+        CallError::Execution(format!("{what} works on the master: call it by salt-run state.orchestrate"))
+    })
+}
+
+functions! {
+    module "saltutil", context Context;
+
+    /// Calls a runner function on the master. Only in orchestrations.
+    ///
+    /// CLI Example:
+    ///
+    ///     {% set up = salt['saltutil.runner']('manage.up') %}
+    fn runner(context, name: String, arg: Value = Value::Nil, kwarg: Option<Map> = None, full_return: bool = false, **kwargs) {
+        let master = master_of(context, "saltutil.runner")?;
+        returned(master.runner(&name, arguments(arg, kwarg, kwargs)), full_return)
+    }
+
+    /// Calls a wheel function on the master. Only in orchestrations.
+    ///
+    /// CLI Example:
+    ///
+    ///     {% set keys = salt['saltutil.wheel']('key.list_all') %}
+    fn wheel(context, name: String, arg: Value = Value::Nil, kwarg: Option<Map> = None, full_return: bool = false, **kwargs) {
+        let master = master_of(context, "saltutil.wheel")?;
+        returned(master.wheel(&name, arguments(arg, kwarg, kwargs)), full_return)
+    }
+
+    /// Calls a function on minions and gives what each returned: `ret`, `retcode`, `out` and `jid`. Only in
+    /// orchestrations.
+    ///
+    /// CLI Example:
+    ///
+    ///     {% set uptime = salt['saltutil.cmd']('web*', 'status.uptime') %}
+    fn cmd(context, tgt: Value, fun: String, arg: Value = Value::Nil, timeout: Option<f64> = None, tgt_type: String = "glob".into(), ret: String = String::new(), kwarg: Option<Map> = None, expect_minions: bool = false, batch: Value = Value::Nil, subset: Option<usize> = None, **_kwargs) {
+        let request = PublishRequest {
+            tgt,
+            tgt_type,
+            arg: arguments(arg, kwarg, Map::new()).to_wire(),
+            ret,
+            ..PublishRequest::new("", &fun, "")
+        };
+        let ask = Ask {
+            timeout: timeout.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9))),
+            batch: (!batch.is_nil()).then(|| batch.to_string()),
+            subset,
+            ..Ask::new(request)
+        };
+        let answers = master_of(context, "saltutil.cmd")?.ask(ask).map_err(CallError::Execution)?;
+        let mut all = Map::new();
+        for answer in answers {
+            let told = match answer.returned {
+                Some(returned) => {
+                    let field = |name: &str| returned.get(name).cloned().unwrap_or_default();
+                    map! {"ret" => field("return"), "retcode" => field("retcode"), "out" => field("out"), "jid" => &answer.jid}
+                }
+                None if expect_minions => map! {"failed" => true},
+                None => continue,
+            };
+            all.insert(answer.id.into(), told.into());
+        }
+        Ok(all.into())
+    }
+}
+
+fn arguments(arg: Value, kwarg: Option<Map>, kwargs: Map) -> Args {
+    let positional = match arg {
+        Value::Nil => Vec::new(),
+        Value::List(args) => args,
+        one => vec![one],
+    };
+    let mut keyword: Map =
+        kwargs.into_iter().filter(|(key, _)| !key.as_str().is_some_and(|key| key.starts_with("__"))).collect();
+    keyword.extend(kwarg.unwrap_or_default());
+    Args { positional, keyword }
+}
+
+fn returned(called: Called, full_return: bool) -> Result<Value, CallError> {
+    if full_return {
+        let Called { jid, value, success } = called;
+        return Ok(map! {"return" => value, "success" => success, "jid" => &jid}.into());
+    }
+    Ok(called.value)
+}

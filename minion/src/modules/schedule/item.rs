@@ -1,0 +1,110 @@
+//! A job as the schedule has it, from the options of the module's functions.
+
+use brine_core::schedule::dates;
+use brine_core::{Map, Value, map};
+
+/// The options that are taken over as they are.
+const TAKEN: &[&str] = &[
+    "range",
+    "when",
+    "once",
+    "once_fmt",
+    "cron",
+    "returner",
+    "after",
+    "return_config",
+    "return_kwargs",
+    "until",
+    "run_on_start",
+    "skip_during_range",
+];
+const UNITS: [&str; 4] = ["seconds", "minutes", "hours", "days"];
+
+/// Whether options do not go together, in words.
+pub(super) fn conflict(kwargs: &Map, before: &str, after: &str) -> Option<String> {
+    let has = |name: &str| kwargs.contains_key(name);
+    if UNITS.iter().any(|unit| has(unit)) && (has("when") || has("cron")) {
+        let units = "Unable to use \"seconds\", \"minutes\", \"hours\", or \"days\" with \"when\"";
+        return Some(format!("{before}{units}{after}"));
+    }
+    (has("when") && has("cron")).then(|| "Unable to use \"when\" and \"cron\" options together.  Ignoring.".into())
+}
+
+/// A job as the schedule has it; or what is wrong.
+pub(super) fn build(name: &str, kwargs: &Map) -> Result<Map, String> {
+    if name.is_empty() {
+        return Err("Job name is required.".into());
+    }
+    let get = |name: &str| kwargs.get(name).cloned();
+    let mut job = map! {"function" => get("function").ok_or("Job function is required.")?};
+    if let Some(comment) = conflict(kwargs, "", " or \"cron\" options.") {
+        return Err(comment);
+    }
+    let mut take = |option: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            job.insert(option.into(), value);
+        }
+    };
+    for option in UNITS.into_iter().chain(["return_job", "metadata"]) {
+        take(option, get(option));
+    }
+    match get("job_args") {
+        None => {}
+        Some(Value::List(args)) => take("args", Some(args.into())),
+        Some(_) => return Err("job_args is not a list. please correct and try again.".into()),
+    }
+    match get("job_kwargs") {
+        None => {}
+        Some(Value::Map(kwargs)) => take("kwargs", Some(kwargs.into())),
+        Some(_) => return Err("job_kwargs is not a dict. please correct and try again.".into()),
+    }
+    take("maxrunning", Some(get("maxrunning").unwrap_or_else(|| 1.into())));
+    take("name", Some(name.into()));
+    take("enabled", Some(get("enabled").unwrap_or_else(|| true.into())));
+    take("jid_include", Some(get("jid_include").unwrap_or_else(|| true.into())));
+    take("splay", get("splay"));
+    let whens = match get("when") {
+        Some(Value::List(list)) => list,
+        one => one.into_iter().collect(),
+    };
+    for when in whens {
+        if dates::parse(&when.to_string(), jiff::Zoned::now().date()).is_none() {
+            return Err(format!("Schedule item {when} for \"when\" in invalid."));
+        }
+    }
+    for option in TAKEN {
+        take(option, get(option));
+    }
+    Ok(job)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::*;
+
+    #[test]
+    fn an_item_is_built_or_it_is_said_what_is_wrong() {
+        for (options, error) in [
+            (map! {}, "Job function is required."),
+            (map! {"function" => "f", "job_args" => "x"}, "job_args is not a list. please correct and try again."),
+            (
+                map! {"function" => "f", "job_kwargs" => list![]},
+                "job_kwargs is not a dict. please correct and try again.",
+            ),
+            (map! {"function" => "f", "when" => list!["5pm", "soon"]}, "Schedule item soon for \"when\" in invalid."),
+            (
+                map! {"function" => "f", "when" => "5pm", "cron" => "x"},
+                "Unable to use \"when\" and \"cron\" options together.  Ignoring.",
+            ),
+        ] {
+            assert_eq!(build("j", &options).unwrap_err(), error);
+        }
+        let job = build("j", &map! {"function" => "f", "hours" => 2, "splay" => 5, "unknown" => 1}).unwrap();
+        let expected = map! {
+            "function" => "f", "hours" => 2, "maxrunning" => 1, "name" => "j", "enabled" => true, "jid_include" => true, "splay" => 5,
+        };
+        assert_eq!(job, expected);
+    }
+}

@@ -1,0 +1,212 @@
+//! The minion's schedule: jobs that run by themselves.
+//!
+//! When they run is told by [`brine_core::schedule`]. What a job returns goes onto the minion's own bus as
+//! `__schedule_return`, and from there to the master. `manage.rs` answers to the execution module `schedule`.
+
+mod manage;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::bus::Bus;
+use brine_core::function::Args;
+use brine_core::schedule::{self, ReturnJob, Surroundings};
+use brine_core::{Jid, Map, Value, map};
+use jiff::civil::DateTime;
+use jiff::{SignedDuration, Zoned};
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::manage::{answer, file, write};
+use crate::context::{Job, Minion};
+use crate::daemon::return_beside;
+use crate::jobs;
+
+/// The event that carries what a scheduled job returned over the minion's own bus.
+pub(crate) const RETURN: &str = "__schedule_return";
+/// The retcode of a job that could not be run to its end.
+const FAILED: i64 = 254;
+
+/// Runs what is due every `loop_interval`, once the minion is ready or at once with `scheduler_before_connect`.
+pub(crate) async fn run(minion: Arc<Minion>, bus: Bus, mut ready: watch::Receiver<bool>, shutdown: CancellationToken) {
+    if !minion.config.scheduler_before_connect {
+        let connected = tokio::select! {
+            connected = ready.wait_for(|ready| *ready) => connected.is_ok(),
+            () = shutdown.cancelled() => false,
+        };
+        if !connected {
+            return;
+        }
+    }
+    let every = Duration::from_secs(minion.config.loop_interval.max(1));
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = shutdown.cancelled() => return,
+        }
+        let tick = SignedDuration::try_from(every).unwrap_or(SignedDuration::from_secs(1));
+        for job in due(&minion, Zoned::now().datetime(), tick) {
+            start(&minion, &bus, job);
+        }
+    }
+}
+
+fn due(minion: &Minion, now: DateTime, tick: SignedDuration) -> Vec<schedule::Job> {
+    around(minion, |around| minion.schedule.lock().turn(now, tick, around))
+}
+
+/// What the schedule needs to know of this minion.
+fn around<T>(minion: &Minion, ask: impl FnOnce(&Surroundings<'_>) -> T) -> T {
+    let (pillar, grains) = (Arc::clone(&minion.pillar.read()), Arc::clone(&minion.grains.read()));
+    let running = |name: &str| {
+        let is = |job: &&Arc<Job>| job.load.get("schedule").and_then(Value::as_str) == Some(name);
+        minion.jobs.lock().values().filter(is).count() as u64
+    };
+    ask(&Surroundings { pillar: &pillar, grains: &grains, running: &running })
+}
+
+/// Runs a job, on a thread of its own, and tells what it returned.
+pub(crate) fn start(minion: &Arc<Minion>, bus: &Bus, scheduled: schedule::Job) {
+    let (name, function) = (scheduled.name.as_str(), scheduled.function.as_str());
+    if scheduled.dry_run {
+        tracing::info!(job = name, fun = function, "a scheduled job would run, but has 'dry_run'");
+        return;
+    }
+    let jid = Jid::new();
+    tracing::info!(job = name, fun = function, %jid, "a scheduled job");
+    let args = Args { positional: scheduled.args.clone(), keyword: scheduled.kwargs.clone() };
+    let load = map! {"fun" => function, "jid" => &jid, "schedule" => name, "pid" => std::process::id()};
+    let job = Arc::new(Job { load, ..Job::local(&jid, function, &args) });
+    // Before it has a thread: the next look at the schedule counts it.
+    minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
+    let (minion, bus) = (Arc::clone(minion), bus.clone());
+    tokio::spawn(async move {
+        let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
+        let ran = tokio::task::spawn_blocking(move || {
+            let load = told(jobs::run(&on_thread, &running), &scheduled, &Zoned::now());
+            let returners = scheduled.returners_with(on_thread.config.opts.get("schedule_returner"));
+            if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
+                return_beside(&on_thread, &returners.join(","), load.clone());
+            }
+            for_master(load, &scheduled, !returners.is_empty())
+        });
+        let load = match ran.await {
+            Ok(load) => load,
+            Err(error) => {
+                minion.jobs.lock().shift_remove(&job.jid);
+                tracing::error!(jid = job.jid, fun = job.fun, %error, "a scheduled job has ended in a way that nobody has foreseen");
+                return;
+            }
+        };
+        if let Some(load) = load
+            && let Err(error) = bus.fire(RETURN, &load).await
+        {
+            tracing::error!(jid = job.jid, %error, "the return of a scheduled job could not be told");
+        }
+    });
+}
+
+/// The return of a scheduled job, from that of a published one.
+fn told(mut load: Map, job: &schedule::Job, now: &Zoned) -> Map {
+    load.shift_remove("out");
+    load.insert("fun_args".into(), job.fun_args().into());
+    load.insert("schedule".into(), job.name.as_str().into());
+    load.insert("pid".into(), std::process::id().into());
+    if load.get("success") == Some(&Value::Bool(false)) {
+        load.insert("retcode".into(), FAILED.into());
+    }
+    if let Some(metadata) = job.metadata_at(now) {
+        load.insert("metadata".into(), metadata.into());
+    }
+    if let Some(config) = &job.return_config {
+        load.insert("ret_config".into(), config.into());
+    }
+    if !job.return_kwargs.is_empty() {
+        load.insert("ret_kwargs".into(), job.return_kwargs.clone().into());
+    }
+    load
+}
+
+/// What the master gets; nothing if it shall not. It gives the job its id, unless a returner has it by its own.
+fn for_master(mut load: Map, job: &schedule::Job, is_returned: bool) -> Option<Map> {
+    if job.return_job == ReturnJob::No {
+        return None;
+    }
+    if !is_returned {
+        let word = if job.return_job == ReturnJob::NoCache { "nocache" } else { "req" };
+        load.insert("jid".into(), word.into());
+    }
+    Some(load)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::bus::{BusLimits, Filter, Start};
+    use brine_core::list;
+
+    use super::*;
+    use crate::testing;
+
+    fn job(options: Map) -> schedule::Job {
+        schedule::Job::read("mine", &options.into()).unwrap()
+    }
+
+    /// What is told of a job on the minion's own bus.
+    async fn ran(options: Map) -> Map {
+        let minion = testing::minion(&[]);
+        let bus = Bus::in_memory(BusLimits::default());
+        let mut events = bus.subscribe(Filter::prefix(RETURN), Start::Now).unwrap();
+        start(&minion, &bus, job(options));
+        assert_eq!(around(&minion, |around| (around.running)("mine")), 1);
+        let mut told = events.recv().await.unwrap().data();
+        assert!(minion.jobs.lock().is_empty());
+        told.retain(|name, _| !matches!(name.as_str(), Some("_seq" | "_stamp" | "pid")));
+        told
+    }
+
+    #[tokio::test]
+    async fn a_job_runs_and_its_return_is_told() {
+        let options = map! {"function" => "test.arg", "args" => list![1], "kwargs" => map! {"a" => 2}};
+        let mut told = ran(options).await;
+        // `test.arg` takes every keyword, also those of the publish.
+        told.shift_remove("return");
+        let expected = map! {
+            "fun" => "test.arg", "fun_args" => list![1, map! {"a" => 2}], "retcode" => 0, "success" => true,
+            "cmd" => "_return", "jid" => "req", "id" => "test-minion", "schedule" => "mine",
+        };
+        assert_eq!(told, expected);
+        let told = ran(map! {"function" => "no.such", "return_job" => "nocache"}).await;
+        let (value, retcode) = ("'no.such' is not available.", FAILED);
+        assert_eq!((told.get("return"), told.get("retcode")), (Some(&value.into()), Some(&retcode.into())));
+        assert_eq!((told.get("jid"), told.get("success")), (Some(&"nocache".into()), Some(&false.into())));
+    }
+
+    #[test]
+    fn what_the_master_gets_is_as_asked() {
+        let load = || map! {"jid" => "1", "out" => "nested", "success" => true, "retcode" => 0};
+        let now: Zoned = "2026-11-21T12:00:00+01:00[+01:00]".parse().unwrap();
+        let options = map! {"function" => "f", "metadata" => map! {"who" => "me"}, "return_config" => "alt"};
+        let told = told(load(), &job(options), &now);
+        let metadata = map! {"who" => "me", "_TOS" => "+0100", "_TS" => "Sat Nov 21 12:00:00 2026", "_TT" => "2026 November 21 Sat 11 11"};
+        assert_eq!((told.get("metadata"), told.get("out")), (Some(&metadata.into()), None));
+        assert_eq!(told.get("ret_config"), Some(&"alt".into()));
+        for (return_job, is_returned, jid) in
+            [(Value::Bool(true), false, Some("req")), (true.into(), true, Some("1")), (false.into(), false, None)]
+        {
+            let load = for_master(load(), &job(map! {"function" => "f", "return_job" => return_job}), is_returned);
+            assert_eq!(load.and_then(|load| load.get("jid").map(ToString::to_string)).as_deref(), jid);
+        }
+    }
+
+    #[test]
+    fn jobs_of_the_pillar_are_due_too() {
+        let minion = testing::minion(&[]);
+        let ping = map! {"function" => "test.ping", "seconds" => 5};
+        *minion.pillar.write() = Arc::new(map! {"schedule" => map! {"often" => ping}});
+        let at = |time: &str| due(&minion, time.parse().unwrap(), SignedDuration::from_secs(1)).len();
+        assert_eq!((at("2026-11-21T12:00:00"), at("2026-11-21T12:00:01"), at("2026-11-21T12:00:05")), (1, 0, 1));
+    }
+}

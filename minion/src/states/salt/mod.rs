@@ -1,0 +1,440 @@
+//! `salt`: the states of an orchestration, which act on the master: jobs for minions, runner and wheel
+//! functions, waiting for events.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_core::function::{Args, CallError};
+use brine_core::glob::Glob;
+use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
+use brine_core::value::FromValue;
+use brine_core::wire::PublishRequest;
+use brine_core::{Map, Value, functions, map};
+
+use super::{StateContext, StateReturn};
+use crate::modules::master_of;
+
+functions! {
+    module "salt", context StateContext;
+
+    /// Applies SLS files, a top file or the highstate on minions. `allow_fail` minions may fail, and those of
+    /// `fail_minions`; with `expect_minions`, who does not return has failed.
+    fn state(context, name: String, tgt: Value = "*".into(), tgt_type: String = "glob".into(), sls: Value = Value::Nil, highstate: Option<bool> = None, top: Option<String> = None, test: Option<bool> = None, pillar: Value = Value::Nil, pillarenv: Value = Value::Nil, saltenv: Value = Value::Nil, exclude: Value = Value::Nil, queue: Value = false.into(), concurrent: Value = false.into(), ret: String = String::new(), ret_config: Value = Value::Nil, ret_kwargs: Value = Value::Nil, expect_minions: bool = true, fail_minions: Value = Value::Nil, allow_fail: Value = 0.into(), timeout: Option<f64> = None, batch: Value = Value::Nil, subset: Option<usize> = None, failhard: bool = false, **_kwargs) {
+        let (fun, mods) = if highstate == Some(true) {
+            ("state.highstate", None)
+        } else if let Some(top) = top {
+            ("state.top", Some(top))
+        } else if sls.is_truthy() {
+            ("state.sls", Some(words(&sls).join(",")))
+        } else {
+            return Ok(StateReturn::failed(&name, "No highstate or sls specified, no execution made").into());
+        };
+        let Some(allow_fail) = usize::from_value(&allow_fail) else {
+            return Ok(StateReturn::failed(&name, "Passed invalid value for 'allow_fail', must be an int").into());
+        };
+        let Value::Bool(_) = concurrent else {
+            return Ok(StateReturn::failed(&name, "Must pass in boolean for value of 'concurrent'").into());
+        };
+        let test = test.or(context.test.then_some(true));
+        let mut kwargs = Map::new();
+        for (key, value) in [
+            ("test", test.into()),
+            ("pillar", pillar),
+            ("pillarenv", pillarenv),
+            ("saltenv", saltenv),
+            ("exclude", exclude),
+        ] {
+            if !value.is_nil() {
+                kwargs.insert(key.into(), value);
+            }
+        }
+        kwargs.insert("queue".into(), queue);
+        kwargs.insert("concurrent".into(), concurrent);
+        let job = Job { tgt, tgt_type, ret, ret_config, ret_kwargs, timeout, batch, subset, failhard, expect_minions };
+        let args = Args { positional: mods.into_iter().map(Value::from).collect(), keyword: kwargs };
+        let answers = match job.run(context, "state", &name, fun, args)? {
+            Ok(answers) => answers,
+            Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+        };
+        Ok(applied(&name, &answers, &words(&fail_minions), allow_fail, expect_minions, test == Some(true)).into())
+    }
+
+    /// Calls an execution function on minions. It has failed where its retcode is not 0, where it gives false,
+    /// and where `fail_function`, an execution function of the master's host, gives false for its return.
+    fn function(context, name: String, tgt: Value, tgt_type: String = "glob".into(), arg: Value = Value::Nil, kwarg: Option<Map> = None, ret: String = String::new(), ret_config: Value = Value::Nil, ret_kwargs: Value = Value::Nil, expect_minions: bool = false, fail_minions: Value = Value::Nil, fail_function: Option<String> = None, timeout: Option<f64> = None, batch: Value = Value::Nil, subset: Option<usize> = None, failhard: bool = false, **_kwargs) {
+        if context.test {
+            let comment = format!("Function {name} would be executed on target {tgt}");
+            return Ok(StateReturn::would(&name, comment).into());
+        }
+        let positional = match arg {
+            Value::Nil => Vec::new(),
+            Value::List(args) => args,
+            Value::Str(text) => text.split_whitespace().map(Value::from).collect(),
+            one => vec![one],
+        };
+        let args = Args { positional, keyword: kwarg.unwrap_or_default() };
+        let job = Job { tgt, tgt_type, ret, ret_config, ret_kwargs, timeout, batch, subset, failhard, expect_minions };
+        let answers = match job.run(context, "function", &name, &name, args)? {
+            Ok(answers) => answers,
+            Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+        };
+        let good = |value: &Value| match &fail_function {
+            None => true,
+            Some(function) => context
+                .call
+                .call(function, Args::positional([value.clone()]))
+                .is_ok_and(|good| good.is_truthy()),
+        };
+        Ok(called(&name, &answers, &words(&fail_minions), good).into())
+    }
+
+    /// Calls a runner function on the master; what it is given beside its name are the function's arguments.
+    fn runner(context, name: String, **kwargs) {
+        on_master(context, "Runner", name, kwargs, |master, name, args| master.runner(name, args))
+    }
+
+    /// Calls a wheel function on the master; what it is given beside its name are the function's arguments.
+    fn wheel(context, name: String, **kwargs) {
+        on_master(context, "Wheel", name, kwargs, |master, name, args| master.wheel(name, args))
+    }
+
+    /// Waits until each id of a list was seen in the field `event_id` of an event whose tag matches the name.
+    fn wait_for_event(context, name: String, id_list: Value, event_id: String = "id".into(), timeout: f64 = 300.0, node: String = "master".into()) {
+        // The events are those of the master: an orchestration runs nowhere else.
+        _ = node;
+        if context.test {
+            return Ok(StateReturn::would(&name, format!("Orchestration would wait for event '{name}'")).into());
+        }
+        let glob = Glob::new(&name).map_err(CallError::execution)?;
+        let mut missing = match id_list {
+            Value::List(ids) => ids,
+            one => vec![one],
+        };
+        let (mut seen, started) = (Vec::new(), Instant::now());
+        let time = Duration::from_secs_f64(timeout.clamp(0.0, 1e9));
+        let followed = master_of(&context.call, "salt.wait_for_event")?.follow(time, &mut |tag, data| {
+            if !glob.is_match(tag) {
+                return false;
+            }
+            let found = data.get(event_id.as_str());
+            let found = found.or_else(|| data.get("data")?.get(&event_id)).cloned().unwrap_or_default();
+            let found = match found {
+                Value::List(all) => all,
+                one => vec![one],
+            };
+            let (now, rest) = std::mem::take(&mut missing).into_iter().partition(|id| found.contains(id));
+            missing = rest;
+            seen.extend::<Vec<Value>>(now);
+            missing.is_empty()
+        });
+        let all = followed.map_err(CallError::execution)?;
+        let changes = if seen.is_empty() { Map::new() } else { map! {"minions_seen" => seen} };
+        let done = if all {
+            StateReturn::ok(&name, format!("All events seen in {} seconds.", started.elapsed().as_secs_f64()))
+        } else {
+            StateReturn::failed(&name, "Timeout value reached.")
+        };
+        Ok(done.with_changes(changes).into())
+    }
+
+    /// Calls several runner functions side by side: a mapping of ids to `name` and `kwarg`.
+    fn parallel_runners(context, name: String, runners: Value, **_kwargs) {
+        let mut wanted: Vec<(String, String, Map)> = Vec::new();
+        match runners {
+            Value::Str(one) => wanted.push((one.clone(), one, Map::new())),
+            Value::Map(runners) => {
+                for (id, config) in runners {
+                    let config = flat(&config);
+                    let fun = config.get("name").map_or_else(|| id.to_string(), ToString::to_string);
+                    let kwargs = config.get("kwarg").and_then(Value::as_map).cloned().unwrap_or_default();
+                    wanted.push((id.to_string(), fun, kwargs));
+                }
+            }
+            _ => return Ok(StateReturn::failed(&name, "The runners parameter must be a string or dict.").into()),
+        }
+        if context.test {
+            let funs: Vec<&str> = wanted.iter().map(|(_, fun, _)| fun.as_str()).collect();
+            let comment = format!("Runner functions {} would be executed.", funs.join(", "));
+            return Ok(StateReturn::would(&name, comment).into());
+        }
+        let master = master_of(&context.call, "salt.parallel_runners")?;
+        let all: Vec<(String, Called)> = std::thread::scope(|scope| {
+            let threads: Vec<_> = wanted
+                .into_iter()
+                .map(|(id, fun, kwargs)| (id, scope.spawn(move || master.runner(&fun, Args::keyword(kwargs)))))
+                .collect();
+            threads.into_iter().filter_map(|(id, thread)| Some((id, thread.join().ok()?))).collect()
+        });
+        Ok(side_by_side(&name, all).into())
+    }
+}
+
+/// How a job of an orchestration is published.
+struct Job {
+    tgt: Value,
+    tgt_type: String,
+    ret: String,
+    ret_config: Value,
+    ret_kwargs: Value,
+    timeout: Option<f64>,
+    batch: Value,
+    subset: Option<usize>,
+    failhard: bool,
+    expect_minions: bool,
+}
+
+impl Job {
+    /// Publishes it and waits: what came of it, without who did not return unless minions are expected.
+    fn run(
+        self,
+        context: &StateContext,
+        kind: &str,
+        name: &str,
+        fun: &str,
+        args: Args,
+    ) -> Result<Result<Vec<Answer>, String>, CallError> {
+        let master = master_of(&context.call, &format!("salt.{kind}"))?;
+        let told = map! {
+            "arg" => args.positional.clone(),
+            "kwarg" => args.keyword.clone(),
+            "ret" => &self.ret,
+            "timeout" => self.timeout,
+            "tgt_type" => &self.tgt_type,
+            "expect_minions" => self.expect_minions,
+        };
+        master.tell("args", map! {"type" => kind, "tgt" => self.tgt.clone(), "name" => name, "args" => told});
+        let options = [("ret_config", self.ret_config), ("ret_kwargs", self.ret_kwargs)];
+        let kwargs = options.into_iter().filter(|(_, value)| !value.is_nil());
+        let request = PublishRequest {
+            tgt: self.tgt,
+            tgt_type: self.tgt_type,
+            arg: args.to_wire(),
+            ret: self.ret,
+            kwargs: kwargs.map(|(name, value)| (name.into(), value)).collect(),
+            ..PublishRequest::new("", fun, "")
+        };
+        let config = context.call.config();
+        let asked = master.ask(Ask {
+            request,
+            timeout: self.timeout.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9))),
+            batch: (!self.batch.is_nil()).then(|| self.batch.to_string()),
+            failhard: self.failhard || config.failhard,
+            subset: self.subset,
+        });
+        Ok(asked.map(|answers| {
+            answers.into_iter().filter(|answer| self.expect_minions || answer.returned.is_some()).collect()
+        }))
+    }
+}
+
+/// Names as a list, or as text with commas.
+fn words(value: &Value) -> Vec<String> {
+    match value {
+        Value::Nil => Vec::new(),
+        Value::List(names) => names.iter().map(ToString::to_string).collect(),
+        text => {
+            text.to_string().split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+        }
+    }
+}
+
+/// A list of one-key mappings as one mapping.
+fn flat(value: &Value) -> Map {
+    match value {
+        Value::Map(map) => map.clone(),
+        Value::List(items) => {
+            items.iter().filter_map(Value::as_map).flatten().map(|(k, v)| (k.clone(), v.clone())).collect()
+        }
+        _ => Map::new(),
+    }
+}
+
+/// Whether the results of a state run are all good. What is no mapping is an error, in words.
+pub fn is_success(results: &Value) -> bool {
+    let Some(results) = results.as_map().filter(|results| !results.is_empty()) else { return false };
+    results.values().all(|result| match result.as_map() {
+        Some(one) => match one.get("result") {
+            Some(result) => *result != Value::Bool(false),
+            None => is_success(result),
+        },
+        None => true,
+    })
+}
+
+fn with_jid(mut done: StateReturn, answers: &[Answer]) -> StateReturn {
+    done.more.extend(answers.first().map(|answer| ("__jid__".into(), Value::from(&answer.jid))));
+    done
+}
+
+/// What came of states on minions.
+fn applied(
+    name: &str,
+    answers: &[Answer],
+    may_fail: &[String],
+    allow_fail: usize,
+    expect_minions: bool,
+    test: bool,
+) -> StateReturn {
+    if answers.is_empty() && expect_minions {
+        return StateReturn::failed(name, "No minions returned");
+    }
+    let (mut changes, mut failed, mut details, mut unchanged) = (Map::new(), Vec::new(), Vec::new(), Vec::new());
+    for Answer { id, returned, .. } in answers {
+        let value = returned.as_ref().and_then(|returned| returned.get("return"));
+        let Some(value) = value.filter(|value| is_success(value)) else {
+            if !may_fail.contains(id) {
+                failed.push(id.as_str());
+                details.extend(detail(id, value));
+            }
+            changes.insert(id.into(), value.cloned().unwrap_or(Value::Bool(false)));
+            continue;
+        };
+        let changed = |result: &Value| result.get("changes").is_some_and(Value::is_truthy);
+        if value.as_map().is_some_and(|results| results.values().any(changed)) {
+            changes.insert(id.into(), value.clone());
+        } else {
+            unchanged.push(id.as_str());
+        }
+    }
+    let mut done = StateReturn::ok(name, "");
+    if failed.len() > allow_fail {
+        done.result = Some(false);
+        done.comment = format!("Run failed on minions: {}", failed.join(", "));
+        for detail in details {
+            done.comment.push_str(&format!("\n{detail}"));
+        }
+    } else {
+        "States ran successfully.".clone_into(&mut done.comment);
+        if !changes.is_empty() {
+            let names: Vec<String> = changes.keys().map(ToString::to_string).collect();
+            done.comment.push_str(&format!(" Updating {}.", names.join(", ")));
+        }
+        if !unchanged.is_empty() {
+            done.comment.push_str(&format!(" No changes made to {}.", unchanged.join(", ")));
+        }
+        if test && !changes.is_empty() {
+            done.result = None;
+        }
+    }
+    if !changes.is_empty() {
+        done.changes = map! {"out" => "highstate", "ret" => changes};
+    }
+    with_jid(done, answers)
+}
+
+/// What is wrong with a return that is not the results of states, in one line.
+fn detail(id: &str, value: Option<&Value>) -> Option<String> {
+    match value {
+        None => Some(format!("Minion {id} did not return a state result.")),
+        Some(Value::List(errors)) => {
+            let errors: Vec<String> =
+                errors.iter().filter(|error| error.is_truthy()).map(ToString::to_string).collect();
+            Some(format!("Minion {id} returned errors: {}", errors.join("; ")))
+        }
+        Some(Value::Map(results)) if !results.is_empty() => None,
+        Some(other) => Some(format!("Minion {id} returned {other} instead of a state result.")),
+    }
+}
+
+/// What came of a function on minions.
+fn called(name: &str, answers: &[Answer], may_fail: &[String], good: impl Fn(&Value) -> bool) -> StateReturn {
+    if answers.is_empty() {
+        return StateReturn::failed(name, "No minions responded");
+    }
+    let (mut changes, mut failed) = (Map::new(), Vec::new());
+    for Answer { id, returned, .. } in answers {
+        let retcode = returned.as_ref().and_then(|returned| returned.get("retcode")).is_some_and(Value::is_truthy);
+        let value = returned.as_ref().map(|returned| returned.get("return").cloned().unwrap_or_default());
+        let is_good = value.as_ref().is_some_and(|value| *value != Value::Bool(false) && good(value));
+        if retcode || (!is_good && !may_fail.contains(id)) {
+            failed.push(id.as_str());
+        }
+        changes.insert(id.into(), value.unwrap_or(Value::Bool(false)));
+    }
+    let ran: Vec<String> = changes.keys().map(ToString::to_string).collect();
+    let ran = format!("Function {name} ran on {}.", ran.join(", "));
+    let mut done = if failed.is_empty() {
+        StateReturn::ok(name, format!("Function ran successfully. {ran}"))
+    } else {
+        let failed = failed.join(", ");
+        StateReturn::failed(name, format!("Running function {name} failed on minions: {failed} {ran}"))
+    };
+    done.changes = map! {"ret" => changes};
+    with_jid(done, answers)
+}
+
+/// A runner or wheel function as a state.
+fn on_master(
+    context: &StateContext,
+    kind: &str,
+    name: String,
+    mut kwargs: Map,
+    call: impl FnOnce(&Arc<dyn MasterAccess>, &str, Args) -> Called,
+) -> Result<Value, CallError> {
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("{kind} function '{name}' would be executed.")).into());
+    }
+    let word = kind.to_lowercase();
+    let master = master_of(&context.call, &format!("salt.{word}"))?;
+    let positional = match kwargs.shift_remove("arg") {
+        None | Some(Value::Nil) => Vec::new(),
+        Some(Value::List(args)) => args,
+        Some(one) => vec![one],
+    };
+    if let Some(Value::Map(more)) = kwargs.shift_remove("kwarg") {
+        kwargs.extend(more);
+    }
+    let args = Args { positional, keyword: kwargs };
+    let mut told = map! {"type" => &word, "name" => &name};
+    if word == "wheel" {
+        told.insert("args".into(), args.keyword.clone().into());
+    } else {
+        told.extend(map! {"args" => args.positional.clone(), "kwargs" => args.keyword.clone()});
+    }
+    master.tell("args", told);
+    let Called { jid, value, success } = call(master, &name, args);
+    let success = success && value.as_map().is_none_or(|value| !value.contains_key("Error"));
+    let verb = if success { "executed" } else { "failed" };
+    let mut done = StateReturn::ok(&name, format!("{kind} function '{name}' {verb}."));
+    done.result = Some(success);
+    done.changes = map! {"return" => value};
+    done.more = map! {"__jid__" => &jid};
+    Ok(done.into())
+}
+
+/// What came of runner functions that ran side by side.
+fn side_by_side(name: &str, all: Vec<(String, Called)>) -> StateReturn {
+    let failed: Vec<&str> = all.iter().filter(|(_, called)| !called.success).map(|(id, _)| id.as_str()).collect();
+    let comment = match failed[..] {
+        [] => "All runner functions executed successfully.".to_owned(),
+        [one] => format!("Runner {one} failed."),
+        _ => format!("Runners {} failed.", failed.join(", ")),
+    };
+    let mut done = StateReturn::ok(name, comment);
+    done.result = Some(failed.is_empty());
+    let orchestrations = all.iter().all(|(_, called)| called.value.get("outputter") == Some(&"highstate".into()));
+    if orchestrations {
+        let changes = all.iter().filter_map(|(id, called)| {
+            let changes = changes_in(called.value.get("data")?);
+            changes.is_truthy().then(|| (Value::from(id), changes))
+        });
+        done.changes = changes.collect();
+    } else {
+        let values: Map = all.into_iter().map(|(id, called)| (id.into(), called.value)).collect();
+        done.changes = map! {"ret" => values};
+    }
+    done
+}
+
+/// The changes in the results of an orchestration.
+fn changes_in(results: &Value) -> Value {
+    let Some(map) = results.as_map() else { return Value::map() };
+    if let Some(changes) = map.get("changes") {
+        return match changes.get("ret") {
+            Some(ret) if changes.get("out") == Some(&"highstate".into()) => ret.clone(),
+            _ => changes.clone(),
+        };
+    }
+    let found = map.iter().map(|(key, value)| (key.clone(), changes_in(value)));
+    Value::Map(found.filter(|(_, changes)| changes.is_truthy()).collect())
+}

@@ -1,0 +1,7 @@
+{# Tells whoever follows the bus that a minion did not come back. #}
+tell:
+  runner.event.send:
+    - tag: alert/not_back
+    - data:
+        minion: {{ key }}
+        told_by: {{ data.user }}

@@ -1,0 +1,10 @@
+# A minion that was told to reboot and has not started ten minutes later.
+not_back:
+  rule.absent:
+    - after: salt/job/*/new
+    - where: {fun: system.reboot}
+    - each: minions
+    - expect: salt/minion/*/start
+    - by: id
+    - within: 10m
+    - react: /srv/reactor/not_back.sls

@@ -1,0 +1,17 @@
+# States that fail on more than 10 % of the node group "web" within half an hour stop the rollout that runs.
+rollout:
+  register.last:
+    - tag: salt/run/*/new
+    - where: {fun: runner.state.orch*, 'fun_args:0': orch.rollout}
+    - value: jid
+    - window: 6h
+
+web_failures:
+  rule.share:
+    - tag: salt/job/*/ret/*
+    - where: {fun: state.*, retcode: {above: 0}}
+    - by: id
+    - of: {nodegroup: web}
+    - above: 10%
+    - within: 30m
+    - react: /srv/reactor/stop_rollout.sls

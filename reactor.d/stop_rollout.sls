@@ -1,0 +1,13 @@
+{# Ends the orchestration before its next state. The wave that is under way comes to its end. #}
+{% if registers.rollout %}
+stop:
+  runner.state.soft_kill:
+    - args:
+      - jid: '{{ registers.rollout }}'
+{% endif %}
+tell:
+  runner.event.send:
+    - tag: alert/rollout_stopped
+    - data:
+        failed: {{ members | json }}
+        share: {{ share }}

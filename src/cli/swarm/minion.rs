@@ -1,0 +1,206 @@
+//! One simulated minion.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use brine_core::config::MinionConfig;
+use brine_core::crypt::{Cipher, PrivateKey};
+use brine_core::target::{Facts, Target, TargetKind};
+use brine_core::transport::{Limits, RequestClient, Subscriber};
+use brine_core::wire::{Publication, TOPIC_GCM};
+use brine_core::{Map, MinionId, Value, map};
+use brine_minion::channel::{Channel, ChannelError};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+/// How long a minion waits before it tries again what failed.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often a return is sent that the master does not take.
+const TRIES: usize = 20;
+
+/// What all minions of a swarm share.
+pub(super) struct Shared {
+    /// How many may show their keys at a time.
+    turns: Semaphore,
+    /// The last publish, opened: it is the same for all.
+    last: Mutex<Option<(Bytes, Arc<Publication>)>>,
+    returns: AtomicU64,
+}
+
+impl Shared {
+    pub fn new(turns: Semaphore) -> Self {
+        Shared { turns, last: Mutex::default(), returns: AtomicU64::new(0) }
+    }
+
+    /// How many returns the master has taken.
+    pub fn returns(&self) -> u64 {
+        self.returns.load(Ordering::Relaxed)
+    }
+
+    fn open(&self, channel: &Channel, payload: &Bytes) -> Result<Arc<Publication>, ChannelError> {
+        let mut last = self.last.lock();
+        if let Some((known, publication)) = &*last
+            && known == payload
+        {
+            return Ok(Arc::clone(publication));
+        }
+        let publication = Arc::new(channel.open_publish(payload)?);
+        *last = Some((payload.clone(), Arc::clone(&publication)));
+        Ok(publication)
+    }
+}
+
+pub(super) struct Simulated {
+    id: MinionId,
+    grains: Map,
+    channel: Arc<Channel>,
+    shared: Arc<Shared>,
+}
+
+impl Facts for Simulated {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn grains(&self) -> Option<&Map> {
+        Some(&self.grains)
+    }
+
+    fn pillar(&self) -> Option<&Map> {
+        None
+    }
+}
+
+impl Simulated {
+    pub fn new(
+        id: MinionId,
+        config: Arc<MinionConfig>,
+        key: Arc<PrivateKey>,
+        client: RequestClient,
+        shared: Arc<Shared>,
+    ) -> Result<Self, ChannelError> {
+        let grains = map! {"id" => &id, "os" => "Simulated", "kernel" => "Linux"};
+        let channel = Arc::new(Channel::with_key(id.clone(), config, key, client));
+        Ok(Simulated { id, grains, channel, shared })
+    }
+
+    /// Joins, listens and answers until `shutdown`; says once when it is in.
+    pub async fn live(self, ready: mpsc::UnboundedSender<()>, shutdown: CancellationToken) {
+        let this = Arc::new(self);
+        let mut told = false;
+        loop {
+            let ended = tokio::select! {
+                ended = this.listen(&mut told, &ready) => ended,
+                () = shutdown.cancelled() => return,
+            };
+            match ended {
+                Err(error @ (ChannelError::ChangedMaster(_) | ChannelError::Rejected(_))) => {
+                    tracing::error!(minion = %this.id, "{error}");
+                    return;
+                }
+                Err(error) => tracing::debug!(minion = %this.id, %error, "trying again"),
+                Ok(()) => {}
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn listen(self: &Arc<Self>, told: &mut bool, ready: &mpsc::UnboundedSender<()>) -> Result<(), ChannelError> {
+        self.join().await?;
+        let Some(endpoint) = self.channel.publish_endpoint() else { return Ok(()) };
+        let topic: &[u8] = if self.channel.cipher() == Some(Cipher::Aes256Gcm) { TOPIC_GCM } else { b"" };
+        let mut publishes = Subscriber::connect(&endpoint, &[topic], Limits::default()).await?;
+        if !*told {
+            let tag = format!("salt/minion/{}/start", self.id);
+            let text = format!("Minion {} started", self.id);
+            let load =
+                map! {"cmd" => "_minion_event", "id" => &self.id, "tag" => tag, "data" => text, "pretag" => Value::Nil};
+            self.channel.request(load).await?;
+            *told = true;
+            // Nobody listens any more when the swarm ends.
+            _ = ready.send(());
+        }
+        loop {
+            let frames = publishes.recv().await?;
+            let Some(payload) = frames.last() else { continue };
+            match self.shared.open(&self.channel, payload) {
+                Ok(publication) => {
+                    if self.is_meant(&publication) {
+                        tokio::spawn(Arc::clone(self).answer(publication));
+                    }
+                }
+                Err(ChannelError::Crypt(_)) => self.join().await?,
+                Err(error) => tracing::warn!(minion = %self.id, %error, "a publish is refused"),
+            }
+        }
+    }
+
+    async fn join(&self) -> Result<(), ChannelError> {
+        loop {
+            // Never closed.
+            let _turn = self.shared.turns.acquire().await;
+            match self.channel.authenticate().await {
+                Err(ChannelError::Pending(_) | ChannelError::Full) => tokio::time::sleep(PAUSE).await,
+                result => return result,
+            }
+        }
+    }
+
+    fn is_meant(&self, publication: &Publication) -> bool {
+        let kind: Result<TargetKind, _> = publication.tgt_type.parse();
+        let target = kind.and_then(|kind| Target::parse(kind, publication.tgt.clone(), ":", &Map::new()));
+        target.is_ok_and(|target| target.matches(self))
+    }
+
+    async fn answer(self: Arc<Self>, publication: Arc<Publication>) {
+        let fun = publication.fun.to_string();
+        let mut load = map! {
+            "cmd" => "_return",
+            "id" => &self.id,
+            "jid" => &publication.jid,
+            "fun" => publication.fun.clone(),
+            "fun_args" => publication.arg.clone(),
+            "return" => answer(&fun),
+            "retcode" => 0,
+            "success" => true,
+        };
+        if fun.starts_with("state.") {
+            load.insert("out".into(), "highstate".into());
+        }
+        for _ in 0..TRIES {
+            if matches!(self.channel.request(load.clone()).await, Ok(Value::Bool(true))) {
+                self.shared.returns.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        tracing::warn!(minion = %self.id, "a return could not be sent");
+    }
+}
+
+/// What a function gives.
+fn answer(fun: &str) -> Value {
+    if fun.starts_with("state.") {
+        let state = |name: &str, number: i64| {
+            map! {
+                "__id__" => name, "__run_num__" => number, "__sls__" => "swarm", "name" => format!("/etc/{name}.conf"),
+                "changes" => map! {}, "comment" => "The file is in the correct state", "result" => true,
+                "start_time" => "10:00:00.000000", "duration" => 1.5,
+            }
+        };
+        let names = ["first", "second", "third", "fourth"].iter().zip(0..);
+        return names
+            .map(|(name, n)| (format!("file_|-{name}_|-/etc/{name}.conf_|-managed").into(), state(name, n).into()))
+            .collect::<Map>()
+            .into();
+    }
+    match fun {
+        "test.ping" => true.into(),
+        // It has returned already.
+        "saltutil.find_job" => Value::map(),
+        _ => format!("'{fun}' is not simulated.").into(),
+    }
+}

@@ -1,0 +1,130 @@
+//! `brine swarm`: many simulated minions in one process, to see what a master does with a fleet.
+//!
+//! They speak Salt's protocol with either cipher, so that any master can be tried: each has a session of its own
+//! and a connection to the publish port. To spare the machine they share one key and some request connections, and a
+//! publish, which is the same for all of them, is opened once. `minion.rs` has what one of them does.
+
+mod minion;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use brine_core::config::MinionConfig;
+use brine_core::crypt::PrivateKey;
+use brine_core::map;
+use brine_core::transport::{Endpoint, Limits, RequestClient};
+use brine_core::value::json;
+use clap::{CommandFactory, Parser};
+use minion::{Shared, Simulated};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::usage;
+use crate::ui::{ColourChoice, Ui};
+
+const NAME: &str = "brine swarm";
+const USAGE: &str = "brine swarm --master HOST --minions N [options]";
+/// How many minions share a connection for their requests.
+const SHARE: usize = 32;
+
+/// Simulate many minions of one master: they answer test.ping and give a fixed return for states.
+#[derive(Parser, Debug)]
+#[command(
+    after_help = "The master must accept their keys by itself (auto_accept: True).\n\nExamples:\n  brine swarm --master 127.0.0.1 --minions 1000\n  brine swarm --master salt --minions 100 --cipher aes-192-cbc-hmac    as Salt's own minions\n  brine swarm --master salt --minions 9000 --json                     one line for scripts when all are in"
+)]
+struct Arguments {
+    /// The master
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    master: String,
+    /// Its port for requests
+    #[arg(long, value_name = "PORT", default_value_t = 4506)]
+    port: u16,
+    /// How many minions
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    minions: u32,
+    /// What their ids begin with
+    #[arg(long, value_name = "TEXT", default_value = "swarm-")]
+    prefix: String,
+    /// The session cipher: aes-256-gcm if the master can, else aes-192-cbc-hmac
+    #[arg(long, value_name = "NAME", value_parser = ["aes-256-gcm", "aes-192-cbc-hmac"])]
+    cipher: Option<String>,
+    /// How many show their keys at a time
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    concurrency: usize,
+    /// Where their key is kept, so that a second swarm is let in without being accepted again
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Say in one line of JSON when all are in
+    #[arg(long)]
+    json: bool,
+    /// Show the version and exit
+    #[arg(short = 'V', long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
+}
+
+/// Runs the command until Ctrl-C.
+pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words) {
+        Ok(arguments) => arguments,
+        Err(status) => return Ok(status),
+    };
+    super::logging::start(tracing::level_filters::LevelFilter::WARN, None)?;
+    let own = std::env::temp_dir().join(format!("brine-swarm-{}", std::process::id()));
+    let folder = arguments.dir.as_ref().map(std::path::absolute).transpose()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(swarm(&arguments, folder.as_ref().unwrap_or(&own)));
+    if folder.is_none() {
+        // It is there unless nothing was begun.
+        _ = std::fs::remove_dir_all(&own);
+    }
+    done
+}
+
+async fn swarm(arguments: &Arguments, folder: &PathBuf) -> anyhow::Result<ExitCode> {
+    let mut given = map! {"pki_dir" => folder.clone(), "master" => &arguments.master, "master_port" => arguments.port};
+    given.extend(arguments.cipher.as_ref().map(|cipher| ("ciphers".into(), vec![cipher.clone()].into())));
+    let config = Arc::new(MinionConfig::load(std::path::Path::new("/nonexistent"), &given)?.config);
+    brine_core::files::create_private_dir(folder)?;
+    let key = Arc::new(PrivateKey::load_or_generate(folder, "minion", config.keysize)?);
+    let endpoint = Endpoint::Tcp(arguments.master.clone(), arguments.port);
+    let limits = Limits { message: config.max_message_size, ..Limits::default() };
+    let shared = Arc::new(Shared::new(Semaphore::new(arguments.concurrency.max(1))));
+    let (ready, mut readies) = mpsc::unbounded_channel();
+    let shutdown = CancellationToken::new();
+    let start = Instant::now();
+    let mut client = RequestClient::new(endpoint.clone(), limits);
+    for number in 0..arguments.minions as usize {
+        if number % SHARE == 0 {
+            client = RequestClient::new(endpoint.clone(), limits);
+        }
+        let id = format!("{}{number}", arguments.prefix);
+        let id = id.parse().with_context(|| format!("'{id}' is no id of a minion"))?;
+        let minion = Simulated::new(id, Arc::clone(&config), Arc::clone(&key), client.clone(), Arc::clone(&shared))?;
+        tokio::spawn(minion.live(ready.clone(), shutdown.clone()));
+    }
+    let mut ui = Ui::new(ColourChoice::Auto);
+    let mut progress = tokio::time::interval(Duration::from_secs(5));
+    progress.tick().await;
+    let mut there = 0;
+    while there < arguments.minions {
+        tokio::select! {
+            _ = readies.recv() => there += 1,
+            _ = progress.tick() => ui.print_error(&format!("{there} of {} minions are in", arguments.minions))?,
+            _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
+        }
+    }
+    let took = start.elapsed().as_secs_f64();
+    if arguments.json {
+        ui.print(&json::to_json(&map! {"minions" => there, "seconds" => took}.into()))?;
+    } else {
+        ui.print(&format!("{there} minions are in after {took:.2} s; Ctrl-C ends them"))?;
+    }
+    tokio::signal::ctrl_c().await?;
+    shutdown.cancel();
+    ui.print_error(&format!("{} returns were sent", shared.returns()))?;
+    Ok(ExitCode::SUCCESS)
+}

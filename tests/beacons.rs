@@ -1,0 +1,100 @@
+//! Beacons of a real minion: what they tell reaches the master's reactor and the minion's own bus, and they are
+//! changed while the minion runs.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::io::Write;
+
+use brine_core::Value;
+use brine_core::bus::SocketNames;
+use brine_core::transport::{Limits, Subscriber};
+use support::{LONG, System, text};
+
+const BEACONS: &str = "beacons:
+  log:
+    - file: ROOT/app.log
+    - tags: {trouble: {regex: '.*went wrong'}}
+  no_such: []
+  memusage: [{percent: often}]
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_reactor_reacts_to_what_a_beacon_sees() {
+    let mut system = System::start("reactor:\n  - 'salt/beacon/*/log/*': [ROOT/seen.sls]\n").await;
+    system.write("seen.sls", "seen:\n  runner.test.arg:\n    - args: [{{ data.id }}, {{ data.raw }}, {{ tag }}]\n");
+    let log = system.write("app.log", "this went wrong before\n");
+    system.configure_minion("web1", BEACONS);
+    let mut events = system.events("salt/").await;
+    system.spawn_minion("web1");
+    events.until("salt/minion/web1/start").await;
+    let own = SocketNames::minion("web1").publish_endpoint(&system.path("run"));
+    let mut own = Subscriber::connect(&own, &[b"__beacons_return"], Limits::default()).await.unwrap();
+    // The first look finds the end of the file; when that was, nothing tells.
+    let mut file = std::fs::File::options().append(true).open(log).unwrap();
+    let told = loop {
+        writeln!(file, "all is well\nthis went wrong").unwrap();
+        let next = tokio::time::timeout(std::time::Duration::from_millis(500), events.until("salt/beacon/web1/log/*"));
+        if let Ok((tag, data)) = next.await {
+            break (tag, data);
+        }
+    };
+    let (tag, data) = told;
+    assert_eq!(tag, "salt/beacon/web1/log/trouble");
+    assert_eq!((text(&data, "raw"), text(&data, "match")), ("this went wrong".into(), "yes".into()));
+    assert_eq!((text(&data, "id"), text(&data, "error")), ("web1".into(), String::new()));
+    loop {
+        let (_, data) = events.until("salt/run/*/ret").await;
+        if text(&data, "fun") == "runner.test.arg" {
+            let expected = "{'args': ['web1', 'this went wrong', 'salt/beacon/web1/log/trouble'], 'kwargs': {}}";
+            assert_eq!(text(&data, "return"), expected);
+            break;
+        }
+    }
+    let frames = tokio::time::timeout(LONG, own.recv()).await.unwrap().unwrap();
+    let event = brine_core::Event::from_frame(frames[0].clone()).unwrap().data();
+    let first = event.get("beacons").and_then(Value::as_list).unwrap()[0].clone();
+    assert_eq!(first.get("tag"), Some(&"salt/beacon/web1/log/trouble".into()));
+    assert_eq!(first.get("beacon_name"), Some(&"log".into()));
+    // Of what is wrong, one line each.
+    let said = system.minion_log("web1");
+    for line in
+        ["beacon 'no_such': there is no beacon 'no_such'", "beacon 'memusage': option 'percent': expected a number"]
+    {
+        assert_eq!(said.matches(line).count(), 1, "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beacons_and_jobs_are_changed_while_the_minion_runs_and_kept() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    let mut events = system.events("salt/").await;
+    let said = |words: &[&str]| {
+        let told = system.salt_json(&[&["web1"], words].concat());
+        told.get("web1").unwrap_or(&told).get("comment").map(ToString::to_string).unwrap_or_default()
+    };
+    // One that never runs, so that it is told at every look.
+    assert_eq!(said(&["beacons.add", "ps", "[{processes: {no-such: stopped}}]"]), "Added beacon: ps.");
+    let (_, data) = events.until("salt/beacon/web1/ps/").await;
+    assert_eq!((text(&data, "no-such"), text(&data, "id")), ("Stopped".into(), "web1".into()));
+    // From beside the minion it is the same.
+    let etc = system.path("web1/etc").display().to_string();
+    let mut call = support::within_limit(support::BRINE);
+    let listed = call.args(["salt-call", "-c", &etc, "beacons.list", "--out=txt"]).output().unwrap();
+    assert!(support::stdout(&listed).contains("no-such: stopped"), "{}", support::stderr(&listed));
+    assert_eq!(said(&["beacons.save"]), format!("Beacons saved to {etc}/minion.d/beacons.conf."));
+    let job = ["schedule.add", "often", "function=test.echo", "job_args=[hi]", "seconds=1"];
+    assert_eq!(said(&job), "Added job: often to schedule.");
+    system.kill_minion("web1");
+    system.spawn_minion("web1");
+    events.until("salt/minion/web1/start").await;
+    events.until("salt/beacon/web1/ps/").await;
+    loop {
+        let (_, data) = events.until("salt/job/*/ret/web1").await;
+        if text(&data, "schedule") == "often" {
+            assert_eq!(text(&data, "return"), "hi");
+            break;
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What SLS, pillar, states and state functions do, compared with recordings of Salt 3008.3.
+//!
+//! `tests/golden/record` says what a case is and records Salt. Cases that Brine does not pass yet are in
+//! `tests/golden/not_yet`, each with its reason; one that passes must leave the list. `BRINE_GOLDEN=name,other*`
+//! runs these alone, and tells what is wrong with them whatever the list says.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Map, Value, json};
+
+const BRINE: &str = env!("CARGO_BIN_EXE_brine");
+const MINION: &str = "id: golden
+file_client: local
+root_dir: ROOT/salt
+pki_dir: ROOT/salt/pki
+cachedir: ROOT/salt/cache
+sock_dir: ROOT/salt/run
+file_roots: {base: [ROOT/srv]}
+pillar_roots: {base: [ROOT/pillar]}
+log_level: quiet
+log_level_logfile: quiet
+log_file: ROOT/salt/log
+";
+
+#[test]
+fn every_recorded_case() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let not_yet = not_yet(&folder.join("not_yet"));
+    let only = std::env::var("BRINE_GOLDEN").ok();
+    let mut cases: Vec<PathBuf> = entries(&folder.join("cases"));
+    let names: Vec<String> = cases.iter().map(|case| name_of(case)).collect();
+    let unknown: Vec<&String> = not_yet.keys().filter(|name| !names.contains(name)).collect();
+    assert!(unknown.is_empty(), "not_yet names cases that are not there: {unknown:?}");
+    if let Some(only) = &only {
+        cases.retain(|case| only.split(',').any(|pattern| matches(pattern, &name_of(case))));
+    }
+    assert!(!cases.is_empty(), "there is no case to run");
+
+    let next = AtomicUsize::new(0);
+    let problems = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = differences(case);
+                    let name = name_of(case);
+                    let listed = only.is_none() && not_yet.contains_key(&name);
+                    let told = match (found.is_empty(), listed) {
+                        (false, false) => found.join("\n"),
+                        (true, true) => "passes: take it out of tests/golden/not_yet".to_owned(),
+                        _ => continue,
+                    };
+                    problems.lock().unwrap().insert(name, told);
+                }
+            });
+        }
+    });
+    let problems = problems.into_inner().unwrap();
+    let told: Vec<String> = problems.iter().map(|(name, told)| format!("=== {name}\n{told}\n")).collect();
+    assert!(told.is_empty(), "\n{}{} of {} cases", told.join("\n"), told.len(), cases.len());
+}
+
+/// The list of what does not work yet: a name and a reason each line.
+fn not_yet(path: &Path) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(path).unwrap();
+    let lines = text.lines().filter(|line| !line.is_empty());
+    let entry = |line: &str| {
+        let (name, reason) = line.split_once(' ').unwrap_or_else(|| panic!("{line} in not_yet has no reason"));
+        (name.to_owned(), reason.trim().to_owned())
+    };
+    lines.map(entry).collect()
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == name, |start| name.starts_with(start))
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let Ok(read) = fs::read_dir(folder) else { return Vec::new() };
+    let mut found: Vec<PathBuf> = read.map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+/// Runs a case and tells in what it differs from the recording.
+fn differences(case: &Path) -> Vec<String> {
+    let Ok(text) = fs::read_to_string(case.join("salt.json")) else {
+        return vec!["not recorded: run tests/golden/record".to_owned()];
+    };
+    let recording: Value = serde_json::from_str(&text).unwrap();
+    let temporary = tempfile::Builder::new().prefix("golden-").tempdir().unwrap();
+    let root = temporary.path().canonicalize().unwrap();
+    lay_out(case, &root);
+    let mut recorded = recording["runs"].as_array().unwrap().iter();
+    let mut found = Vec::new();
+    for line in fs::read_to_string(case.join("run")).unwrap().lines() {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(command) = line.strip_prefix("$ ") {
+            let command = command.replace("ROOT", &root.display().to_string());
+            let status = Command::new("sh").args(["-c", &command]).current_dir(root.join("box")).status().unwrap();
+            assert!(status.success(), "{command}: {status}");
+            continue;
+        }
+        let Some(expected) = recorded.next().filter(|run| run["run"] == line) else {
+            return vec![format!("`{line}` is not recorded: run tests/golden/record")];
+        };
+        compare(line, expected, &salt_call(line, &root), &mut found);
+    }
+    compare("box", &recording["box"], &files(&root), &mut found);
+    found
+}
+
+/// Puts a case's files into its temporary folder.
+fn lay_out(case: &Path, root: &Path) {
+    let extra = fs::read_to_string(case.join("minion")).unwrap_or_default();
+    for name in ["srv", "pillar", "box", "etc"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+        copy(&case.join(name), &root.join(name), root);
+    }
+    let text = format!("{MINION}{extra}").replace("ROOT", &root.display().to_string());
+    fs::write(root.join("etc/minion"), text).unwrap();
+}
+
+fn copy(from: &Path, to: &Path, root: &Path) {
+    for path in entries(from) {
+        let target = to.join(name_of(&path));
+        if path.is_dir() {
+            fs::create_dir(&target).unwrap();
+            copy(&path, &target, root);
+            continue;
+        }
+        match String::from_utf8(fs::read(&path).unwrap()) {
+            Ok(text) => fs::write(&target, text.replace("ROOT", &root.display().to_string())).unwrap(),
+            Err(bytes) => fs::write(&target, bytes.into_bytes()).unwrap(),
+        }
+        let mode = if path.metadata().unwrap().permissions().mode() & 0o100 == 0 { 0o644 } else { 0o755 };
+        fs::set_permissions(&target, fs::Permissions::from_mode(mode)).unwrap();
+    }
+}
+
+/// Runs `brine salt-call --local`: what the recording has of a run.
+fn salt_call(line: &str, root: &Path) -> Value {
+    let command = line.replace("ROOT", &root.display().to_string());
+    // The shell splits the words, as it does for who types them.
+    let script = format!("umask 022; exec \"$BRINE\" salt-call --local -c \"$ETC\" --out=json {}", quoted(&command));
+    let done = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(root.join("box"))
+        .envs([("BRINE", BRINE), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC"), ("SHELL", "/bin/sh"), ("COLUMNS", "80")])
+        .env("ETC", root.join("etc"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let out = String::from_utf8_lossy(&done.stdout).into_owned();
+    let mut run = json!({"run": line, "exit": done.status.code()});
+    match serde_json::from_str::<Value>(&out) {
+        Ok(value) => run["return"] = plain(value, "", root),
+        Err(_) => run["text"] = plain(out.clone().into(), "", root),
+    }
+    if out.trim().is_empty() {
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        // Salt writes the usage to its output.
+        if told.contains("CLI Example") {
+            run["text"] = "<usage>".into();
+        } else {
+            run["stderr"] = plain(told.into(), "", root);
+        }
+    }
+    run
+}
+
+/// The words of a line, kept from the shell's globs and variables.
+fn quoted(line: &str) -> String {
+    line.replace('$', "\\$").replace('*', "\\*").replace('?', "\\?")
+}
+
+/// A value with what differs from run to run replaced, as `plain` of the recorder does.
+fn plain(value: Value, key: &str, root: &Path) -> Value {
+    match value {
+        Value::Object(map) => {
+            let entry = |(name, inner): (String, Value)| (plain_text(&name, root), plain(inner, &name, root));
+            map.into_iter().map(entry).collect::<Map<String, Value>>().into()
+        }
+        Value::Array(list) => {
+            let mut items: Vec<Value> = list.into_iter().map(|inner| plain(inner, "", root)).collect();
+            if key == "removed" {
+                items.sort_by_key(ToString::to_string);
+            }
+            items.into()
+        }
+        Value::String(_) | Value::Number(_) if ["start_time", "duration", "pid"].contains(&key) => {
+            format!("<{key}>").into()
+        }
+        Value::String(text) => plain_text(&text, root).into(),
+        other => other,
+    }
+}
+
+fn plain_text(text: &str, root: &Path) -> String {
+    let text = text.replace(&root.display().to_string(), "ROOT");
+    let text = without_jids(&text);
+    if text.starts_with("The following files will be changed:\n") {
+        return sorted(text.split('\n')).join("\n");
+    }
+    if let Some(blocks) = text.strip_prefix("#### ") {
+        return sorted(blocks.split("\n\n#### ")).join("\n\n#### ");
+    }
+    let told = "One or more requisite failed: ";
+    let Some((before, names)) = text.split_once(told) else { return text };
+    let (names, after) = names.split_at(names.find('\n').unwrap_or(names.len()));
+    format!("{before}{told}{}{after}", sorted(names.split(", ")).join(", "))
+}
+
+fn sorted<'t>(parts: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
+    let mut parts: Vec<&str> = parts.collect();
+    parts.sort_unstable();
+    parts
+}
+
+fn without_jids(text: &str) -> String {
+    let is_word = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("20") {
+        let (before, found) = rest.split_at(at);
+        out.push_str(before);
+        let digits = found.chars().take_while(char::is_ascii_digit).count();
+        if digits == 20 && !is_word(out.chars().last()) && !is_word(found[20..].chars().next()) {
+            out.push_str("<jid>");
+            rest = &found[20..];
+        } else {
+            out.push_str("20");
+            rest = &found[2..];
+        }
+    }
+    out + rest
+}
+
+/// What is in the box: of a file mode and text, of a link its target, of a folder its mode.
+fn files(root: &Path) -> Value {
+    let mut found = Map::new();
+    walk(&root.join("box"), "", root, &mut found);
+    found.into()
+}
+
+fn walk(folder: &Path, prefix: &str, root: &Path, found: &mut Map<String, Value>) {
+    for path in entries(folder) {
+        let name = format!("{prefix}{}", name_of(&path));
+        let info = path.symlink_metadata().unwrap();
+        let mode = format!("0o{:o}", info.permissions().mode() & 0o7777);
+        let entry = if info.is_symlink() {
+            json!({"link": plain_text(&fs::read_link(&path).unwrap().to_string_lossy(), root)})
+        } else if info.is_dir() {
+            walk(&path, &format!("{name}/"), root, found);
+            json!({"mode": mode})
+        } else {
+            json!({"mode": mode, "text": plain_text(&String::from_utf8_lossy(&fs::read(&path).unwrap()), root)})
+        };
+        found.insert(name, entry);
+    }
+}
+
+/// Adds a line for each field in which two values differ.
+fn compare(at: &str, expected: &Value, found: &Value, differences: &mut Vec<String>) {
+    match (expected, found) {
+        (Value::Object(expected), Value::Object(found)) => {
+            for (name, inner) in expected {
+                match found.get(name) {
+                    Some(other) => compare(&format!("{at} > {name}"), inner, other, differences),
+                    None => differences.push(format!("{at} > {name}: is missing; Salt has {inner}")),
+                }
+            }
+            let more = found.iter().filter(|(name, _)| !expected.contains_key(*name));
+            differences.extend(more.map(|(name, inner)| format!("{at} > {name}: Salt has none; Brine has {inner}")));
+        }
+        (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
+            for (number, (inner, other)) in expected.iter().zip(found).enumerate() {
+                compare(&format!("{at} > {number}"), inner, other, differences);
+            }
+        }
+        // Where Salt fails with a traceback, Brine may say in its own words what is wrong.
+        (Value::String(a), Value::String(_)) if a == "An exception occurred in this state: <exception>" => {}
+        (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() && a.is_f64() == b.is_f64() => {}
+        (Value::String(a), Value::String(b)) if a != b && (a.contains('\n') || a.len() > 100) => {
+            let mut lines = format!("{at}: texts differ (- Salt, + Brine)\n");
+            let (a, b): (Vec<_>, Vec<_>) = (a.split('\n').collect(), b.split('\n').collect());
+            for number in 0..a.len().max(b.len()) {
+                if a.get(number) != b.get(number) {
+                    lines.extend(a.get(number).map(|line| format!("    -{}: {line}\n", number + 1)));
+                    lines.extend(b.get(number).map(|line| format!("    +{}: {line}\n", number + 1)));
+                }
+            }
+            differences.push(lines);
+        }
+        (expected, found) if expected == found => {}
+        _ => differences.push(format!("{at}:\n    Salt  {expected}\n    Brine {found}")),
+    }
+}

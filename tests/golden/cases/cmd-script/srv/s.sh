@@ -1,0 +1,5 @@
+#!/bin/sh
+echo args: "$@"
+echo $V
+pwd
+exit ${R:-0}

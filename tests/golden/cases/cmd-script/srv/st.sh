@@ -1,0 +1,1 @@
+echo changed=yes comment=scripted

@@ -1,0 +1,3 @@
+exclude: x
+a:
+  test.nop

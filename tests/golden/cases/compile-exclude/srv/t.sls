@@ -1,0 +1,7 @@
+include:
+  - base
+exclude:
+  - id: one
+  - two
+a:
+  test.nop

@@ -1,0 +1,8 @@
+include:
+  - base
+exclude:
+  - sls: ba*
+a:
+  test.nop:
+    - require:
+      - test: one

@@ -1,0 +1,6 @@
+include:
+  - base
+extend:
+  nosuch:
+    test:
+      - comment: x

@@ -1,0 +1,4 @@
+include:
+  - base
+first:
+  test.succeed_with_changes

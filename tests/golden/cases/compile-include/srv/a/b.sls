@@ -1,0 +1,6 @@
+include:
+  - .c
+  - a
+  - ..top
+ab:
+  test.nop

@@ -1,0 +1,2 @@
+ac:
+  test.nop

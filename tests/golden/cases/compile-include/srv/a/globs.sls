@@ -1,0 +1,6 @@
+include:
+  - a.g.*
+globs:
+  test.nop:
+    - require:
+      - sls: a.g.*

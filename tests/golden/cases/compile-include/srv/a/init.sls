@@ -1,0 +1,6 @@
+include:
+  - .c
+a:
+  test.nop:
+    - require:
+      - sls: a.c

@@ -1,0 +1,4 @@
+include:
+  - nosuch
+bad:
+  test.nop

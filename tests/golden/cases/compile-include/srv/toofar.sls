@@ -1,0 +1,4 @@
+include:
+  - ..up
+toofar:
+  test.nop

@@ -1,0 +1,8 @@
+z:
+  test.nop
+y:
+  test.nop:
+    - require:
+      - test: x
+x:
+  test.nop

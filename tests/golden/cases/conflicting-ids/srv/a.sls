@@ -1,0 +1,3 @@
+same:
+  test.nop:
+    - name: x

@@ -1,0 +1,4 @@
+include: [a]
+same:
+  file.touch:
+    - name: ROOT/box/x

@@ -1,0 +1,3 @@
+a:
+  test.nop:
+    - x: {yes: 1, True: 2}

@@ -1,0 +1,3 @@
+one:
+  test.nop
+{% set x = 5 < 'a' %}

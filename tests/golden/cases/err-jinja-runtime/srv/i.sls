@@ -1,0 +1,2 @@
+{% from "lib.jinja" import m %}
+{{ m('x') }}

@@ -1,0 +1,2 @@
+{% if pillar['nokey'] %}
+{% endif %}

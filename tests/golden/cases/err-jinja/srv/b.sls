@@ -1,0 +1,4 @@
+{% set d = {'a': 1} %}
+a:
+  test.nop:
+    - name: {{ d.b }}

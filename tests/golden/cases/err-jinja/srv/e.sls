@@ -1,0 +1,3 @@
+{% nosuchtag %}
+a:
+  test.nop

@@ -1,0 +1,3 @@
+{% from "nosuch.jinja" import x %}
+a:
+  test.nop

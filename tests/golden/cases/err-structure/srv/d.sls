@@ -1,0 +1,4 @@
+a:
+  test:
+    - nop
+    - succeed_with_changes

@@ -1,0 +1,6 @@
+a:
+  test.nop:
+    - require:
+      - test.nop: b
+b:
+  test.nop

@@ -1,0 +1,3 @@
+include: b
+a:
+  test.nop

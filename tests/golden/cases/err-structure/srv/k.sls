@@ -1,0 +1,4 @@
+a:
+  test.nop:
+  test.succeed_with_changes:
+    - name: x

@@ -1,0 +1,5 @@
+a:
+  test.nop
+---
+b:
+  test.nop

@@ -1,0 +1,5 @@
+include: [base]
+extend:
+  ROOT/box/one:
+    file.managed:
+      - mode: '0600'

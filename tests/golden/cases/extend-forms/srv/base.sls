@@ -1,0 +1,6 @@
+one:
+  file.managed:
+    - name: ROOT/box/one
+    - contents: base
+two:
+  test.nop: []

@@ -1,0 +1,2 @@
+include: [base]
+extend: [one]

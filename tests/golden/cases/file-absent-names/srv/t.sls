@@ -1,0 +1,9 @@
+clean:
+  file.absent:
+    - names:
+      - ROOT/box/a
+      - ROOT/box/b
+      - ROOT/box/never
+empty:
+  file.absent:
+    - name: ''

@@ -1,0 +1,4 @@
+salt://x.txt:
+  file.cached
+salt://nosuch:
+  file.cached

@@ -1,0 +1,4 @@
+ROOT/box/f:
+  file.managed:
+    - contents: new
+    - backup: minion

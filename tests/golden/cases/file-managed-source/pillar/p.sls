@@ -1,0 +1,6 @@
+text: |
+  from pillar
+  second
+list: [a, b]
+deep: {er: value}
+num: 7

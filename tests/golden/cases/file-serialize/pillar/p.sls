@@ -1,0 +1,1 @@
+conf: {b: [1, two], a: {x: true, y: null}}

@@ -1,0 +1,3 @@
+include:
+  - base: inc
+a: test.nop

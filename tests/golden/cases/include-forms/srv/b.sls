@@ -1,0 +1,3 @@
+include:
+  - nosuchenv: inc
+b: test.nop

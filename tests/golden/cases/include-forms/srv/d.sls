@@ -1,0 +1,4 @@
+include:
+  - inc
+  - inc
+d: test.nop

@@ -1,0 +1,3 @@
+include:
+  - 7
+e: test.nop

@@ -1,0 +1,2 @@
+include: [loop2]
+loop1: test.nop

@@ -1,0 +1,2 @@
+include: [loop1]
+loop2: test.nop

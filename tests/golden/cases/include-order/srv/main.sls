@@ -1,0 +1,7 @@
+include:
+  - sub.one
+  - sub.two
+main_first: test.nop
+main_last:
+  test.nop:
+    - order: last

@@ -1,0 +1,3 @@
+include:
+  - sub.three
+one: test.nop

@@ -1,0 +1,1 @@
+three: test.nop

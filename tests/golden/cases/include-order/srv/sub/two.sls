@@ -1,0 +1,3 @@
+include:
+  - .three
+two: test.nop

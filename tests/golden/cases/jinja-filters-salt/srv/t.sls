@@ -1,0 +1,4 @@
+ROOT/box/out:
+  file.managed:
+    - source: salt://in.txt
+    - template: jinja

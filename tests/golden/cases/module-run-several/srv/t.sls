@@ -1,0 +1,6 @@
+new2:
+  module.run:
+    - test.ping:
+    - test.arg:
+      - one
+      - k: v

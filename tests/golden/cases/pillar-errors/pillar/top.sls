@@ -1,0 +1,7 @@
+base:
+  '*':
+    - good
+    - bad
+    - missing
+    - notdict
+    - dup

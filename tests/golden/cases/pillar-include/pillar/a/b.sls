@@ -1,0 +1,4 @@
+include:
+  - .sibling
+  - a.other
+b: 1

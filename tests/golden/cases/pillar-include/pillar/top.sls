@@ -1,0 +1,5 @@
+base:
+  '*':
+    - a.b
+    - ignored
+    - ignore_missing: True

@@ -1,0 +1,2 @@
+a: {inc: true, b: included}
+fromi: nc

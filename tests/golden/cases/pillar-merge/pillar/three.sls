@@ -1,0 +1,2 @@
+three: {{ grains['id'] }}
+a: {b: last}

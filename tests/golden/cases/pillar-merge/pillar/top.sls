@@ -1,0 +1,10 @@
+base:
+  '*':
+    - one
+    - two.sub
+    - tmpl
+  'nomatch':
+    - never
+  'id:golden':
+    - match: grain
+    - three

@@ -1,0 +1,4 @@
+a: {c: [3], d: {g: h}}
+list: [c]
+scalar: {now: map}
+map: scalar

@@ -1,0 +1,2 @@
+#!json
+{"a": {"test.nop": [{"name": "x"}]}}

@@ -1,0 +1,6 @@
+a:
+  test.nop:
+    - order: 7
+  cmd.run:
+    - name: x
+    - unless: y

@@ -1,0 +1,2 @@
+#!nosuch|yaml
+a: test.nop

@@ -1,0 +1,5 @@
+x:
+  test.nop:
+    - require:
+      - test: y
+        file: z

@@ -1,0 +1,6 @@
+x:
+  test.nop:
+    - require:
+      -
+      - test: y
+y: test.nop

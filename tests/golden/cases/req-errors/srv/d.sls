@@ -1,0 +1,4 @@
+x:
+  test.nop:
+    - require_in: y
+y: test.nop

@@ -1,0 +1,4 @@
+x:
+  test.nop:
+    - onchanges_in:
+      - test: nosuch

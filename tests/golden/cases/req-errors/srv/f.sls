@@ -1,0 +1,8 @@
+x:
+  test.nop:
+    - prereq:
+      - test: y
+y:
+  test.nop:
+    - prereq:
+      - test: x

@@ -1,0 +1,4 @@
+inc_conf:
+  file.managed:
+    - name: ROOT/box/inc
+    - contents: x

@@ -1,0 +1,4 @@
+inc:
+  test.nop:
+    - order: 3
+unused_in: test.nop

@@ -1,0 +1,3 @@
+{{ sls }}:
+  test.nop:
+    - name: {{ tplfile }} {{ slspath }}

@@ -1,0 +1,5 @@
+base:
+  '*':
+    - nosuch
+    - a
+  'golden': a

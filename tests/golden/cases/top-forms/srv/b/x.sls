@@ -1,0 +1,1 @@
+bx: test.nop

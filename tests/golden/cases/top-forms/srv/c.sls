@@ -1,0 +1,2 @@
+include: [a]
+c: test.nop

@@ -1,0 +1,1 @@
+compound: test.nop

@@ -1,0 +1,1 @@
+glob: test.nop

@@ -1,0 +1,1 @@
+grain: test.nop

@@ -1,0 +1,1 @@
+pcre: test.nop

@@ -1,0 +1,1 @@
+re: test.nop

@@ -1,0 +1,4 @@
+x:
+  test.nop:
+   - a
+  - b

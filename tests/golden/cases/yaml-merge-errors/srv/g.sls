@@ -1,0 +1,6 @@
+%YAML 1.2
+---
+x:
+  test.nop:
+    - name: yes
+...
