@@ -245,8 +245,8 @@ def ask(cmd, **fields):
 ];
 
 const PEERS: &str = "file_recv: True
-peer: {'salt.*': ['test\\.', {'brine': ['grains.get']}]}
-peer_run: {'salt.*': ['test.arg', 'manage']}
+peer: {'salt.*': ['test\\.', {'brine': ['grains.get']}], brine: ['test\\.']}
+peer_run: {'.*': ['test.arg', 'manage']}
 allow_minion_key_revoke: False
 nodegroups: {old: 'salt3006*'}
 ";
@@ -310,6 +310,21 @@ async fn mine_peers_events_and_files() {
     }
     fleet.salt(&[&python[2], "mine.flush"]).await;
     fleet.python_says(&["mine.get", &python[2], "test.ping"], map! {}).await;
+
+    // Brine's minion has a mine as the others have, and asks as they do.
+    let brine = async |words: &[&str]| fleet.salt(&[&[BRINE_ID], words].concat()).await.swap_remove(BRINE_ID).unwrap();
+    assert_eq!(brine(&["mine.send", "system", "mine_function=grains.get", "kernel"]).await, true.into());
+    assert_eq!(brine(&["mine.update", "mine_functions={test.echo: [x]}"]).await, true.into());
+    fleet.python_says(&["mine.get", "*", "system"], map! {BRINE_ID => "Linux"}).await;
+    fleet.python_says(&["mine.get", BRINE_ID, "test.echo"], map! {BRINE_ID => "x"}).await;
+    assert_eq!(brine(&["mine.get", "salt*", "test.ping"]).await, each(&python[..2], &|_| true.into()).into());
+    assert_eq!(brine(&["mine.flush"]).await, true.into());
+    fleet.python_says(&["mine.get", "*", "system"], map! {}).await;
+    let all: Vec<String> = fleet.ids().into_iter().collect();
+    let foo = Value::from(each(&all, &|_| "foo".into()));
+    assert_eq!(brine(&["publish.publish", "*", "test.echo", "foo", "timeout=40"]).await, foo);
+    assert_eq!(brine(&["publish.publish", "*", "cmd.run", "id"]).await, map! {}.into());
+    assert_eq!(brine(&["publish.runner", "test.arg", "x"]).await.get("args"), Some(&list!["x"]));
 
     // Peers: what the rules allow is done, by everybody who is meant.
     let all: Vec<String> = fleet.ids().into_iter().collect();
@@ -549,7 +564,7 @@ async fn the_master_goes_and_comes_and_changes_its_keys() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_brine_minion_has_a_salt_master() {
-    let mut master = PythonMaster::new(RELEASES[0], "");
+    let mut master = PythonMaster::new(RELEASES[0], "peer: {'.*': ['test.*']}\npeer_run: {'.*': ['manage.*']}\n");
     for (path, text) in TREE {
         master.write(path, text);
     }
@@ -575,6 +590,13 @@ async fn a_brine_minion_has_a_salt_master() {
     let conf = std::fs::read_to_string(master.path(&format!("{BRINE_ID}/out/web.conf"))).unwrap();
     assert_eq!(conf, format!("hello {BRINE_ID} of Linux\n"));
     assert_eq!(answers(&["event.send", "my/tag", "{a: 1}"]).await, true.into());
+    assert_eq!(answers(&["mine.send", "test.echo", "word"]).await, true.into());
+    assert_eq!(answers(&["mine.get", "*", "test.echo"]).await, map! {BRINE_ID => "word"}.into());
+    assert_eq!(
+        answers(&["publish.publish", "*", "test.echo", "foo", "timeout=30"]).await,
+        map! {BRINE_ID => "foo"}.into()
+    );
+    assert_eq!(answers(&["publish.runner", "manage.up"]).await, list![BRINE_ID]);
     let status = stdout(&master.tool("salt-run", &["manage.status", "--out=json"]).await);
     assert!(status.contains(&format!("\"up\": [\n        \"{BRINE_ID}\"")), "{status}");
 

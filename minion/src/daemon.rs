@@ -97,6 +97,11 @@ impl Upstream for MasterUpstream {
         let answer = self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())?;
         answer.as_map().cloned().ok_or_else(|| "the master sent no pillar".into())
     }
+
+    fn ask(&self, mut load: Map) -> Result<Value, String> {
+        load.insert("id".into(), (&self.id).into());
+        self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
+    }
 }
 
 /// Whether a master has taken what it was told: Brine's says so, Salt's says nothing.
