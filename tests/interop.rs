@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use brine_core::{Map, Value, list, map};
-use salt::{PythonMinion, RELEASES};
+use salt::{PythonMaster, PythonMinion, RELEASES};
 use support::{Events, System, stderr, stdout, text};
 
 /// The id of the Brine minion in each fleet.
@@ -245,8 +245,8 @@ def ask(cmd, **fields):
 ];
 
 const PEERS: &str = "file_recv: True
-peer: {'salt.*': ['test\\.', {'brine': ['grains.get']}]}
-peer_run: {'salt.*': ['test.arg', 'manage']}
+peer: {'salt.*': ['test\\.', {'brine': ['grains.get']}], brine: ['test\\.']}
+peer_run: {'.*': ['test.arg', 'manage']}
 allow_minion_key_revoke: False
 nodegroups: {old: 'salt3006*'}
 ";
@@ -311,6 +311,21 @@ async fn mine_peers_events_and_files() {
     fleet.salt(&[&python[2], "mine.flush"]).await;
     fleet.python_says(&["mine.get", &python[2], "test.ping"], map! {}).await;
 
+    // Brine's minion has a mine as the others have, and asks as they do.
+    let brine = async |words: &[&str]| fleet.salt(&[&[BRINE_ID], words].concat()).await.swap_remove(BRINE_ID).unwrap();
+    assert_eq!(brine(&["mine.send", "system", "mine_function=grains.get", "kernel"]).await, true.into());
+    assert_eq!(brine(&["mine.update", "mine_functions={test.echo: [x]}"]).await, true.into());
+    fleet.python_says(&["mine.get", "*", "system"], map! {BRINE_ID => "Linux"}).await;
+    fleet.python_says(&["mine.get", BRINE_ID, "test.echo"], map! {BRINE_ID => "x"}).await;
+    assert_eq!(brine(&["mine.get", "salt*", "test.ping"]).await, each(&python[..2], &|_| true.into()).into());
+    assert_eq!(brine(&["mine.flush"]).await, true.into());
+    fleet.python_says(&["mine.get", "*", "system"], map! {}).await;
+    let all: Vec<String> = fleet.ids().into_iter().collect();
+    let foo = Value::from(each(&all, &|_| "foo".into()));
+    assert_eq!(brine(&["publish.publish", "*", "test.echo", "foo", "timeout=40"]).await, foo);
+    assert_eq!(brine(&["publish.publish", "*", "cmd.run", "id"]).await, map! {}.into());
+    assert_eq!(brine(&["publish.runner", "test.arg", "x"]).await.get("args"), Some(&list!["x"]));
+
     // Peers: what the rules allow is done, by everybody who is meant.
     let all: Vec<String> = fleet.ids().into_iter().collect();
     fleet.python_says(&["publish.publish", "*", "test.echo", "foo", "timeout=40"], each(&all, &|_| "foo".into())).await;
@@ -352,7 +367,7 @@ async fn mine_peers_events_and_files() {
     fleet.python_says(&["cp.get_file", "salt://some/empty", &to], to.as_str()).await;
     assert_eq!(std::fs::read_to_string(&to).unwrap(), "");
     fleet.python_says(&["cp.get_file", "salt://none", &to], "").await;
-    let large: String = (0..200_000).map(|number| format!("{number}\n")).collect::<Vec<_>>().concat();
+    let large = "a line of a large file\n".repeat(60_000);
     let path = fleet.system.write("large", &large).display().to_string();
     fleet.python_says(&["cp.push", &path], true).await;
     for id in &python {
@@ -545,4 +560,62 @@ async fn the_master_goes_and_comes_and_changes_its_keys() {
         missing.retain(|id| !answers.contains_key(id.as_str()));
     }
     fleet.all_answer().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_brine_minion_has_a_salt_master() {
+    let mut master = PythonMaster::new(RELEASES[0], "peer: {'.*': ['test.*']}\npeer_run: {'.*': ['manage.*']}\n");
+    for (path, text) in TREE {
+        master.write(path, text);
+    }
+    master.spawn();
+    let mut system = System::new("");
+    let config = system.configure_minion(BRINE_ID, "");
+    let file = config.join("minion");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace(&system.ret_port.to_string(), &master.ret_port.to_string())).unwrap();
+    system.spawn_minion(BRINE_ID);
+    support::until("the minion is ready", || system.minion_log(BRINE_ID).contains("the minion is ready")).await;
+
+    let answers = async |words: &[&str]| {
+        let output = master.tool("salt", &[&["--static", "--out=json", "*"], words].concat()).await;
+        let said = brine_core::value::json::from_json(&stdout(&output)).unwrap_or_default();
+        said.get(BRINE_ID).cloned().unwrap_or_else(|| panic!("{words:?}: {}{}", stdout(&output), stderr(&output)))
+    };
+    assert_eq!(answers(&["test.ping"]).await, true.into());
+    let returned = answers(&["state.apply"]).await;
+    for (state, result) in [("first", true), ("conf", true), ("late", true), ("broken", false), ("never", false)] {
+        assert_eq!(outcome(&returned, state).0, result.into(), "{state}: {returned}");
+    }
+    let conf = std::fs::read_to_string(master.path(&format!("{BRINE_ID}/out/web.conf"))).unwrap();
+    assert_eq!(conf, format!("hello {BRINE_ID} of Linux\n"));
+    assert_eq!(answers(&["event.send", "my/tag", "{a: 1}"]).await, true.into());
+    assert_eq!(answers(&["mine.send", "test.echo", "word"]).await, true.into());
+    assert_eq!(answers(&["mine.get", "*", "test.echo"]).await, map! {BRINE_ID => "word"}.into());
+    assert_eq!(
+        answers(&["publish.publish", "*", "test.echo", "foo", "timeout=30"]).await,
+        map! {BRINE_ID => "foo"}.into()
+    );
+    assert_eq!(answers(&["publish.runner", "manage.up"]).await, list![BRINE_ID]);
+    let status = stdout(&master.tool("salt-run", &["manage.status", "--out=json"]).await);
+    assert!(status.contains(&format!("\"up\": [\n        \"{BRINE_ID}\"")), "{status}");
+
+    // The first job after a change of the key is how the minion learns of it. A key that is deleted has it changed.
+    std::fs::copy(master.path(&format!("pki/minions/{BRINE_ID}")), master.path("pki/minions/other")).unwrap();
+    let deleted = master.tool("salt-key", &["-y", "-d", "other"]).await;
+    assert!(stdout(&deleted).contains("Key for minion other deleted."), "{}{}", stdout(&deleted), stderr(&deleted));
+    support::until("the master changes its key", || !master.path("cache/.dfn").exists()).await;
+    assert_eq!(answers(&["test.ping"]).await, true.into());
+    assert!(system.minion_log(BRINE_ID).contains("authenticating again"), "the key has not changed");
+
+    master.kill();
+    master.spawn();
+    let begun = Instant::now();
+    loop {
+        let output = master.tool("salt", &["--static", "--out=json", "-t", "2", "*", "test.ping"]).await;
+        if stdout(&output).contains("true") {
+            break;
+        }
+        assert!(begun.elapsed() < FLEET_TIME, "the minion does not come back: {}", system.minion_log(BRINE_ID));
+    }
 }

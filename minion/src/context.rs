@@ -71,6 +71,11 @@ pub trait Upstream: Send + Sync {
     fn fire_master(&self, event: MasterEvent) -> Result<(), String>;
     /// A freshly rendered pillar, with `override_pillar` merged over it.
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, override_pillar: &Map) -> Result<Map, String>;
+    /// Sends a command to the master: its answer.
+    fn ask(&self, load: Map) -> Result<Value, String> {
+        let command = load.get("cmd").map(ToString::to_string).unwrap_or_default();
+        Err(format!("there is no master to ask ({command}): give this minion one by the option 'master'"))
+    }
 }
 
 /// What all jobs of a minion share.

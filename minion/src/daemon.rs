@@ -97,13 +97,23 @@ impl Upstream for MasterUpstream {
         let answer = self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())?;
         answer.as_map().cloned().ok_or_else(|| "the master sent no pillar".into())
     }
+
+    fn ask(&self, mut load: Map) -> Result<Value, String> {
+        load.insert("id".into(), (&self.id).into());
+        self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
+    }
+}
+
+/// Whether a master has taken what it was told: Brine's says so, Salt's says nothing.
+fn is_taken(answer: &Value) -> bool {
+    matches!(answer, Value::Bool(true) | Value::Nil)
 }
 
 async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEvent) -> Result<(), String> {
     let sent = channel.request(event.request(id.as_str()));
     let within = event.timeout.unwrap_or(Duration::MAX);
     match tokio::time::timeout(within, sent).await {
-        Ok(Ok(Value::Bool(true))) => Ok(()),
+        Ok(Ok(answer)) if is_taken(&answer) => Ok(()),
         Ok(Ok(_)) => Err(format!("the master does not take the event {} from this minion", event.tag)),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("the master did not answer to the event {} within {within:?}", event.tag)),
@@ -310,7 +320,7 @@ impl Connected {
         let load =
             map! {"cmd" => "_minion_event", "id" => self.id.as_str(), "events" => events, "pretag" => Value::Nil};
         match self.channel.request(load).await {
-            Ok(Value::Bool(true)) => Ok(()),
+            Ok(answer) if is_taken(&answer) => Ok(()),
             Ok(_) => Err("the master does not take the events of beacons from this minion".into()),
             Err(error) => Err(error.to_string()),
         }
@@ -334,7 +344,7 @@ impl Connected {
             Backoff::new(Duration::from_millis(config.recon_default), Duration::from_millis(config.recon_max));
         for _ in 0..RETURN_TRIES {
             match self.channel.request(load.clone()).await {
-                Ok(Value::Bool(true)) => return true,
+                Ok(answer) if is_taken(&answer) => return true,
                 Ok(other) => {
                     tracing::error!(answer = %other, jid = ?load.get("jid"), "the master does not take a return");
                     break;
@@ -438,17 +448,25 @@ async fn listen(
         };
         let Some(payload) = frames.last() else { continue };
         match connected.channel.open_publish(payload) {
-            Ok(publication) => take_job(connected, publication, slots),
             Err(ChannelError::Crypt(error)) => {
                 // The master has new keys. Not all minions may ask for them in the same moment.
                 tracing::info!(%error, "a publish cannot be opened: authenticating again");
                 tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
                 connected.join(true).await?;
+                // What told of the new keys may be a job.
+                take_publish(connected, connected.channel.open_publish(payload), slots);
             }
-            Err(error) => {
-                metrics::REQUESTS_REFUSED.add(1);
-                tracing::warn!(%error, "a publish is refused");
-            }
+            opened => take_publish(connected, opened, slots),
+        }
+    }
+}
+
+fn take_publish(connected: &Arc<Connected>, opened: Result<Publication, ChannelError>, slots: &Arc<Semaphore>) {
+    match opened {
+        Ok(publication) => take_job(connected, publication, slots),
+        Err(error) => {
+            metrics::REQUESTS_REFUSED.add(1);
+            tracing::warn!(%error, "a publish is refused");
         }
     }
 }

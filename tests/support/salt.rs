@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::support::{BRINE, System, stderr, within_limit};
+use crate::support::{BRINE, System, free_port, stderr, within_limit};
 
 /// One release of each line that is tried.
 pub const RELEASES: &[&str] = &["3008.3", "3007.15", "3006.28"];
@@ -89,16 +89,7 @@ impl PythonMinion {
 
     /// Kills the daemon and whatever it has started, as the end of its host would.
     pub fn kill(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
-        let group = Pid::from_raw(child.id().cast_signed());
-        let _ = killpg(group, Signal::SIGKILL);
-        let _ = child.wait();
-        // The next one would take the numbers in these files for those of a daemon that runs, as they are until
-        // the last process is gone.
-        let begun = Instant::now();
-        while killpg(group, None).is_ok() && begun.elapsed() < Duration::from_secs(10) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        kill_group(&mut self.child);
         for file in ["minion.pid", "process_responsibility_minion.pid"] {
             let _ = std::fs::remove_file(self.folder.join(file));
         }
@@ -118,5 +109,92 @@ impl Drop for PythonMinion {
         if std::thread::panicking() {
             eprintln!("--- {}\n{}", self.id, std::fs::read_to_string(&self.log).unwrap_or_default());
         }
+    }
+}
+
+/// A Python master: unmodified, in a folder of its own, which accepts every key.
+pub struct PythonMaster {
+    environment: PathBuf,
+    pub folder: tempfile::TempDir,
+    pub publish_port: u16,
+    pub ret_port: u16,
+    child: Option<Child>,
+}
+
+impl PythonMaster {
+    /// Configures a master of this release; `extra` is more of its configuration.
+    pub fn new(version: &str, extra: &str) -> Self {
+        let environment = environment(version);
+        let folder = tempfile::Builder::new().prefix("salt").tempdir().unwrap();
+        let (publish_port, ret_port) = (free_port(), free_port());
+        let at = folder.path().display();
+        let text = format!(
+            "root_dir: {at}\npki_dir: {at}/pki\ncachedir: {at}/cache\nsock_dir: {at}/run\nconf_file: {at}/etc/master\n\
+             pidfile: {at}/master.pid\nlog_file: {at}/log\ninterface: 127.0.0.1\npublish_port: {publish_port}\n\
+             ret_port: {ret_port}\nauto_accept: True\ntimeout: 20\nworker_threads: 3\nloop_interval: 1\n\
+             file_roots: {{base: ['{at}/srv/salt']}}\npillar_roots: {{base: ['{at}/srv/pillar']}}\n{extra}"
+        );
+        let master = PythonMaster { environment, publish_port, ret_port, child: None, folder };
+        master.write("etc/master", &text);
+        master
+    }
+
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.folder.path().join(relative)
+    }
+
+    pub fn write(&self, relative: &str, text: &str) {
+        let path = self.path(relative);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text.replace("ROOT", &self.folder.path().display().to_string())).unwrap();
+    }
+
+    /// Starts the daemon without waiting for it.
+    pub fn spawn(&mut self) {
+        let log = std::fs::File::options().create(true).append(true).open(self.path("master.log")).unwrap();
+        let child = Command::new(self.environment.join("bin/salt-master"))
+            .args(["-c", &self.path("etc").display().to_string(), "-l", "warning"])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        self.child = Some(child);
+    }
+
+    /// Kills the daemon and whatever it has started.
+    pub fn kill(&mut self) {
+        kill_group(&mut self.child);
+        let _ = std::fs::remove_file(self.path("master.pid"));
+    }
+
+    /// Runs one of the master's tools.
+    pub async fn tool(&self, tool: &str, words: &[&str]) -> Output {
+        let mut command = within_limit(&self.environment.join("bin").join(tool).display().to_string());
+        command.args(["-c", &self.path("etc").display().to_string()]).args(words).stdin(Stdio::null());
+        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    }
+}
+
+impl Drop for PythonMaster {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            eprintln!("--- Python master\n{}", std::fs::read_to_string(self.path("master.log")).unwrap_or_default());
+        }
+    }
+}
+
+/// Kills a daemon with all its processes, and waits until they are gone: the next daemon would take the numbers
+/// in the files that they leave for those of one that runs.
+fn kill_group(child: &mut Option<Child>) {
+    let Some(mut child) = child.take() else { return };
+    let group = Pid::from_raw(child.id().cast_signed());
+    let _ = killpg(group, Signal::SIGKILL);
+    let _ = child.wait();
+    let begun = Instant::now();
+    while killpg(group, None).is_ok() && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
     }
 }

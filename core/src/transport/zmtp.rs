@@ -103,6 +103,7 @@ pub struct Reader {
     limits: Limits,
     frames: Vec<Bytes>,
     size: usize,
+    any_order: bool,
 }
 
 /// The writing side of a connection.
@@ -112,6 +113,11 @@ pub struct Writer {
 }
 
 impl Reader {
+    /// Whether the peer is a request server that sends back whatever stands in front of a request.
+    pub fn any_order(&self) -> bool {
+        self.any_order
+    }
+
     /// The next message. Safe to drop while it waits: nothing is lost.
     pub async fn read(&mut self) -> Result<Message, TransportError> {
         loop {
@@ -310,8 +316,15 @@ async fn handshake(
     as_type: SocketType,
     limits: Limits,
 ) -> Result<(Reader, Writer), TransportError> {
-    let mut reader =
-        Reader { half: read, buffer: BytesMut::new(), chunk: READ_FIRST, limits, frames: Vec::new(), size: 0 };
+    let mut reader = Reader {
+        half: read,
+        buffer: BytesMut::new(),
+        chunk: READ_FIRST,
+        limits,
+        frames: Vec::new(),
+        size: 0,
+        any_order: false,
+    };
     let mut writer = Writer { half: write, buffer: BytesMut::new() };
 
     let mut greeting = [0; GREETING_SIZE];
@@ -321,6 +334,9 @@ async fn handshake(
     let mut ready = BytesMut::from(&b"\x05READY"[..]);
     put_property(&mut ready, "Socket-Type", as_type.name().as_bytes());
     put_property(&mut ready, "Identity", b"");
+    if as_type == SocketType::Router {
+        put_property(&mut ready, ANY_ORDER, b"");
+    }
     writer.push_command(&ready);
     writer.flush().await?;
 
@@ -342,11 +358,16 @@ async fn handshake(
     let Some(properties) = command.strip_prefix(b"\x05READY") else {
         return Err(TransportError::Handshake("it is not ready"));
     };
+    reader.any_order = property(properties, ANY_ORDER).is_some();
     match property(properties, "socket-type") {
         Some(peer) if as_type.talks_to(peer) => Ok((reader, writer)),
         _ => Err(TransportError::Handshake("its socket type does not fit this socket")),
     }
 }
+
+/// The property by which a request server tells that it sends back whatever stands in front of a request, so
+/// that many can be under way on one connection. Brine's do, Salt's only where one process serves the port.
+const ANY_ORDER: &str = "X-Any-Order";
 
 fn put_property(out: &mut BytesMut, name: &str, value: &[u8]) {
     out.put_u8(name.len() as u8);

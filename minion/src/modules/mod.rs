@@ -12,10 +12,12 @@ mod grains;
 pub mod group;
 mod log;
 mod r#match;
+mod mine;
 mod orchestration;
 mod pillar;
 pub mod pkg;
 pub mod programs;
+mod publish;
 mod saltutil;
 mod schedule;
 pub mod service;
@@ -45,9 +47,11 @@ pub static MODULES: &[&[Function<Context>]] = &[
     group::FUNCTIONS,
     log::FUNCTIONS,
     r#match::FUNCTIONS,
+    mine::FUNCTIONS,
     orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,
+    publish::FUNCTIONS,
     saltutil::FUNCTIONS,
     schedule::FUNCTIONS,
     service::FUNCTIONS,
