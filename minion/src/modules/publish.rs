@@ -20,7 +20,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt web1 publish.publish 'db*' test.ping
-    fn publish(context, tgt: Value, fun: String, arg: Value = Value::Nil, tgt_type: String = "glob".into(), returner: String = "".into(), timeout: u64 = 5) {
+    fn publish(context, tgt: Value, fun: String, arg: Value = Value::Nil, tgt_type: String = "glob".into(), returner: String = String::new(), timeout: u64 = 5) {
         let returned = ask_peers(context, &job(tgt, fun, arg, tgt_type, returner), timeout)?;
         let clean = returned.into_iter().map(|(id, one)| (id, one.get("ret").cloned().unwrap_or_default()));
         Ok(Value::Map(clean.collect()))
@@ -31,7 +31,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt web1 publish.full_data 'db*' test.ping
-    fn full_data(context, tgt: Value, fun: String, arg: Value = Value::Nil, tgt_type: String = "glob".into(), returner: String = "".into(), timeout: u64 = 5) {
+    fn full_data(context, tgt: Value, fun: String, arg: Value = Value::Nil, tgt_type: String = "glob".into(), returner: String = String::new(), timeout: u64 = 5) {
         ask_peers(context, &job(tgt, fun, arg, tgt_type, returner), timeout).map(Value::Map)
     }
 
