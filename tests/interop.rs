@@ -183,6 +183,12 @@ async fn jobs_and_states() {
     for answer in fleet.salt(&["*", "cmd.run", "echo a; echo b"]).await.into_values() {
         assert_eq!(answer, "a\nb".into());
     }
+    // Jobs that go out in the same moment all arrive: none overtakes another on its way.
+    let target = &fleet.python[0].id;
+    let asked = (0..12).map(async |n| fleet.salt(&[target, "test.echo", &format!("n{n}")]).await);
+    for (n, answer) in futures::future::join_all(asked).await.into_iter().enumerate() {
+        assert_eq!(answer, map! {target.as_str() => format!("n{n}")});
+    }
     // The first time something is changed, the second time nothing.
     for changed in [true, false] {
         for (id, returned) in fleet.salt(&["*", "state.apply"]).await {

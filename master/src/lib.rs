@@ -48,7 +48,7 @@ use brine_core::sls::pillar::PillarSource;
 use brine_core::store::{Opened, Store, StoreError};
 use brine_core::transport::{Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
 use brine_returners::{Returner, ReturnerError};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -103,6 +103,8 @@ pub struct Shared {
     pub(crate) root_key: String,
     pub(crate) sessions: sessions::Sessions,
     pub(crate) publisher: Publisher,
+    /// Closes when the last publish is out.
+    last_publish: parking_lot::Mutex<Option<oneshot::Receiver<()>>>,
     pub(crate) presence: presence::Presence,
     pub(crate) files: fileserver::Roots,
     pub(crate) minion_data: minion_data::MinionData,
@@ -205,6 +207,7 @@ impl Master {
             root_key: root_key(&config.cachedir)?,
             sessions: sessions::Sessions::new(),
             publisher: Publisher::new(),
+            last_publish: parking_lot::Mutex::default(),
             presence: presence::Presence::default(),
             files: roots(&config),
             minion_data: minion_data::MinionData::new(store.clone()),

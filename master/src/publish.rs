@@ -10,6 +10,7 @@ use brine_core::value::msgpack;
 use brine_core::wire::{PublishRequest, TOPIC_GCM, purpose};
 use brine_core::{Jid, Map, Value, map, metrics};
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use crate::Shared;
 
@@ -235,15 +236,26 @@ impl Shared {
         }
     }
 
-    /// Seals a load once for each of these ciphers and sends it out.
+    /// Seals a load once for each of these ciphers and sends it out. What is sealed side by side goes out in the
+    /// order of its serials: Salt's minions take nothing whose serial is below the last one.
     async fn send(self: &Arc<Self>, mut load: Map, ciphers: Vec<Cipher>) -> Result<(), String> {
-        load.insert("serial".into(), self.sessions.next_serial().into());
+        let (_sent, mine) = oneshot::channel::<()>();
+        let (serial, before) = {
+            let mut last = self.last_publish.lock();
+            (self.sessions.next_serial(), last.replace(mine))
+        };
+        load.insert("serial".into(), serial.into());
         let shared = Arc::clone(self);
         let sealed = tokio::task::spawn_blocking(move || {
             let (keys, load) = (shared.sessions.publish_keys(), msgpack::pack_map(&load));
             ciphers.into_iter().map(|cipher| shared.seal_publish(cipher, &keys, &load)).collect::<Result<Vec<_>, _>>()
         });
-        let messages = sealed.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let sealed = sealed.await;
+        if let Some(before) = before {
+            // It closes when the one before is out.
+            _ = before.await;
+        }
+        let messages = sealed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         for message in messages {
             // What has a topic is for Brine's minions.
             match &message[..] {
