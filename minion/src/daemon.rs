@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use brine_core::bus::{Bus, BusLimits, EventSockets, SocketNames};
@@ -14,6 +14,7 @@ use brine_core::fileserver;
 use brine_core::function::{CallError, Registry};
 use brine_core::job::Return;
 use brine_core::schedule::Schedule;
+use brine_core::sls::jinja::Host;
 use brine_core::sls::pillar::{PillarSource, merge};
 use brine_core::target::{Target, TargetKind};
 use brine_core::transport::{Backoff, Limits, Subscriber, TransportError};
@@ -26,13 +27,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::beacons::{self, Configured};
 use crate::channel::{Channel, ChannelError};
-use crate::context::{FileClient, Job, MasterEvent, Minion, Upstream};
+use crate::context::{Context, FileClient, Job, MasterEvent, Minion, Upstream};
 use crate::events::Kind;
 use crate::fileclient::{LocalFiles, MasterFiles};
 use crate::jobs;
 use crate::local_bus::LocalBus;
 use crate::schedule;
 use crate::state::OwnFacts;
+use crate::state::source::MinionHost;
 
 /// When a minion looks for the first time whether its key has been accepted.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
@@ -136,6 +138,8 @@ struct LocalUpstream {
     id: MinionId,
     pillar: PillarSource,
     grains: Arc<RwLock<Arc<Map>>>,
+    /// Whose functions pillar files can call.
+    minion: OnceLock<Weak<Minion>>,
 }
 
 impl Upstream for LocalUpstream {
@@ -149,7 +153,14 @@ impl Upstream for LocalUpstream {
 
     fn pillar(&self, _saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
         let grains = Arc::clone(&self.grains.read());
-        let mut pillar = self.pillar.render(&self.id, &grains, pillarenv.unwrap_or("base"));
+        let functions = self.minion.get().and_then(Weak::upgrade).map(|minion| {
+            let job =
+                Arc::new(Job::local(&brine_core::Jid::new(), "pillar.items", &brine_core::function::Args::default()));
+            // The pillar in the making is not there yet.
+            let context = Context { minion, job, in_template: true, run_pillar: Some(Arc::default()) };
+            Arc::new(MinionHost { context }) as Arc<dyn Host>
+        });
+        let mut pillar = self.pillar.render_with(&self.id, &grains, pillarenv.unwrap_or("base"), functions);
         merge(&mut pillar, over);
         Ok(pillar)
     }
@@ -207,6 +218,11 @@ pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
     let files = LocalFiles::new(fileserver::Roots::new(config.file_roots.clone(), &options), config.opts.clone());
     let upstream = LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains) };
     let minion = build(&id, &config, grains, Arc::new(files), Arc::new(upstream), None);
+    let minion = OnceLock::new();
+    let upstream = LocalUpstream { id: id.clone(), config: Arc::clone(&config), pillar, grains: shared, minion };
+    let upstream = Arc::new(upstream);
+    let minion = build(&id, &config, grains, Arc::new(files), Arc::clone(&upstream) as Arc<dyn Upstream>);
+    _ = upstream.minion.set(Arc::downgrade(&minion));
     let pillar = minion.upstream.pillar(None, config.pillarenv.as_deref(), &Map::new());
     *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
     Ok(minion)

@@ -35,10 +35,22 @@ impl PillarSource {
     /// Renders a minion's pillar. Errors are in it as a list below `_errors`, as Salt has it: state runs
     /// then refuse.
     pub fn render(&self, id: &MinionId, grains: &Arc<Map>, environment: &str) -> Map {
+        self.render_with(id, grains, environment, None)
+    }
+
+    /// As [`PillarSource::render`], with more functions for the templates than those of grains and pillar.
+    pub fn render_with(
+        &self,
+        id: &MinionId,
+        grains: &Arc<Map>,
+        environment: &str,
+        functions: Option<Arc<dyn Host>>,
+    ) -> Map {
         let mut render = Render {
             source: self,
             grains,
             environment,
+            functions,
             done: Vec::new(),
             ignored: Vec::new(),
             pillar: Map::new(),
@@ -92,6 +104,7 @@ struct Render<'a> {
     source: &'a PillarSource,
     grains: &'a Arc<Map>,
     environment: &'a str,
+    functions: Option<Arc<dyn Host>>,
     done: Vec<String>,
     /// The SLS that need not be there.
     ignored: Vec<String>,
@@ -175,7 +188,8 @@ impl Render<'_> {
         context.set("pillar", &Value::map());
         context.set_all(defaults);
         let roots = config.roots.get(self.environment).cloned().unwrap_or_default();
-        let host: Arc<dyn Host> = Arc::new(PillarHost { grains: Arc::clone(self.grains), roots });
+        let host: Arc<dyn Host> =
+            Arc::new(PillarHost { grains: Arc::clone(self.grains), roots, functions: self.functions.clone() });
         compiled.render(&context, &host).map(Some).map_err(|error| error.to_string())
     }
 
@@ -218,6 +232,7 @@ fn find_in(roots: &[PathBuf], relative: &str) -> Option<PathBuf> {
 struct PillarHost {
     grains: Arc<Map>,
     roots: Vec<PathBuf>,
+    functions: Option<Arc<dyn Host>>,
 }
 
 impl Host for PillarHost {
@@ -230,12 +245,16 @@ impl Host for PillarHost {
             }
             // There is no pillar yet.
             ("pillar.get", Some(_)) => Ok(default),
-            _ => Err(format!("'{function}' is not available in pillar files")),
+            _ => match &self.functions {
+                Some(functions) => functions.call(function, args),
+                None => Err(format!("'{function}' is not available in pillar files")),
+            },
         }
     }
 
     fn has(&self, function: &str) -> bool {
         matches!(function, "grains.get" | "pillar.get")
+            || self.functions.as_ref().is_some_and(|functions| functions.has(function))
     }
 
     fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {

@@ -46,7 +46,7 @@ fn filled(context: &Context, written: &str) -> Result<Option<Value>, CallError> 
         return Ok(None);
     }
     let mut value = context.call(fun, arguments(args))?;
-    let (path, text) = rest.split_once('~').map_or((rest, None), |(path, text)| (path, Some(text.trim())));
+    let (path, text) = rest.split_once('~').map_or((rest, None), |(path, text)| (path, Some(unquoted(text.trim()))));
     for key in path.trim().trim_start_matches('.').split('.').filter(|key| !key.is_empty()) {
         value = value.get(key).cloned().unwrap_or_default();
     }
@@ -54,6 +54,12 @@ fn filled(context: &Context, written: &str) -> Result<Option<Value>, CallError> 
         Some(text) => format!("{value}{text}").into(),
         None => value,
     }))
+}
+
+/// A text without the quotes around it.
+fn unquoted(text: &str) -> &str {
+    let inside = |quote| text.strip_prefix(quote).and_then(|rest: &str| rest.strip_suffix(quote));
+    inside('\'').or_else(|| inside('"')).unwrap_or(text)
 }
 
 /// The call up to its closing bracket, which is left out, and what is behind it.
@@ -139,6 +145,7 @@ mod tests {
             ("__slot__:salt:test.echo(a b)", Value::from("ab")),
             ("__slot__:salt:test.echo('a, b')", "a, b".into()),
             ("__slot__:salt:test.echo(text=7) ~ /x", "7/x".into()),
+            ("__slot__:salt:test.echo('a ') ~ 'b'", "a b".into()),
             ("__slot__:salt:test.arg(1, k={a: [2]}).kwargs.k", map! {"a" => list![2]}.into()),
             ("__slot__:salt:no.such(1)", "__slot__:salt:no.such(1)".into()),
             ("__slot__:other", "__slot__:other".into()),

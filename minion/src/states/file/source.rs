@@ -164,9 +164,7 @@ fn hash_of(context: &StateContext, written: &str, source: &str, verify: &Verify)
     let is_place = written.contains("://") || written.starts_with('/');
     if !is_place {
         return Err(Problem::Wrong(format!(
-            "Source hash {written} format is invalid. The supported formats are: 1) a hash, 2) an expression in the \
-             format <hash_type>=<hash>, or 3) either a path to a local file containing hashes, or a URI of a remote \
-             hash file."
+            "source_hash '{written}' is no hash: write hex digits, <kind>=<hex digits>, or where a file of hashes is"
         )));
     }
     let unchecked = Verify { hash: None, hash_name: None, skip: true };
