@@ -216,12 +216,9 @@ pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
         ignore_symlinks: config.fileserver_ignoresymlinks,
     };
     let files = LocalFiles::new(fileserver::Roots::new(config.file_roots.clone(), &options), config.opts.clone());
-    let upstream = LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains) };
-    let minion = build(&id, &config, grains, Arc::new(files), Arc::new(upstream), None);
     let minion = OnceLock::new();
-    let upstream = LocalUpstream { id: id.clone(), config: Arc::clone(&config), pillar, grains: shared, minion };
-    let upstream = Arc::new(upstream);
-    let minion = build(&id, &config, grains, Arc::new(files), Arc::clone(&upstream) as Arc<dyn Upstream>);
+    let upstream = Arc::new(LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains), minion });
+    let minion = build(&id, &config, grains, Arc::new(files), Arc::clone(&upstream) as Arc<dyn Upstream>, None);
     _ = upstream.minion.set(Arc::downgrade(&minion));
     let pillar = minion.upstream.pillar(None, config.pillarenv.as_deref(), &Map::new());
     *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
