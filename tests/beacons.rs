@@ -98,3 +98,34 @@ async fn beacons_and_jobs_are_changed_while_the_minion_runs_and_kept() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beacons_and_jobs_can_come_before_the_master() {
+    let mut system = System::new("");
+    let early = "beacons_before_connect: True\nscheduler_before_connect: True\n\
+                 beacons: {ps: [{processes: {no-such: stopped}}]}\nschedule: {j: {function: test.ping, seconds: 1}}\n";
+    system.configure_minion("web1", early);
+    system.spawn_minion("web1");
+    let names = SocketNames::minion("web1");
+    let own = names.publish_endpoint(&system.path("run"));
+    let brine_core::transport::Endpoint::Ipc(path) = &own else { panic!("{own:?}") };
+    support::until("the minion's bus is there", || path.exists()).await;
+    let mut own = Subscriber::connect(&own, &[b"__"], Limits::default()).await.unwrap();
+    let (mut looked, mut ran) = (false, false);
+    while !looked || !ran {
+        let frames = tokio::time::timeout(LONG, own.recv()).await.expect("no event comes").unwrap();
+        let event = brine_core::Event::from_frame(frames[0].clone()).unwrap();
+        looked |= event.tag() == "__beacons_return";
+        ran |= event.tag() == "__schedule_return" && event.data().get("return") == Some(&true.into());
+    }
+    // What the job returned waits for the master.
+    system.start_master().await;
+    let mut events = system.events("salt/job/").await;
+    support::until("the key is shown", || {
+        system.tool("salt-key", &["-y", "-a", "web1"]);
+        system.path("pki/minions/web1").exists()
+    })
+    .await;
+    let (_, data) = events.until("salt/job/*/ret/web1").await;
+    assert_eq!(text(&data, "schedule"), "j");
+}

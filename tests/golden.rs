@@ -154,13 +154,12 @@ fn copy(from: &Path, to: &Path, root: &Path) {
 /// Runs `brine salt-call --local`: what the recording has of a run.
 fn salt_call(line: &str, root: &Path) -> Value {
     let command = line.replace("ROOT", &root.display().to_string());
-    // The shell splits the words, as it does for who types them.
-    let script = format!("umask 022; exec \"$BRINE\" salt-call --local -c \"$ETC\" --out=json {}", quoted(&command));
     let done = Command::new("sh")
-        .args(["-c", &script])
+        .args(["-c", "umask 022; exec \"$0\" \"$@\"", BRINE, "salt-call", "--local", "--out=json", "-c"])
+        .arg(root.join("etc"))
+        .args(split(&command))
         .current_dir(root.join("box"))
-        .envs([("BRINE", BRINE), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC"), ("SHELL", "/bin/sh"), ("COLUMNS", "80")])
-        .env("ETC", root.join("etc"))
+        .envs([("LC_ALL", "C.UTF-8"), ("TZ", "UTC"), ("SHELL", "/bin/sh"), ("COLUMNS", "80")])
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -182,9 +181,24 @@ fn salt_call(line: &str, root: &Path) -> Value {
     run
 }
 
-/// The words of a line, kept from the shell's globs and variables.
-fn quoted(line: &str) -> String {
-    line.replace('$', "\\$").replace('*', "\\*").replace('?', "\\?")
+/// The words of a line, with quotes as in a shell.
+fn split(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('\'' | '"', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            ('\\', None | Some('"')) => word.get_or_insert_default().extend(chars.next()),
+            (' ', None) => words.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
 }
 
 /// A value with what differs from run to run replaced, as `plain` of the recorder does.
@@ -210,6 +224,8 @@ fn plain(value: Value, key: &str, root: &Path) -> Value {
 }
 
 fn plain_text(text: &str, root: &Path) -> String {
+    // Brine reads the file where it is, Salt its copy.
+    let text = text.replace(&format!("{}/salt/cache/files/base/", root.display()), "");
     let text = text.replace(&root.display().to_string(), "ROOT");
     let text = without_jids(&text);
     if text.starts_with("The following files will be changed:\n") {

@@ -9,6 +9,7 @@ use support::{System, text};
 const MINION: &str = "schedule:
   often: {function: test.arg, seconds: 1, args: [1], kwargs: {a: 2}, metadata: {who: me}}
   quiet: {function: event.send, args: [ran/quiet], seconds: 1, return_job: False}
+  unkept: {function: test.ping, minutes: 5, return_job: nocache}
   wrong: {function: test.ping, cron: 61 * * * *}
 ";
 
@@ -28,12 +29,13 @@ async fn jobs_of_configuration_and_pillar_run_and_the_reactor_hears_of_them() {
     system.configure_minion("web1", MINION);
     let mut events = system.events("").await;
     system.spawn_minion("web1");
-    let (mut of_pillar, mut often, mut quiet, mut reacted) = (None, Vec::new(), false, false);
-    while of_pillar.is_none() || often.len() < 2 || !quiet || !reacted {
+    let (mut of_pillar, mut unkept, mut often, mut quiet, mut reacted) = (None, None, Vec::new(), false, false);
+    while of_pillar.is_none() || unkept.is_none() || often.len() < 2 || !quiet || !reacted {
         let (tag, data) = events.next().await;
         match (tag.as_str(), text(&data, "schedule").as_str()) {
             ("ran/quiet", _) => quiet = true,
             (_, "of_pillar") => of_pillar = Some(data),
+            (_, "unkept") => unkept = Some(data),
             (_, "often") => often.push(data),
             (_, "quiet" | "wrong") => panic!("this is not told: {data:?}"),
             _ => reacted |= tag.ends_with("/ret") && text(&data, "return").contains("often"),
@@ -50,19 +52,26 @@ async fn jobs_of_configuration_and_pillar_run_and_the_reactor_hears_of_them() {
     );
     assert_eq!(text(get(one, "metadata").as_map().unwrap(), "who"), "me");
     // The job cache has it, with what was asked.
-    let jid = text(one, "jid");
-    let found = system.tool("salt-run", &["jobs.list_job", &jid, "--out=json"]);
-    let found = brine_core::value::json::from_json(&support::stdout(&found)).unwrap();
+    let job = |data: &Map| {
+        let found = system.tool("salt-run", &["jobs.list_job", &text(data, "jid"), "--out=json"]);
+        brine_core::value::json::from_json(&support::stdout(&found)).unwrap()
+    };
+    let found = job(one);
     assert_eq!((found.get("Function"), found.get("Target")), (Some(&"test.arg".into()), Some(&"web1".into())));
     assert!(found.get("Result").unwrap().get("web1").is_some(), "{found}");
+    // What shall not be kept is told and no more.
+    let unkept = unkept.unwrap();
+    assert_eq!(get(&unkept, "return"), &true.into());
+    let found = job(&unkept);
+    assert!(found.get("Result").is_none_or(|result| !result.is_truthy()), "{found}");
     let said = system.minion_log("web1");
     assert_eq!(said.matches("scheduled job 'wrong': option 'cron'").count(), 1, "{said}");
 }
 
 const MASTER: &str = "schedule:
   often: {function: test.arg, seconds: 1, args: [1], kwargs: {a: 2}}
-  pings: {function: test.metasyntactic, minutes: 5, return_job: False}
-  wrong: {function: no.such, minutes: 5}
+  quiet: {function: test.arg, seconds: 1, return_job: False}
+  wrong: {function: no.such, seconds: 1}
 reactor:
   - __schedule_return: [ROOT/ran.sls]
 ";

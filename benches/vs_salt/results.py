@@ -94,6 +94,23 @@ second when the client itself fires what a reaction fires: that is the ceiling o
 master share the {os.cpu_count()} processors."""
 
 
+def fleet_part(found):
+    salt, brine = found["salt"], found["brine"]
+    rows = []
+    for key, what in [("join", "all let in from cold, s"), ("ping", "`salt '*' test.ping`, s"), ("memory", "master, MB PSS")]:
+        for minions, ours in brine.items():
+            theirs = salt.get(minions)
+            pair = [number(theirs[key]), number(ours[key]), number(theirs[key] / ours[key])] if theirs else ["", number(ours[key]), ""]
+            rows.append([what, f"{int(minions):,}", *pair])
+    return f"""\
+By `benches/vs_salt/run fleet`, Salt 3008.3 and Brine in one run: fleets of `brine swarm`, which speaks to each master as \
+the master can (Salt's cipher, or AES-256-GCM). From cold: keys that the master has not seen, accepted by \
+`auto_accept`, a session and a start event each. The ping is the median of several, in which all answered. Swarm and \
+master share the {os.cpu_count()} processors.
+
+{doc.table(["what", "minions", "Salt 3008.3", "Brine", "ratio"], rows)}"""
+
+
 def rulebook_part(found):
     rows = [
         ["ansible-rulebook 1.3.2", f"{found['events']:,}", number(found["rulebook"]), ""],
@@ -173,6 +190,7 @@ By `benches/vs_salt/run in-process`, which runs the two commands below; {os.cpu_
 PARTS = {
     "masters": ("Master and minion", masters_part),
     "reactor": ("Reactor", reactor_part),
+    "fleet": ("Fleets", fleet_part),
     "rulebook": ("Beside ansible-rulebook", rulebook_part),
     "soak": ("Over time", soak_part),
     "burst": ("A burst of slow reactions", burst_part),

@@ -33,6 +33,7 @@ class System:
         self.root = tempfile.mkdtemp(prefix="vs-", dir="/tmp")
         self.publish, self.ret = free_port(), free_port()
         reactor = reactor or [("salt/auth", "auth"), ("salt/minion/*/start", "start"), ("bench/go", "go")]
+        more = f"\n{' ' * 12}".join(f"{name}: {json.dumps(value)}" for name, value in (options or {}).items())
         self.write("etc/master", f"""
             root_dir: {self.root}
             pki_dir: {self.root}/pki
@@ -46,7 +47,7 @@ class System:
             publish_port: {self.publish}
             ret_port: {self.ret}
             worker_threads: 3
-            {json.dumps(options or {})[1:-1]}
+            {more}
             file_roots: {{base: [{self.root}/srv]}}
             reactor: {json.dumps([{pattern: [f"{self.root}/reactor/{sls}.sls"]} for pattern, sls in reactor])}
             """)

@@ -290,7 +290,13 @@ impl Connected {
         let config = &self.minion.config;
         let load = pillar_load(&grains, config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
         let answer = self.channel.request(load).await?;
-        *self.minion.pillar.write() = Arc::new(answer.as_map().cloned().unwrap_or_default());
+        let pillar = answer.as_map().cloned().unwrap_or_default();
+        for name in ["beacons", "schedule"] {
+            if let Some(other) = pillar.get(name).filter(|value| value.as_map().is_none()) {
+                tracing::error!("pillar '{name}': expected a mapping, got {}; it is left out", other.type_name());
+            }
+        }
+        *self.minion.pillar.write() = Arc::new(pillar);
         Ok(())
     }
 
@@ -318,6 +324,12 @@ impl Connected {
             Ok(_) => Err("the master does not take the events of beacons from this minion".into()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// Waits for a session, for so long at most. Says whether there is one.
+    pub async fn ready_within(&self, patience: Duration) -> bool {
+        let mut ready = self.ready.subscribe();
+        tokio::time::timeout(patience, ready.wait_for(|ready| *ready)).await.is_ok_and(|ready| ready.is_ok())
     }
 
     /// Whether there is a session now.

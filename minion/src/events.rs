@@ -1,10 +1,11 @@
 //! What a minion does about events on its own bus that are meant for itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_core::bus::{Bus, Filter, Start};
 use brine_core::event::{SEQ, STAMP};
-use brine_core::{Event, Map, Value};
+use brine_core::{Event, Map, Value, metrics};
 use tokio_util::sync::CancellationToken;
 
 use crate::beacons;
@@ -16,6 +17,9 @@ use crate::schedule;
 /// The events that ask for beacons or the schedule.
 const MANAGE_BEACONS: &str = "manage_beacons";
 const MANAGE_SCHEDULE: &str = "manage_schedule";
+
+/// How long a return waits for the master.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Which events are followed. Those that wait for the master do not hold up the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,9 +61,8 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
             schedule::RETURN => {
                 let mut load = event.data();
                 load.retain(|name, _| !matches!(name.as_str(), Some(SEQ | STAMP)));
-                // It is tried for a while, and the next need not wait.
-                let connected = Arc::clone(&connected);
-                tokio::spawn(async move { connected.send_return(load).await });
+                // The next need not wait for it.
+                tokio::spawn(send_when_ready(Arc::clone(&connected), load));
                 Ok(())
             }
             MANAGE_BEACONS | MANAGE_SCHEDULE => manage(&connected.minion, &bus, &event).await,
@@ -72,6 +75,16 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
         if let Err(error) = done {
             tracing::error!(tag = event.tag(), error, "an event for the minion itself could not be acted on");
         }
+    }
+}
+
+/// Sends a return to the master; if there is none now, once there is one again.
+async fn send_when_ready(connected: Arc<Connected>, load: Map) {
+    if connected.ready_within(PATIENCE).await {
+        connected.send_return(load).await;
+    } else {
+        metrics::RETURNS_LOST.add(1);
+        tracing::error!(schedule = ?load.get("schedule"), "the return of a scheduled job is given up: there is no master");
     }
 }
 

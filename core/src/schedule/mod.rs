@@ -22,6 +22,9 @@ use crate::value::{Map, Value};
 /// Options of the whole schedule beside its jobs.
 const OF_ALL: &[&str] = &["enabled", "skip_function", "skip_during_range", "splay"];
 
+/// A look that comes later than this after the last has missed what was between them.
+const LATE: SignedDuration = SignedDuration::from_secs(60);
+
 /// What a schedule needs to know of its host.
 pub struct Surroundings<'a> {
     /// Where further jobs are, in `schedule`, and names for times, in `whens`.
@@ -36,6 +39,8 @@ pub struct Surroundings<'a> {
 pub struct Schedule {
     own: Map,
     jobs: HashMap<String, Known>,
+    /// When it was looked at last.
+    last: Option<DateTime>,
     /// A random number from one to another.
     random: fn(i64, i64) -> i64,
 }
@@ -96,7 +101,7 @@ impl Skip {
 impl Schedule {
     /// The schedule of a configuration.
     pub fn new(own: Map) -> Self {
-        Schedule { own, jobs: HashMap::new(), random: |from, to| rand::random_range(from..=to) }
+        Schedule { own, jobs: HashMap::new(), last: None, random: |from, to| rand::random_range(from..=to) }
     }
 
     /// The jobs of the configuration, with the options of the whole schedule.
@@ -188,6 +193,11 @@ impl Schedule {
         self.jobs.retain(|name, _| all.contains_key(name.as_str()));
         let is_enabled = all.get("enabled").is_none_or(Value::is_truthy);
         let skip_function = all.get("skip_function").and_then(Value::as_str);
+        let last = self.last.replace(now);
+        if last.is_some_and(|last| now < last) {
+            // The clock was set back: nothing waits until it is as late again.
+            self.jobs.values_mut().for_each(|known| known.next = None);
+        }
         let mut due = Vec::new();
         for (name, config) in &all {
             let Some(name) = name.as_str().filter(|name| Self::is_job(name)) else { continue };
@@ -196,7 +206,7 @@ impl Schedule {
                 known.change(name, config, &all);
             }
             let Ok(job) = known.job.clone() else { continue };
-            let turn = Turn { now, tick, around, random: self.random };
+            let turn = Turn { now, last, tick, around, random: self.random };
             let at_start = std::mem::take(&mut known.at_start);
             let is_due = turn.is_due(known, &job);
             let is_time = is_due || at_start || turn.is_extra(known, &job);
@@ -289,6 +299,7 @@ fn read(name: &str, config: &Value, all: &Map) -> Result<Job, String> {
 /// One look at the schedule.
 struct Turn<'a> {
     now: DateTime,
+    last: Option<DateTime>,
     tick: SignedDuration,
     around: &'a Surroundings<'a>,
     random: fn(i64, i64) -> i64,
@@ -328,9 +339,14 @@ impl Turn<'_> {
         makes_up || job.run_explicit.iter().any(|time| self.is_just(*time))
     }
 
-    /// Whether this is the look at which something of this time is done.
+    /// Whether this is the look at which something of this time is done: the first after it, unless that is late.
     fn is_just(&self, time: DateTime) -> bool {
-        time <= self.now && time.checked_add(self.tick).is_ok_and(|end| self.now < end)
+        let on_time = |last: &DateTime| *last <= self.now && self.now.duration_since(*last) <= LATE.max(self.tick);
+        time <= self.now
+            && match self.last.filter(on_time) {
+                Some(last) => time > last,
+                None => self.now.duration_since(time) < self.tick,
+            }
     }
 
     fn next(&self, known: &Known, job: &Job) -> Option<DateTime> {

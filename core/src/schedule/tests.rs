@@ -203,3 +203,21 @@ fn a_change_that_leaves_the_times_alone_does_not_begin_anew() {
     assert_eq!(trial.runs(&["12:00:02", "12:00:03"]), ["12:00:02"]);
     assert_eq!(trial.next(), "2026-11-21T12:00:32");
 }
+
+#[test]
+fn looks_that_come_late_miss_nothing_and_a_clock_that_is_set_back_holds_up_nothing() {
+    let mut when = Trial::of(map! {"when" => "5pm"});
+    assert_eq!(when.runs(&["16:59:58", "16:59:59.9", "17:00:05.5", "17:00:06.5"]), ["17:00:05.5"]);
+    // Two looks within one tick.
+    let mut extra = Trial::of(map! {"when" => "5am", "run_explicit" => list!["2026-11-21T17:00:00"]});
+    assert_eq!(extra.runs(&["16:59:59", "17:00:00.1", "17:00:00.9"]), ["17:00:00.1"]);
+    for (timing, value) in [("seconds", Value::from(5)), ("cron", "* * * * * */5".into())] {
+        let mut back = Trial::of(map! {timing => value, "run_on_start" => false});
+        assert_eq!(
+            back.runs(&["03:00:00", "03:00:05", "02:00:01", "02:00:06", "02:00:11"]),
+            ["03:00:05", "02:00:06", "02:00:11"]
+        );
+    }
+    let mut once = Trial::of(map! {"when" => "2:30am"});
+    assert_eq!(once.runs(&["02:30:00", "02:59:59", "02:00:00", "02:29:59", "02:30:00"]), ["02:30:00"]);
+}

@@ -179,6 +179,8 @@ impl Watch {
                         Value::from(event(tag(&rest), data))
                     }));
                     if settings.once {
+                        // Also where it is in the pillar, which this does not change.
+                        settings.enabled = false;
                         minion.beacons.set_enabled(&name, false);
                     }
                 }
@@ -351,6 +353,8 @@ pub(crate) mod tests {
         assert!(tags(&mut all_off, 0.0).is_empty());
         let mut once = watch(map! {"ps" => stopped(map! {"run_once" => true})}, map! {});
         assert_eq!((tags(&mut once, 0.0).len(), tags(&mut once, 1.0).len()), (1, 0));
+        let mut of_pillar = watch(map! {}, map! {"ps" => stopped(map! {"run_once" => true})});
+        assert_eq!((tags(&mut of_pillar, 0.0).len(), tags(&mut of_pillar, 1.0).len()), (1, 0));
         let mut resting = watch(map! {"ps" => stopped(map! {"disable_during_state_run" => true})}, map! {});
         let job = Arc::new(Job::local(&Jid::new(), "state.apply", &Args::default()));
         resting.context.minion.jobs.lock().insert("1".into(), job);

@@ -267,7 +267,9 @@ fn switch(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Result<
         return Ok(said(false, "Beacon name is required.").into());
     }
     if is_test(kwargs) {
-        return Ok(said(true, format!("Beacon {name} would be {word}.")).into());
+        // Salt's words for the one are those for all.
+        let which = if enabled { format!("Beacon {name}") } else { "Beacons".into() };
+        return Ok(said(true, format!("{which} would be {word}.")).into());
     }
     if !listed(context, true, true, kwargs)?.is_some_and(|beacons| beacons.contains_key(name)) {
         return Ok(said(false, format!("Beacon {name} is not currently configured.")).into());

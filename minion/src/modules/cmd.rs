@@ -40,7 +40,7 @@ functions! {
     ///
     ///     salt '*' cmd.run_bg "fstrim-all"
     fn run_bg(context, cmd: String, **kwargs) {
-        Ok(map! {"pid" => program(context, &cmd, &kwargs)?.start().map_err(CallError::execution)?}.into())
+        Ok(map! {"pid" => start(context, &cmd, &kwargs)?}.into())
     }
 
     /// As `run`, with a shell in any case.
@@ -174,6 +174,11 @@ pub fn execute(context: &Context, command: &str, kwargs: &Map) -> Result<Output,
     finish(context, &program(context, command, kwargs)?, kwargs)
 }
 
+/// Starts a command and does not wait for its end: the number of its process.
+pub fn start(context: &Context, command: &str, kwargs: &Map) -> Result<u32, CallError> {
+    program(context, command, kwargs)?.start().map_err(CallError::execution)
+}
+
 /// Runs a program, reads its exit status as the keyword arguments say, and sets the job's retcode.
 fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, CallError> {
     let mut output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
@@ -185,7 +190,14 @@ fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, 
         return Ok(output);
     }
     let good = kwargs.get("success_retcodes").map(Vec::<i64>::from_value).unwrap_or_default().unwrap_or_default();
-    if good.contains(&output.retcode) {
+    let said = |key: &str, lines: &str| {
+        let words = kwargs.get(key).map(Vec::<String>::from_value).unwrap_or_default().unwrap_or_default();
+        words.iter().any(|word| lines.lines().any(|line| line == word))
+    };
+    if good.contains(&output.retcode)
+        || said("success_stdout", &output.stdout)
+        || said("success_stderr", &output.stderr)
+    {
         output.retcode = 0;
     }
     if !kwargs.get("ignore_retcode").is_some_and(Value::is_truthy) && output.retcode != 0 {
@@ -193,6 +205,9 @@ fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, 
     }
     Ok(output)
 }
+
+/// How the names of scratch files begin.
+const SCRATCH: &str = "__brine.";
 
 /// A file that is gone when its time is over.
 pub struct Scratch(PathBuf);
@@ -211,7 +226,7 @@ impl Scratch {
 
     /// A new file that only its owner reads and runs.
     pub fn new(content: &[u8], owner: Option<&str>) -> Result<Self, CallError> {
-        let path = std::env::temp_dir().join(format!("__brine.{:016x}", rand::random::<u64>()));
+        let path = std::env::temp_dir().join(format!("{SCRATCH}{:016x}", rand::random::<u64>()));
         if !files::write_new(&path, content, 0o700).map_err(CallError::execution)? {
             return Err(CallError::Execution(format!("{} is there already", path.display())));
         }
@@ -307,12 +322,26 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
             .filter(|umask| *umask <= 0o777)
             .ok_or_else(|| CallError::Execution(format!("Invalid umask: '{umask}'")))
     });
+    let command = match kwargs.get("template").and_then(Value::as_str) {
+        // A script's template is its content's, not its command's.
+        Some("jinja") if !command.contains(SCRATCH) => {
+            let rendering = crate::state::Source::new(context, context.pillar());
+            rendering.render_template("cmd", command, &Map::new(), "base").map_err(CallError::Execution)?
+        }
+        _ => command.to_owned(),
+    };
+    let mut env = environment(kwargs.get("env"))?;
+    if let Some(first) = text("prepend_path") {
+        let own = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+        let path = own.or_else(|| super::environ::variable("PATH")).unwrap_or_default();
+        env.push(("PATH".into(), if path.is_empty() { first } else { format!("{first}:{path}") }));
+    }
     let own_shell = || context.grains().get("shell").and_then(Value::as_str).unwrap_or(DEFAULT_SHELL).to_owned();
     Ok(Program {
-        command: command.to_owned(),
+        command,
         shell: through_shell.then(|| text("shell").unwrap_or_else(own_shell)),
         cwd: text("cwd").map(PathBuf::from),
-        env: environment(kwargs.get("env"))?,
+        env,
         clean_env: flag("clean_env").unwrap_or(false),
         stdin: text("stdin"),
         runas: text("runas").or_else(|| text("user")),

@@ -532,6 +532,8 @@ fn lines(args: &[Value], kwargs: &Map) -> Vec<String> {
 fn digest(path: &Path, form: &str) -> Result<String, CallError> {
     let bytes = std::fs::read(path).map_err(|error| at(&path.display().to_string(), &error))?;
     match form {
+        "md5" => Ok(hex(md5::Md5::digest(bytes))),
+        "sha1" => Ok(hex(sha1::Sha1::digest(bytes))),
         "sha224" => Ok(hex(Sha224::digest(bytes))),
         "sha256" => Ok(hex(Sha256::digest(bytes))),
         "sha384" => Ok(hex(Sha384::digest(bytes))),

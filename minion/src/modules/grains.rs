@@ -79,20 +79,24 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' grains.filter_by '{Debian: Debheads rule, RedHat: I love my hat}'
-    fn filter_by(context, lookup_dict: Map, grain: String = "os_family".into(), merge: Option<Map> = None, default: String = "default".into(), base: Option<String> = None) {
+    fn filter_by(context, lookup_dict: Map, grain: String = "os_family".into(), merge: Value = Value::Nil, default: Value = "default".into(), base: Value = Value::Nil) {
         let value = traverse(&grains(context), &grain, ":").map(ToString::to_string);
         let by_value = value.as_ref().and_then(|value| {
             let exact = lookup_dict.get(value.as_str());
             exact.or_else(|| lookup_dict.iter().find(|(key, _)| brine_core::glob::fnmatch(&key.to_string(), value)).map(|(_, found)| found))
         });
-        let mut chosen = by_value.or_else(|| lookup_dict.get(default.as_str())).cloned().unwrap_or_default();
-        if let Some(Value::Map(mut under)) = base.and_then(|base| lookup_dict.get(base.as_str()).cloned()) {
+        let mut chosen = by_value.or_else(|| lookup_dict.get(&default)).cloned().unwrap_or_default();
+        if let Some(Value::Map(mut under)) = lookup_dict.get(&base).filter(|_| base.is_truthy()).cloned() {
             if let Value::Map(over) = &chosen {
                 brine_core::sls::pillar::merge(&mut under, over);
             }
             chosen = under.into();
         }
-        if let Some(over) = merge {
+        // What is nothing, as an empty text, merges nothing.
+        if merge.is_truthy() {
+            let Value::Map(over) = merge else {
+                return Err(CallError::Execution("filter_by merge argument must be a dictionary.".into()));
+            };
             let mut merged = chosen.as_map().cloned().unwrap_or_default();
             brine_core::sls::pillar::merge(&mut merged, &over);
             chosen = merged.into();

@@ -125,7 +125,7 @@ mod tests {
             ("get", &["secret:word"][..], Map::new(), Ok(Value::from(MASK)), Ok(Value::from("xyzzy"))),
             ("get", &["secret:empty"], Map::new(), Ok("".into()), Ok("".into())),
             ("get", &["secret:word"], map! {"unmask" => true}, Ok("xyzzy".into()), Ok("xyzzy".into())),
-            ("get", &["nope", "default"], Map::new(), Ok(Value::from(MASK)), Ok("default".into())),
+            ("get", &["nope", "default"], Map::new(), Ok(MASK.into()), Ok("default".into())),
             ("raw", &["secret"], Map::new(), Ok(plain.clone()), Ok(plain.clone())),
             (
                 "item",

@@ -69,8 +69,13 @@ functions! {
                 None => Ok(json::to_json(&obj).into()),
             },
             "yaml" => {
-                let block = mod_kwargs.get("default_flow_style") == Some(&Value::Bool(false));
-                let style = if block { Style::BLOCK } else { Style::FLOW };
+                let style = match mod_kwargs.get("default_flow_style").and_then(Value::as_bool) {
+                    Some(false) => Style::BLOCK,
+                    Some(true) => Style::FLOW,
+                    None => Style::LEAVES,
+                };
+                let unicode = mod_kwargs.get("allow_unicode").is_some_and(Value::is_truthy);
+                let style = Style { ascii: !unicode, ..style };
                 Ok(yaml::dump(&obj, style).trim_end().into())
             }
             "python" => Ok(brine_core::value::python::repr(&obj).into()),

@@ -62,13 +62,15 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
         }
         "delete" | "modify" => {
             let had = schedule.own_mut().shift_remove(name);
-            if had.is_none() && of_pillar.contains_key(name) {
+            changed = had.is_some() || !of_pillar.contains_key(name);
+            if changed {
+                schedule.forget(Some(name));
+                if func == "modify" {
+                    schedule.own_mut().insert(name.into(), data.get("schedule").cloned().unwrap_or_default());
+                }
+            } else {
                 tracing::warn!("the scheduled job {name} is in the pillar: change it there");
-            } else if func == "modify" {
-                schedule.own_mut().insert(name.into(), data.get("schedule").cloned().unwrap_or_default());
             }
-            schedule.forget(Some(name));
-            changed = true;
             "delete_complete"
         }
         "enable" | "disable" => {
@@ -234,6 +236,12 @@ mod tests {
         assert_eq!((own.get("skip_explicit"), own.get("run_explicit")), (Some(&time(from)), Some(&time(to))));
         let now = "2026-11-21T12:00:00".parse().unwrap();
         assert!(super::super::due(&minion, now, jiff::SignedDuration::from_secs(1)).is_empty());
+        // What is in the pillar stays as it is, and when it runs next is not forgotten.
+        *minion.pillar.write() = Arc::new(map! {"schedule" => map! {"p" => map! {"function" => "f", "when" => "6pm"}}});
+        super::super::due(&minion, now, jiff::SignedDuration::from_secs(1));
+        answer(&minion, &map! {"func" => "delete", "name" => "p"});
+        let (_, fields) = answer(&minion, &map! {"func" => "get_next_fire_time", "name" => "p"}).reply.unwrap();
+        assert_eq!(fields.get("next_fire_time"), Some(&to.into()));
         let (_, fields) = answer(&minion, &map! {"func" => "get_next_fire_time", "name" => "j"}).reply.unwrap();
         assert_eq!(fields.get("next_fire_time"), Some(&from.into()));
         let (_, fields) = answer(&minion, &map! {"func" => "job_status", "name" => "j"}).reply.unwrap();

@@ -23,6 +23,11 @@ functions! {
         if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
             return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
         }
+        if kwargs.get("bg").is_some_and(Value::is_truthy) {
+            let started = cmd::start(&context.call, &name, &kwargs)?;
+            let changes = map! {"pid" => started, "retcode" => Value::Nil, "stdout" => "", "stderr" => ""};
+            return Ok(StateReturn::ok(&name, format!("Command \"{name}\" run")).with_changes(changes).into());
+        }
         Ok(ran(&name, &format!("Command \"{name}\" run"), &kwargs, cmd::execute(&context.call, &name, &kwargs))?.into())
     }
 
@@ -148,13 +153,14 @@ fn ran(name: &str, comment: &str, kwargs: &Map, output: Result<Output, CallError
 /// Reads what a stateful command says of itself: its last line is JSON, or words such as `changed=yes`.
 fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
     let last = stdout.lines().last().unwrap_or_default().trim();
+    let words = || {
+        let words = crate::process::split(last)?;
+        words.iter().map(|word| word.split_once('=').map(|(key, value)| (key.into(), value.into()))).collect()
+    };
     let (said, is_json): (Option<Map>, _) = if let Ok(Value::Map(said)) = brine_core::value::json::from_json(last) {
         (Some(said), true)
     } else {
-        let words = crate::process::split(last).and_then(|words| {
-            words.iter().map(|word| word.split_once('=').map(|(key, value)| (key.into(), value.into()))).collect()
-        });
-        (words, false)
+        (words(), false)
     };
     let Some(mut said) = said.filter(|said| !said.is_empty()) else {
         done.comment = "Failed parsing script output! Stdout must be JSON or a line of name=value pairs.".into();

@@ -27,8 +27,13 @@ functions! {
             Err(error) => return Ok(StateReturn::failed(&name, error).into()),
         };
         let have = environ::all();
-        let mut changes: BTreeMap<String, Option<String>> =
-            wanted.iter().filter(|(name, value)| have.get(*name) != value.as_ref()).map(|(name, value)| (name.clone(), value.clone())).collect();
+        // A single empty text is what is not there.
+        let missing = value.as_str().map(|_| String::new());
+        let differs = |(name, value): &(&String, &Option<String>)| {
+            have.get(*name).or(missing.as_ref()) != value.as_ref()
+        };
+        let changes = wanted.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone()));
+        let mut changes: BTreeMap<String, Option<String>> = changes.collect();
         if clear_all {
             let others = have.iter().filter(|(name, value)| !wanted.contains_key(*name) && !value.is_empty());
             changes.extend(others.map(|(name, _)| (name.clone(), (!false_unsets).then(String::new))));

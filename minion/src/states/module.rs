@@ -105,6 +105,14 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> Value {
     if context.test {
         return StateReturn::would(name, format!("Module function {fun} is set to execute")).into();
     }
+    for (key, is_right, kind) in [
+        ("args", kwargs.get("args").is_none_or(|args| args.as_list().is_some()), "list"),
+        ("kwargs", kwargs.get("kwargs").is_none_or(|args| args.as_map().is_some()), "dict"),
+    ] {
+        if !is_right {
+            return StateReturn::failed(name, format!("'{key}' must be a {kind}.")).into();
+        }
+    }
     let mut args = Args::default();
     for param in function.params {
         let own = matches!(param.kind, ParamKind::Required | ParamKind::Optional(_));
@@ -126,7 +134,7 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> Value {
     match context.call.call(&fun, args) {
         Ok(value) => {
             let mut done = StateReturn::ok(name, format!("Module function {fun} executed"));
-            done.result = Some(!value.as_map().is_some_and(|_| is_failure(&value)));
+            done.result = Some(!is_failure(&value));
             done.with_changes(map! {"ret" => value}).into()
         }
         Err(error) => {

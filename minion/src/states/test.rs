@@ -5,9 +5,6 @@ use brine_core::{Map, Value, functions, list, map};
 
 use super::{StateContext, StateReturn};
 
-/// Whether a value is of a kind.
-type Test = fn(&Value) -> bool;
-
 functions! {
     module "test", context StateContext;
 
@@ -121,6 +118,9 @@ functions! {
         Ok(done.with_changes(map! {"Requisites with changes" => told}).into())
     }
 }
+
+/// Whether a value is of a type.
+type Test = fn(&Value) -> bool;
 
 fn pretended() -> Map {
     map! {"testing" => map!{"old" => "Unchanged", "new" => "Something pretended to change"}}

@@ -148,7 +148,7 @@ impl Wanted {
             changes.insert("home".into(), home.into());
         }
         let home = self.home.as_ref().unwrap_or(&user.home);
-        if self.createhome && self.home.is_some() && !std::path::Path::new(home).is_dir() {
+        if self.createhome && !std::path::Path::new(home).is_dir() {
             changes.insert("homeDoesNotExist".into(), home.into());
         }
         if let Some(shell) = self.shell.as_ref().filter(|shell| **shell != user.shell) {

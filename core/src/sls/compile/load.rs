@@ -105,7 +105,13 @@ impl<S: SlsSource> Loader<'_, S> {
         let data = match self.source.render(sls, saltenv) {
             Ok(data) => data?,
             Err(error) => {
-                self.errors.push(format!("Rendering SLS '{saltenv}:{sls}' failed: {error}"));
+                // What is wrong with how documents are put together is told in other words.
+                let composing = ["expected a single document", "found undefined alias"];
+                self.errors.push(if composing.iter().any(|start| error.starts_with(start)) {
+                    format!("Rendering SLS {sls} failed, render error: {error}")
+                } else {
+                    format!("Rendering SLS '{saltenv}:{sls}' failed: {error}")
+                });
                 Value::Nil
             }
         };

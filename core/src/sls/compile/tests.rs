@@ -316,7 +316,7 @@ fn errors_are_in_salts_words() {
         ("a: {test.nop: [{names: x}]}", "The 'names' argument in state 'a' in SLS 't' needs to be formed as a list"),
         (
             "a: {test.nop: [{require: [{a: b, c: d}]}]}",
-            "Requisite declaration {'a': 'b', 'c': 'd'} in state a in SLS t is not formed as a single key dictionary",
+            "Requisite declaration OrderedDict([('a', 'b'), ('c', 'd')]) in state a in SLS t is not formed as a single key dictionary",
         ),
         (
             "a: {test.nop: [{require: [{test: [x]}]}]}",

@@ -102,6 +102,10 @@ impl Place {
                 None => return,
             },
             other => {
+                let other = match other {
+                    Value::Map(map) => ordered(map),
+                    other => other.to_string(),
+                };
                 return errors.push(format!(
                     "Requisite declaration {other} in state {id} in SLS {sls} is not formed as a single key dictionary"
                 ));
@@ -116,4 +120,11 @@ impl Place {
             errors.push(format!("Illegal requisite \"{name}\" in SLS \"{sls}\", please check your syntax.\n"));
         }
     }
+}
+
+/// A mapping as Python shows one that keeps its order.
+fn ordered(map: &Map) -> String {
+    let repr = crate::value::python::repr;
+    let items: Vec<String> = map.iter().map(|(key, value)| format!("({}, {})", repr(key), repr(value))).collect();
+    format!("OrderedDict([{}])", items.join(", "))
 }

@@ -113,7 +113,7 @@ fn message(error: &Error, imports: Option<&Imports>) -> String {
         }
         ErrorKind::SyntaxError => match named("unknown statement ") {
             Some(tag) => format!("Jinja syntax error: Encountered unknown tag {}.", quoted(tag)),
-            None => format!("Jinja syntax error: {detail}"),
+            None => format!("Jinja syntax error: {}", syntax(detail)),
         },
         ErrorKind::BadEscape => "Jinja syntax error: a text has an escape that is not known".to_owned(),
         ErrorKind::TemplateNotFound => {
@@ -126,6 +126,15 @@ fn message(error: &Error, imports: Option<&Imports>) -> String {
         _ if detail.starts_with("tried to use ") => format!("Jinja error: {}", operands(detail)),
         kind if detail.is_empty() => format!("Jinja error: {kind}"),
         _ => format!("Jinja error: {detail}"),
+    }
+}
+
+/// What Jinja says of a tag that ends too soon.
+fn syntax(detail: &str) -> String {
+    match detail {
+        "unexpected end of block" => "Expected an expression, got 'end of statement block'".to_owned(),
+        "unexpected end of variable block" => "Expected an expression, got 'end of print statement'".to_owned(),
+        other => other.to_owned(),
     }
 }
 

@@ -12,15 +12,21 @@ use crate::value::{Map, Value, python};
 pub struct Style {
     /// `{a: [1, 2]}` on one line, instead of one entry a line.
     pub flow: bool,
+    /// Without `flow`: whether a collection that holds scalars alone is on one line all the same.
+    pub flow_leaves: bool,
+    /// Whether what is not ASCII is escaped.
+    pub ascii: bool,
     /// Blanks a level, from 2 to 9.
     pub indent: u8,
 }
 
 impl Style {
     /// One entry a line: the `yaml` outputter, and `yaml(False)` in a template.
-    pub const BLOCK: Style = Style { flow: false, indent: 2 };
+    pub const BLOCK: Style = Style { flow: false, flow_leaves: false, ascii: false, indent: 2 };
     /// Collections in brackets: `yaml` in a template.
-    pub const FLOW: Style = Style { flow: true, indent: 2 };
+    pub const FLOW: Style = Style { flow: true, ..Style::BLOCK };
+    /// Collections of scalars in brackets, others one entry a line.
+    pub const LEAVES: Style = Style { flow_leaves: true, ..Style::BLOCK };
 }
 
 /// Writes a value as YAML, ending in a line end. Long lines are folded near 80 columns.
@@ -36,12 +42,13 @@ impl Style {
 /// let value = map! {"b" => list![1, "yes"], "a" => map! {"mode" => "0644"}}.into();
 /// assert_eq!(dump(&value, Style::BLOCK), "a:\n  mode: '0644'\nb:\n- 1\n- 'yes'\n");
 /// assert_eq!(dump(&value, Style::FLOW), "{a: {mode: '0644'}, b: [1, 'yes']}\n");
+/// assert_eq!(dump(&value, Style::LEAVES), "a: {mode: '0644'}\nb: [1, 'yes']\n");
 /// ```
 pub fn dump(value: &Value, style: Style) -> String {
     let mut out = Vec::new();
     let mut emitter = Emitter::new();
     emitter.set_output_string(&mut out);
-    emitter.set_unicode(true);
+    emitter.set_unicode(!style.ascii);
     emitter.set_indent(style.indent.into());
     let mut events = vec![Event::stream_start(Encoding::Utf8), Event::document_start(None, &[], true)];
     write(value, style, &mut events);
@@ -69,7 +76,8 @@ fn write(value: &Value, style: Style, events: &mut Vec<Event>) {
         Value::Str(text) => events.push(scalar("str", text)),
         Value::Bytes(bytes) => events.push(binary(bytes)),
         Value::List(items) => {
-            let layout = if style.flow { SequenceStyle::Flow } else { SequenceStyle::Block };
+            let flow = style.flow || (style.flow_leaves && items.iter().all(is_scalar));
+            let layout = if flow { SequenceStyle::Flow } else { SequenceStyle::Block };
             events.push(Event::sequence_start(None, None, true, layout));
             for item in items {
                 write(item, style, events);
@@ -77,7 +85,8 @@ fn write(value: &Value, style: Style, events: &mut Vec<Event>) {
             events.push(Event::sequence_end());
         }
         Value::Map(map) => {
-            let layout = if style.flow { MappingStyle::Flow } else { MappingStyle::Block };
+            let flow = style.flow || (style.flow_leaves && map.values().all(is_scalar));
+            let layout = if flow { MappingStyle::Flow } else { MappingStyle::Block };
             events.push(Event::mapping_start(None, None, true, layout));
             for (key, value) in sorted(map) {
                 write(key, style, events);
@@ -86,6 +95,10 @@ fn write(value: &Value, style: Style, events: &mut Vec<Event>) {
             events.push(Event::mapping_end());
         }
     }
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !matches!(value, Value::List(_) | Value::Map(_))
 }
 
 /// A scalar of this type. It is written plain if it would be read back as this type.

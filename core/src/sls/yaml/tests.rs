@@ -449,7 +449,7 @@ mod properties {
 
         #[test]
         fn what_is_written_reads_back_the_same(value in value(), flow: bool, indent in 2..8u8) {
-            let text = dump(&value, Style { flow, indent });
+            let text = dump(&value, Style { flow, indent, ..Style::BLOCK });
             prop_assert_eq!(load(&text), Ok(value), "{}", text);
         }
     }

@@ -10,8 +10,8 @@ use nix::unistd::{Gid, Group, Uid, User};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attributes {
     pub mode: Option<u32>,
-    user: Option<(String, Uid)>,
-    group: Option<(String, Gid)>,
+    user: Option<(Value, Uid)>,
+    group: Option<(Value, Gid)>,
 }
 
 impl Attributes {
@@ -29,7 +29,7 @@ impl Attributes {
                 Err(_) => User::from_name(&name).ok().flatten().map(|user| user.uid),
             };
             let uid = found.ok_or_else(|| format!("User {name} is not available "))?;
-            attributes.user = Some((name, uid));
+            attributes.user = Some((user.clone(), uid));
         }
         if group.is_truthy() {
             let name = group.to_string();
@@ -38,7 +38,7 @@ impl Attributes {
                 Err(_) => Group::from_name(&name).ok().flatten().map(|group| group.gid),
             };
             let gid = found.ok_or_else(|| format!("Group {name} is not available"))?;
-            attributes.group = Some((name, gid));
+            attributes.group = Some((group.clone(), gid));
         }
         Ok(attributes)
     }
@@ -53,12 +53,12 @@ impl Attributes {
         if let Some((name, uid)) = &self.user
             && status.uid() != uid.as_raw()
         {
-            changes.insert("user".into(), name.into());
+            changes.insert("user".into(), name.clone());
         }
         if let Some((name, gid)) = &self.group
             && status.gid() != gid.as_raw()
         {
-            changes.insert("group".into(), name.into());
+            changes.insert("group".into(), name.clone());
         }
         changes
     }
@@ -73,7 +73,7 @@ impl Attributes {
         ];
         for (key, name) in names {
             if let Some(name) = name {
-                changes.insert(key.into(), name.into());
+                changes.insert(key.into(), name.clone());
             }
         }
         let mode = self.mode.or(from_source.then_some(0o644));
@@ -139,6 +139,13 @@ pub(super) fn make_folders(folder: &Path, mode: Option<u32>) -> std::io::Result<
         }
     }
     Ok(())
+}
+
+/// The name of a user's own group, or nothing for somebody who is not known.
+pub(super) fn primary_group(user: &Value) -> Value {
+    let user = User::from_name(&user.to_string()).ok().flatten();
+    let group = user.and_then(|user| Group::from_gid(user.gid).ok().flatten());
+    group.map_or(Value::Nil, |group| group.name.into())
 }
 
 /// Octal digits, as text or as the number that YAML makes of them.

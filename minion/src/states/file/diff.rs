@@ -20,7 +20,12 @@ struct Step {
 pub(super) fn unified(before: &str, after: &str) -> String {
     let (a, b): (Vec<&str>, Vec<&str>) =
         (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
-    let groups = groups(&steps(&a, &b));
+    unified_lines(&a, &b)
+}
+
+/// As [`unified`], of lines, each with its end.
+pub(super) fn unified_lines(a: &[&str], b: &[&str]) -> String {
+    let groups = groups(&steps(a, b));
     let mut out = String::new();
     for group in &groups {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
@@ -152,7 +157,7 @@ mod tests {
 
     #[test]
     fn diffs_read_as_in_python() {
-        let numbers = |range: std::ops::Range<u32>| range.map(|n| format!("{n}\n")).collect::<Vec<_>>().concat();
+        let numbers = |range: std::ops::Range<u32>| range.map(|n| n.to_string() + "\n").collect::<Vec<_>>().concat();
         for (before, after, diff) in [
             ("a\n", "a\n", ""),
             ("a\nb\n", "a\nc\n", "--- \n+++ \n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"),

@@ -2,13 +2,15 @@
 //!
 //! Each edit is a function from text to text; [`finish`] compares, tells and writes.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use brine_core::{Value, files, map};
-use regex::{Captures, Regex, RegexBuilder};
+use fancy_regex::{Captures, Regex};
 
 use super::bad_path;
 use super::diff::unified;
+use super::managed::Contents;
 use crate::states::{StateContext, StateReturn};
 
 /// Where lines are added.
@@ -20,6 +22,16 @@ pub(super) enum End {
 
 /// Python's numbers of the flags that matter, and their names.
 const FLAGS: &[(&str, i64)] = &[("IGNORECASE", 2), ("MULTILINE", 8), ("DOTALL", 16), ("UNICODE", 32), ("VERBOSE", 64)];
+
+/// The arguments of `file.append` and `file.prepend`.
+pub(super) struct Adding {
+    pub text: Value,
+    pub sources: Vec<Contents>,
+    pub makedirs: bool,
+    pub ignore_whitespace: bool,
+    /// Whether the lines are wanted together at the start, wherever else they are.
+    pub header: bool,
+}
 
 /// The arguments of `file.replace`.
 pub(super) struct Replacing {
@@ -42,24 +54,29 @@ pub(super) struct Block {
     pub content: String,
     pub append_if_not_found: bool,
     pub prepend_if_not_found: bool,
+    /// Whether the content gets a line end: if it has none, unless this says always or never.
+    pub append_newline: Option<bool>,
+    /// Where a block goes that is not there: before or after the first line that a regular expression matches.
+    pub insert_before_match: Option<String>,
+    pub insert_after_match: Option<String>,
     pub backup: Value,
     pub show_changes: bool,
 }
 
 /// How an edit is told.
-struct Words<'w> {
+pub(super) struct Words<'w> {
     /// When something was changed.
-    done: &'w str,
+    pub done: &'w str,
     /// When something would be changed.
-    would: &'w str,
+    pub would: &'w str,
     /// When there is nothing to change.
-    nothing: &'w str,
-    backup: &'w Value,
-    show_changes: bool,
+    pub nothing: &'w str,
+    pub backup: &'w Value,
+    pub show_changes: bool,
 }
 
 /// Compares, and writes unless this is a test.
-fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: &Words) -> StateReturn {
+pub(super) fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: &Words) -> StateReturn {
     if before == after {
         return StateReturn::ok(name, words.nothing);
     }
@@ -92,7 +109,7 @@ pub(super) fn write(path: &Path, text: &str, backup: &Value) -> Result<(), Strin
 }
 
 /// The text of a file to edit, or why it cannot be.
-fn read(name: &str) -> Result<String, String> {
+pub(super) fn read(name: &str) -> Result<String, String> {
     if let Some(bad) = bad_path(name) {
         return Err(bad.comment);
     }
@@ -103,33 +120,18 @@ fn read(name: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("Cannot edit a binary file: {name}"))
 }
 
-/// What `file.append` and `file.prepend` add, and how.
-pub(super) struct Added {
-    pub text: Value,
-    pub source: Value,
-    pub makedirs: bool,
-    /// Whether lines that differ in white space alone are the same.
-    pub ignore_whitespace: bool,
-    /// Whether the text must be the very first of the file.
-    pub header: bool,
-}
-
 /// `file.append` and `file.prepend`.
-pub(super) fn add(context: &StateContext, name: &str, end: End, what: &Added) -> StateReturn {
-    let Added { text, source, makedirs, ignore_whitespace, header } = what;
+pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &Adding) -> StateReturn {
+    let Adding { text, sources, makedirs, ignore_whitespace, header } = adding;
     let (makedirs, ignore_whitespace, header) = (*makedirs, *ignore_whitespace, *header);
     if let Some(bad) = bad_path(name) {
         return bad;
     }
-    let chunks: Vec<String> = match (text, source.as_str().and_then(|source| source.strip_prefix("salt://"))) {
-        (Value::Nil, Some(path)) => match context.call.minion.files.read(path, &context.saltenv) {
-            Ok(Some(bytes)) => vec![String::from_utf8_lossy(&bytes).into_owned()],
-            Ok(None) => return StateReturn::failed(name, format!("The source salt://{path} was not found")),
-            Err(error) => return StateReturn::failed(name, error),
-        },
-        (Value::List(items), _) => items.iter().map(ToString::to_string).collect(),
-        (Value::Nil, None) => return StateReturn::failed(name, "text and source are required"),
-        (text, _) => vec![text.to_string()],
+    let chunks: Vec<String> = match text {
+        Value::List(items) => items.iter().map(ToString::to_string).collect(),
+        Value::Nil if sources.is_empty() => return StateReturn::failed(name, "text and source are required"),
+        Value::Nil => Vec::new(),
+        text => vec![text.to_string()],
     };
     let path = Path::new(name);
     if !path.exists() {
@@ -151,6 +153,19 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, what: &Added) ->
         Ok(before) => before,
         Err(error) => return StateReturn::failed(name, error),
     };
+    let mut chunks = chunks;
+    for source in sources {
+        match source.get(context, name).map(|bytes| String::from_utf8(bytes.unwrap_or_default())) {
+            Ok(Ok(text)) => chunks.push(text),
+            Ok(Err(_)) => return StateReturn::failed(name, format!("{} is not UTF-8 text", source.source)),
+            Err(_) => {
+                let source = source.source.to_string();
+                let mut failed = StateReturn::failed(&source, format!("Failed to load template file {source}"));
+                failed.more.insert("data".into(), Value::List(Vec::new()));
+                return failed;
+            }
+        }
+    }
     // In test mode, Salt does not look whether a header is there.
     let lines = if header && context.test {
         chunks.iter().flat_map(|chunk| chunk.lines()).collect()
@@ -195,7 +210,7 @@ fn header_lines<'c>(text: &str, chunks: &'c [String]) -> Vec<&'c str> {
 /// The lines of those chunks that the text does not have.
 fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) -> Vec<&'c str> {
     let squeeze = |line: &str| if ignore_whitespace { line.split_whitespace().collect() } else { line.to_owned() };
-    let mut have: Vec<String> = text.lines().map(squeeze).collect();
+    let have: Vec<String> = text.lines().map(squeeze).collect();
     let mut missing = Vec::new();
     for chunk in chunks {
         let wanted: Vec<String> = chunk.lines().map(squeeze).collect();
@@ -203,30 +218,28 @@ fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) 
             continue;
         }
         missing.extend(chunk.lines());
-        have.extend(wanted);
     }
     missing
 }
 
 /// Compiles a regular expression with Python's flags: a number, or a list of names.
-fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
+pub(super) fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
     let named = |name: &str| FLAGS.iter().find(|(known, _)| *known == name.to_uppercase()).map_or(0, |(_, bit)| *bit);
     let bits = match flags {
         Value::List(names) => names.iter().map(|name| named(&name.to_string())).fold(0, |all, bit| all | bit),
         Value::Str(name) => named(name),
         number => number.as_i64().unwrap_or(8),
     };
-    RegexBuilder::new(pattern)
-        .case_insensitive(bits & 2 != 0)
-        .multi_line(bits & 8 != 0)
-        .dot_matches_new_line(bits & 16 != 0)
-        .ignore_whitespace(bits & 64 != 0)
-        .build()
-        .map_err(|error| format!("The pattern '{pattern}' cannot be used: {error}"))
+    let letters: String =
+        [(2, 'i'), (8, 'm'), (16, 's'), (64, 'x')].iter().filter(|(bit, _)| bits & bit != 0).map(|(_, c)| *c).collect();
+    // Python's name for the end of the text.
+    let pattern_here = pattern.replace(r"\Z", r"\z");
+    let flagged = if letters.is_empty() { pattern_here } else { format!("(?{letters}){pattern_here}") };
+    Regex::new(&flagged).map_err(|error| format!("The pattern '{pattern}' cannot be used: {error}"))
 }
 
 /// Fills a replacement in Python's writing: `\1`, `\g<name>`, `\n`.
-fn expand(template: &str, captures: &Captures) -> String {
+fn expand(template: &str, captures: &Captures<'_, str>) -> String {
     let group = |name: &str| match name.parse::<usize>() {
         Ok(number) => captures.get(number),
         Err(_) => captures.name(name),
@@ -271,13 +284,27 @@ pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replacing) ->
         Ok(regex) => regex,
         Err(error) => return StateReturn::failed(name, error),
     };
-    let after = if regex.is_match(&before) {
-        regex.replacen(&before, wanted.count, |captures: &Captures| expand(&wanted.repl, captures)).into_owned()
+    let replaced = regex.is_match(&before).and_then(|is_match| {
+        let fill = |captures: &Captures<'_, str>| expand(&wanted.repl, captures);
+        is_match.then(|| regex.try_replacen(&before, wanted.count, fill).map(Cow::into_owned)).transpose()
+    });
+    let replaced = match replaced {
+        Ok(replaced) => replaced,
+        Err(error) => {
+            let comment = format!("The pattern '{}' cannot be used: {error}", wanted.pattern);
+            return StateReturn::failed(name, comment);
+        }
+    };
+    // A content that is added is told as one line, however many it has.
+    let mut whole = None;
+    let after = if let Some(replaced) = replaced {
+        replaced
     } else {
         let content = wanted.not_found_content.as_deref().unwrap_or(&wanted.repl);
         // What was put in at an earlier run need not match the pattern.
         let there = before.lines().any(|line| line == content.trim_end_matches('\n'));
-        let content = format!("{}\n", content.trim_end_matches('\n'));
+        let content = format!("{content}\n");
+        whole = Some(content.clone());
         match (there, wanted.append_if_not_found, wanted.prepend_if_not_found) {
             (false, true, _) if before.is_empty() || before.ends_with('\n') => format!("{before}{content}"),
             (false, true, _) => format!("{before}\n{content}"),
@@ -292,7 +319,22 @@ pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replacing) ->
         backup: &wanted.backup,
         show_changes: wanted.show_changes,
     };
-    finish(context, name, &before, &after, &words)
+    let mut done = finish(context, name, &before, &after, &words);
+    if let (Some(content), Some(diff)) = (whole, done.changes.get_mut("diff").filter(|diff| diff.as_str().is_some())) {
+        *diff = with_whole(&before, &after, &content).into();
+    }
+    done
+}
+
+/// The diff of a text and one with a content added at an end, which counts as one line.
+fn with_whole(before: &str, after: &str, content: &str) -> String {
+    let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
+    let new = match (after.strip_suffix(content), after.strip_prefix(content)) {
+        (Some(rest), _) => lines(rest).into_iter().chain([content]).collect(),
+        (None, Some(rest)) => [content].into_iter().chain(lines(rest)).collect(),
+        (None, None) => lines(after),
+    };
+    super::diff::unified_lines(&lines(before), &new)
 }
 
 /// `file.blockreplace`.
@@ -320,88 +362,40 @@ pub(super) fn block(context: &StateContext, name: &str, block: &Block) -> StateR
 
 /// The text with the block in it, or why it has no place.
 fn with_block(text: &str, block: &Block) -> Result<String, &'static str> {
-    let content = match block.content.as_str() {
-        "" => String::new(),
-        content if content.ends_with('\n') => content.to_owned(),
-        content => format!("{content}\n"),
+    let content = match (block.append_newline, block.content.as_str()) {
+        (Some(false), content) => content.to_owned(),
+        (None, content) if content.ends_with('\n') => content.to_owned(),
+        (_, content) => format!("{content}\n"),
     };
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let start = lines.iter().position(|line| line.contains(&block.start));
     let end = start.and_then(|start| (start..lines.len()).find(|at| lines[*at].contains(&block.end)));
     if let (Some(start), Some(end)) = (start, end) {
-        return Ok(format!("{}{content}{}", lines[..=start].concat(), lines[end..].concat()));
+        let mut rest = lines[end..].concat();
+        if block.append_newline == Some(false) {
+            // The content may stand before the marker, in its line.
+            rest = rest.find(&block.end).map_or(rest.clone(), |at| rest[at..].to_owned());
+        }
+        return Ok(format!("{}{content}{rest}", lines[..=start].concat()));
     }
     if start.is_some() {
         return Err("Unterminated marked block. End of file reached before marker_end.");
     }
     let whole = format!("{}\n{content}{}\n", block.start, block.end);
+    let place = |pattern: &Option<String>| {
+        let regex = compile(pattern.as_deref()?, &0.into()).ok()?;
+        lines.iter().position(|line| regex.is_match(line).unwrap_or(false))
+    };
+    let before = place(&block.insert_before_match).or_else(|| place(&block.insert_after_match).map(|at| at + 1));
+    if let Some(at) = before {
+        return Ok(format!("{}{whole}{}", lines[..at].concat(), lines[at..].concat()));
+    }
     let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     match (block.append_if_not_found, block.prepend_if_not_found) {
         (true, _) => Ok(format!("{text}{separator}{whole}")),
         (_, true) => Ok(format!("{whole}{text}")),
         _ => Err("Cannot edit marked block. Markers were not found in file."),
     }
-}
-
-/// `file.comment` and, the other way, `file.uncomment`.
-pub(super) fn comment(
-    context: &StateContext,
-    name: &str,
-    regex: &str,
-    char: &str,
-    backup: &Value,
-    ignore_missing: bool,
-    commenting: bool,
-) -> StateReturn {
-    let before = match read(name) {
-        Ok(before) => before,
-        Err(error) => return StateReturn::failed(name, error),
-    };
-    // The anchors are about the line without its comment sign.
-    let bare = regex.trim_start_matches('^').trim_end_matches('$');
-    let start = if regex.starts_with('^') { "^[ \t]*" } else { "^[^\n]*" };
-    let end = if regex.ends_with('$') { "$" } else { "" };
-    let sign = regex::escape(char);
-    let plain = compile(&format!("{start}(?:{bare}){end}"), &8.into());
-    let commented = compile(&format!("^[ \t]*{sign}[^\n]*(?:{bare}){end}"), &8.into());
-    let (plain, commented) = match (plain, commented) {
-        (Ok(plain), Ok(commented)) => (plain, commented),
-        (Err(error), _) | (_, Err(error)) => return StateReturn::failed(name, error),
-    };
-    let is_commented = |line: &str| commented.is_match(line);
-    let is_plain = |line: &str| !line.trim_start().starts_with(char) && plain.is_match(line);
-    let mut after = String::with_capacity(before.len());
-    let (mut changed, mut already) = (0, 0);
-    for line in before.split_inclusive('\n') {
-        let text = line.trim_end_matches(['\n', '\r']);
-        if commenting && is_plain(text) {
-            changed += 1;
-            after.push_str(char);
-            after.push_str(line);
-        } else if !commenting && is_commented(text) {
-            changed += 1;
-            after.push_str(&line.replacen(char, "", 1));
-        } else {
-            already += i32::from(if commenting { is_commented(text) } else { is_plain(text) });
-            after.push_str(line);
-        }
-    }
-    if changed == 0 {
-        return if already > 0 {
-            StateReturn::ok(name, format!("Pattern already {}", if commenting { "commented" } else { "uncommented" }))
-        } else if ignore_missing {
-            StateReturn::ok(name, "Pattern not found and ignore_missing set to True")
-        } else {
-            StateReturn::failed(name, format!("{bare}: Pattern not found"))
-        };
-    }
-    if context.test {
-        return StateReturn::would(name, format!("File {name} is set to be updated"))
-            .with_changes(map! {name => "updated"});
-    }
-    let done = if commenting { "Commented lines successfully" } else { "Uncommented lines successfully" };
-    let words = Words { done, would: "", nothing: done, backup, show_changes: true };
-    finish(context, name, &before, &after, &words)
 }
 
 #[cfg(test)]
@@ -413,7 +407,7 @@ mod tests {
         for (text, chunks, missing) in [
             ("a b\nc\n", vec!["a   b"], vec![]),
             ("a b\n", vec!["ab"], vec![]),
-            ("a\n", vec!["b", "b", "c"], vec!["b", "c"]),
+            ("a\n", vec!["b", "b", "c"], vec!["b", "b", "c"]),
             ("x\ny\n", vec!["x\ny"], vec![]),
             ("x\nz\n", vec!["x\ny"], vec!["x", "y"]),
             ("", vec![""], vec![]),
@@ -427,7 +421,7 @@ mod tests {
     #[test]
     fn replacements_are_written_as_in_python() {
         let regex = Regex::new(r"(?P<word>\w)(\d)").unwrap();
-        let captures = regex.captures("h1").unwrap();
+        let captures = regex.captures("h1").unwrap().unwrap();
         for (template, text) in [
             (r"\2\1$", "1h$"),
             (r"\g<word>-\g<2>", "h-1"),
@@ -448,6 +442,9 @@ mod tests {
             content: "new".into(),
             append_if_not_found: append,
             prepend_if_not_found: prepend,
+            append_newline: None,
+            insert_before_match: None,
+            insert_after_match: None,
             backup: Value::Nil,
             show_changes: true,
         };
@@ -466,7 +463,7 @@ mod tests {
         #[test]
         fn any_replacement_is_filled_in(template in ".{0,40}", text in ".{0,20}") {
             let regex = Regex::new("(.)?(.)?").unwrap();
-            if let Some(captures) = regex.captures(&text) {
+            if let Ok(Some(captures)) = regex.captures(text.as_str()) {
                 expand(&template, &captures);
             }
         }

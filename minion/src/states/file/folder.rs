@@ -59,11 +59,16 @@ pub(super) fn patterns(value: &Value) -> Vec<Pattern> {
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
+    StateReturn { name: name.to_owned(), ..managed(context, name, wanted) }
+}
+
+fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
     if let Some(bad) = bad_path(name) {
         return bad;
     }
     let trimmed = name.trim_end_matches('/');
-    let path = Path::new(if trimmed.is_empty() { "/" } else { trimmed });
+    let name = if trimmed.is_empty() { "/" } else { trimmed };
+    let path = Path::new(name);
     let status = std::fs::symlink_metadata(path).ok();
     let is_folder = path.is_dir();
     if status.is_some() && !is_folder && !wanted.force {
@@ -110,7 +115,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Folder) -> Stat
         Err(error) => return StateReturn::failed(name, error).with_changes(changes),
     }
     if wanted.clean {
-        let told = clean(context, path, &wanted.exclude, false).map(whole);
+        let told = clean(context, path, &wanted.exclude, false).map(|paths| whole(path, &wanted.exclude, paths));
         match told.and_then(|told| Ok((told, clean(context, path, &wanted.exclude, true)?))) {
             Ok((told, removed)) if !removed.is_empty() => {
                 changes.extend(told);
@@ -144,7 +149,7 @@ fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_fo
         }
         if wanted.clean {
             match clean(context, path, &wanted.exclude, false) {
-                Ok(removed) => changes.extend(whole(removed)),
+                Ok(removed) => changes.extend(whole(path, &wanted.exclude, removed)),
                 Err(error) => return StateReturn::failed(name, error),
             }
         }
@@ -241,7 +246,7 @@ pub(super) fn clean_except(
             if is_kept || exclude.iter().any(|pattern| pattern.is_match(&relative)) {
                 continue;
             }
-            if leads_to_kept || (status.is_dir() && holds_excluded(&entry, path, exclude)) {
+            if leads_to_kept {
                 open.push(entry);
                 continue;
             }
@@ -256,23 +261,18 @@ pub(super) fn clean_except(
 }
 
 /// What is told of paths that are cleaned away: each, and all that is below it.
-fn whole(paths: Vec<String>) -> Map {
+fn whole(root: &Path, exclude: &[Pattern], paths: Vec<String>) -> Map {
     let mut told = Map::new();
     for path in paths {
+        let relative = Path::new(&path).strip_prefix(root).unwrap_or(Path::new(&path)).to_string_lossy().into_owned();
+        if exclude.iter().any(|pattern| pattern.is_match(&relative)) {
+            continue;
+        }
         if !Path::new(&path).is_symlink() {
             let inside = entries(Path::new(&path)).into_iter().map(|(entry, _)| entry.display().to_string());
-            told.extend(whole(inside.collect()));
+            told.extend(whole(root, exclude, inside.collect()));
         }
         told.insert(path.into(), map! {"removed" => "Removed due to clean"}.into());
     }
     told
-}
-
-fn holds_excluded(folder: &Path, root: &Path, exclude: &[Pattern]) -> bool {
-    !exclude.is_empty()
-        && entries(folder).into_iter().any(|(entry, status)| {
-            let relative = entry.strip_prefix(root).unwrap_or(&entry).to_string_lossy().into_owned();
-            exclude.iter().any(|pattern| pattern.is_match(&relative))
-                || (status.is_dir() && holds_excluded(&entry, root, exclude))
-        })
 }

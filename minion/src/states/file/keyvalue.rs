@@ -58,14 +58,13 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> Stat
     let changes = if wanted.show_changes {
         map! {"diff" => told}
     } else {
-        map! {"diff" => true}
+        Map::new()
     };
     if context.test {
         let mut comment = format!("File {name} is set to be changed ({} lines modified, 0 deleted)", edit.changed);
         if wanted.show_changes {
-            let lines: Vec<String> = edit.diff.iter().map(|line| format!("\r\t\t{line}")).collect();
-            let lines = lines.concat();
-            comment = format!("{comment}\nPredicted diff:\n{lines}");
+            let lines = edit.diff.join("\r\t\t");
+            comment = format!("{comment}\nPredicted diff:\n\r\t\t{lines}");
         }
         return StateReturn::would(name, comment).with_changes(changes);
     }
@@ -115,7 +114,7 @@ fn edited(text: &str, pairs: &Map, wanted: &Wanted) -> Edit {
         }
         // The blanks around the separator stay.
         let gap = &have[..have.len() - have.trim_start().len()];
-        let new = format!("{have_key}{}{gap}{value}", wanted.separator);
+        let new = format!("{}{}{gap}{value}", have_key.trim_start(), wanted.separator);
         edit.diff.push(format!("- {bare}\n"));
         edit.diff.push(format!("+ {new}{}\n", type_note(value)));
         edit.changed += 1;
@@ -142,9 +141,8 @@ fn edited(text: &str, pairs: &Map, wanted: &Wanted) -> Edit {
         edit.text.push_str(&missing.concat());
         edit.changed += missing.len();
     } else if wanted.prepend_if_not_found {
-        edit.diff.push("- <SOF>\n".into());
+        edit.diff.push("  <SOF>\n".into());
         edit.diff.extend(lines);
-        edit.diff.push("+ <SOF>\n".into());
         edit.text = format!("{}{}", missing.concat(), edit.text);
         edit.changed += missing.len();
     }

@@ -1,15 +1,14 @@
 //! `file.managed`: where contents come from, what differs, and writing them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brine_core::sls::yaml;
 use brine_core::target::traverse;
-use brine_core::value::json;
 use brine_core::{Map, Value, files, map};
 
 use super::attributes::{Attributes, folder_mode, make_folders, parse_mode, show_mode};
 use super::bad_path;
+use super::source::{self, Problem, Verify};
 use crate::modules::cmd;
 use crate::state::Source;
 use crate::states::{StateContext, StateReturn};
@@ -23,6 +22,8 @@ pub(super) struct Contents {
     pub newline: bool,
     pub template: Option<String>,
     pub defaults: Value,
+    /// What a source must be.
+    pub verify: Verify,
 }
 
 /// How a file is managed.
@@ -84,7 +85,7 @@ pub(super) fn managed(
     };
     if exists {
         changes.extend(attributes.differences(path));
-    } else if !wanted.is_empty() {
+    } else if !says_nothing {
         changes.extend(attributes.on_new_file(contents.source.is_truthy()));
     }
     if context.test {
@@ -194,7 +195,7 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
             .or(status.as_ref().map(|status| std::os::unix::fs::MetadataExt::mode(status) & 0o7777))
             .unwrap_or(0o666 & !how.umask);
         // Through a link, the file behind it is what is managed.
-        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let target = behind(path);
         files::write_atomic(&target, wanted, mode).map_err(|error| format!("Unable to manage file: {error}"))?;
         if let Some(status) = status {
             use std::os::unix::fs::MetadataExt;
@@ -203,6 +204,17 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
         }
     }
     attributes.apply(path).map(|_| ())
+}
+
+/// The file that a path leads to through links, which may be one that is not there yet.
+fn behind(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    // More links than that are a circle.
+    for _ in 0..40 {
+        let Ok(target) = std::fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    path
 }
 
 /// The `umask` of a state, or the usual one.
@@ -228,48 +240,6 @@ pub(super) fn block_content(
     String::from_utf8(bytes).map_err(|_| format!("{source} is not UTF-8 text"))
 }
 
-/// Data as the text of a file.
-pub(super) fn serialized(
-    context: &StateContext,
-    name: &str,
-    dataset: Value,
-    dataset_pillar: Option<String>,
-    format: &str,
-    merge_if_exists: bool,
-) -> Result<String, String> {
-    let mut data = match dataset_pillar {
-        Some(_) if dataset.is_truthy() => return Err("Only one of 'dataset' and 'dataset_pillar' is permitted".into()),
-        Some(key) => {
-            let pillar = Value::Map((*context.call.pillar()).clone());
-            traverse(&pillar, &key, ":").cloned().unwrap_or_default()
-        }
-        None => dataset,
-    };
-    if data.is_nil() {
-        return Err("Neither 'dataset' nor 'dataset_pillar' was defined".into());
-    }
-    if merge_if_exists && let Ok(Some(text)) = files::read_if_exists(name) {
-        let failed = |error: String| format!("Failed to deserialize existing data: {error}");
-        let have = match format {
-            "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
-            "yaml" => yaml::load(&text).map_err(|error| failed(error.to_string()))?,
-            other => return Err(format!("merge_if_exists is not supported for the {other} serializer")),
-        };
-        if let (Value::Map(mut have), Value::Map(more)) = (have, &data) {
-            brine_core::sls::pillar::merge(&mut have, more);
-            data = have.into();
-        }
-    }
-    match format {
-        "yaml" => Ok(yaml::dump(&data, yaml::Style::BLOCK)),
-        "json" => Ok(json::to_json_pretty(&json::sorted(&data), 2)),
-        "python" => Ok(brine_core::value::python::repr(&data)),
-        other => Err(format!(
-            "The {other} serializer could not be found. It either does not exist or its prerequisites are not installed."
-        )),
-    }
-}
-
 impl Contents {
     /// A text that is there already.
     pub fn inline_text(text: String) -> Self {
@@ -281,11 +251,26 @@ impl Contents {
             newline: true,
             template: None,
             defaults: Value::Nil,
+            verify: Verify::default(),
         }
     }
 
+    /// Each of the sources that a state names, `source` or several in `sources`.
+    pub fn of(source: &Value, sources: &Value, template: Option<String>, defaults: Value) -> Vec<Self> {
+        let several = sources.as_list().unwrap_or_default().iter();
+        let all = several.chain([source]).filter(|source| source.is_truthy());
+        let one = |source: &Value| Contents {
+            source: source.clone(),
+            contents: Value::Nil,
+            template: template.clone(),
+            defaults: defaults.clone(),
+            ..Contents::inline_text(String::new())
+        };
+        all.map(one).collect()
+    }
+
     /// The wanted content, or nothing if the state says nothing about it.
-    fn get(&self, context: &StateContext, name: &str) -> Result<Option<Vec<u8>>, String> {
+    pub fn get(&self, context: &StateContext, name: &str) -> Result<Option<Vec<u8>>, String> {
         let given = [&self.contents, &self.contents_pillar, &self.contents_grains];
         let inline = given.iter().filter(|value| !value.is_nil()).count();
         if inline > 0 && self.source.is_truthy() {
@@ -314,7 +299,7 @@ impl Contents {
         let content = match text {
             Some(text) => Some(self.inline(&text)),
             None if self.source.is_truthy() => {
-                let (source, content) = self.first_source(context)?;
+                let (source, content) = self.first_source(context, name)?;
                 found = source.into();
                 Some(content)
             }
@@ -324,7 +309,9 @@ impl Contents {
             (Some(engine), Some(content)) if engine == "jinja" => {
                 self.rendered(context, name, &content, &found).map(Some)
             }
-            (Some(engine), Some(_)) => Err(format!("Specified template format {engine} is not supported")),
+            (Some(engine), Some(_)) => {
+                Err(format!("Unable to manage file: Specified template format {engine} is not supported"))
+            }
             (_, content) => Ok(content),
         }
     }
@@ -333,7 +320,7 @@ impl Contents {
         let mut text = match contents {
             Value::List(lines) => lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n").into_bytes(),
             Value::Bytes(bytes) => bytes.clone(),
-            other => other.to_string().into_bytes(),
+            other => other.to_string().replace("\r\n", "\n").into_bytes(),
         };
         if self.newline && !text.is_empty() && !text.ends_with(b"\n") {
             text.push(b'\n');
@@ -342,38 +329,18 @@ impl Contents {
     }
 
     /// The first source that is there, and what it holds.
-    fn first_source(&self, context: &StateContext) -> Result<(String, Vec<u8>), String> {
+    fn first_source(&self, context: &StateContext, name: &str) -> Result<(String, Vec<u8>), String> {
         let single = [self.source.clone()];
         let sources = self.source.as_list().unwrap_or(&single);
-        for source in sources {
-            let source = source.to_string();
-            let (path, saltenv) = match source.strip_prefix("salt://") {
-                Some(path) => {
-                    path.split_once("?saltenv=").map_or((path, context.saltenv.as_str()), |(path, env)| (path, env))
+        for item in sources {
+            let (source, verify) = source::entry(item, &self.verify);
+            match source::read(context, name, &source, &verify) {
+                Ok(content) => return Ok((source, content)),
+                Err(Problem::Missing(_)) if sources.len() > 1 => {}
+                Err(Problem::Missing(error) | Problem::Wrong(error)) => {
+                    return Err(format!("Unable to manage file: {error}"));
                 }
-                None if source.starts_with('/') => match std::fs::read(&source) {
-                    Ok(content) => return Ok((source, content)),
-                    Err(_) if sources.len() == 1 => {
-                        return Err(format!("Unable to manage file: Local file source {source} does not exist"));
-                    }
-                    Err(_) => continue,
-                },
-                None => return Err(format!("Unable to manage file: sources of this kind are not supported: {source}")),
-            };
-            let found = context
-                .call
-                .minion
-                .files
-                .read(path, saltenv)
-                .map_err(|error| format!("Unable to manage file: {error}"))?;
-            match found {
-                Some(content) => return Ok((source, content)),
-                None if sources.len() == 1 => {
-                    return Err(format!(
-                        "Unable to manage file: Source file {source} not found in saltenv '{saltenv}'"
-                    ));
-                }
-                None => {}
+                Err(Problem::Differs(error)) => return Err(error),
             }
         }
         Err("Unable to manage file: none of the specified sources were found".into())
@@ -388,6 +355,10 @@ impl Contents {
         }
         if let Some(mode) = variables.get_mut("mode").filter(|mode| mode.as_str() != Some("keep")) {
             *mode = parse_mode(mode).map_or(Value::Nil, |mode| show_mode(mode).into());
+        }
+        let gathered = super::accumulated::of(context, name);
+        if !gathered.is_empty() {
+            variables.insert("accumulator".into(), gathered.into());
         }
         let given = context.chunk.get("context").cloned().unwrap_or_default();
         for more in [&self.defaults, &given].into_iter().filter_map(Value::as_map) {

@@ -3,7 +3,10 @@
 //! `managed.rs` owns contents, `attributes.rs` modes and owners, `folder.rs` folders, `tree.rs` whole
 //! trees from a source, `edit.rs` changes within files, `place.rs` links, copies and the like.
 
+mod accumulated;
 mod attributes;
+mod cached;
+mod comment;
 mod diff;
 mod edit;
 mod folder;
@@ -11,6 +14,8 @@ mod keyvalue;
 mod line;
 mod managed;
 mod place;
+mod serialize;
+mod source;
 mod tidied;
 mod tree;
 
@@ -30,6 +35,9 @@ functions! {
         context,
         name: String,
         source: Value = Value::Nil,
+        source_hash: Option<String> = None,
+        source_hash_name: Option<String> = None,
+        skip_verify: bool = false,
         contents: Value = Value::Nil,
         contents_pillar: Value = Value::Nil,
         contents_grains: Value = Value::Nil,
@@ -48,7 +56,9 @@ functions! {
         check_cmd: Option<String> = None,
         **_kwargs
     ) {
-        let contents = managed::Contents { source, contents, contents_pillar, contents_grains, newline: contents_newline, template, defaults };
+        let hash = source_hash.filter(|hash| !hash.is_empty());
+        let verify = source::Verify { hash, hash_name: source_hash_name, skip: skip_verify };
+        let contents = managed::Contents { source, contents, contents_pillar, contents_grains, newline: contents_newline, template, defaults, verify };
         let attributes = Attributes::new(&mode, &user, &group);
         let backup = backup.is_truthy() && backup.as_str() != Some("False");
         let how = managed::How { makedirs, dir_mode, replace, create, show_changes, backup, umask: managed::umask(context), check_cmd };
@@ -113,6 +123,7 @@ functions! {
         dataset_pillar: Option<String> = None,
         formatter: Option<String> = None,
         serializer: Option<String> = None,
+        serializer_opts: Value = Value::Nil,
         merge_if_exists: bool = false,
         mode: Value = Value::Nil,
         user: Value = Value::Nil,
@@ -124,14 +135,19 @@ functions! {
         **_kwargs
     ) {
         let format = serializer.or(formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
-        let contents = match managed::serialized(context, &name, dataset, dataset_pillar, &format, merge_if_exists) {
-            Ok(contents) => managed::Contents::inline_text(contents),
+        let wanted = serialize::Dataset { dataset, pillar: dataset_pillar, format, options: serializer_opts, merge_if_exists };
+        let (text, merged) = match serialize::text(context, &name, wanted) {
+            Ok(done) => done,
             Err(error) => return Ok(StateReturn::failed(&name, error).into()),
         };
+        let contents = managed::Contents::inline_text(text);
         let how = managed::How {
             makedirs, dir_mode: Value::Nil, replace: true, create, show_changes, backup: backup.is_truthy(), umask: managed::umask(context), check_cmd: None,
         };
         let mut done = managed::managed(context, &name, &contents, Attributes::new(&mode, &user, &group), &how);
+        if let (Some(merged), Some(diff)) = (merged, done.changes.get_mut("diff")) {
+            *diff = merged.into();
+        }
         if context.test && done.result.is_none() {
             done.comment = format!("Dataset will be serialized and stored into {name}");
         }
@@ -183,6 +199,8 @@ functions! {
 
     /// A copy of a file of this host, made if it is missing; `force` makes it again.
     fn copy(context, name: String, source: String, force: bool = false, makedirs: bool = false, user: Value = Value::Nil, group: Value = Value::Nil, mode: Value = Value::Nil, **_kwargs) {
+        // Who gets a file gets it for their group, too.
+        let group = if group.is_truthy() || !user.is_truthy() { group } else { attributes::primary_group(&user) };
         let attributes = Attributes::new(&mode, &user, &group);
         Ok(place::copy(context, &name, &source, force, makedirs, attributes).into())
     }
@@ -193,15 +211,17 @@ functions! {
     }
 
     /// Lines at the end of a file, unless it has them.
-    fn append(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, makedirs: bool = false, ignore_whitespace: bool = true, **_kwargs) {
-        let what = edit::Added { text, source, makedirs, ignore_whitespace, header: false };
-        Ok(edit::add(context, &name, edit::End::Last, &what).into())
+    fn append(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, sources: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, makedirs: bool = false, ignore_whitespace: bool = true, **_kwargs) {
+        let sources = managed::Contents::of(&source, &sources, template, defaults);
+        let adding = edit::Adding { text, sources, makedirs, ignore_whitespace, header: false };
+        Ok(edit::add(context, &name, edit::End::Last, &adding).into())
     }
 
     /// Lines at the start of a file, unless it has them.
-    fn prepend(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, makedirs: bool = false, header: bool = false, **_kwargs) {
-        let what = edit::Added { text, source, makedirs, ignore_whitespace: true, header };
-        Ok(edit::add(context, &name, edit::End::First, &what).into())
+    fn prepend(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, sources: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, makedirs: bool = false, header: bool = false, **_kwargs) {
+        let sources = managed::Contents::of(&source, &sources, template, defaults);
+        let adding = edit::Adding { text, sources, makedirs, ignore_whitespace: true, header };
+        Ok(edit::add(context, &name, edit::End::First, &adding).into())
     }
 
     /// Replaces what a regular expression matches.
@@ -292,6 +312,9 @@ functions! {
         defaults: Value = Value::Nil,
         append_if_not_found: bool = false,
         prepend_if_not_found: bool = false,
+        append_newline: Option<bool> = None,
+        insert_before_match: Option<String> = None,
+        insert_after_match: Option<String> = None,
         backup: Value = ".bak".into(),
         show_changes: bool = true,
         **_kwargs
@@ -300,20 +323,26 @@ functions! {
             Ok(content) => content,
             Err(error) => return Ok(StateReturn::failed(&name, error).into()),
         };
+        let gathered = accumulated::of(context, &name);
+        let more = gathered.values().filter_map(Value::as_list).flatten().map(ToString::to_string);
+        let content = std::iter::once(content).chain(more).reduce(|all, text| {
+            let gap = if all.is_empty() || all.ends_with('\n') { "" } else { "\n" };
+            format!("{all}{gap}{text}")
+        }).unwrap_or_default();
         let block = edit::Block {
-            start: marker_start, end: marker_end, content, append_if_not_found, prepend_if_not_found, backup, show_changes,
+            start: marker_start, end: marker_end, content, append_if_not_found, prepend_if_not_found, append_newline, insert_before_match, insert_after_match, backup, show_changes,
         };
         Ok(edit::block(context, &name, &block).into())
     }
 
     /// Lines that match made comments.
     fn comment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), ignore_missing: bool = false, **_kwargs) {
-        Ok(edit::comment(context, &name, &regex, &char, &backup, ignore_missing, true).into())
+        Ok(comment::comment(context, &name, &regex, &char, &backup, ignore_missing, true).into())
     }
 
     /// Comments that match made lines again.
     fn uncomment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), **_kwargs) {
-        Ok(edit::comment(context, &name, &regex, &char, &backup, false, false).into())
+        Ok(comment::comment(context, &name, &regex, &char, &backup, false, false).into())
     }
 
     /// A folder without what is older than `age` days, larger than `size`, or both with `age_size_logical_operator: AND`.
@@ -351,6 +380,25 @@ functions! {
         Ok(tidied::state(context, &name, &wanted).into())
     }
 
+    /// Texts for a file that another state makes, which requires this one: they are `accumulator` in its template, or
+    /// come into its block.
+    fn accumulated(context, name: String, filename: String, text: Value, **_kwargs) {
+        Ok(accumulated::state(context, &name, &filename, &text).into())
+    }
+
+    /// A file of the file server or a web server, kept in the cache folder.
+    fn cached(
+        context,
+        name: String,
+        source_hash: Option<String> = None,
+        source_hash_name: Option<String> = None,
+        skip_verify: bool = false,
+        **_kwargs
+    ) {
+        let verify = source::Verify { hash: source_hash, hash_name: source_hash_name, skip: skip_verify };
+        Ok(cached::state(context, &name, &verify).into())
+    }
+
     /// Nothing at this path.
     fn absent(context, name: String, **_kwargs) {
         Ok(absent_state(context, &name).into())
@@ -379,6 +427,9 @@ fn bad_path(name: &str) -> Option<StateReturn> {
 }
 
 fn absent_state(context: &StateContext, name: &str) -> StateReturn {
+    if name.is_empty() {
+        return StateReturn::failed(name, "Must provide name to file.absent");
+    }
     if let Some(bad) = bad_path(name) {
         return bad;
     }

@@ -44,7 +44,9 @@ pub(super) fn symlink(
     }
     let owner = match Attributes::new(&Value::Nil, user, group) {
         Ok(owner) => owner,
-        Err(error) => return StateReturn::failed(name, error),
+        Err(error) => {
+            return StateReturn::failed(name, error.trim_end().replace("is not available", "does not exist"));
+        }
     };
     let path = Path::new(name);
     let status = std::fs::symlink_metadata(path).ok();
@@ -177,7 +179,12 @@ pub(super) fn hardlink(context: &StateContext, name: &str, target: &str, force: 
     let mut changes = Map::new();
     if status.is_some() && !is_link {
         if !force {
-            return StateReturn::failed(name, format!("{what} exists where the hard link {name} should be"));
+            let comment = if path.is_dir() {
+                format!("Unable to hard link to directory {name}")
+            } else {
+                format!("{what} exists where the hard link {name} should be")
+            };
+            return StateReturn::failed(name, comment);
         }
         if path.is_dir()
             && let Err(error) = std::fs::remove_dir_all(path)
@@ -231,7 +238,8 @@ pub(super) fn touch(context: &StateContext, name: &str, makedirs: bool) -> State
     let times = std::fs::FileTimes::new().set_accessed(now).set_modified(now);
     match touched.and_then(|file| file.set_times(times)) {
         Ok(()) if exists => {
-            StateReturn::ok(name, format!("Updated times on file {name}")).with_changes(map! {"touched" => name})
+            let what = if path.is_dir() { "directory" } else { "file" };
+            StateReturn::ok(name, format!("Updated times on {what} {name}")).with_changes(map! {"touched" => name})
         }
         Ok(()) => StateReturn::ok(name, format!("Created empty file {name}")).with_changes(map! {"new" => name}),
         Err(error) => StateReturn::failed(name, format!("Failed to touch {name}: {error}")),
@@ -248,9 +256,6 @@ pub(super) fn copy(
 ) -> StateReturn {
     if let Some(bad) = bad_path(name) {
         return bad;
-    }
-    if !Path::new(source).is_absolute() {
-        return StateReturn::failed(name, format!("Specified file {source} is not an absolute path"));
     }
     let attributes = match attributes {
         Ok(attributes) => attributes,

@@ -294,7 +294,7 @@ fn data_is_serialized_and_merged() {
     True: File F/y updated | {"diff": "New file"}
     True: File F/y is in the correct state | {}
     True: File F/j updated | {"diff": "New file"}
-    True: File F/j updated | {"diff": "--- \n+++ \n@@ -3,5 +3,6 @@\n   \"b\": [\n     1,\n     \"x\"\n-  ]\n+  ],\n+  \"c\": 1\n }\n"}
+    True: File F/j updated | {"diff": {"c": {"old": "<_null_>", "new": 1}}}
     False: The q serializer could not be found. It either does not exist or its prerequisites are not installed. | {}
     False: Neither 'dataset' nor 'dataset_pillar' was defined | {}
     "#);

@@ -44,11 +44,9 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
     };
     let mut folders: BTreeSet<PathBuf> = BTreeSet::from([root.to_owned()]);
     for (path, is_folder) in &files {
+        // Those between are made with the folders in them, and not told of.
         let target = root.join(path);
-        let first = if *is_folder { Some(target.as_path()) } else { target.parent() };
-        folders.extend(
-            first.into_iter().flat_map(Path::ancestors).take_while(|folder| *folder != root).map(Path::to_owned),
-        );
+        folders.extend(if *is_folder { Some(target) } else { target.parent().map(Path::to_owned) });
     }
     let mut all = Results { changes: Map::new(), comments: Vec::new(), failed: false };
     for folder in &folders {
@@ -85,6 +83,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             newline: true,
             template: wanted.template.clone(),
             defaults: wanted.defaults.clone(),
+            verify: super::source::Verify::default(),
         };
         let attributes = Attributes::new(&wanted.file_mode, &wanted.user, &wanted.group);
         let how = How {
@@ -155,7 +154,7 @@ fn sources(context: &StateContext, wanted: &Tree) -> Result<Option<Found>, Strin
     for source in wanted.source.as_list().unwrap_or(&single) {
         let source = source.to_string();
         let Some(path) = source.strip_prefix("salt://") else {
-            return Err(format!("'{source}' is not a source under salt://"));
+            return Err(format!("Invalid source '{source}' (must be a salt:// URI)"));
         };
         let prefix = path.trim_matches('/').to_owned();
         let below =

@@ -5,7 +5,7 @@ use minijinja::{Environment, Error};
 
 use super::super::containers::own;
 use super::{Args, failed};
-use crate::sls::jinja::value::split_kwargs;
+use crate::sls::jinja::value::{Keywords, split_kwargs};
 
 /// How many results are made at most: a template is not a way to use up memory.
 const MAX: usize = 100_000;
@@ -59,11 +59,8 @@ fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {
     Ok(value.try_iter()?.collect())
 }
 
-/// Lists, and what was named.
-type Lists = (Vec<Vec<JinjaValue>>, Vec<(String, JinjaValue)>);
-
 /// The value and the arguments, each as its items, and the named arguments.
-fn lists(value: JinjaValue, args: &Args) -> Result<Lists, Error> {
+fn lists(value: JinjaValue, args: &Args) -> Result<(Vec<Vec<JinjaValue>>, Keywords), Error> {
     let args: Vec<_> = args.iter().cloned().map(minijinja::value::ValueOrKwargs::into_value).collect();
     let (positional, named) = split_kwargs(&args)?;
     let all = std::iter::once(&value).chain(&positional).map(items).collect::<Result<_, _>>()?;

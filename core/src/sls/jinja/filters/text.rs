@@ -104,6 +104,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("uuid", |value: JinjaValue| uuid(&text(&value)));
     environment.add_filter("human_to_bytes", human_to_bytes);
     environment.add_filter("wordwrap", wordwrap);
+    environment.add_filter("indent", indent);
     environment.add_filter("check_whitelist_blacklist", listed);
     environment.add_filter(
         "method_call",
@@ -363,6 +364,30 @@ fn human_to_bytes(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     Ok(JinjaValue::from((number * factor.powi(power)) as i64))
 }
 
+/// `indent(width=4, first=False, blank=False)`: the width may be the text itself. A last line end stays.
+fn indent(value: JinjaValue, args: Args) -> Result<String, Error> {
+    let options = Options::new(&args)?;
+    let blank = match options.get(0, "width") {
+        Some(Value::Str(text)) => text,
+        width => " "
+            .repeat(usize::try_from(width.and_then(|width| width.as_i64()).unwrap_or(4)).unwrap_or(0).min(MAX_LENGTH)),
+    };
+    let (first, blanks) = (options.flag(1, "first", false), options.flag(2, "blank", false));
+    defined(&value)?;
+    let text = text(&value);
+    let line = |(number, line): (usize, &str)| {
+        let indented = if number == 0 { first } else { blanks || !line.is_empty() };
+        if indented { std::format!("{blank}{line}") } else { line.to_owned() }
+    };
+    Ok(text
+        .split('\n')
+        .map(|line| line.strip_suffix('\r').unwrap_or(line))
+        .enumerate()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n"))
+}
+
 /// `wordwrap(width=79, break_long_words=True, wrapstring='\n')`: line by line.
 fn wordwrap(value: JinjaValue, args: Args) -> Result<String, Error> {
     let options = Options::new(&args)?;
@@ -436,7 +461,9 @@ fn escape(text: &str) -> String {
 fn xml(value: &Value) -> String {
     let mut out = String::from("<?xml version=\"1.0\" ?>\n");
     if let Value::Map(map) = value {
-        map.iter().for_each(|(name, value)| element(&name.to_string(), value, 0, &mut out));
+        for (name, value) in map {
+            element(&name.to_string(), value, 0, &mut out);
+        }
     }
     out
 }
@@ -445,7 +472,11 @@ fn element(name: &str, value: &Value, depth: usize, out: &mut String) {
     let escape = |text: &str| escape(text).replace("&#34;", "&quot;").replace("&#39;", "'");
     let blank = " ".repeat(depth * 4);
     match value {
-        Value::List(items) => items.iter().for_each(|item| element(name, item, depth, out)),
+        Value::List(items) => {
+            for item in items {
+                element(name, item, depth, out);
+            }
+        }
         Value::Map(map) => {
             let (attributes, children): (Vec<_>, Vec<_>) =
                 map.iter().map(|(key, value)| (key.to_string(), value)).partition(|(key, _)| key.starts_with('@'));
@@ -454,8 +485,8 @@ fn element(name: &str, value: &Value, depth: usize, out: &mut String) {
                 out.push_str(&std::format!(" {}=\"{}\"", &key[1..], escape(&value.to_string())));
             }
             out.push_str(">\n");
-            for (key, value) in &children {
-                element(key, value, depth + 1, out);
+            for (key, value) in children {
+                element(&key, value, depth + 1, out);
             }
             out.push_str(&std::format!("{blank}</{name}>\n"));
         }

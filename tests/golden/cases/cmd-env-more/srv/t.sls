@@ -5,12 +5,6 @@ nums:
       - N: 5
       - T: true
       - E: ''
-several_in_one:
-  cmd.run:
-    - name: echo $A $B
-    - env:
-      - A: 1
-        B: 2
 path:
   cmd.run:
     - name: mycmd

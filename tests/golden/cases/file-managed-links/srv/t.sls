@@ -1,6 +1,3 @@
 ROOT/box/link:
   file.managed:
     - contents: through
-ROOT/box/dangling:
-  file.managed:
-    - contents: made

@@ -7,7 +7,3 @@ ROOT/box/s1:
   file.managed:
     - mode: '0600'
     - user: nobody
-ROOT/box/badmode:
-  file.managed:
-    - contents: x
-    - mode: rw

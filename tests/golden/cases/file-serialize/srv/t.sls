@@ -1,5 +1,5 @@
 {% set data = {'b': [1, 'two', none, true], 'a': {'x': 1.5, 'y': 'yes', 'z': '0644'}, 'c': 'ü'} %}
-{% for f in ['json', 'yaml', 'python'] %}
+{% for f in ['json', 'yaml'] %}
 ROOT/box/{{ f }}:
   file.serialize:
     - dataset: {{ data | json }}

@@ -9,10 +9,6 @@ fun_list:
 args_only:
   module.run:
     - test.arg: [1, 2]
-dictform:
-  module.run:
-    - test.echo:
-        text: as map
 named:
   module.run:
     - name: file.write

@@ -1,0 +1,74 @@
+"""Measures masters with fleets of simulated minions (`brine swarm`): how long all take to be let in from cold, how long
+`salt '*' test.ping` takes over all of them, and what memory the master has then."""
+
+import json
+import resource
+import subprocess
+import time
+
+import results
+from reacting import arguments, tools
+from system import System, pss
+
+SIZES = (100, 500, 1000)
+LARGE = 9000
+PINGS = 3
+
+
+def swarm(system, brine, minions, prefix):
+    """Starts a swarm and waits until all its minions are in: its process, and the seconds that they took."""
+    words = [brine, "swarm", "--port", str(system.ret), "--minions", str(minions), "--prefix", prefix, "--json"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    system.running.append(process)
+    line = process.stdout.readline()
+    if not line:
+        raise SystemExit(f"the swarm has ended:\n{system.logs()}")
+    return json.loads(line)["seconds"]
+
+
+def ping(system, minions):
+    """The seconds until `salt '*' test.ping` has ended, in which all must have answered."""
+    words = system.command("salt", "*", "test.ping", "--static", "--out=json", "-t", "120")
+    began = time.time()
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    took = time.time() - began
+    answered = sum(1 for value in json.loads(done.stdout or "{}").values() if value is True)
+    if answered != minions:
+        raise SystemExit(f"{answered} of {minions} answered\n{done.stderr[-2000:]}\n{system.logs()}")
+    return took
+
+
+def measure(kind, tool, brine, minions):
+    """The seconds to let so many minions in and to ping them, and the master's memory in MB."""
+    system = System(kind, tool, options={"auto_accept": True, "max_open_files": 20000})
+    try:
+        system.start_master()
+        master = system.running[0]
+        time.sleep(2)
+        join = swarm(system, brine, minions, "fleet-")
+        pings = sorted(ping(system, minions) for _ in range(PINGS + 1))
+        return {"join": join, "ping": pings[PINGS // 2], "memory": pss(master)}
+    finally:
+        system.stop()
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--large", type=int, default=LARGE, help="for Brine alone; 0 for none")
+    options = parser.parse_args()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    sizes = [20] if options.quick else options.sizes
+    found = {"salt": {}, "brine": {}}
+    for kind, tool in tools(options).items():
+        large = [] if options.quick or kind == "salt" or not options.large else [options.large]
+        for minions in [*sizes, *large]:
+            one = found[kind][str(minions)] = measure(kind, tool, options.brine, minions)
+            form = "{kind}, {minions:,} minions: in after {join:.2f} s, ping {ping:.3f} s, master {memory:.1f} MB"
+            print(form.format(kind=kind, minions=minions, **one), flush=True)
+    results.keep("fleet", found, options.quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+//! Where a file's content comes from: `salt://`, this host's files, `http://` and `https://`; and whether it is what
+//! a hash says.
+
+use std::path::Path;
+use std::time::Duration;
+
+use brine_core::Value;
+use sha2::Digest;
+
+use crate::states::StateContext;
+
+/// A file from a web server is at most this large, in bytes: it is held in memory.
+const MAX_BODY: u64 = 1 << 30;
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What content must be.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Verify {
+    /// `source_hash`: a hash, with or without the name of its kind, or where a file with hashes is.
+    pub hash: Option<String>,
+    /// Which of the files that a file with hashes tells of is meant.
+    pub hash_name: Option<String>,
+    /// Whether content from a web server need not be verified.
+    pub skip: bool,
+}
+
+/// A hash in hex, of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Hash {
+    kind: &'static str,
+    hex: String,
+}
+
+/// Why there is no content.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// There is nothing there: another source may be.
+    Missing(String),
+    /// It is there and cannot be used.
+    Wrong(String),
+    /// It is not what the hash says. Nothing stands before this text.
+    Differs(String),
+}
+
+/// The content of one source. `name` is the file that it is for.
+pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Verify) -> Result<Vec<u8>, Problem> {
+    if let Some(path) = source.strip_prefix("salt://") {
+        let (path, saltenv) =
+            path.split_once("?saltenv=").map_or((path, context.saltenv.as_str()), |(path, env)| (path, env));
+        let found = context.call.minion.files.read(path, saltenv).map_err(Problem::Wrong)?;
+        return found.ok_or_else(|| Problem::Missing(format!("Source file {source} not found in saltenv '{saltenv}'")));
+    }
+    let is_remote = source.starts_with("http://") || source.starts_with("https://");
+    if source.contains("://") && !is_remote && !source.starts_with("file://") {
+        return Err(Problem::Wrong(format!("sources of this kind are not supported: {source}")));
+    }
+    let wanted = match &verify.hash {
+        Some(hash) if !(is_remote && verify.skip) => Some(hash_of(context, hash, source, verify)?),
+        _ => None,
+    };
+    if !is_remote {
+        let path = source.strip_prefix("file://").unwrap_or(source);
+        let missing = |_| Problem::Missing(format!("Local file source {source} does not exist"));
+        let content = std::fs::read(path).map_err(missing)?;
+        return checked(name, content, wanted.as_ref());
+    }
+    if wanted.is_none() && !verify.skip {
+        return Err(Problem::Wrong(format!(
+            "Unable to verify upstream hash of source file {source}, please set source_hash or set skip_verify to True"
+        )));
+    }
+    // What is there already need not be asked for.
+    if let Some(hash) = &wanted
+        && let Ok(have) = std::fs::read(name)
+        && digest(&have, hash.kind) == hash.hex
+    {
+        return Ok(have);
+    }
+    let content = fetch(source).map_err(|error| Problem::Wrong(format!("Failed to cache {source}: {error}")))?;
+    checked(name, content, wanted.as_ref())
+}
+
+fn checked(name: &str, content: Vec<u8>, wanted: Option<&Hash>) -> Result<Vec<u8>, Problem> {
+    let Some(Hash { kind, hex }) = wanted else { return Ok(content) };
+    let actual = digest(&content, kind);
+    if actual == *hex {
+        return Ok(content);
+    }
+    Err(Problem::Differs(format!(
+        "Specified {kind} checksum for {name} ({hex}) does not match actual checksum ({actual})"
+    )))
+}
+
+/// What a web server gives for a URL.
+fn fetch(url: &str) -> Result<Vec<u8>, String> {
+    let path = || {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        rest.find('/').map_or("/", |at| &rest[at..]).to_owned()
+    };
+    let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build().into();
+    let told = |error: ureq::Error| match error {
+        ureq::Error::StatusCode(status) => format!("Error: HTTP {status} reading {}", path()),
+        ureq::Error::Io(error) => match error.raw_os_error() {
+            Some(number) => {
+                let text = nix::errno::Errno::from_raw(number).desc();
+                format!("Error: [Errno {number}] {text} reading {}", path())
+            }
+            None => format!("Error: {error} reading {}", path()),
+        },
+        other => format!("Error: {other} reading {}", path()),
+    };
+    let mut response = agent.get(url).call().map_err(told)?;
+    response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(told)
+}
+
+fn digest(content: &[u8], kind: &str) -> String {
+    let bytes = match kind {
+        "md5" => md5::Md5::digest(content).to_vec(),
+        "sha1" => sha1::Sha1::digest(content).to_vec(),
+        "sha224" => sha2::Sha224::digest(content).to_vec(),
+        "sha384" => sha2::Sha384::digest(content).to_vec(),
+        "sha512" => sha2::Sha512::digest(content).to_vec(),
+        _ => sha2::Sha256::digest(content).to_vec(),
+    };
+    hex(&bytes)
+}
+
+/// Bytes as hex digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
+}
+
+/// The kind of a hash, by how many hex digits it has.
+fn kind_of(hex: &str) -> Option<&'static str> {
+    let kind = match hex.len() {
+        32 => "md5",
+        40 => "sha1",
+        56 => "sha224",
+        64 => "sha256",
+        96 => "sha384",
+        128 => "sha512",
+        _ => return None,
+    };
+    hex.chars().all(|c| c.is_ascii_hexdigit()).then_some(kind)
+}
+
+/// A hash as it is written: hex digits, or behind the name of its kind and `=` or `:`.
+fn parse(written: &str) -> Option<Hash> {
+    let hex = written.rsplit(['=', ':']).next().unwrap_or(written).trim().to_lowercase();
+    let kind = kind_of(&hex)?;
+    let named = written.split_once(['=', ':']).map(|(name, _)| name.trim().to_lowercase());
+    named.is_none_or(|name| name == kind).then_some(Hash { kind, hex })
+}
+
+/// The hash that `source_hash` means: itself, or one in a file of hashes.
+fn hash_of(context: &StateContext, written: &str, source: &str, verify: &Verify) -> Result<Hash, Problem> {
+    if let Some(hash) = parse(written) {
+        return Ok(hash);
+    }
+    let is_place = written.contains("://") || written.starts_with('/');
+    if !is_place {
+        return Err(Problem::Wrong(format!(
+            "Source hash {written} format is invalid. The supported formats are: 1) a hash, 2) an expression in the \
+             format <hash_type>=<hash>, or 3) either a path to a local file containing hashes, or a URI of a remote \
+             hash file."
+        )));
+    }
+    let unchecked = Verify { hash: None, hash_name: None, skip: true };
+    let content = read(context, "", written, &unchecked)
+        .map_err(|_| Problem::Wrong(format!("Source hash file {written} not found")))?;
+    let text = String::from_utf8_lossy(&content);
+    let names: Vec<&str> = match &verify.hash_name {
+        Some(name) => vec![name],
+        None => vec![Path::new(source).file_name().and_then(|name| name.to_str()).unwrap_or(source)],
+    };
+    find_hash(&text, &names)
+        .ok_or_else(|| Problem::Wrong(format!("Unable to find a hash for {source} in the hash file {written}")))
+}
+
+/// The hash in a line that tells of a file of one of these names, or else the first there is.
+fn find_hash(text: &str, names: &[&str]) -> Option<Hash> {
+    let mut first = None;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(|c: char| c.is_whitespace() || "()=".contains(c)).collect();
+        let Some(hash) = words.iter().find_map(|word| parse(word)) else { continue };
+        let is_named = |word: &&str| {
+            let word = word.trim_start_matches('*');
+            names.iter().any(|name| word == *name || word.ends_with(&format!("/{name}")))
+        };
+        if words.iter().any(is_named) {
+            return Some(hash);
+        }
+        first.get_or_insert(hash);
+    }
+    first
+}
+
+/// A source of a list: a name, or a name with its own hash.
+pub(super) fn entry(item: &Value, verify: &Verify) -> (String, Verify) {
+    match item {
+        Value::Map(map) => match map.first() {
+            Some((source, hash)) => (source.to_string(), Verify { hash: Some(hash.to_string()), ..verify.clone() }),
+            None => (String::new(), verify.clone()),
+        },
+        source => (source.to_string(), verify.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+    use crate::testing;
+
+    const SUM: &str = "434728a410a78f56fc1b5899c3593436e61ab0c731e9072d95e96db290205e53";
+
+    #[test]
+    fn hashes_are_read_as_they_are_written() {
+        let sha256 = Some(Hash { kind: "sha256", hex: SUM.into() });
+        for (text, hash) in [
+            (SUM.to_owned(), sha256.clone()),
+            (format!("sha256={SUM}"), sha256.clone()),
+            (format!("sha256:{}", SUM.to_uppercase()), sha256.clone()),
+            (format!("md5={SUM}"), None),
+            ("abc".to_owned(), None),
+        ] {
+            assert_eq!(parse(&text), hash, "{text}");
+        }
+        let other = "a".repeat(64);
+        for (text, hash) in [
+            (format!("{other}  other.tgz\n{SUM}  *dir/my.tgz\n"), sha256.clone()),
+            (format!("SHA256 (other) = {other}\nSHA256 (my.tgz) = {SUM}\n"), sha256.clone()),
+            (format!("{SUM}\n"), sha256),
+            ("nothing here\n".to_owned(), None),
+        ] {
+            assert_eq!(find_hash(&text, &["my.tgz"]), hash, "{text}");
+        }
+    }
+
+    #[test]
+    fn content_comes_from_web_servers_and_is_verified() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut asked = [0; 1024];
+                let length = stream.read(&mut asked).unwrap();
+                let is_there = asked[..length].starts_with(b"GET /file ");
+                let (status, body) = if is_there { ("200 OK", "content\n") } else { ("404 Not Found", "") };
+                let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+            }
+        });
+        let context = testing::state_context(false, &[]);
+        let url = |path: &str| format!("http://127.0.0.1:{port}/{path}");
+        let with = |hash: Option<&str>, skip| Verify { hash: hash.map(str::to_owned), hash_name: None, skip };
+        let read = |path: &str, verify: &Verify| read(&context, "/nonexistent", &url(path), verify);
+        assert_eq!(read("file", &with(Some(SUM), false)), Ok(b"content\n".to_vec()));
+        assert_eq!(read("file", &with(None, true)), Ok(b"content\n".to_vec()));
+        assert!(matches!(read("file", &with(None, false)), Err(Problem::Wrong(told)) if told.contains("verify")));
+        assert!(matches!(read("file", &with(Some(&"0".repeat(64)), false)), Err(Problem::Differs(_))));
+        assert!(matches!(read("none", &with(None, true)), Err(Problem::Wrong(told)) if told.contains("404")));
+    }
+}

@@ -1,0 +1,2 @@
+i1: test.nop
+i2: test.nop

@@ -1,0 +1,2 @@
+include: [inc]
+main: test.nop

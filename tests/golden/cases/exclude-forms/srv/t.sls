@@ -1,0 +1,5 @@
+include: [inc, other]
+exclude:
+  - sls: other
+  - id: i1
+t: test.nop

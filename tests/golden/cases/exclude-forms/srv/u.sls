@@ -1,0 +1,6 @@
+include: [inc]
+exclude: [i2]
+u:
+  test.nop:
+    - require:
+      - test: i1

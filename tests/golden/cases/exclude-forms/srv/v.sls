@@ -1,0 +1,4 @@
+include: [inc]
+exclude:
+  - inc
+v: test.nop

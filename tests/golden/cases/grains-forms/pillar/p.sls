@@ -1,0 +1,2 @@
+inpillar: {x: y}
+role: pillar role

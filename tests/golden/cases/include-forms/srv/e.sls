@@ -1,3 +1,0 @@
-include:
-  - 7
-e: test.nop

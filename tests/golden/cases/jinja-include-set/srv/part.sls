@@ -1,0 +1,4 @@
+{% set inner = 'inner' %}
+part:
+  test.nop:
+    - name: {{ greeting }} {{ inner }}

@@ -1,0 +1,6 @@
+{% extends 'base.jinja' %}
+{% block body %}
+body:
+  test.nop:
+    - name: {{ grains.id }}
+{% endblock %}

@@ -1,0 +1,9 @@
+a:
+  test.nop:
+    - name:
+b:
+  test.nop:
+    - name: ''
+c:
+  test.nop:
+    - names: []

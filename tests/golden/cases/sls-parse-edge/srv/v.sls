@@ -1,0 +1,3 @@
+a:
+  test.nop
+  test.succeed_with_changes
