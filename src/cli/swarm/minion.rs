@@ -171,7 +171,8 @@ impl Simulated {
             load.insert("out".into(), "highstate".into());
         }
         for _ in 0..TRIES {
-            if matches!(self.channel.request(load.clone()).await, Ok(Value::Bool(true))) {
+            // Salt's masters say nothing to what they have taken.
+            if self.channel.request(load.clone()).await.is_ok_and(|answer| answer != Value::Bool(false)) {
                 self.shared.returns.fetch_add(1, Ordering::Relaxed);
                 return;
             }
