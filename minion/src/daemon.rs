@@ -196,6 +196,14 @@ fn build(
 
 /// A minion that works without a master: `salt-call --local`.
 pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
+    let minion = without_pillar(config)?;
+    let pillar = minion.upstream.pillar(None, minion.config.pillarenv.as_deref(), &Map::new());
+    *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
+    Ok(minion)
+}
+
+/// As [`masterless`], with an empty pillar: for who renders one only when it is wanted.
+pub fn without_pillar(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
     let mut config = config;
     config.file_client = "local".into();
     config.opts.insert("file_client".into(), "local".into());
@@ -220,8 +228,6 @@ pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
     let upstream = Arc::new(LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains), minion });
     let minion = build(&id, &config, grains, Arc::new(files), Arc::clone(&upstream) as Arc<dyn Upstream>, None);
     _ = upstream.minion.set(Arc::downgrade(&minion));
-    let pillar = minion.upstream.pillar(None, config.pillarenv.as_deref(), &Map::new());
-    *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
     Ok(minion)
 }
 

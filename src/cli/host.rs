@@ -8,7 +8,7 @@ use brine_core::orchestration::MasterAccess;
 use brine_core::{Jid, Map, Value, map};
 use brine_master::{HostFunctions, Orchestrated};
 use brine_minion::context::{Context, Job, Minion};
-use brine_minion::daemon::masterless;
+use brine_minion::daemon::without_pillar;
 use brine_minion::jobs;
 use brine_minion::states::is_success;
 
@@ -44,10 +44,8 @@ impl OwnHost {
         let made = self.minion.get_or_init(|| {
             let nowhere = std::path::Path::new("/nonexistent");
             let loaded = MinionConfig::load(nowhere, &self.config).map_err(|error| error.to_string())?;
-            let minion = masterless(loaded.config).map_err(|error| error.to_string())?;
             // Templates on the master see no pillar, as in Salt: an orchestration renders one.
-            *minion.pillar.write() = Arc::default();
-            Ok(minion)
+            without_pillar(loaded.config).map_err(|error| error.to_string())
         });
         made.as_ref().map_err(Clone::clone)
     }
