@@ -15,16 +15,11 @@ async fn ask(system: &System, request: Vec<u8>) -> Value {
     msgpack::unpack(&client.request(request, LONG).await.unwrap()).unwrap()
 }
 
-fn counter(system: &System, name: &str) -> i64 {
-    let shown = stdout(&system.tool("salt-run", &["metrics.show", "--out=json"]));
-    brine_core::value::json::from_json(&shown).unwrap().get(name).and_then(Value::as_i64).unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_make_no_sense_are_refused_and_the_master_goes_on() {
     let mut system = System::start("max_message_size: 1000000\n").await;
     system.start_minion("web1").await;
-    let before = counter(&system, "brine_requests_refused_total");
+    let before = system.counter("brine_requests_refused_total");
     let bad_load = Value::from("bad load");
     let sealed = |id: &str, load: &[u8]| {
         msgpack::pack_map(&map! {"enc" => "aes", "id" => id, "load" => load.to_vec(), "version" => 3})
@@ -47,7 +42,7 @@ async fn requests_that_make_no_sense_are_refused_and_the_master_goes_on() {
     for request in requests {
         assert_eq!(ask(&system, request).await, bad_load);
     }
-    assert_eq!(counter(&system, "brine_requests_refused_total") - before, count);
+    assert_eq!(system.counter("brine_requests_refused_total") - before, count);
     assert!(system.master_log().contains("a request is refused"));
     assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
 }
@@ -95,7 +90,7 @@ async fn oversized_and_broken_frames_end_their_connection_alone() {
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
     assert!(client.request(vec![0; 200_000], LONG).await.is_err());
     assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
-    assert!(counter(&system, "brine_connections_refused_total") >= 1);
+    assert!(system.counter("brine_connections_refused_total") >= 1);
 }
 
 /// A minion of ours, with keys of its own: what it may not do, it does here.

@@ -36,11 +36,6 @@ async fn world(extra: &str) -> (System, Vec<Arc<Channel>>) {
     (system, channels)
 }
 
-fn counter(system: &System, name: &str) -> i64 {
-    let shown = stdout(&system.tool("salt-run", &["metrics.show", "--out=json"]));
-    brine_core::value::json::from_json(&shown).unwrap().get(name).and_then(Value::as_i64).unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn no_request_for_files_leaves_the_file_roots() {
     let (system, channels) = world("fileserver_followsymlinks: False\n").await;
@@ -116,7 +111,7 @@ async fn files_that_minions_send_stay_in_their_folder() {
         }
     }
     assert_eq!(escaped, Vec::<String>::new());
-    assert!(counter(&system, "brine_requests_refused_total") >= 12);
+    assert!(system.counter("brine_requests_refused_total") >= 12);
     assert!(system.master_log().contains("a file of a minion is not kept"));
 }
 
@@ -185,7 +180,7 @@ async fn what_peers_may_not_do_is_not_done() {
     assert!(!system.path("owned").exists());
     assert!(stdout(&system.tool("salt-key", &["-l", "acc"])).contains("web1"), "its key is where it was");
     assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
-    assert!(counter(&system, "brine_requests_refused_total") >= 20);
+    assert!(system.counter("brine_requests_refused_total") >= 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -244,6 +244,11 @@ pub fn oldest_kept(now: &Zoned, seconds: u64) -> Option<Jid> {
     format!("{}000000", oldest.strftime("%Y%m%d%H%M%S")).parse().ok()
 }
 
+/// The job id and the minion in the tag of a return's event: `salt/job/<jid>/ret/<id>`.
+pub fn return_tag(tag: &str) -> Option<(&str, &str)> {
+    tag.strip_prefix("salt/job/")?.split_once("/ret/")
+}
+
 /// How many of `all` minions a batch has: a number, or a part such as `25%`, and one at least. The error is
 /// Salt's sentence.
 pub fn batch_size(text: &str, all: usize) -> Result<usize, String> {

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use brine_core::bus::{Filter, Start, Subscription};
-use brine_core::job::batch_size;
+use brine_core::job::{batch_size, return_tag};
 use brine_core::store::{Batch as StoreBatch, Store, StoreError, Table, Ticket};
 use brine_core::value::{FromValue, msgpack};
 use brine_core::wire::PublishRequest;
-use brine_core::{Event, Jid, Map, Value, map};
+use brine_core::{Jid, Map, Value, map};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -470,7 +470,7 @@ impl Run {
                 Ok(None) => return Came::End,
                 Err(_) => return Came::Nothing,
             };
-            let Some((of, id)) = returned(&event) else {
+            let Some((of, id)) = return_tag(event.tag()) else {
                 if event.tag().ends_with("/stop") {
                     let reason = event.data().get("reason").map_or_else(|| "stop".to_owned(), ToString::to_string);
                     self.state.halt(&reason);
@@ -495,11 +495,6 @@ impl Run {
             }
         }
     }
-}
-
-/// The job and the minion that an event is a return of.
-fn returned(event: &Event) -> Option<(&str, &str)> {
-    event.tag().strip_prefix("salt/job/")?.split_once("/ret/")
 }
 
 #[cfg(test)]

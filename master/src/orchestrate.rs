@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use brine_core::bus::{Filter, Start, Subscription};
 use brine_core::function::Args;
-use brine_core::job::batch_size;
+use brine_core::job::{batch_size, return_tag};
 use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
 use brine_core::wire::PublishRequest;
 use brine_core::{Jid, Map, Value};
@@ -168,8 +168,7 @@ impl Watch<'_> {
             // The end is that the time is up, or that the master stops.
             let next = tokio::time::timeout_at(deadline, self.events.recv()).await;
             let Ok(Some(event)) = next else { return false };
-            let place = event.tag().strip_prefix("salt/job/").and_then(|rest| rest.split_once("/ret/"));
-            let Some((jid, id)) = place else { continue };
+            let Some((jid, id)) = return_tag(event.tag()) else { continue };
             if jid == self.jid.as_str() {
                 if self.waiting.remove(id) {
                     self.returned.insert(id.to_owned(), event.data());

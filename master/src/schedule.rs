@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use brine_core::function::Args;
 use brine_core::job::Return;
-use brine_core::schedule::{Job, ReturnJob, Schedule, Surroundings};
+use brine_core::schedule::{Job, Schedule, Surroundings};
 use brine_core::{Jid, Map, Value, map, metrics};
 use jiff::{SignedDuration, Zoned};
 use parking_lot::Mutex;
@@ -77,7 +77,7 @@ async fn start(shared: &Arc<Shared>, job: &Job) {
         let returned = returners.clone();
         _ = tokio::task::spawn_blocking(move || return_beside(&shared, &returned, &job, load)).await;
     }
-    if let Some(event) = event_of(load, job, !returners.is_empty()) {
+    if let Some(event) = job.told_return(load, !returners.is_empty()) {
         shared.fire(RETURN, &event).await;
     }
 }
@@ -101,18 +101,6 @@ fn told(id: &str, job: &Job, jid: &Jid, outcome: Result<Value, String>, now: &Zo
         load.insert("metadata".into(), metadata.into());
     }
     load
-}
-
-/// The event of a return; nothing if there shall be none.
-fn event_of(mut load: Map, job: &Job, is_returned: bool) -> Option<Map> {
-    if job.return_job == ReturnJob::No {
-        return None;
-    }
-    if !is_returned {
-        let word = if job.return_job == ReturnJob::NoCache { "nocache" } else { "req" };
-        load.insert("jid".into(), word.into());
-    }
-    Some(load)
 }
 
 fn returners(shared: &Shared, job: &Job) -> Vec<String> {
@@ -172,7 +160,7 @@ mod tests {
             (false.into(), false, None),
         ] {
             let job = job(map! {"function" => "f", "return_job" => option.clone()});
-            let event = event_of(map! {"jid" => "1"}, &job, is_returned);
+            let event = job.told_return(map! {"jid" => "1"}, is_returned);
             assert_eq!(event.and_then(|event| event.get("jid").map(ToString::to_string)).as_deref(), jid, "{option}");
         }
     }

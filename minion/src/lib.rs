@@ -32,6 +32,7 @@ pub mod reactions;
 pub(crate) mod schedule;
 pub mod state;
 pub mod states;
+mod ticks;
 
 #[cfg(test)]
 mod testing;

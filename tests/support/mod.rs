@@ -215,6 +215,12 @@ impl System {
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 
+    /// What one of the master's metrics says.
+    pub fn counter(&self, name: &str) -> i64 {
+        let shown = stdout(&self.tool("salt-run", &["metrics.show", "--out=json"]));
+        brine_core::value::json::from_json(&shown).unwrap().get(name).and_then(Value::as_i64).unwrap()
+    }
+
     /// The JSON that `salt --static --out=json` prints.
     pub fn salt_json(&self, words: &[&str]) -> Value {
         let all: Vec<&str> = [&["--static", "--out=json"], words].concat();

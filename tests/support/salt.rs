@@ -74,17 +74,7 @@ impl PythonMinion {
 
     /// Starts the daemon without waiting for it.
     pub fn spawn(&mut self) {
-        let log = std::fs::File::options().create(true).append(true).open(&self.log).unwrap();
-        let child = Command::new(self.environment.join("bin/salt-minion"))
-            .args(["-c", &self.etc.display().to_string(), "-l", "warning"])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            // Its processes are ended together.
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        self.child = Some(child);
+        self.child = Some(daemon(&self.environment.join("bin/salt-minion"), &self.etc, &self.log));
     }
 
     /// Kills the daemon and whatever it has started, as the end of its host would.
@@ -151,16 +141,8 @@ impl PythonMaster {
 
     /// Starts the daemon without waiting for it.
     pub fn spawn(&mut self) {
-        let log = std::fs::File::options().create(true).append(true).open(self.path("master.log")).unwrap();
-        let child = Command::new(self.environment.join("bin/salt-master"))
-            .args(["-c", &self.path("etc").display().to_string(), "-l", "warning"])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        self.child = Some(child);
+        let program = self.environment.join("bin/salt-master");
+        self.child = Some(daemon(&program, &self.path("etc"), &self.path("master.log")));
     }
 
     /// Kills the daemon and whatever it has started.
@@ -184,6 +166,19 @@ impl Drop for PythonMaster {
             eprintln!("--- Python master\n{}", std::fs::read_to_string(self.path("master.log")).unwrap_or_default());
         }
     }
+}
+
+/// Starts a daemon that logs into this file. Its processes are ended together.
+fn daemon(program: &Path, etc: &Path, log: &Path) -> Child {
+    let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+    Command::new(program)
+        .args(["-c", &etc.display().to_string(), "-l", "warning"])
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .process_group(0)
+        .spawn()
+        .unwrap()
 }
 
 /// Kills a daemon with all its processes, and waits until they are gone: the next daemon would take the numbers

@@ -97,6 +97,20 @@ pub struct Job {
 }
 
 impl Job {
+    /// A return as it is told to the master; nothing if it shall not be. The master gives the job its id, unless a
+    /// returner has it (`is_returned`) by its own.
+    pub fn told_return(&self, mut load: Map, is_returned: bool) -> Option<Map> {
+        let word = match self.return_job {
+            ReturnJob::No => return None,
+            ReturnJob::NoCache => "nocache",
+            ReturnJob::Yes => "req",
+        };
+        if !is_returned {
+            load.insert("jid".into(), word.into());
+        }
+        Some(load)
+    }
+
     /// Reads a job.
     pub fn read(name: &str, config: &Value) -> Result<Self, String> {
         let map =

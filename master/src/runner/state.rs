@@ -7,7 +7,7 @@ use brine_core::orchestration::MasterAccess;
 use brine_core::{Jid, Value, functions, map};
 
 use super::RunnerContext;
-use crate::host::Orchestrated;
+use crate::host::{HostFunctions, Orchestrated};
 use crate::orchestrate::Orchestrator;
 
 functions! {
@@ -131,9 +131,13 @@ fn run(
     let caller = crate::calls::Caller { jid: jid.clone(), ..context.caller.clone() };
     let tells = function != "state.single";
     let master: Arc<dyn MasterAccess> = Arc::new(Orchestrator { shared: Arc::clone(&context.master), caller, tells });
-    let host = context.master.functions.as_ref();
-    let host = host.ok_or_else(|| CallError::execution("this master was started without the state system"))?;
-    host.orchestrate(function, Args { positional, keyword }, &jid, master).map_err(CallError::execution)
+    host(context)?.orchestrate(function, Args { positional, keyword }, &jid, master).map_err(CallError::execution)
+}
+
+/// The master's host, which has the state system.
+fn host(context: &RunnerContext) -> Result<&dyn HostFunctions, CallError> {
+    let host = context.master.functions.as_deref();
+    host.ok_or_else(|| CallError::execution("this master was started without the state system"))
 }
 
 /// Results that are told as progress, too.
@@ -150,9 +154,7 @@ fn control(
     jid: Value,
     given: impl IntoIterator<Item = (impl Into<Value>, Value)>,
 ) -> Result<Value, CallError> {
-    let host = context.master.functions.as_ref();
-    let host = host.ok_or_else(|| CallError::execution("this master was started without the state system"))?;
     let keyword = given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value));
     let args = Args { positional: vec![jid], keyword: keyword.collect() };
-    host.call(function, args).map_err(CallError::Execution)
+    host(context)?.call(function, args).map_err(CallError::Execution)
 }

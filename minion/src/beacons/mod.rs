@@ -32,12 +32,13 @@ use brine_core::function::Args;
 use brine_core::{Jid, Map, Value, map};
 use jiff::Zoned;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::manage::{Configured, answer};
 use self::settings::Settings;
 use crate::context::{Context, Job, Minion};
+use crate::ticks::Ticks;
 
 /// The event that carries what beacons saw over the minion's own bus, in its field `beacons`.
 pub(crate) const RETURN: &str = "__beacons_return";
@@ -211,26 +212,12 @@ impl Started {
 }
 
 /// Looks every `loop_interval` once the minion is ready, or at once with `beacons_before_connect`.
-pub(crate) async fn run(minion: Arc<Minion>, bus: Bus, mut ready: watch::Receiver<bool>, shutdown: CancellationToken) {
-    if !minion.config.beacons_before_connect {
-        let connected = tokio::select! {
-            connected = ready.wait_for(|ready| *ready) => connected.is_ok(),
-            () = shutdown.cancelled() => false,
-        };
-        if !connected {
-            return;
-        }
-    }
-    let every = Duration::from_secs(minion.config.loop_interval.max(1));
-    let mut ticks = tokio::time::interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+pub(crate) async fn run(minion: Arc<Minion>, bus: Bus, ready: watch::Receiver<bool>, shutdown: CancellationToken) {
+    let (config, every) = (&minion.config, Duration::from_secs(minion.config.loop_interval.max(1)));
+    let Some(mut ticks) = Ticks::begin(config.beacons_before_connect, ready, every, shutdown).await else { return };
     let start = Instant::now();
     let mut watch = Watch::new(&minion);
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = shutdown.cancelled() => return,
-        }
+    while ticks.next().await {
         let looked = tokio::task::spawn_blocking(move || {
             let events = watch.turn(start.elapsed(), every / 2, &Zoned::now());
             (watch, events)

@@ -32,7 +32,8 @@ use brine_core::function::Function;
 
 use crate::context::Context;
 
-pub(crate) use orchestration::master_of;
+pub(crate) use orchestration::{arguments, master_of};
+pub(crate) use state::names;
 
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[

@@ -27,7 +27,7 @@ functions! {
     ///     {% set up = salt['saltutil.runner']('manage.up') %}
     fn runner(context, name: String, arg: Value = Value::Nil, kwarg: Option<Map> = None, full_return: bool = false, **kwargs) {
         let master = master_of(context, "saltutil.runner")?;
-        returned(master.runner(&name, arguments(arg, kwarg, kwargs)), full_return)
+        returned(master.runner(&name, arguments(arg, kwarg, public(kwargs))), full_return)
     }
 
     /// Calls a wheel function on the master. Only in orchestrations.
@@ -37,7 +37,7 @@ functions! {
     ///     {% set keys = salt['saltutil.wheel']('key.list_all') %}
     fn wheel(context, name: String, arg: Value = Value::Nil, kwarg: Option<Map> = None, full_return: bool = false, **kwargs) {
         let master = master_of(context, "saltutil.wheel")?;
-        returned(master.wheel(&name, arguments(arg, kwarg, kwargs)), full_return)
+        returned(master.wheel(&name, arguments(arg, kwarg, public(kwargs))), full_return)
     }
 
     /// Calls a function on minions and gives what each returned: `ret`, `retcode`, `out` and `jid`. Only in
@@ -77,14 +77,19 @@ functions! {
     }
 }
 
-fn arguments(arg: Value, kwarg: Option<Map>, kwargs: Map) -> Args {
+/// Keyword arguments without those that tell how the call itself was published.
+fn public(kwargs: Map) -> Map {
+    kwargs.into_iter().filter(|(key, _)| !key.as_str().is_some_and(|key| key.starts_with("__"))).collect()
+}
+
+/// The arguments of a function of the master, which are given as `arg`, as `kwarg` and by their own names.
+pub(crate) fn arguments(arg: Value, kwarg: Option<Map>, kwargs: Map) -> Args {
     let positional = match arg {
         Value::Nil => Vec::new(),
         Value::List(args) => args,
         one => vec![one],
     };
-    let mut keyword: Map =
-        kwargs.into_iter().filter(|(key, _)| !key.as_str().is_some_and(|key| key.starts_with("__"))).collect();
+    let mut keyword = kwargs;
     keyword.extend(kwarg.unwrap_or_default());
     Args { positional, keyword }
 }

@@ -274,7 +274,7 @@ functions! {
 }
 
 /// Names as a list, or as text with commas.
-fn names(mods: &Value) -> Vec<String> {
+pub(crate) fn names(mods: &Value) -> Vec<String> {
     match mods {
         Value::List(names) => names.iter().map(ToString::to_string).collect(),
         text => text.to_string().split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect(),

@@ -10,18 +10,18 @@ use std::time::Duration;
 
 use brine_core::bus::Bus;
 use brine_core::function::Args;
-use brine_core::schedule::{self, ReturnJob, Surroundings};
+use brine_core::schedule::{self, Surroundings};
 use brine_core::{Jid, Map, Value, map};
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Zoned};
 use tokio::sync::watch;
-use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::manage::{answer, file, write};
 use crate::context::{Job, Minion};
 use crate::daemon::return_beside;
 use crate::jobs;
+use crate::ticks::Ticks;
 
 /// The event that carries what a scheduled job returned over the minion's own bus.
 pub(crate) const RETURN: &str = "__schedule_return";
@@ -29,24 +29,10 @@ pub(crate) const RETURN: &str = "__schedule_return";
 const FAILED: i64 = 254;
 
 /// Runs what is due every `loop_interval`, once the minion is ready or at once with `scheduler_before_connect`.
-pub(crate) async fn run(minion: Arc<Minion>, bus: Bus, mut ready: watch::Receiver<bool>, shutdown: CancellationToken) {
-    if !minion.config.scheduler_before_connect {
-        let connected = tokio::select! {
-            connected = ready.wait_for(|ready| *ready) => connected.is_ok(),
-            () = shutdown.cancelled() => false,
-        };
-        if !connected {
-            return;
-        }
-    }
-    let every = Duration::from_secs(minion.config.loop_interval.max(1));
-    let mut ticks = tokio::time::interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = shutdown.cancelled() => return,
-        }
+pub(crate) async fn run(minion: Arc<Minion>, bus: Bus, ready: watch::Receiver<bool>, shutdown: CancellationToken) {
+    let (config, every) = (&minion.config, Duration::from_secs(minion.config.loop_interval.max(1)));
+    let Some(mut ticks) = Ticks::begin(config.scheduler_before_connect, ready, every, shutdown).await else { return };
+    while ticks.next().await {
         let tick = SignedDuration::try_from(every).unwrap_or(SignedDuration::from_secs(1));
         for job in due(&minion, Zoned::now().datetime(), tick) {
             start(&minion, &bus, job);
@@ -91,7 +77,7 @@ pub(crate) fn start(minion: &Arc<Minion>, bus: &Bus, scheduled: schedule::Job) {
             if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
                 return_beside(&on_thread, &returners.join(","), load.clone());
             }
-            for_master(load, &scheduled, !returners.is_empty())
+            scheduled.told_return(load, !returners.is_empty())
         });
         let load = match ran.await {
             Ok(load) => load,
@@ -128,18 +114,6 @@ fn told(mut load: Map, job: &schedule::Job, now: &Zoned) -> Map {
         load.insert("ret_kwargs".into(), job.return_kwargs.clone().into());
     }
     load
-}
-
-/// What the master gets; nothing if it shall not. It gives the job its id, unless a returner has it by its own.
-fn for_master(mut load: Map, job: &schedule::Job, is_returned: bool) -> Option<Map> {
-    if job.return_job == ReturnJob::No {
-        return None;
-    }
-    if !is_returned {
-        let word = if job.return_job == ReturnJob::NoCache { "nocache" } else { "req" };
-        load.insert("jid".into(), word.into());
-    }
-    Some(load)
 }
 
 #[cfg(test)]
@@ -196,7 +170,7 @@ mod tests {
         for (return_job, is_returned, jid) in
             [(Value::Bool(true), false, Some("req")), (true.into(), true, Some("1")), (false.into(), false, None)]
         {
-            let load = for_master(load(), &job(map! {"function" => "f", "return_job" => return_job}), is_returned);
+            let load = job(map! {"function" => "f", "return_job" => return_job}).told_return(load(), is_returned);
             assert_eq!(load.and_then(|load| load.get("jid").map(ToString::to_string)).as_deref(), jid);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use brine_core::jid::Jid;
-use brine_core::job::Return;
+use brine_core::job::{Return, return_tag};
 use brine_core::wire::PublishRequest;
 use brine_core::{Map, Value};
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ impl Watch<'_> {
     }
 
     fn take(&mut self, tag: &str, data: Map) -> Option<Ended> {
-        let (jid, id) = tag.strip_prefix("salt/job/")?.split_once("/ret/")?;
+        let (jid, id) = return_tag(tag)?;
         if jid == self.jid.as_str() {
             if !self.waiting.remove(id) {
                 return None;

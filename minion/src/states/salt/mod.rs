@@ -12,7 +12,7 @@ use brine_core::wire::PublishRequest;
 use brine_core::{Map, Value, functions, map};
 
 use super::{StateContext, StateReturn};
-use crate::modules::master_of;
+use crate::modules::{arguments, master_of, names};
 
 functions! {
     module "salt", context StateContext;
@@ -227,15 +227,9 @@ impl Job {
     }
 }
 
-/// Names as a list, or as text with commas.
+/// Names as a list, or as text with commas; none if there is nothing.
 fn words(value: &Value) -> Vec<String> {
-    match value {
-        Value::Nil => Vec::new(),
-        Value::List(names) => names.iter().map(ToString::to_string).collect(),
-        text => {
-            text.to_string().split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
-        }
-    }
+    if value.is_nil() { Vec::new() } else { names(value) }
 }
 
 /// A list of one-key mappings as one mapping.
@@ -376,15 +370,9 @@ fn on_master(
     }
     let word = kind.to_lowercase();
     let master = master_of(&context.call, &format!("salt.{word}"))?;
-    let positional = match kwargs.shift_remove("arg") {
-        None | Some(Value::Nil) => Vec::new(),
-        Some(Value::List(args)) => args,
-        Some(one) => vec![one],
-    };
-    if let Some(Value::Map(more)) = kwargs.shift_remove("kwarg") {
-        kwargs.extend(more);
-    }
-    let args = Args { positional, keyword: kwargs };
+    let arg = kwargs.shift_remove("arg").unwrap_or_default();
+    let kwarg = kwargs.shift_remove("kwarg").and_then(|kwarg| kwarg.as_map().cloned());
+    let args = arguments(arg, kwarg, kwargs);
     let mut told = map! {"type" => &word, "name" => &name};
     if word == "wheel" {
         told.insert("args".into(), args.keyword.clone().into());
