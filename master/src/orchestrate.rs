@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::{Filter, Start, Subscription};
+use brine_core::bus::{Filter, Start};
 use brine_core::function::Args;
-use brine_core::job::{batch_size, return_tag};
+use brine_core::job::{Due, Times, Watch, batch_size};
 use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
 use brine_core::wire::PublishRequest;
-use brine_core::{Jid, Map, Value};
+use brine_core::{Map, Value};
 use rand::seq::SliceRandom;
 use tokio::time::Instant;
 
@@ -108,86 +108,48 @@ impl Orchestrator {
         Ok(answers)
     }
 
-    /// Publishes a job and waits for its returns. Minions that are silent for the time are asked whether they
-    /// still work, and are waited for as long as they say so.
+    /// Publishes a job and waits for its returns as long as minions work on it.
     async fn watch(&self, request: PublishRequest, timeout: Duration) -> Result<Vec<Answer>, String> {
         // Before the job goes out: nothing that it leads to may be missed.
         let subscribed = self.shared.bus.subscribe(Filter::prefix("salt/job/"), Start::Now);
-        let events = subscribed.map_err(|error| error.to_string())?;
+        let mut events = subscribed.map_err(|error| error.to_string())?;
         let published = self.shared.publish(request).await.map_err(|error| error.to_string())?;
         let Some(jid) = published.jid else { return Ok(Vec::new()) };
-        let waiting: BTreeSet<String> = published.minions.iter().cloned().collect();
-        let mut watch = Watch { shared: &self.shared, jid: &jid, waiting, returned: HashMap::new(), events };
-        watch.until_all_returned(timeout.max(Duration::from_secs(1)), &self.caller.user).await?;
-        let mut returned = watch.returned;
+        let times = Times { timeout, gather: Duration::from_secs(self.shared.config.gather_job_timeout) };
+        let mut watch = Watch::new(jid.clone(), published.minions.clone(), times, Instant::now());
+        let mut returned = HashMap::new();
+        while !watch.is_over() {
+            match tokio::time::timeout_at(watch.deadline(), events.recv()).await {
+                Ok(Some(event)) => returned.extend(watch.take(&event, Instant::now())),
+                // The master stops.
+                Ok(None) => break,
+                Err(_) => self.shared.look_for_silent(&mut watch, &self.caller.user).await.map(drop)?,
+            }
+        }
         let all = published.minions.into_iter().chain(published.missing);
         Ok(all.map(|id| Answer { returned: returned.remove(&id), jid: jid.clone(), id }).collect())
     }
 }
 
+impl Shared {
+    /// Asks minions that are silent whether they still work on a job, or tells which of them have not answered to
+    /// that. To be called when the deadline has come. The error is one sentence.
+    pub(crate) async fn look_for_silent(
+        self: &Arc<Self>,
+        watch: &mut Watch,
+        user: &str,
+    ) -> Result<BTreeSet<String>, String> {
+        match watch.time_is_up(user, Instant::now()) {
+            Due::Missing(ids) => Ok(ids),
+            Due::Ask(request) => {
+                let asked = self.publish(*request).await;
+                watch.asked(asked.as_ref().ok().and_then(|asked| asked.jid.clone()), Instant::now());
+                asked.map(|_| BTreeSet::new()).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
 fn has_failed(answer: &Answer) -> bool {
     answer.returned.as_ref().is_none_or(|returned| returned.get("retcode").is_some_and(Value::is_truthy))
-}
-
-/// A job that is waited for.
-struct Watch<'a> {
-    shared: &'a Arc<Shared>,
-    jid: &'a Jid,
-    waiting: BTreeSet<String>,
-    returned: HashMap<String, Map>,
-    events: Subscription,
-}
-
-impl Watch<'_> {
-    async fn until_all_returned(&mut self, timeout: Duration, user: &str) -> Result<(), String> {
-        while !self.waiting.is_empty() {
-            if self.returns_until(Instant::now() + timeout, None).await {
-                continue;
-            }
-            let request = PublishRequest {
-                tgt: self.waiting.iter().map(String::as_str).collect(),
-                tgt_type: "list".to_owned(),
-                arg: vec![Value::from(self.jid)],
-                ..PublishRequest::new("", "saltutil.find_job", user)
-            };
-            let asked = self.shared.publish(request).await.map_err(|error| error.to_string())?;
-            let mut silent = self.waiting.clone();
-            let gather = Duration::from_secs(self.shared.config.gather_job_timeout);
-            let asking = asked.jid.as_ref().map(|jid| (jid, &mut silent));
-            self.returns_until(Instant::now() + gather, asking).await;
-            // Neither returned nor said that they work.
-            self.waiting.retain(|id| !silent.contains(id));
-        }
-        Ok(())
-    }
-
-    /// Takes returns until one has come, or the time is up. When minions are asked whether they still work: until
-    /// all of them have answered. Says whether it ended before its time.
-    async fn returns_until(&mut self, deadline: Instant, mut asking: Option<(&Jid, &mut BTreeSet<String>)>) -> bool {
-        loop {
-            // The end is that the time is up, or that the master stops.
-            let next = tokio::time::timeout_at(deadline, self.events.recv()).await;
-            let Ok(Some(event)) = next else { return false };
-            let Some((jid, id)) = return_tag(event.tag()) else { continue };
-            if jid == self.jid.as_str() {
-                if self.waiting.remove(id) {
-                    self.returned.insert(id.to_owned(), event.data());
-                }
-                if let Some((_, silent)) = &mut asking {
-                    silent.remove(id);
-                }
-                if asking.is_none() || self.waiting.is_empty() {
-                    return true;
-                }
-            } else if let Some((asked, silent)) = &mut asking
-                && jid == asked.as_str()
-                && event.data().get("return").is_some_and(Value::is_truthy)
-            {
-                silent.remove(id);
-            }
-            if asking.as_ref().is_some_and(|(_, silent)| silent.is_empty()) {
-                return true;
-            }
-        }
-    }
 }

@@ -3,13 +3,13 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use brine_core::metrics;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -57,22 +57,38 @@ impl Progress {
     }
 }
 
-/// Hands work to a bounded number of workers, each a thread of its own: reactions call functions that may
-/// block, and a thread that stays is quicker than one that is changed for each.
+/// How long a worker without work keeps its thread: making one for each event is what costs most.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Hands work to a bounded number of workers, each a thread of its own: reactions call functions that may block.
 pub(crate) struct Scheduler<W> {
     shared: Arc<Shared<W>>,
-    room: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
 struct Shared<W> {
-    /// A key is here while one of its works is under way.
-    keys: Mutex<HashMap<u64, VecDeque<W>>>,
-    /// What is under way: since when, for which event, and the worker's key.
-    under_way: Mutex<HashMap<u64, UnderWay>>,
-    workers: Arc<Semaphore>,
+    queues: Mutex<Queues<W>>,
+    /// Something is ready, or no more will come.
+    ready: Condvar,
+    /// How many works may wait in memory.
+    room: Semaphore,
+    /// How many workers there may be, those that were let go apart.
+    most: usize,
     progress: Arc<Mutex<Progress>>,
-    next: AtomicU64,
+}
+
+struct Queues<W> {
+    /// A key is here while one of its works waits or is under way.
+    keys: HashMap<u64, VecDeque<W>>,
+    /// Keys of which work waits and none is under way.
+    ready: VecDeque<u64>,
+    /// What is under way, by its number.
+    under_way: HashMap<u64, UnderWay>,
+    next: u64,
+    workers: usize,
+    /// Workers that wait for something to do.
+    idle: usize,
+    closed: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -94,108 +110,137 @@ pub(crate) type Run<W> = Arc<dyn Fn(W) -> Pin<Box<dyn Future<Output = ()> + Send
 impl<W: Work> Scheduler<W> {
     /// So many works at the same time, and so many waiting in memory.
     pub fn new(workers: usize, waiting: usize, progress: Arc<Mutex<Progress>>) -> Self {
-        let bounded = |permits: usize| Arc::new(Semaphore::new(permits.clamp(1, Semaphore::MAX_PERMITS)));
-        let shared = Shared {
-            keys: Mutex::default(),
-            under_way: Mutex::default(),
-            workers: bounded(workers),
-            progress,
-            next: AtomicU64::new(0),
+        let queues = Queues {
+            keys: HashMap::new(),
+            ready: VecDeque::new(),
+            under_way: HashMap::new(),
+            next: 0,
+            workers: 0,
+            idle: 0,
+            closed: false,
         };
-        Scheduler { shared: Arc::new(shared), room: bounded(waiting), tasks: TaskTracker::new() }
+        let shared = Shared {
+            queues: Mutex::new(queues),
+            ready: Condvar::new(),
+            room: Semaphore::new(waiting.clamp(1, Semaphore::MAX_PERMITS)),
+            most: workers.max(1),
+            progress,
+        };
+        Scheduler { shared: Arc::new(shared), tasks: TaskTracker::new() }
     }
 
     /// Puts work behind all of the same key. Waits while too much is waiting.
     pub async fn put(&self, key: u64, work: W, run: &Run<W>) {
         // Only a scheduler that is gone closes it.
-        let Ok(place) = self.room.acquire().await else { return };
+        let Ok(place) = self.shared.room.acquire().await else { return };
         // Given back when the work is done.
         place.forget();
         metrics::QUEUE_DEPTH.add(1);
         self.shared.progress.lock().begin(work.seq());
-        match self.shared.keys.lock().entry(key) {
-            Entry::Occupied(mut waiting) => return waiting.get_mut().push_back(work),
-            Entry::Vacant(vacant) => _ = vacant.insert(VecDeque::from([work])),
+        let mut queues = self.shared.queues.lock();
+        match queues.keys.entry(key) {
+            Entry::Occupied(mut waiting) => waiting.get_mut().push_back(work),
+            Entry::Vacant(vacant) => {
+                vacant.insert(VecDeque::from([work]));
+                queues.ready.push_back(key);
+                self.call_worker(&mut queues, run);
+            }
         }
-        self.start_worker(key, run);
     }
 
-    /// A worker for what waits under a key.
-    fn start_worker(&self, key: u64, run: &Run<W>) {
-        let (shared, room, run) = (Arc::clone(&self.shared), Arc::clone(&self.room), Arc::clone(run));
-        self.tasks.spawn(async move {
-            let Ok(worker) = Arc::clone(&shared.workers).acquire_owned().await else { return };
-            let runtime = Handle::current();
-            let working = tokio::task::spawn_blocking(move || {
-                if runtime.block_on(shared.work(key, &run, &room)) == End::LetGo {
-                    // Its place has been given to another.
-                    worker.forget();
-                }
-            });
-            // An error is a panic in a reaction, which the runtime has told.
-            _ = working.await;
-        });
+    /// A worker for what has become ready, if all of them work and there may be one more.
+    fn call_worker(&self, queues: &mut Queues<W>, run: &Run<W>) {
+        if queues.ready.len() <= queues.idle {
+            self.shared.ready.notify_one();
+        } else if queues.workers < self.shared.most {
+            queues.workers += 1;
+            let (shared, run, runtime) = (Arc::clone(&self.shared), Arc::clone(run), Handle::current());
+            self.tasks.spawn_blocking(move || shared.work(&run, &runtime));
+        }
     }
 
     /// What takes longer than this keeps those behind it waiting no more: it goes on by itself.
     pub fn let_go(&self, patience: Duration, run: &Run<W>) {
-        let mut long = Vec::new();
-        let mut under_way = self.shared.under_way.lock();
-        under_way.retain(|_, one| {
-            let is_long = one.since.elapsed() > patience;
-            if is_long {
-                long.push(*one);
-            }
-            !is_long
-        });
-        drop(under_way);
+        let mut queues = self.shared.queues.lock();
+        let long: Vec<UnderWay> =
+            queues.under_way.extract_if(|_, one| one.since.elapsed() > patience).map(|(_, one)| one).collect();
         for one in long {
-            self.shared.progress.lock().end(one.seq);
-            metrics::QUEUE_DEPTH.sub(1);
-            self.room.add_permits(1);
-            // The worker that goes on keeps its thread; another one may take its place.
-            self.shared.workers.add_permits(1);
-            self.start_worker(one.key, run);
+            self.shared.has_ended(one.seq);
+            // The worker that goes on keeps its thread; another one takes its place.
+            queues.workers -= 1;
+            queues.ready.push_back(one.key);
+            self.call_worker(&mut queues, run);
         }
     }
 
     /// Waits until all that was put in has been done.
     pub async fn finish(&self) {
         self.tasks.close();
+        self.shared.close();
         self.tasks.wait().await;
     }
 }
 
-/// How a worker ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Done,
-    LetGo,
+impl<W> Drop for Scheduler<W> {
+    /// The runtime waits for its threads.
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+impl<W> Shared<W> {
+    /// No worker waits for more to come.
+    fn close(&self) {
+        self.queues.lock().closed = true;
+        self.ready.notify_all();
+    }
 }
 
 impl<W: Work> Shared<W> {
-    /// Works until nothing waits under the key, or until the work took so long that another took over.
-    async fn work(&self, key: u64, run: &Run<W>, room: &Semaphore) -> End {
-        loop {
-            let next = {
-                let mut keys = self.keys.lock();
-                let next = keys.get_mut(&key).and_then(VecDeque::pop_front);
-                if next.is_none() {
-                    keys.remove(&key);
-                }
-                next
-            };
-            let Some(work) = next else { return End::Done };
-            let (number, seq) = (self.next.fetch_add(1, Ordering::Relaxed), work.seq());
-            self.under_way.lock().insert(number, UnderWay { since: Instant::now(), key, seq });
-            run(work).await;
-            if self.under_way.lock().remove(&number).is_none() {
-                return End::LetGo;
-            }
-            self.progress.lock().end(seq);
-            metrics::QUEUE_DEPTH.sub(1);
-            room.add_permits(1);
+    /// Works until there has been nothing to do for a while, or until one work took so long that another worker took
+    /// over.
+    fn work(&self, run: &Run<W>, runtime: &Handle) {
+        while let Some((number, work)) = self.next() {
+            let seq = work.seq();
+            // A panic has been told by the hook; what is behind it goes on.
+            _ = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(work))));
+            let mut queues = self.queues.lock();
+            let Some(UnderWay { key, .. }) = queues.under_way.remove(&number) else { return };
+            // At the end of the line: no key keeps the others waiting.
+            queues.ready.push_back(key);
+            drop(queues);
+            self.has_ended(seq);
         }
+    }
+
+    /// The next work and its number; nothing when there has been none for a while.
+    fn next(&self) -> Option<(u64, W)> {
+        let mut queues = self.queues.lock();
+        loop {
+            while let Some(key) = queues.ready.pop_front() {
+                let Some(work) = queues.keys.get_mut(&key).and_then(VecDeque::pop_front) else {
+                    queues.keys.remove(&key);
+                    continue;
+                };
+                let (number, seq) = (queues.next, work.seq());
+                queues.next += 1;
+                queues.under_way.insert(number, UnderWay { since: Instant::now(), key, seq });
+                return Some((number, work));
+            }
+            queues.idle += 1;
+            let waited = !queues.closed && !self.ready.wait_for(&mut queues, LINGER).timed_out();
+            queues.idle -= 1;
+            if !waited && queues.ready.is_empty() {
+                queues.workers -= 1;
+                return None;
+            }
+        }
+    }
+
+    fn has_ended(&self, seq: u64) {
+        self.progress.lock().end(seq);
+        metrics::QUEUE_DEPTH.sub(1);
+        self.room.add_permits(1);
     }
 }
 
@@ -282,7 +327,7 @@ mod tests {
             scheduler.put(key, (key, n), &run).await;
             progress.lock().see(n + 1);
         }
-        until(|| !scheduler.shared.under_way.lock().is_empty()).await;
+        until(|| !scheduler.shared.queues.lock().under_way.is_empty()).await;
         scheduler.let_go(Duration::from_secs(60), &run);
         assert_eq!(progress.lock().reached(), 0);
         // The one worker is taken: first by the first of key 0, then by whatever waits.
@@ -293,6 +338,27 @@ mod tests {
         gate.add_permits(2);
         scheduler.finish().await;
         assert_eq!((of_key(&done, 0).len(), progress.lock().reached()), (2, 3));
-        assert_eq!(scheduler.shared.workers.available_permits(), 1);
+        assert_eq!(scheduler.shared.queues.lock().workers, 0);
+    }
+
+    #[tokio::test]
+    async fn a_work_that_panics_keeps_nothing_behind_it_waiting() {
+        let progress: Arc<Mutex<Progress>> = Arc::default();
+        let scheduler = Scheduler::new(1, 100, Arc::clone(&progress));
+        let done = Done::default();
+        let of_run = Arc::clone(&done);
+        let run: Run<(u64, u64)> = Arc::new(move |(key, n)| {
+            let done = Arc::clone(&of_run);
+            Box::pin(async move {
+                assert!(n != 0, "the first one fails");
+                done.lock().push((key, n));
+            })
+        });
+        for n in 0..3 {
+            scheduler.put(7, (7, n), &run).await;
+            progress.lock().see(n + 1);
+        }
+        scheduler.finish().await;
+        assert_eq!((of_key(&done, 7), progress.lock().reached()), (vec![1, 2], 3));
     }
 }

@@ -51,7 +51,7 @@ functions! {
     ///     salt-run batch.stop 20261120235852025555 kill=True
     fn stop(context, jid: Value, kill: bool = false) {
         let jid = jid.to_string();
-        let Some(state) = context.master.batches.active().into_iter().find(|state| state.is(&jid)) else {
+        let Some(state) = context.master.batches.active().into_iter().find(|state| state.jid.as_str() == jid) else {
             return Ok(false.into());
         };
         if kill {

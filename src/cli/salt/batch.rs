@@ -34,8 +34,7 @@ pub(super) async fn run(
     let size = batch_size(wanted, waiting.len()).map_err(anyhow::Error::msg)?;
     let (mut worst, mut stopped) = (0, false);
     let wait = arguments.batch_wait.unwrap_or(0.0);
-    let times = (job.timeout, job.gather);
-    let mut state = BatchState::new(&request, waiting.make_contiguous(), size, wait, arguments.failhard, times);
+    let mut state = BatchState::new(&request, waiting.make_contiguous(), size, wait, arguments.failhard, job.times);
     state.tell(job.client, Stage::New).await;
     while !waiting.is_empty() && !stopped {
         let now: Vec<String> = waiting.drain(..size.min(waiting.len())).collect();
@@ -104,7 +103,7 @@ pub(super) async fn hand_over(
         "batch" => size,
         "batch_wait" => arguments.batch_wait.unwrap_or(0.0),
         "failhard" => arguments.failhard,
-        "timeout" => job.timeout,
+        "timeout" => job.times.timeout.as_secs(),
     };
     let args = Args::keyword(keyword);
     let call = Call { fun: "batch.start".into(), args, key: None, user: user(), asynchronous: false };

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use brine_core::event::Event;
 use brine_core::jid::Jid;
-use brine_core::job::Return;
+use brine_core::job::{Return, Times};
 use brine_core::wire::PublishRequest;
 use brine_core::{Map, Value, map};
 
@@ -61,7 +61,7 @@ impl BatchState {
         size: usize,
         wait: f64,
         failhard: bool,
-        (timeout, gather): (u64, u64),
+        times: Times,
     ) -> Self {
         let fixed = map! {
             "all_minions" => minions.to_vec(),
@@ -71,12 +71,12 @@ impl BatchState {
             "driver" => "cli",
             "failhard" => failhard,
             "fun" => request.fun.clone(),
-            "gather_job_timeout" => gather,
+            "gather_job_timeout" => times.gather.as_secs(),
             "kwargs" => request.kwargs.clone(),
             "ret" => &request.ret,
             "tgt" => request.tgt.clone(),
             "tgt_type" => &request.tgt_type,
-            "timeout" => timeout,
+            "timeout" => times.timeout.as_secs(),
             "user" => &request.user,
         };
         let created = now();
@@ -162,13 +162,16 @@ impl BatchState {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn minions_go_from_pending_by_active_to_done() {
         let request = PublishRequest::new("*", "test.ping", "root");
         let minions = ["a".to_owned(), "b".to_owned()];
-        let mut state = BatchState::new(&request, &minions, 1, 0.0, false, (5, 10));
+        let times = Times { timeout: Duration::from_secs(5), gather: Duration::from_secs(10) };
+        let mut state = BatchState::new(&request, &minions, 1, 0.0, false, times);
         state.asked(&minions[..1]);
         let of = |state: &BatchState, name: &str| state.body().get("state").and_then(|state| state.get(name)).cloned();
         assert_eq!(of(&state, "pending"), Some(vec!["b".to_owned()].into()));

@@ -10,10 +10,12 @@ mod job;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use arguments::Arguments;
 use brine_core::jid::Jid;
+use brine_core::job::Times;
 use brine_core::sls::arguments::parse;
 use brine_core::wire::PublishRequest;
 use brine_core::{Map, Value, map};
@@ -64,7 +66,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let result = runtime.block_on(async {
         let client = MasterClient::new(&config)?;
         let timeout = arguments.timeout.map_or(config.timeout, |seconds| u64::try_from(seconds).unwrap_or(0));
-        let job = Job { client: &client, timeout, gather: config.gather_job_timeout };
+        let [timeout, gather] = [timeout, config.gather_job_timeout].map(Duration::from_secs);
+        let job = Job { client: &client, times: Times { timeout, gather } };
         if arguments.preview_target {
             return preview(&job, request, shower).await;
         }

@@ -2,6 +2,8 @@
 //!
 //! Both keep the map that they came as: fields that only some functions or peers know are handed on.
 
+mod watch;
+
 use jiff::Zoned;
 use jiff::civil::DateTime;
 
@@ -9,6 +11,8 @@ use crate::jid::{InvalidJid, Jid};
 use crate::map;
 use crate::minion_id::{InvalidMinionId, MinionId};
 use crate::value::{FromValue, Map, Value};
+
+pub use watch::{Due, Times, Watch};
 
 /// A map is not a job or not a return.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
