@@ -37,7 +37,7 @@ impl Handler for Requests {
             Envelope::Clear { load, version } => {
                 asked = named(&load);
                 match ClientCommand::from_map(&load) {
-                    Ok(ClientCommand::Auth(auth)) if version < self.0.config.minimum_auth_version => {
+                    Ok(ClientCommand::Auth(auth, _)) if version < self.0.config.minimum_auth_version => {
                         return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
                     }
                     Ok(command) => self.0.client_command(&peer, command).await,
@@ -106,7 +106,7 @@ impl Shared {
     async fn client_command(self: &Arc<Self>, peer: &Peer, command: ClientCommand) -> Vec<u8> {
         match command {
             ClientCommand::Ping => clear(map! {"cmd" => "ping", "id" => &self.id}.into()),
-            ClientCommand::Auth(request) => self.authenticate(*request).await,
+            ClientCommand::Auth(request, binding) => self.authenticate(*request, binding).await,
             ClientCommand::Publish(request) => {
                 if !self.is_root_key(request.key.as_deref()) {
                     self.tell_refused(&request).await;

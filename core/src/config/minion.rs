@@ -58,8 +58,8 @@ options! {
     recon_max: u64 = 10_000,
     /// Bits of the key that is made.
     keysize: usize = 2048,
-    /// The session ciphers that the minion offers, best first.
-    ciphers: Vec<String> = vec!["aes-256-gcm".into()],
+    /// The session ciphers that the minion allows, best first: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac` (Salt).
+    ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
     /// How keys are sealed in the authentication: OAEP-SHA1 or OAEP-SHA224.
     encryption_algorithm: String = "OAEP-SHA1".into(),
     /// How messages are signed: PKCS1v15-SHA1 or PKCS1v15-SHA224.
