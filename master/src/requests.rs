@@ -343,11 +343,27 @@ impl Shared {
         }
     }
 
+    /// Tells of a request for what is out of the file roots. It is answered like one for what is not there.
+    fn tell_leading_out(&self, id: &MinionId, command: &MinionCommand) {
+        let (path, saltenv) = match command {
+            MinionCommand::ServeFile { path, saltenv, .. }
+            | MinionCommand::FileHash { path, saltenv, .. }
+            | MinionCommand::FileFind { path, saltenv } => (path.as_str(), saltenv),
+            MinionCommand::FileList { prefix, saltenv, .. } => (prefix.trim_matches('/'), saltenv),
+            _ => return,
+        };
+        if self.files.leads_out(path, saltenv) {
+            metrics::REQUESTS_REFUSED.add(1);
+            tracing::warn!(minion = %id, ?path, ?saltenv, "a minion asks for what is out of the file roots");
+        }
+    }
+
     fn file_command(&self, id: &MinionId, command: MinionCommand) -> Value {
         let failed = |error: &dyn std::error::Error| {
             tracing::warn!(minion = %id, %error, "a file cannot be served");
             Value::map()
         };
+        self.tell_leading_out(id, &command);
         match command {
             MinionCommand::ServeFile { path, saltenv, loc } => {
                 let empty = |dest: &str| map! {"data" => Vec::<u8>::new(), "dest" => dest};
@@ -367,8 +383,8 @@ impl Shared {
                         hash
                     }
                 }
-                Ok(None) if stat => list![Value::map(), Value::Nil],
-                Ok(None) => Value::map(),
+                Ok(None) if stat => list!["", Value::Nil],
+                Ok(None) => "".into(),
                 Err(error) => failed(&error),
             },
             MinionCommand::FileFind { path, saltenv } => match self.files.find(&path, &saltenv) {

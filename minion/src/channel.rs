@@ -75,6 +75,9 @@ pub enum ChannelError {
     /// The master refuses a request.
     #[error("the master refuses the request")]
     Refused,
+    /// A publish is not signed.
+    #[error("a publish is not signed with the master's key")]
+    UnsignedPublish,
     /// The same publish came before.
     #[error("a publish came twice")]
     Replay,
@@ -346,10 +349,17 @@ impl Channel {
         let envelope = msgpack::unpack_map(payload).map_err(WireError::from)?;
         let load = envelope.get("load").and_then(Value::as_bytes).ok_or(WireError::Missing("load"))?;
         let plain = keys.publish.open(load, None, purpose::PUBLISH)?;
-        if let Some(sig) = envelope.get("sig").and_then(Value::as_bytes) {
-            let algorithm = envelope.get("sig_algo").and_then(Value::as_str).unwrap_or_default().parse()?;
-            let master = self.master_key()?.ok_or(CryptError::BadSignature)?;
-            master.verify(load, sig, algorithm)?;
+        match envelope.get("sig").and_then(Value::as_bytes) {
+            Some(sig) => {
+                let algorithm = envelope.get("sig_algo").and_then(Value::as_str).unwrap_or_default().parse()?;
+                let master = self.master_key()?.ok_or(CryptError::BadSignature)?;
+                master.verify(load, sig, algorithm)?;
+            }
+            // Every minion has the key of the publish stream.
+            None if keys.publish.cipher() == Cipher::Aes256Gcm || self.config.sign_pub_messages => {
+                return Err(ChannelError::UnsignedPublish);
+            }
+            None => {}
         }
         let publication = Publication::from_map(msgpack::unpack_map(&plain).map_err(WireError::from)?)?;
         let new = u64::try_from(publication.serial).is_ok_and(|serial| self.seen.lock().is_new(serial));

@@ -64,6 +64,8 @@ options! {
     encryption_algorithm: String = "OAEP-SHA1".into(),
     /// How messages are signed: PKCS1v15-SHA1 or PKCS1v15-SHA224.
     signing_algorithm: String = "PKCS1v15-SHA1".into(),
+    /// Whether publishes must be signed with Salt's cipher, too; with AES-256-GCM they always must.
+    sign_pub_messages: bool = false,
     /// The largest message that is taken from the network, in bytes.
     max_message_size: usize = 64 << 20,
     /// How many jobs run at the same time; -1 for no limit.
