@@ -187,6 +187,26 @@ async fn job_ids_that_are_paths_are_no_jobs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn returns_of_nobody_and_for_no_job_are_refused() {
+    let system = System::start("order_masters: True\n").await;
+    let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
+    for (load, words) in [
+        (map! {"cmd" => "_return", "fun" => "test.ping", "return" => true}, "a return without a job id"),
+        (map! {"cmd" => "_return", "jid" => 5, "fun" => "test.ping", "return" => true}, "a return without a job id"),
+        (
+            map! {"cmd" => "_syndic_return", "jid" => "20261120235852025555", "return" => map! {"../web1" => true}},
+            "a return of a minion with an impossible name",
+        ),
+        (map! {"cmd" => "_syndic_return", "jid" => "20261120235852025555"}, "has no field 'return'"),
+    ] {
+        refused(&system, 1, words, async {
+            assert!(!rogue.ask(load.clone()).await.is_truthy(), "{load:?}");
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn requests_for_files_out_of_the_roots_are_told() {
     let system = System::start("fileserver_followsymlinks: False\n").await;
     system.write("srv/secret", "secret");

@@ -8,6 +8,7 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use brine_core::crypt::{EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
@@ -83,7 +84,10 @@ impl Replay {
         for (path, content) in world.get("files").unwrap().as_map().unwrap() {
             let path = path.to_string();
             match content {
-                Value::Str(text) => _ = system.write(&path, text),
+                Value::Str(text) => {
+                    let mode = std::fs::Permissions::from_mode(0o644);
+                    std::fs::set_permissions(system.write(&path, text), mode).unwrap();
+                }
                 Value::Nil => std::fs::create_dir_all(system.path(&path)).unwrap(),
                 link => {
                     std::os::unix::fs::symlink(link.get("to").unwrap().to_string(), system.path(&path)).unwrap();

@@ -248,7 +248,11 @@ impl Shared {
                         return false;
                     }
                 },
-                None => return false,
+                None => {
+                    metrics::REQUESTS_REFUSED.add(1);
+                    tracing::warn!(minion = %id, "a return without a job id is refused");
+                    return false;
+                }
             };
             load.retain(|key, _| !matches!(key.as_str(), Some("tok" | "nonce" | "serial" | "load")));
             load.insert("jid".into(), (&jid).into());
@@ -284,6 +288,7 @@ impl Shared {
             if let Some(Ok(of)) = of {
                 self.returns(&of, vec![load]).await;
             } else {
+                metrics::REQUESTS_REFUSED.add(1);
                 tracing::warn!(minion = %id, "a return of a minion with an impossible name is refused");
             }
         }
