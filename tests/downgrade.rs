@@ -7,14 +7,15 @@ mod support;
 use std::sync::Arc;
 
 use brine_core::config::MinionConfig;
-use brine_core::crypt::Cipher;
+use brine_core::crypt::{Cipher, PrivateKey, PublicKey, Session, token};
 use brine_core::transport::{Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber};
 use brine_core::value::msgpack;
-use brine_core::wire::TOPIC_GCM;
+use brine_core::wire::{AuthReply, AuthRequest, Binding, TOPIC_GCM};
 use brine_core::{Map, Value, list, map};
 use brine_minion::channel::Channel;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
 use support::{LONG, System, stdout};
 use tokio_util::sync::CancellationToken;
 
@@ -262,6 +263,64 @@ async fn who_agrees_on_no_cipher_is_told_so() {
             assert_eq!(system.counter("brine_authentications_refused_total"), before + 1);
         }
         support::until("it is logged", || system.master_log().contains("none of the ciphers")).await;
+    }
+}
+
+/// Answers authentications as Salt's masters do, and may claim a cipher.
+struct SaltMaster {
+    key: PrivateKey,
+    claims: Option<Cipher>,
+}
+
+impl Handler for SaltMaster {
+    async fn handle(&self, _: Peer, request: Bytes) -> Option<Bytes> {
+        let mut envelope = msgpack::unpack_map(&request).unwrap();
+        let asked = AuthRequest::from_map(load(&mut envelope)).unwrap();
+        let minion = PublicKey::from_pem(&asked.public_key).unwrap();
+        let key = Session::generate(self.claims.unwrap_or_default()).key_text();
+        let seal = |text: &[u8]| minion.encrypt(text, asked.encryption).unwrap();
+        let reply = AuthReply::Accepted {
+            public_key: self.key.public().to_pem(),
+            publish_port: 4505,
+            publish_key: seal(key.as_bytes()),
+            token: asked.token.map(|token| seal(&self.key.decrypt(&token, asked.encryption).unwrap())),
+            session_key: seal(key.as_bytes()),
+            signature: self.key.sign_x931(token::hex(Sha256::digest(&key)).as_bytes()).unwrap(),
+            cipher: self.claims.unwrap_or_default(),
+        };
+        let mut reply = reply.to_map(&Binding::of(load(&mut envelope)).unwrap());
+        reply.shift_remove("request");
+        let packed = msgpack::pack_map(&reply);
+        let sig = self.key.sign(&packed, asked.signature).unwrap();
+        Some(msgpack::pack_map(&map! {"enc" => "clear", "load" => packed, "sig" => sig}).into())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_salt_master_is_spoken_to_in_its_own_cipher_if_that_is_allowed() {
+    let system = System::new("");
+    let key = PrivateKey::generate(2048).unwrap();
+    let both = ["aes-256-gcm", "aes-192-cbc-hmac"];
+    for (at, (claims, allowed, said)) in [
+        (None, &both[..], ""),
+        (None, &both[..1], "allows none of the ciphers that the option 'ciphers' allows here (aes-256-gcm)"),
+        (Some(Cipher::Aes256Gcm), &both[..], "the message has no field 'request'"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let port = support::free_port();
+        let listener = Listener::bind(&Endpoint::Tcp("127.0.0.1".into(), port)).await.unwrap();
+        let master = Arc::new(SaltMaster { key: key.clone(), claims });
+        tokio::spawn(Router::serve(listener, master, 1, Limits::default(), CancellationToken::new()));
+        let minion = channel(&system, &format!("m{at}"), port, allowed);
+        // At the first contact, and when its key is known.
+        for _ in 0..2 {
+            match minion.authenticate().await {
+                Ok(()) => assert_eq!((minion.cipher(), said), (Some(Cipher::AesCbcHmac), "")),
+                Err(error) => assert!(!said.is_empty() && error.to_string().contains(said), "{error}"),
+            }
+        }
     }
 }
 

@@ -282,7 +282,6 @@ impl Replay {
             (Value::Map(fields), said) if fields.contains_key("<bytes>") => {
                 said.as_bytes() == Some(self.placed(&fields["<bytes>"].to_string()).as_bytes())
             }
-            (Value::Map(fields), said) if fields.contains_key("<base64>") => said.as_bytes().is_some(),
             (Value::Map(fields), Value::Map(found)) => {
                 for (name, one) in fields {
                     let place = if place.is_empty() { name.to_string() } else { format!("{place}.{name}") };
@@ -317,7 +316,7 @@ impl Replay {
         match word {
             "<int>" => return said.as_i64().is_some(),
             "<float>" => return matches!(said, Value::Float(_)),
-            "<aes>" | "<session>" | "<sig>" | "<token>" => return said.as_bytes().is_some(),
+            "<aes>" | "<session>" | "<sig>" | "<token>" | "<binary>" => return said.as_bytes().is_some(),
             "<nonce>" | "<pub_key>" => return said.as_str().is_some(),
             _ => {}
         }
