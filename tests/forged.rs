@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use brine_core::config::MinionConfig;
 use brine_core::crypt::{Cipher, PrivateKey};
-use brine_core::transport::{Limits, RequestClient};
+use brine_core::transport::{Endpoint, Limits, RequestClient, Subscriber};
 use brine_core::value::msgpack;
-use brine_core::wire::{Envelope, purpose};
+use brine_core::wire::{Envelope, TOPIC_GCM, purpose};
 use brine_core::{Map, Value, list, map};
 use brine_minion::channel::Channel;
 use raw::Raw;
@@ -250,19 +250,50 @@ async fn requests_for_files_out_of_the_roots_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_publish_is_taken_once() {
+    let system = System::start("").await;
+    let endpoint = Endpoint::Tcp("127.0.0.1".into(), system.publish_port);
+    for cipher in Cipher::ALL {
+        let topic: &[u8] = if *cipher == Cipher::Aes256Gcm { TOPIC_GCM } else { b"" };
+        let mut publishes = Subscriber::connect(&endpoint, &[topic], Limits::default()).await.unwrap();
+        let channel = channel(&system, *cipher);
+        channel.authenticate().await.unwrap();
+        assert!(system.tool("salt", &["--async", channel_id(*cipher).as_str(), "test.ping"]).status.success());
+        let frames = tokio::time::timeout(support::LONG, publishes.recv()).await.unwrap().unwrap();
+        let payload = frames.last().unwrap();
+        assert_eq!(channel.open_publish(payload).unwrap().fun, "test.ping".into());
+        for _ in 0..2 {
+            let refused = channel.open_publish(payload).unwrap_err().to_string();
+            assert!(refused.contains("a publish came twice"), "{cipher}: {refused}");
+            // That another session begins does not make it new.
+            channel.authenticate().await.unwrap();
+        }
+        assert!(system.tool("salt-key", &["-y", "-d", &channel_id(*cipher)]).status.success());
+    }
+}
+
+fn channel_id(cipher: Cipher) -> String {
+    format!("web-{cipher}")
+}
+
+/// A minion as it should be, that wants publishes signed.
+fn channel(system: &System, cipher: Cipher) -> Arc<Channel> {
+    let config = MinionConfig {
+        pki_dir: system.path(&format!("{cipher}/pki")),
+        master_port: system.ret_port,
+        ciphers: vec![cipher.to_string()],
+        sign_pub_messages: cipher == Cipher::AesCbcHmac,
+        ..MinionConfig::default()
+    };
+    Arc::new(Channel::new(channel_id(cipher).parse().unwrap(), Arc::new(config), "127.0.0.1").unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_minion_publishes_as_if_it_were_the_master() {
     let system = System::start("").await;
     for cipher in Cipher::ALL {
         let rogue = Raw::join(&system, &format!("rogue-{cipher}"), *cipher).await;
-        let config = MinionConfig {
-            pki_dir: system.path(&format!("{cipher}/pki")),
-            master_port: system.ret_port,
-            ciphers: vec![cipher.to_string()],
-            sign_pub_messages: *cipher == Cipher::AesCbcHmac,
-            ..MinionConfig::default()
-        };
-        let channel = Channel::new(format!("web-{cipher}").parse().unwrap(), Arc::new(config), "127.0.0.1").unwrap();
-        let channel = Arc::new(channel);
+        let channel = channel(&system, *cipher);
         channel.authenticate().await.unwrap();
         let job = map! {
             "jid" => "20261120235852025555", "fun" => "cmd.run", "arg" => list!["id"], "tgt" => "*", "tgt_type" => "glob",
