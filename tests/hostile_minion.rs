@@ -128,7 +128,7 @@ fn walk(folder: &std::path::Path) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_peers_may_not_do_is_not_done() {
-    let (mut system, channels) = world("").await;
+    let (mut system, channels) = world("allow_minion_key_revoke: False\n").await;
     system.start_minion("web1").await;
     let target = system.path("owned").display().to_string();
     let jid = {

@@ -395,7 +395,7 @@ async fn mine_peers_events_and_files() {
         ("_symlink_list saltenv=base", map! {}.into()),
         ("_file_envs", list!["base"]),
         ("_file_hash saltenv=base path=some/file.txt", map! {"hsum" => digest, "hash_type" => "sha256"}.into()),
-        ("_file_hash saltenv=base path=none", map! {}.into()),
+        ("_file_hash saltenv=base path=none", "".into()),
         ("_serve_file saltenv=base path=none loc=0", map! {"data" => "", "dest" => ""}.into()),
         ("_file_find saltenv=base path=none", map! {"path" => "", "rel" => ""}.into()),
         ("_master_tops", map! {}.into()),

@@ -133,18 +133,17 @@ pub fn read_if_exists(path: impl AsRef<Path>) -> Result<Option<String>, FileErro
 /// A path that came from elsewhere, as a path that goes down only: nothing if it is empty, absolute,
 /// or holds `..` or a NUL. Looks at the text alone: links are not resolved, see [`path_within`].
 pub fn relative_path(path: &str) -> Option<PathBuf> {
-    if path.contains('\0') {
+    if leads_out(path) {
         return None;
     }
-    let mut clean = PathBuf::new();
-    for component in Path::new(path).components() {
-        match component {
-            Component::Normal(part) => clean.push(part),
-            Component::CurDir => {}
-            _ => return None,
-        }
-    }
+    let clean: PathBuf = Path::new(path).components().filter(|part| matches!(part, Component::Normal(_))).collect();
     (!clean.as_os_str().is_empty()).then_some(clean)
+}
+
+/// Whether a path that came from elsewhere is absolute, or holds `..` or a NUL. Looks at the text alone.
+pub fn leads_out(path: &str) -> bool {
+    let goes_down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    path.contains('\0') || !Path::new(path).components().all(goes_down)
 }
 
 /// Joins a path that came from elsewhere to a folder, so that the result is within that folder after

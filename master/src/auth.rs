@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brine_core::crypt::{Cipher, CryptError, PublicKey};
 use brine_core::value::msgpack;
-use brine_core::wire::{AuthReply, AuthRequest, Verdict};
+use brine_core::wire::{AuthReply, AuthRequest, Binding, Verdict};
 use brine_core::{Map, Value, map, metrics};
 use sha2::{Digest, Sha256};
 
@@ -13,7 +13,7 @@ use crate::keys::Decision;
 
 impl Shared {
     /// Answers an `_auth` request: the signed reply, packed.
-    pub(crate) async fn authenticate(self: &Arc<Self>, request: AuthRequest) -> Vec<u8> {
+    pub(crate) async fn authenticate(self: &Arc<Self>, request: AuthRequest, binding: Binding) -> Vec<u8> {
         let Ok(public_key) = PublicKey::from_pem(&request.public_key) else {
             metrics::AUTHENTICATIONS_REFUSED.add(1);
             tracing::warn!(minion = %request.id, "an authentication shows no usable public key");
@@ -41,16 +41,16 @@ impl Shared {
             Some(verdict) => {
                 metrics::AUTHENTICATIONS_REFUSED.add(1);
                 tracing::info!(minion = %request.id, act, "a minion was not let in");
-                shared.sign_reply(&request, &AuthReply::Refused(verdict))
+                shared.sign_reply(&request, &binding, &AuthReply::Refused(verdict))
             }
             None => {
                 if let Some(cipher) = shared.choose_cipher(&request.ciphers) {
-                    shared.let_in(&request, public_key, cipher)
+                    shared.let_in(&request, &binding, public_key, cipher)
                 } else {
                     metrics::AUTHENTICATIONS_REFUSED.add(1);
                     let minion = &request.id;
                     tracing::warn!(%minion, "a minion was not let in: it can none of the ciphers that `ciphers` allows");
-                    shared.sign_reply(&request, &AuthReply::Refused(Verdict::Rejected))
+                    shared.sign_reply(&request, &binding, &AuthReply::Refused(Verdict::NoCipher))
                 }
             }
         };
@@ -65,7 +65,13 @@ impl Shared {
         }
     }
 
-    fn let_in(&self, request: &AuthRequest, public_key: PublicKey, cipher: Cipher) -> Result<Vec<u8>, CryptError> {
+    fn let_in(
+        &self,
+        request: &AuthRequest,
+        binding: &Binding,
+        public_key: PublicKey,
+        cipher: Cipher,
+    ) -> Result<Vec<u8>, CryptError> {
         let publish_key = self.sessions.publish_keys().of(cipher).key_text();
         // A token that is sealed to another key is from a minion that knows another master here: it will see by
         // this one's public key what has happened.
@@ -92,17 +98,17 @@ impl Shared {
         };
         metrics::AUTHENTICATIONS.add(1);
         tracing::info!(minion = %request.id, %cipher, "a minion is authenticated");
-        self.sign_reply(request, &reply)
+        self.sign_reply(request, binding, &reply)
     }
 
-    /// The first cipher that the minion offers and the configuration allows; Salt's if it offers none.
+    /// The first cipher that the minion offers and the configuration allows. Who offers none has Salt's.
     fn choose_cipher(&self, offered: &[Cipher]) -> Option<Cipher> {
-        let allowed = |cipher: &Cipher| self.ciphers.contains(cipher);
-        offered.iter().chain([&Cipher::AesCbcHmac]).copied().find(|cipher| allowed(cipher))
+        let offered = if offered.is_empty() { &[Cipher::AesCbcHmac][..] } else { offered };
+        offered.iter().copied().find(|cipher| self.ciphers.contains(cipher))
     }
 
-    fn sign_reply(&self, request: &AuthRequest, reply: &AuthReply) -> Result<Vec<u8>, CryptError> {
-        let load = msgpack::pack_map(&reply.to_map(&request.nonce));
+    fn sign_reply(&self, request: &AuthRequest, binding: &Binding, reply: &AuthReply) -> Result<Vec<u8>, CryptError> {
+        let load = msgpack::pack_map(&reply.to_map(binding));
         let sig = self.private_key.sign(&load, request.signature)?;
         Ok(msgpack::pack_map(&map! {"enc" => "clear", "load" => load, "sig" => sig}))
     }

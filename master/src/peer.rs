@@ -217,7 +217,12 @@ impl Shared {
         let caller = crate::calls::Caller { jid: Jid::new(), user: id.to_string(), caused: Map::new(), runtime };
         let key = crate::keys::Key { id: id.clone(), state: crate::keys::KeyState::Accepted };
         let results = crate::wheel::key::apply(&self.wheel_context(caller), crate::keys::Act::Delete, &[key]);
-        results.iter().all(|(_, result)| result.is_ok())
+        let revoked = results.iter().all(|(_, result)| result.is_ok());
+        if revoked {
+            // Who hears of the key's end by the bus may hear of it after the minion's next request.
+            self.sessions.end(id);
+        }
+        revoked
     }
 }
 

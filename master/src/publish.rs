@@ -274,7 +274,8 @@ impl Shared {
     ) -> Result<Vec<Bytes>, brine_core::crypt::CryptError> {
         let sealed = keys.of(cipher).seal(load, None, purpose::PUBLISH);
         let mut envelope = map! {"enc" => "aes"};
-        if self.config.sign_pub_messages {
+        // Every minion has the key of the stream, and could forge what is not signed.
+        if self.config.sign_pub_messages || cipher == Cipher::Aes256Gcm {
             let algorithm = SignatureAlgorithm::default();
             envelope.insert("sig_algo".into(), algorithm.name().into());
             envelope.insert("sig".into(), self.private_key.sign(&sealed, algorithm)?.into());

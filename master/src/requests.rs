@@ -37,7 +37,7 @@ impl Handler for Requests {
             Envelope::Clear { load, version } => {
                 asked = named(&load);
                 match ClientCommand::from_map(&load) {
-                    Ok(ClientCommand::Auth(auth)) if version < self.0.config.minimum_auth_version => {
+                    Ok(ClientCommand::Auth(auth, _)) if version < self.0.config.minimum_auth_version => {
                         return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
                     }
                     Ok(command) => self.0.client_command(&peer, command).await,
@@ -106,7 +106,7 @@ impl Shared {
     async fn client_command(self: &Arc<Self>, peer: &Peer, command: ClientCommand) -> Vec<u8> {
         match command {
             ClientCommand::Ping => clear(map! {"cmd" => "ping", "id" => &self.id}.into()),
-            ClientCommand::Auth(request) => self.authenticate(*request).await,
+            ClientCommand::Auth(request, binding) => self.authenticate(*request, binding).await,
             ClientCommand::Publish(request) => {
                 if !self.is_root_key(request.key.as_deref()) {
                     self.tell_refused(&request).await;
@@ -248,7 +248,11 @@ impl Shared {
                         return false;
                     }
                 },
-                None => return false,
+                None => {
+                    metrics::REQUESTS_REFUSED.add(1);
+                    tracing::warn!(minion = %id, "a return without a job id is refused");
+                    return false;
+                }
             };
             load.retain(|key, _| !matches!(key.as_str(), Some("tok" | "nonce" | "serial" | "load")));
             load.insert("jid".into(), (&jid).into());
@@ -284,6 +288,7 @@ impl Shared {
             if let Some(Ok(of)) = of {
                 self.returns(&of, vec![load]).await;
             } else {
+                metrics::REQUESTS_REFUSED.add(1);
                 tracing::warn!(minion = %id, "a return of a minion with an impossible name is refused");
             }
         }
@@ -343,11 +348,27 @@ impl Shared {
         }
     }
 
+    /// Tells of a request for what is out of the file roots. It is answered like one for what is not there.
+    fn tell_leading_out(&self, id: &MinionId, command: &MinionCommand) {
+        let (path, saltenv) = match command {
+            MinionCommand::ServeFile { path, saltenv, .. }
+            | MinionCommand::FileHash { path, saltenv, .. }
+            | MinionCommand::FileFind { path, saltenv } => (path.as_str(), saltenv),
+            MinionCommand::FileList { prefix, saltenv, .. } => (prefix.trim_matches('/'), saltenv),
+            _ => return,
+        };
+        if self.files.leads_out(path, saltenv) {
+            metrics::REQUESTS_REFUSED.add(1);
+            tracing::warn!(minion = %id, ?path, ?saltenv, "a minion asks for what is out of the file roots");
+        }
+    }
+
     fn file_command(&self, id: &MinionId, command: MinionCommand) -> Value {
         let failed = |error: &dyn std::error::Error| {
             tracing::warn!(minion = %id, %error, "a file cannot be served");
             Value::map()
         };
+        self.tell_leading_out(id, &command);
         match command {
             MinionCommand::ServeFile { path, saltenv, loc } => {
                 let empty = |dest: &str| map! {"data" => Vec::<u8>::new(), "dest" => dest};
@@ -367,8 +388,8 @@ impl Shared {
                         hash
                     }
                 }
-                Ok(None) if stat => list![Value::map(), Value::Nil],
-                Ok(None) => Value::map(),
+                Ok(None) if stat => list!["", Value::Nil],
+                Ok(None) => "".into(),
                 Err(error) => failed(&error),
             },
             MinionCommand::FileFind { path, saltenv } => match self.files.find(&path, &saltenv) {

@@ -13,7 +13,7 @@ use brine_core::files::{self, FileError};
 use brine_core::transport::{Endpoint, Limits, RequestClient, TransportError};
 use brine_core::value::msgpack;
 use brine_core::wire::{
-    AuthReply, AuthRequest, Envelope, Publication, Verdict, WireError, encrypted, private, purpose,
+    AuthReply, AuthRequest, Binding, Envelope, Publication, Verdict, WireError, encrypted, private, purpose,
 };
 use brine_core::{Map, MinionId, Value};
 use parking_lot::{Mutex, RwLock};
@@ -61,15 +61,41 @@ pub enum ChannelError {
     /// The key is rejected.
     #[error("the master has rejected this minion's key: run `salt-key -d {0}` there to try again")]
     Rejected(MinionId),
+    /// The master wants no cipher that this minion allows.
+    #[error(
+        "the master allows none of the ciphers that the option 'ciphers' allows here ({0}): compare it with the master's"
+    )]
+    NoCipher(String),
+    /// The answer to an authentication is not signed, although the master's key is known.
+    #[error("the answer to the authentication is not signed with the master's key: it is not taken")]
+    Unsigned,
     /// The master has as many minions as it may.
     #[error("the master has as many minions as it may (max_minions)")]
     Full,
     /// The master refuses a request.
     #[error("the master refuses the request")]
     Refused,
+    /// A publish is not signed.
+    #[error("a publish is not signed with the master's key")]
+    UnsignedPublish,
     /// The same publish came before.
     #[error("a publish came twice")]
     Replay,
+}
+
+impl ChannelError {
+    /// Whether who stands between minion and master could have brought this about, by an answer that neither
+    /// proves nor changes anything.
+    pub fn may_be_forged(&self) -> bool {
+        match self {
+            ChannelError::Refused | ChannelError::Unsigned | ChannelError::Wire(_) | ChannelError::WrongToken => true,
+            ChannelError::Crypt(error) => matches!(
+                error,
+                CryptError::WrongKey | CryptError::BadSignature | CryptError::WrongNonce | CryptError::Malformed(_)
+            ),
+            _ => false,
+        }
+    }
 }
 
 struct Keys {
@@ -146,16 +172,25 @@ impl Channel {
             encryption,
             signature,
             token: sealed,
-            ciphers: self.config.ciphers.iter().filter_map(|name| name.parse().ok()).collect(),
+            ciphers: self.config.ciphers.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
             autosign_grains: Map::new(),
         };
         let timeout = Duration::from_secs(self.config.auth_timeout.max(1));
-        let answer = self.client.request(Envelope::clear(request.to_map()), timeout).await?;
+        let load = request.to_map();
+        let binding = Binding::of(&load)?;
+        let answer = self.client.request(Envelope::clear(load), timeout).await?;
         let this = Arc::clone(self);
         let secret = master_key.is_some().then_some(secret);
         // RSA takes milliseconds: not on the thread that serves sockets.
-        let taken = tokio::task::spawn_blocking(move || this.take_answer(&request, master_key, secret, &answer)).await;
+        let taken =
+            tokio::task::spawn_blocking(move || this.take_answer(&request, &binding, master_key, secret, &answer))
+                .await;
         let keys = taken.map_err(|_| ChannelError::Refused)??;
+        let before = self.keys.read().as_ref().map(|before| before.publish.key_text());
+        if before.is_none_or(|before| before != keys.publish.key_text()) {
+            // Salt's masters count anew with each key; nothing of before opens with it.
+            *self.seen.lock() = ReplayWindow::default();
+        }
         *self.keys.write() = Some(Arc::new(keys));
         self.serial.store(0, Ordering::Relaxed);
         Ok(())
@@ -164,14 +199,21 @@ impl Channel {
     fn take_answer(
         &self,
         request: &AuthRequest,
+        binding: &Binding,
         known: Option<PublicKey>,
         secret: Option<Vec<u8>>,
         answer: &[u8],
     ) -> Result<Keys, ChannelError> {
-        let answer = msgpack::unpack_map(answer).map_err(WireError::from)?;
+        let Value::Map(answer) = msgpack::unpack(answer).map_err(WireError::from)? else {
+            // Such as "bad load".
+            return Err(ChannelError::Refused);
+        };
         let (Some(load), Some(sig)) =
             (answer.get("load").and_then(Value::as_bytes), answer.get("sig").and_then(Value::as_bytes))
         else {
+            if known.is_some() {
+                return Err(ChannelError::Unsigned);
+            }
             // Older masters do not sign that a minion has to wait; nothing is learned from it.
             return match answer.get("load").and_then(|load| load.get("ret")) {
                 Some(Value::Bool(true)) => Err(ChannelError::Pending(self.id.clone())),
@@ -180,7 +222,7 @@ impl Channel {
             };
         };
         let map = msgpack::unpack_map(load).map_err(WireError::from)?;
-        let reply = AuthReply::from_map(&map, &request.nonce)?;
+        let reply = AuthReply::from_map(&map, binding)?;
         let (pem, publish_key, token, session_key, digest_sig, publish_port, cipher) = match reply {
             AuthReply::Refused(verdict) => {
                 if let Some(known) = &known {
@@ -190,12 +232,16 @@ impl Channel {
                     Verdict::Pending => ChannelError::Pending(self.id.clone()),
                     Verdict::Rejected => ChannelError::Rejected(self.id.clone()),
                     Verdict::Full => ChannelError::Full,
+                    Verdict::NoCipher => ChannelError::NoCipher(self.config.ciphers.join(", ")),
                 });
             }
             AuthReply::Accepted { public_key, publish_port, publish_key, token, session_key, signature, cipher } => {
                 (public_key, publish_key, token, session_key, signature, publish_port, cipher)
             }
         };
+        if !request.ciphers.is_empty() && !request.ciphers.contains(&cipher) {
+            return Err(ChannelError::NoCipher(self.config.ciphers.join(", ")));
+        }
         let master = PublicKey::from_pem(&pem)?;
         match &known {
             Some(known) if *known != master => return Err(self.changed_master()),
@@ -308,14 +354,22 @@ impl Channel {
         let envelope = msgpack::unpack_map(payload).map_err(WireError::from)?;
         let load = envelope.get("load").and_then(Value::as_bytes).ok_or(WireError::Missing("load"))?;
         let plain = keys.publish.open(load, None, purpose::PUBLISH)?;
-        if let Some(sig) = envelope.get("sig").and_then(Value::as_bytes) {
-            let algorithm = envelope.get("sig_algo").and_then(Value::as_str).unwrap_or_default().parse()?;
-            let master = self.master_key()?.ok_or(CryptError::BadSignature)?;
-            master.verify(load, sig, algorithm)?;
+        match envelope.get("sig").and_then(Value::as_bytes) {
+            Some(sig) => {
+                let algorithm = envelope.get("sig_algo").and_then(Value::as_str).unwrap_or_default().parse()?;
+                let master = self.master_key()?.ok_or(CryptError::BadSignature)?;
+                master.verify(load, sig, algorithm)?;
+            }
+            // Every minion has the key of the publish stream.
+            None if keys.publish.cipher() == Cipher::Aes256Gcm || self.config.sign_pub_messages => {
+                return Err(ChannelError::UnsignedPublish);
+            }
+            None => {}
         }
         let publication = Publication::from_map(msgpack::unpack_map(&plain).map_err(WireError::from)?)?;
-        let new = u64::try_from(publication.serial).is_ok_and(|serial| self.seen.lock().is_new(serial));
-        if keys.publish.cipher() == Cipher::Aes256Gcm && !new {
+        let numbered = publication.load.contains_key("serial") || keys.publish.cipher() == Cipher::Aes256Gcm;
+        let is_new = |serial| self.seen.lock().is_new(serial);
+        if numbered && !u64::try_from(publication.serial).is_ok_and(is_new) {
             return Err(ChannelError::Replay);
         }
         Ok(publication)

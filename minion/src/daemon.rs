@@ -298,6 +298,12 @@ impl Connected {
                     tracing::warn!("the master cannot be reached: {error}");
                     lost.wait().await;
                 }
+                // Somebody in between may have changed it: that must not end the minion.
+                Err(error) if error.may_be_forged() => {
+                    metrics::REQUESTS_REFUSED.add(1);
+                    tracing::error!("an answer to the authentication is refused: {error}; asking again in {step:?}");
+                    tokio::time::sleep(step).await;
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -105,7 +105,7 @@ options! {
     minimum_auth_version: i64 = 3,
     /// The session ciphers that minions may choose: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac` (Salt).
     ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
-    /// Whether publishes are signed.
+    /// Whether publishes are signed with Salt's cipher, too; with AES-256-GCM they always are.
     sign_pub_messages: bool = true,
     /// Seconds after which a minion's request counts as replayed; 0 for never.
     request_server_ttl: u64 = 0,
@@ -117,7 +117,7 @@ options! {
     /// Which functions minions may ask the mine for, in the form of `peer`; not given: all.
     mine_get: Option<Map> = None,
     /// Whether a minion may have its own key forgotten.
-    allow_minion_key_revoke: bool = false,
+    allow_minion_key_revoke: bool = true,
     /// Whether there are masters below this one that bring the returns of their minions.
     order_masters: bool = false,
     /// Whether minions may give the master files to keep (`cp.push`).

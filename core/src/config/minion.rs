@@ -58,12 +58,14 @@ options! {
     recon_max: u64 = 10_000,
     /// Bits of the key that is made.
     keysize: usize = 2048,
-    /// The session ciphers that the minion offers, best first.
-    ciphers: Vec<String> = vec!["aes-256-gcm".into()],
+    /// The session ciphers that the minion allows, best first: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac` (Salt).
+    ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
     /// How keys are sealed in the authentication: OAEP-SHA1 or OAEP-SHA224.
     encryption_algorithm: String = "OAEP-SHA1".into(),
     /// How messages are signed: PKCS1v15-SHA1 or PKCS1v15-SHA224.
     signing_algorithm: String = "PKCS1v15-SHA1".into(),
+    /// Whether publishes must be signed with Salt's cipher, too; with AES-256-GCM they always must.
+    sign_pub_messages: bool = false,
     /// The largest message that is taken from the network, in bytes.
     max_message_size: usize = 64 << 20,
     /// How many jobs run at the same time; -1 for no limit.

@@ -130,10 +130,7 @@ impl Roots {
     /// The first file of that path in the environment's roots. `?saltenv=` behind the path names
     /// another environment, `|` in front of it says that a question mark is part of the name.
     pub fn find(&self, path: &str, saltenv: &str) -> Option<FoundFile> {
-        let (path, saltenv) = match path.strip_prefix('|') {
-            Some(verbatim) => (verbatim, saltenv),
-            None => split_query(path, saltenv),
-        };
+        let (path, saltenv) = split_query(path, saltenv);
         let clean = files::relative_path(path)?;
         let relative = clean.to_str()?;
         self.roots_of(saltenv).iter().find_map(|root| {
@@ -145,6 +142,18 @@ impl Roots {
             let metadata = fs::metadata(&path).ok().filter(Metadata::is_file)?;
             Some(FoundFile { path, relative: relative.to_owned(), metadata })
         })
+    }
+
+    /// Whether a path or an environment leads out of the roots, by its text or by a link that is not followed: there
+    /// is nothing to find, and only who means harm asks for it.
+    pub fn leads_out(&self, path: &str, saltenv: &str) -> bool {
+        let (path, saltenv) = split_query(path, saltenv);
+        let by_link = |root: &PathBuf| {
+            !self.follow_symlinks && root.join(path).exists() && files::path_within(root, path).is_none()
+        };
+        files::leads_out(path)
+            || files::leads_out(saltenv)
+            || !path.is_empty() && self.roots_of(saltenv).iter().any(by_link)
     }
 
     /// At most `size` bytes of a file from the place `loc` on, or nothing if there is no such file.
@@ -215,6 +224,9 @@ fn with_prefix(paths: impl IntoIterator<Item = String>, prefix: &str) -> Vec<Str
 
 /// A path without what follows its question mark, and the environment that is named there.
 fn split_query<'a>(path: &'a str, saltenv: &'a str) -> (&'a str, &'a str) {
+    if let Some(verbatim) = path.strip_prefix('|') {
+        return (verbatim, saltenv);
+    }
     let Some((path, query)) = path.split_once('?') else { return (path, saltenv) };
     let named = query.split(['&', '?']).find_map(|option| option.strip_prefix("saltenv="));
     (path, named.unwrap_or(saltenv))

@@ -1,11 +1,13 @@
 //! Authentication: how a minion shows its key and gets session keys.
 
+use sha2::{Digest, Sha256};
+
 use super::envelope::algorithm;
 use super::{WireError, field, optional, parsed};
 use crate::crypt::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
 use crate::map;
 use crate::minion_id::MinionId;
-use crate::value::{Map, Value};
+use crate::value::{Map, Value, msgpack};
 
 /// A minion asks to be let in.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +25,7 @@ pub struct AuthRequest {
     /// Random bytes sealed to the master's key, if the minion knows it: the master shows by returning
     /// them that it holds that key.
     pub token: Option<Vec<u8>>,
-    /// The session ciphers that the minion can use beside Salt's, best first.
+    /// The session ciphers that the minion allows, best first; nothing says that it is Salt's alone.
     pub ciphers: Vec<Cipher>,
     /// Grains that may let the key be accepted.
     pub autosign_grains: Map,
@@ -32,7 +34,12 @@ pub struct AuthRequest {
 impl AuthRequest {
     /// Reads the fields of an `_auth` command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
-        let ciphers: Vec<String> = optional(map, "ciphers")?.unwrap_or_default();
+        let offered: Vec<String> = optional(map, "ciphers")?.unwrap_or_default();
+        // A cipher that is not known here is one that cannot be chosen.
+        let ciphers: Vec<Cipher> = offered.iter().filter_map(|name| name.parse().ok()).collect();
+        if ciphers.is_empty() && !offered.is_empty() {
+            return Err(WireError::Field { field: "ciphers", reason: "none of them is known here".into() });
+        }
         Ok(AuthRequest {
             id: parsed(map, "id")?,
             public_key: field(map, "pub")?,
@@ -40,8 +47,7 @@ impl AuthRequest {
             encryption: algorithm(map, "enc_algo")?,
             signature: algorithm(map, "sig_algo")?,
             token: map.get("token").and_then(Value::as_bytes).map(<[u8]>::to_vec),
-            // A cipher that is not known here is one that cannot be chosen.
-            ciphers: ciphers.iter().filter_map(|name| name.parse().ok()).collect(),
+            ciphers,
             autosign_grains: optional(map, "autosign_grains")?.unwrap_or_default(),
         })
     }
@@ -69,6 +75,27 @@ impl AuthRequest {
     }
 }
 
+/// What ties a reply to its request: the signed reply carries both, so that what was changed on its way to the
+/// master is seen by the minion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    nonce: String,
+    digest: Vec<u8>,
+}
+
+impl Binding {
+    /// The binding of a request with these fields.
+    pub fn of(request: &Map) -> Result<Self, WireError> {
+        Ok(Binding { nonce: field(request, "nonce")?, digest: Sha256::digest(msgpack::pack_map(request)).to_vec() })
+    }
+}
+
+/// The field of the reply that holds the digest of the request. Salt's masters send none.
+const DIGEST: &str = "request";
+/// The field of a reply that says more of why the minion may not come in than Salt's `ret`.
+const REASON: &str = "reason";
+const NO_CIPHER: &str = "ciphers";
+
 /// What the master says to a minion that may not come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -78,6 +105,8 @@ pub enum Verdict {
     Rejected,
     /// There are as many minions as there may be.
     Full,
+    /// The master allows none of the ciphers that the minion allows. To Salt's minions it is a rejection.
+    NoCipher,
 }
 
 /// The signed content of the reply to `_auth`.
@@ -106,11 +135,12 @@ pub enum AuthReply {
 
 impl AuthReply {
     /// The map that is packed and signed.
-    pub fn to_map(&self, nonce: &str) -> Map {
+    pub fn to_map(&self, binding: &Binding) -> Map {
         let mut map = match self {
             AuthReply::Refused(Verdict::Pending) => map! {"ret" => true},
             AuthReply::Refused(Verdict::Rejected) => map! {"ret" => false},
             AuthReply::Refused(Verdict::Full) => map! {"ret" => "full"},
+            AuthReply::Refused(Verdict::NoCipher) => map! {"ret" => false, REASON => NO_CIPHER},
             AuthReply::Accepted { public_key, publish_port, publish_key, token, session_key, signature, cipher } => {
                 let mut map = map! {
                     "enc" => "pub",
@@ -129,18 +159,26 @@ impl AuthReply {
                 map
             }
         };
-        map.insert("nonce".into(), nonce.into());
+        map.insert("nonce".into(), binding.nonce.as_str().into());
+        map.insert(DIGEST.into(), binding.digest.clone().into());
         map
     }
 
-    /// Reads the signed map, whose nonce must be the one that was asked with.
-    pub fn from_map(map: &Map, nonce: &str) -> Result<Self, WireError> {
+    /// Reads the signed map, which must answer the request of this binding.
+    pub fn from_map(map: &Map, binding: &Binding) -> Result<Self, WireError> {
         let theirs: String = field(map, "nonce")?;
-        if !crate::crypt::token::constant_time_eq(&theirs, nonce) {
+        if !crate::crypt::token::constant_time_eq(&theirs, &binding.nonce) {
             return Err(WireError::Field { field: "nonce", reason: "it is not the one that was sent".into() });
+        }
+        let digest = map.get(DIGEST);
+        if digest.is_some_and(|digest| digest.as_bytes() != Some(&binding.digest)) {
+            return Err(WireError::Altered);
         }
         match map.get("ret") {
             Some(Value::Bool(true)) => return Ok(AuthReply::Refused(Verdict::Pending)),
+            Some(Value::Bool(false)) if map.get(REASON).and_then(Value::as_str) == Some(NO_CIPHER) => {
+                return Ok(AuthReply::Refused(Verdict::NoCipher));
+            }
             Some(Value::Bool(false)) => return Ok(AuthReply::Refused(Verdict::Rejected)),
             Some(Value::Str(word)) if word == "full" => return Ok(AuthReply::Refused(Verdict::Full)),
             Some(other) => {
@@ -151,6 +189,8 @@ impl AuthReply {
         let bytes = |name| map.get(name).and_then(Value::as_bytes).map(<[u8]>::to_vec).ok_or(WireError::Missing(name));
         let cipher = match map.get("cipher") {
             None => Cipher::default(),
+            // Who knows ciphers knows digests.
+            Some(_) if digest.is_none() => return Err(WireError::Missing(DIGEST)),
             Some(_) => parsed(map, "cipher")?,
         };
         Ok(AuthReply::Accepted {

@@ -2,7 +2,7 @@
 
 use super::peer::{self, FilePiece, MineQuery, PeerPublish, PeerRun};
 use super::publish::PublishRequest;
-use super::{AuthRequest, WireError, field, optional, parsed};
+use super::{AuthRequest, Binding, WireError, field, optional, parsed};
 use crate::function::Args;
 use crate::jid::Jid;
 use crate::value::{Map, Value};
@@ -217,7 +217,7 @@ pub enum ClientCommand {
     /// Whether the master is there. Needs nothing.
     Ping,
     /// A minion asks to be let in. The key that it needs is its own.
-    Auth(Box<AuthRequest>),
+    Auth(Box<AuthRequest>, Binding),
     /// A job for minions. Needs the master's root key.
     Publish(Box<PublishRequest>),
     /// A call of a runner function. Needs the master's root key.
@@ -262,7 +262,7 @@ impl ClientCommand {
         let cmd: String = field(map, "cmd")?;
         match cmd.as_str() {
             "ping" => Ok(ClientCommand::Ping),
-            "_auth" => AuthRequest::from_map(map).map(|request| ClientCommand::Auth(Box::new(request))),
+            "_auth" => Ok(ClientCommand::Auth(Box::new(AuthRequest::from_map(map)?), Binding::of(map)?)),
             "publish" => PublishRequest::from_map(map).map(|request| ClientCommand::Publish(Box::new(request))),
             "runner" => Call::from_map(map).map(ClientCommand::Runner),
             "wheel" => Call::from_map(map).map(ClientCommand::Wheel),

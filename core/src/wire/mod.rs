@@ -11,7 +11,7 @@ pub mod private;
 mod publish;
 pub mod purpose;
 
-pub use auth::{AuthReply, AuthRequest, Verdict};
+pub use auth::{AuthReply, AuthRequest, Binding, Verdict};
 pub use command::{Call, ClientCommand, ListKind, MinionCommand};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
 pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
@@ -40,6 +40,9 @@ pub enum WireError {
     /// The command is not known.
     #[error("the command '{0}' is not known")]
     UnknownCommand(String),
+    /// What the other side answers is not what was asked.
+    #[error("the request was changed on its way: the answer is to another one")]
+    Altered,
     /// A protocol version that is too old.
     #[error("protocol version {0} is too old")]
     OldVersion(i64),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::crypt::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
-use crate::value::msgpack;
+use crate::value::{Value, msgpack};
 use crate::{list, map};
 
 #[test]
@@ -24,11 +24,12 @@ fn an_auth_request_goes_both_ways() {
 }
 
 #[test]
-fn an_auth_reply_must_carry_the_nonce_that_was_sent() {
+fn an_auth_reply_must_be_to_the_request_that_was_sent() {
     let replies = [
         AuthReply::Refused(Verdict::Pending),
         AuthReply::Refused(Verdict::Rejected),
         AuthReply::Refused(Verdict::Full),
+        AuthReply::Refused(Verdict::NoCipher),
         AuthReply::Accepted {
             public_key: "PEM".into(),
             publish_port: 4505,
@@ -40,10 +41,30 @@ fn an_auth_reply_must_carry_the_nonce_that_was_sent() {
         },
     ];
     for reply in replies {
-        let map = reply.to_map("mine");
-        assert_eq!(AuthReply::from_map(&map, "mine"), Ok(reply));
-        assert!(AuthReply::from_map(&map, "other").is_err());
+        let of = |request: Map| Binding::of(&request).unwrap();
+        let mine = of(map! {"nonce" => "mine", "ciphers" => list!["aes-256-gcm"]});
+        let mut map = reply.to_map(&mine);
+        assert_eq!(AuthReply::from_map(&map, &mine), Ok(reply.clone()));
+        let other = of(map! {"nonce" => "other", "ciphers" => list!["aes-256-gcm"]});
+        assert!(matches!(AuthReply::from_map(&map, &other), Err(WireError::Field { field: "nonce", .. })));
+        assert_eq!(AuthReply::from_map(&map, &of(map! {"nonce" => "mine"})), Err(WireError::Altered));
+        // Salt's masters send no digest, and know no cipher but their own.
+        map.shift_remove("request");
+        let unbound = AuthReply::from_map(&map, &mine);
+        match reply {
+            AuthReply::Accepted { .. } => assert_eq!(unbound, Err(WireError::Missing("request"))),
+            reply @ AuthReply::Refused(_) => assert_eq!(unbound, Ok(reply)),
+        }
     }
+}
+
+#[test]
+fn who_offers_ciphers_of_which_none_is_known_is_refused() {
+    let request = |ciphers: Value| map! {"id" => "m", "pub" => "PEM", "nonce" => "n", "ciphers" => ciphers};
+    let read = |ciphers| AuthRequest::from_map(&request(ciphers)).map(|request| request.ciphers);
+    assert_eq!(read(list!["next", "aes-256-gcm"]), Ok(vec![Cipher::Aes256Gcm]));
+    assert_eq!(read(list![]), Ok(vec![]));
+    assert!(matches!(read(list!["next"]), Err(WireError::Field { field: "ciphers", .. })));
 }
 
 #[test]

@@ -149,12 +149,19 @@ impl Arguments {
             return Ok((fun.into(), wire_args(words, &no_parse)));
         }
         let functions: Vec<&str> = fun.split(',').map(str::trim).collect();
+        // Where the separator does not stand alone often enough, it may be within words, too.
+        let alone = words.iter().filter(|word| **word == self.args_separator).count() + 1 == functions.len();
         let mut lists: Vec<Vec<String>> = vec![Vec::new()];
         for word in words {
-            if *word == self.args_separator {
-                lists.push(Vec::new());
-            } else if let Some(list) = lists.last_mut() {
-                list.push(word.clone());
+            let whole = (alone && *word != self.args_separator) || word.is_empty();
+            let parts = if whole { vec![word.as_str()] } else { word.split(&self.args_separator).collect() };
+            for (at, part) in parts.into_iter().enumerate() {
+                if at > 0 {
+                    lists.push(Vec::new());
+                }
+                if let Some(list) = lists.last_mut().filter(|_| whole || !part.is_empty()) {
+                    list.push(part.to_owned());
+                }
             }
         }
         if lists.len() > functions.len() {
@@ -195,6 +202,15 @@ mod tests {
     fn several_functions_have_a_list_of_arguments_each() {
         let arguments = read(&["*", "test.ping,test.echo", ",", "hi"]);
         assert_eq!(arguments.functions(), Ok((list!["test.ping", "test.echo"], vec![list![], list!["hi"]])));
+        for (words, lists) in [
+            (&[",x"][..], vec![list![], list!["x"]]),
+            (&["a", "b,c"], vec![list!["a", "b"], list!["c"]]),
+            (&["a,b", ",", "c"], vec![list!["a,b"], list!["c"]]),
+            (&["", ",", "c"], vec![list![""], list!["c"]]),
+        ] {
+            let arguments = read(&[&["*", "test.arg,test.arg"], words].concat());
+            assert_eq!(arguments.functions().unwrap().1, lists, "{words:?}");
+        }
         let arguments = read(&["*", "cmd.run", "ls -l", "cwd=/"]);
         let (fun, arg) = arguments.functions().unwrap();
         assert_eq!((fun, arg.len()), ("cmd.run".into(), 2));

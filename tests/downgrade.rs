@@ -1,0 +1,371 @@
+//! Somebody between minion and master changes what is in clear of an authentication: whatever they do, the session
+//! is one that both ends wanted, or there is none. And minions of both ciphers live side by side.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::sync::Arc;
+
+use brine_core::config::MinionConfig;
+use brine_core::crypt::{Cipher, PrivateKey, PublicKey, Session, token};
+use brine_core::transport::{Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber};
+use brine_core::value::msgpack;
+use brine_core::wire::{AuthReply, AuthRequest, Binding, TOPIC_GCM};
+use brine_core::{Map, Value, list, map};
+use brine_minion::channel::Channel;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use support::{LONG, System, stdout};
+use tokio_util::sync::CancellationToken;
+
+type Change = fn(&mut Map);
+
+/// What is done with authentications that come by: the packed request and the packed reply are maps here.
+#[derive(Clone, Copy)]
+struct Changes {
+    request: Change,
+    reply: Change,
+    /// Whether the last reply is given again, and the master not asked.
+    replay: bool,
+}
+
+const NOTHING: Changes = Changes { request: |_| {}, reply: |_| {}, replay: false };
+
+/// Stands between minions and the master.
+struct Between {
+    master: RequestClient,
+    changes: Mutex<Changes>,
+    last: Mutex<Option<Bytes>>,
+}
+
+impl Between {
+    async fn start(system: &System) -> (Arc<Self>, u16) {
+        let port = support::free_port();
+        let listener = Listener::bind(&Endpoint::Tcp("127.0.0.1".into(), port)).await.unwrap();
+        let master = RequestClient::new(system.request_endpoint(), Limits::default());
+        let between = Arc::new(Between { master, changes: Mutex::new(NOTHING), last: Mutex::default() });
+        tokio::spawn(Router::serve(listener, Arc::clone(&between), 4, Limits::default(), CancellationToken::new()));
+        (between, port)
+    }
+
+    fn is_to(&self, changes: Changes) {
+        *self.changes.lock() = changes;
+    }
+}
+
+impl Handler for Between {
+    async fn handle(&self, _: Peer, request: Bytes) -> Option<Bytes> {
+        let mut envelope = msgpack::unpack_map(&request).unwrap();
+        if envelope.get("enc") != Some(&"clear".into()) {
+            return self.master.request(request, LONG).await.ok();
+        }
+        let changes = *self.changes.lock();
+        if changes.replay {
+            return self.last.lock().clone();
+        }
+        (changes.request)(&mut envelope);
+        let reply = self.master.request(msgpack::pack_map(&envelope), LONG).await.ok()?;
+        let Ok(mut map) = msgpack::unpack_map(&reply) else { return Some(reply) };
+        (changes.reply)(&mut map);
+        let reply = Bytes::from(msgpack::pack_map(&map));
+        *self.last.lock() = Some(reply.clone());
+        Some(reply)
+    }
+}
+
+fn load(envelope: &mut Map) -> &mut Map {
+    envelope.get_mut("load").unwrap().as_map_mut().unwrap()
+}
+
+/// Changes what the master has signed.
+fn signed(reply: &mut Map, change: impl Fn(&mut Map)) {
+    let mut inner = msgpack::unpack_map(reply["load"].as_bytes().unwrap()).unwrap();
+    change(&mut inner);
+    reply.insert("load".into(), msgpack::pack_map(&inner).into());
+}
+
+/// What each attack does, and what the minion says: to a master that it knows, and at the first contact.
+const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
+    (
+        "the offer is taken away",
+        Changes { request: |envelope| _ = load(envelope).shift_remove("ciphers"), ..NOTHING },
+        [ALTERED, ALTERED],
+    ),
+    (
+        "the offer is weaker",
+        Changes {
+            request: |envelope| _ = load(envelope).insert("ciphers".into(), list!["aes-192-cbc-hmac"]),
+            ..NOTHING
+        },
+        [ALTERED, ALTERED],
+    ),
+    (
+        "the offer comes in another order",
+        Changes {
+            request: |envelope| {
+                _ = load(envelope).insert("ciphers".into(), list!["aes-192-cbc-hmac", "aes-256-gcm"]);
+            },
+            ..NOTHING
+        },
+        [ALTERED, ALTERED],
+    ),
+    (
+        "another way to seal is asked for",
+        Changes { request: |envelope| _ = load(envelope).insert("enc_algo".into(), "OAEP-SHA224".into()), ..NOTHING },
+        [ALTERED, ALTERED],
+    ),
+    (
+        "another way to sign is asked for",
+        Changes {
+            request: |envelope| _ = load(envelope).insert("sig_algo".into(), "PKCS1v15-SHA224".into()),
+            ..NOTHING
+        },
+        [ALTERED, ALTERED],
+    ),
+    (
+        "an algorithm that nobody knows is asked for",
+        Changes { request: |envelope| _ = load(envelope).insert("sig_algo".into(), "NONE".into()), ..NOTHING },
+        [REFUSED, REFUSED],
+    ),
+    (
+        "an older protocol is spoken",
+        Changes { request: |envelope| _ = envelope.insert("version".into(), 2.into()), ..NOTHING },
+        [REFUSED, REFUSED],
+    ),
+    (
+        "the token is taken away",
+        Changes { request: |envelope| _ = load(envelope).shift_remove("token"), ..NOTHING },
+        // There is none at the first contact.
+        [ALTERED, ""],
+    ),
+    (
+        "the cipher is taken out of the reply",
+        Changes { reply: |reply| signed(reply, |inner| _ = inner.shift_remove("cipher")), ..NOTHING },
+        [SIGNATURE, SIGNATURE],
+    ),
+    (
+        "the cipher in the reply is another one",
+        Changes {
+            reply: |reply| signed(reply, |inner| _ = inner.insert("cipher".into(), "aes-192-cbc-hmac".into())),
+            ..NOTHING
+        },
+        [SIGNATURE, SIGNATURE],
+    ),
+    (
+        "the reply looks as if a Salt master had sent it",
+        Changes {
+            reply: |reply| {
+                signed(reply, |inner| inner.retain(|name, _| !matches!(name.as_str(), Some("cipher" | "request"))));
+            },
+            ..NOTHING
+        },
+        [SIGNATURE, SIGNATURE],
+    ),
+    (
+        "the reply is not signed",
+        Changes { reply: |reply| _ = reply.shift_remove("sig"), ..NOTHING },
+        [UNSIGNED, REFUSED],
+    ),
+    (
+        "the reply is one of an older protocol",
+        Changes {
+            reply: |reply| {
+                let mut inner = msgpack::unpack_map(reply["load"].as_bytes().unwrap()).unwrap();
+                inner.retain(|name, _| !matches!(name.as_str(), Some("cipher" | "request" | "session" | "nonce")));
+                *reply = inner;
+            },
+            ..NOTHING
+        },
+        [UNSIGNED, REFUSED],
+    ),
+    (
+        "a rejection that nobody signed",
+        Changes { reply: |reply| *reply = map! {"enc" => "clear", "load" => map! {"ret" => false}}, ..NOTHING },
+        [UNSIGNED, "has rejected this minion's key"],
+    ),
+    ("an old reply is given again", Changes { replay: true, ..NOTHING }, [NONCE, NONCE]),
+];
+
+const ALTERED: &str = "the request was changed on its way";
+const SIGNATURE: &str = "the signature does not belong to this data";
+const UNSIGNED: &str = "is not signed with the master's key";
+const REFUSED: &str = "the master refuses the request";
+const NONCE: &str = "'nonce' is wrong: it is not the one that was sent";
+
+fn channel(system: &System, name: &str, port: u16, ciphers: &[&str]) -> Arc<Channel> {
+    let config = MinionConfig {
+        pki_dir: system.path(&format!("{name}/pki")),
+        master_port: port,
+        ciphers: ciphers.iter().map(ToString::to_string).collect(),
+        ..MinionConfig::default()
+    };
+    Arc::new(Channel::new(name.parse().unwrap(), Arc::new(config), "127.0.0.1").unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_change_on_the_way_makes_a_session_weaker() {
+    let system = System::start("").await;
+    let (between, port) = Between::start(&system).await;
+    let both = MinionConfig::default().ciphers;
+    let both: Vec<&str> = both.iter().map(String::as_str).collect();
+    let known = channel(&system, "known", port, &both);
+    known.authenticate().await.unwrap();
+    for (at, (attack, changes, said)) in ATTACKS.iter().enumerate() {
+        let stranger = channel(&system, &format!("new{at}"), port, &both);
+        for (minion, said) in [&known, &stranger].into_iter().zip(said) {
+            between.is_to(*changes);
+            match (minion.authenticate().await, *said) {
+                (Ok(()), "") => assert_eq!(minion.cipher(), Some(Cipher::Aes256Gcm), "{attack}"),
+                (Ok(()), _) => panic!("{attack}: nothing is noticed, the cipher is {:?}", minion.cipher()),
+                (Err(error), said) => {
+                    assert!(!said.is_empty() && error.to_string().contains(said), "{attack}: {error}");
+                }
+            }
+            // Left alone, they agree on the best.
+            between.is_to(NOTHING);
+            minion.authenticate().await.unwrap();
+            assert_eq!(minion.cipher(), Some(Cipher::Aes256Gcm), "{attack}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_says_what_was_changed_and_goes_on_asking() {
+    let mut system = System::start("").await;
+    let (between, port) = Between::start(&system).await;
+    let ports = format!("master_port: {port}\npublish_port: {}\n", system.publish_port);
+    let file = system.configure_minion("web1", &ports).join("minion");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace(&format!("master_port: {}\n", system.ret_port), "")).unwrap();
+    between.is_to(ATTACKS[0].1);
+    let mut events = system.events("salt/minion/").await;
+    system.spawn_minion("web1");
+    support::until("the minion tells of it", || system.minion_log("web1").contains(ALTERED)).await;
+    assert!(!system.minion_log("web1").contains("the minion is ready"));
+    between.is_to(NOTHING);
+    events.until("salt/minion/web1/start").await;
+    assert!(system.master_log().contains("cipher=aes-256-gcm"), "{}", system.master_log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_agrees_on_no_cipher_is_told_so() {
+    for (allowed, offers) in
+        [("aes-256-gcm", &[&["aes-192-cbc-hmac"][..], &[]][..]), ("aes-192-cbc-hmac", &[&["aes-256-gcm"][..]])]
+    {
+        let system = System::start(&format!("ciphers: [{allowed}]\n")).await;
+        for (at, offer) in offers.iter().enumerate() {
+            let minion = channel(&system, &format!("m{at}"), system.ret_port, offer);
+            let before = system.counter("brine_authentications_refused_total");
+            let refused = minion.authenticate().await.unwrap_err().to_string();
+            assert!(refused.contains("compare it with the master's"), "{offer:?}: {refused}");
+            assert!(minion.cipher().is_none());
+            assert_eq!(system.counter("brine_authentications_refused_total"), before + 1);
+        }
+        support::until("it is logged", || system.master_log().contains("none of the ciphers")).await;
+    }
+}
+
+/// Answers authentications as Salt's masters do, and may claim a cipher.
+struct SaltMaster {
+    key: PrivateKey,
+    claims: Option<Cipher>,
+}
+
+impl Handler for SaltMaster {
+    async fn handle(&self, _: Peer, request: Bytes) -> Option<Bytes> {
+        let mut envelope = msgpack::unpack_map(&request).unwrap();
+        let asked = AuthRequest::from_map(load(&mut envelope)).unwrap();
+        let minion = PublicKey::from_pem(&asked.public_key).unwrap();
+        let key = Session::generate(self.claims.unwrap_or_default()).key_text();
+        let seal = |text: &[u8]| minion.encrypt(text, asked.encryption).unwrap();
+        let reply = AuthReply::Accepted {
+            public_key: self.key.public().to_pem(),
+            publish_port: 4505,
+            publish_key: seal(key.as_bytes()),
+            token: asked.token.map(|token| seal(&self.key.decrypt(&token, asked.encryption).unwrap())),
+            session_key: seal(key.as_bytes()),
+            signature: self.key.sign_x931(token::hex(Sha256::digest(&key)).as_bytes()).unwrap(),
+            cipher: self.claims.unwrap_or_default(),
+        };
+        let mut reply = reply.to_map(&Binding::of(load(&mut envelope)).unwrap());
+        reply.shift_remove("request");
+        let packed = msgpack::pack_map(&reply);
+        let sig = self.key.sign(&packed, asked.signature).unwrap();
+        Some(msgpack::pack_map(&map! {"enc" => "clear", "load" => packed, "sig" => sig}).into())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_salt_master_is_spoken_to_in_its_own_cipher_if_that_is_allowed() {
+    let system = System::new("");
+    let key = PrivateKey::generate(2048).unwrap();
+    let both = ["aes-256-gcm", "aes-192-cbc-hmac"];
+    for (at, (claims, allowed, said)) in [
+        (None, &both[..], ""),
+        (None, &both[..1], "allows none of the ciphers that the option 'ciphers' allows here (aes-256-gcm)"),
+        (Some(Cipher::Aes256Gcm), &both[..], "the message has no field 'request'"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let port = support::free_port();
+        let listener = Listener::bind(&Endpoint::Tcp("127.0.0.1".into(), port)).await.unwrap();
+        let master = Arc::new(SaltMaster { key: key.clone(), claims });
+        tokio::spawn(Router::serve(listener, master, 1, Limits::default(), CancellationToken::new()));
+        let minion = channel(&system, &format!("m{at}"), port, allowed);
+        // At the first contact, and when its key is known.
+        for _ in 0..2 {
+            match minion.authenticate().await {
+                Ok(()) => assert_eq!((minion.cipher(), said), (Some(Cipher::AesCbcHmac), "")),
+                Err(error) => assert!(!said.is_empty() && error.to_string().contains(said), "{error}"),
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cipher_that_is_not_known_is_a_mistake_in_the_configuration() {
+    let system = System::start("").await;
+    let minion = channel(&system, "m", system.ret_port, &["aes-256-gcm", "rot13"]);
+    let refused = minion.authenticate().await.unwrap_err().to_string();
+    assert!(refused.contains("'rot13' is not known"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publish_goes_out_once_for_each_cipher_in_use() {
+    let mut system = System::start("").await;
+    let endpoint = Endpoint::Tcp("127.0.0.1".into(), system.publish_port);
+    // As Salt's minions listen, and as Brine's.
+    let mut plain = Subscriber::connect(&endpoint, &[b""], Limits::default()).await.unwrap();
+    let mut named = Subscriber::connect(&endpoint, &[TOPIC_GCM], Limits::default()).await.unwrap();
+    let start = async |system: &mut System, id: &str, cipher: &str| {
+        system.configure_minion(id, &format!("ciphers: [{cipher}]\n"));
+        let mut events = system.events("salt/minion/").await;
+        system.spawn_minion(id);
+        events.until(&format!("salt/minion/{id}/start")).await;
+    };
+    start(&mut system, "new", "aes-256-gcm").await;
+    assert_eq!(system.salt_json(&["*", "test.ping"]), map! {"new" => true}.into());
+    // It is alone: what comes first for the others is the first job after one of them is there.
+    start(&mut system, "old", "aes-192-cbc-hmac").await;
+    let both = map! {"new" => true, "old" => true};
+    for _ in 0..3 {
+        let Value::Map(answers) = system.salt_json(&["*", "test.ping"]) else { panic!("no answers") };
+        assert!(both.iter().all(|(id, said)| answers.get(id) == Some(said)) && answers.len() == 2, "{answers:?}");
+    }
+    let mut counted = [0, 0];
+    for (subscriber, count) in [&mut plain, &mut named].into_iter().zip(&mut counted) {
+        while let Ok(frames) = tokio::time::timeout(std::time::Duration::from_millis(500), subscriber.recv()).await {
+            let frames = frames.unwrap();
+            assert_eq!(frames.len(), if frames[0] == TOPIC_GCM { 2 } else { 1 });
+            *count += 1;
+        }
+    }
+    assert_eq!(counted, [3, 4]);
+    for id in ["new", "old"] {
+        let log = system.minion_log(id);
+        assert!(!log.contains("ERROR") && !log.contains("WARN") && !log.contains("cannot be opened"), "{log}");
+    }
+    assert!(stdout(&system.tool("salt-run", &["manage.up"])).contains("old"));
+}

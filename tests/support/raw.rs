@@ -1,0 +1,87 @@
+//! A minion that can be made to say anything: a session of which the test has the keys.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use brine_core::crypt::{Cipher, EncryptionAlgorithm, PrivateKey, Session, SignatureAlgorithm, token};
+use brine_core::transport::{Limits, RequestClient};
+use brine_core::value::msgpack;
+use brine_core::wire::{AuthReply, AuthRequest, Binding, Envelope, PROTOCOL_VERSION, private, purpose};
+use brine_core::{Map, MinionId, Value, map};
+
+use crate::support::{LONG, System};
+
+pub struct Raw {
+    pub id: MinionId,
+    pub key: PrivateKey,
+    pub session: Session,
+    pub publish: Session,
+    client: RequestClient,
+    serial: i64,
+}
+
+impl Raw {
+    /// Joins a master that accepts every key.
+    pub async fn join(system: &System, id: &str, cipher: Cipher) -> Self {
+        let key = PrivateKey::generate(2048).unwrap();
+        let request = AuthRequest {
+            id: id.parse().unwrap(),
+            public_key: key.public().to_pem(),
+            nonce: token::nonce(),
+            encryption: EncryptionAlgorithm::default(),
+            signature: SignatureAlgorithm::default(),
+            token: None,
+            ciphers: vec![cipher],
+            autosign_grains: Map::new(),
+        };
+        let client = RequestClient::new(system.request_endpoint(), Limits::default());
+        let answer = client.request(Envelope::clear(request.to_map()), LONG).await.unwrap();
+        let signed = msgpack::unpack_map(&answer).unwrap();
+        let inner = msgpack::unpack_map(signed["load"].as_bytes().unwrap()).unwrap();
+        let reply = AuthReply::from_map(&inner, &Binding::of(&request.to_map()).unwrap()).unwrap();
+        let AuthReply::Accepted { publish_key, session_key, .. } = reply else {
+            panic!("{id} is not let in: {reply:?}")
+        };
+        let opened = |sealed: &[u8]| {
+            let text = String::from_utf8(key.decrypt(sealed, request.encryption).unwrap()).unwrap();
+            Session::from_key_text(&text).unwrap()
+        };
+        Raw { session: opened(&session_key), publish: opened(&publish_key), id: request.id, key, client, serial: 0 }
+    }
+
+    /// A load with all that proves whose it is.
+    pub fn proven(&mut self, mut load: Map) -> Map {
+        self.serial += 1;
+        load.extend(map! {
+            "id" => &self.id,
+            "nonce" => token::nonce(),
+            "serial" => self.serial,
+            "ts" => jiff::Timestamp::now().as_second(),
+            "tok" => self.key.sign_x931(b"salt").unwrap(),
+        });
+        load
+    }
+
+    /// An envelope with this load, sealed for the requests of this minion.
+    pub fn sealed(&self, load: &Map) -> Map {
+        let sealed = self.session.seal(&msgpack::pack_map(load), None, &purpose::request(&self.id));
+        map! {"enc" => "aes", "load" => sealed, "version" => PROTOCOL_VERSION, "id" => &self.id}
+    }
+
+    /// What the master says to an envelope, opened if it is a reply to this nonce.
+    pub async fn send(&self, envelope: &Map, nonce: &str) -> Value {
+        let answer = self.client.request(msgpack::pack_map(envelope), LONG).await.unwrap();
+        match msgpack::unpack(&answer).unwrap() {
+            Value::Bytes(sealed) => {
+                let plain = self.session.open(&sealed, Some(nonce), &purpose::reply(&self.id)).unwrap();
+                msgpack::unpack(&plain).unwrap()
+            }
+            Value::Map(answer) if private::is_private(&answer) => "a private reply".into(),
+            other => other,
+        }
+    }
+
+    /// What the master says to a load.
+    pub async fn ask(&mut self, load: Map) -> Value {
+        let load = self.proven(load);
+        self.send(&self.sealed(&load), load["nonce"].as_str().unwrap()).await
+    }
+}
