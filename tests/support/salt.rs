@@ -155,17 +155,7 @@ impl PythonMaster {
 
     /// Follows the events of this master under a prefix, as soon as it has a bus.
     pub async fn events(&self, prefix: &str) -> PythonEvents {
-        let mut child = tokio::process::Command::new(self.environment.join("bin/python"))
-            .args(["-c", FOLLOW, &self.path("etc/master").display().to_string(), prefix])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut events = PythonEvents { lines, _child: child };
-        assert_eq!(events.line().await, "following");
-        events
+        PythonEvents::follow(&self.environment, &self.path("etc/master"), prefix).await
     }
 
     /// Runs one of the master's tools.
@@ -197,6 +187,21 @@ pub struct PythonEvents {
 }
 
 impl PythonEvents {
+    /// Follows the master with this configuration, by the library of this environment.
+    pub async fn follow(environment: &Path, config: &Path, prefix: &str) -> Self {
+        let mut child = tokio::process::Command::new(environment.join("bin/python"))
+            .args(["-c", FOLLOW, &config.display().to_string(), prefix])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut events = PythonEvents { lines, _child: child };
+        assert_eq!(events.line().await, "following");
+        events
+    }
+
     async fn line(&mut self) -> String {
         let line = tokio::time::timeout(LONG, self.lines.next_line()).await.expect("no event comes from Salt's master");
         line.unwrap().expect("Salt's library follows its master")

@@ -1,5 +1,25 @@
 //! Option names that Salt 3008 knows. Those that `master.rs` and `minion.rs` do not declare are kept for
-//! modules and templates, and are not called unknown.
+//! modules and templates; that they have no effect is said, but they are not called unknown.
+
+/// Options that modules read, although neither the master's nor the minion's configuration declares them.
+pub(super) const USED: &[&str] = &[
+    "conf_file",
+    "default_include",
+    "disabled_requisites",
+    "include",
+    "mine_functions",
+    "schedule_returner",
+    "top_file_merging_strategy",
+];
+
+/// Options that Brine does not read, with the value that says what it does.
+pub(super) const AS_IT_IS: &[(&str, &str)] = &[
+    ("fileserver_backend", "file"),
+    ("fileserver_backend", "roots"),
+    ("hash_type", "sha256"),
+    ("master_type", "str"),
+    ("transport", "zeromq"),
+];
 
 /// The names, sorted.
 pub(super) const SALT: &[&str] = &[

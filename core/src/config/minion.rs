@@ -25,6 +25,13 @@ options! {
     publish_port: Option<u16> = None,
     /// The fingerprint that the master's key must have at the first contact.
     master_finger: Option<String> = None,
+    /// Whether the master's key must be signed by the key `master_sign_key_name`; one that is signed so takes the place
+    /// of another.
+    verify_master_pubkey_sign: bool = false,
+    /// Whether the signature is also looked at when the master's key is the known one.
+    always_verify_signature: bool = false,
+    /// The name of the public key below `pki_dir` that verifies the master's.
+    master_sign_key_name: String = "master_sign".into(),
     /// The user to run as. Brine runs as the user who starts it and warns if that is another one.
     user: Option<String> = None,
     /// Where keys are kept.
