@@ -250,9 +250,19 @@ impl Fleet {
         std::fs::create_dir_all(&bad).unwrap();
         let config = format!("{config}root_dir: {}\nid: bad\nrejected_retry: True\n", bad.display());
         std::fs::write(bad.join("minion"), config.replace("USER", &user)).unwrap();
-        for (machine, unit) in [(&master, "salt-master"), (&web1, "salt-minion"), (&web2, "salt-minion")] {
-            machine.start(unit).await;
+        master.start("salt-master").await;
+        if config.contains("verify_master_pubkey_sign") {
+            // What an operator copies to minions, who are to know their master by it.
+            let signer = master.path("etc/salt/pki/master/master_sign.pub");
+            support::until("the master makes the key that signs", || signer.exists()).await;
+            for minion in [&web1, &web2] {
+                let pki = minion.path("etc/salt/pki/minion");
+                std::fs::create_dir_all(&pki).unwrap();
+                std::fs::copy(&signer, pki.join("master_sign.pub")).unwrap();
+            }
         }
+        web1.start("salt-minion").await;
+        web2.start("salt-minion").await;
         let mut events = PythonEvents::follow(&master.environment, &master.path("etc/salt/master"), "salt/").await;
         let bad = Command::new(BRINE)
             .args(["minion", "-c", &bad.display().to_string()])
@@ -375,6 +385,34 @@ async fn there_and_back(version: &str) {
     fleet.works().await;
     assert!(!master.salt_one("web1 test.versions_report").await.to_string().contains("Brine"));
     assert_eq!(master.keys().await, keys);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_with_a_passphrase_and_signed_ones_are_kept() {
+    let master = "key_pass: one\nmaster_sign_pubkey: True\nsigning_key_pass: another\n";
+    let minion = "verify_master_pubkey_sign: True\nalways_verify_signature: True\n";
+    // Older releases answer nobody with such keys.
+    let fleet = Fleet::start("3008.3", master, minion).await;
+    fleet.works().await;
+    let pki = fleet.master.path("etc/salt/pki/master");
+    let read =
+        || ["master", "master_sign"].map(|name| std::fs::read_to_string(pki.join(format!("{name}.pem"))).unwrap());
+    let known = read();
+    assert!(known.iter().all(|key| key.contains("ENCRYPTED")));
+    fleet.master.follow("## The binary").await;
+    fleet.master.follow("### Before").await;
+    fleet.master.follow("### There").await;
+    fleet.works().await;
+    // A minion that has never seen this master knows it by the signature.
+    fleet.web1.follow("## The binary").await;
+    fleet.web1.follow("### Before it").await;
+    std::fs::remove_file(fleet.web1.path("etc/salt/pki/minion/minion_master.pub")).unwrap();
+    fleet.web1.follow("### It goes there").await;
+    fleet.works().await;
+    assert!(fleet.web1.path("etc/salt/pki/minion/minion_master.pub").exists());
+    fleet.master.follow("### Back").await;
+    fleet.works().await;
+    assert_eq!(read(), known);
 }
 
 #[tokio::test(flavor = "multi_thread")]

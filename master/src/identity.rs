@@ -8,6 +8,7 @@ use brine_core::crypt::{CryptError, PrivateKey, SignatureAlgorithm};
 use brine_core::{Value, files};
 
 use crate::StartError;
+use crate::keys::KeyState;
 
 /// Where Salt keeps keys by default, and Brine always.
 const KEYS_IN_FILES: &str = "localfs_key";
@@ -35,6 +36,12 @@ impl Identity {
         can_be_had(config)?;
         let name = key_name(config);
         let pass = passphrase("key_pass", config.key_pass.as_deref())?;
+        let accepted = config.pki_dir.join(KeyState::Accepted.folder());
+        let knows_minions = std::fs::read_dir(accepted).is_ok_and(|mut entries| entries.next().is_some());
+        if knows_minions && !config.pki_dir.join(format!("{name}.pem")).exists() {
+            let pki_dir = config.pki_dir.display();
+            tracing::error!(%pki_dir, "minions are accepted here, but the master's key is gone: they will refuse the new one");
+        }
         let private_key = PrivateKey::load_or_generate_with(&config.pki_dir, &name, config.keysize, pass)?;
         let public_key_pem = private_key.public().to_pem().trim_end().to_owned();
         Ok(Identity { private_key, public_key_pem, voucher: voucher(config)? })
