@@ -21,9 +21,9 @@ pub fn check(config: &MinionConfig) -> Result<Vec<String>, MinionError> {
         || "no master's key; the first master that answers is the one from then on".to_owned(),
         |key| format!("the master's key {}", key.fingerprint()),
     );
-    let master = config.master.first().ok_or(MinionError::NoMaster)?;
-    let mut lines = vec![format!("the minion '{id}' of the master {master}:{}", config.master_port)];
-    lines.extend(config.master.get(1).map(|_| format!("of several masters only {master} is tried")));
+    let host = config.master.first().ok_or(MinionError::NoMaster)?;
+    let mut lines = vec![format!("the minion '{id}' of the master {host}:{}", config.master_port)];
+    lines.extend(config.master.get(1).map(|_| format!("of several masters only {host} is tried")));
     lines.extend([format!("{pki_dir}: {own}"), format!("{pki_dir}: {known}")]);
     Ok(lines)
 }
