@@ -281,6 +281,7 @@ impl Handler for SaltMaster {
         let seal = |text: &[u8]| minion.encrypt(text, asked.encryption).unwrap();
         let reply = AuthReply::Accepted {
             public_key: self.key.public().to_pem(),
+            public_key_signature: None,
             publish_port: 4505,
             publish_key: seal(key.as_bytes()),
             token: asked.token.map(|token| seal(&self.key.decrypt(&token, asked.encryption).unwrap())),

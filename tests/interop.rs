@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use brine_core::{Map, Value, list, map};
-use salt::{PythonMaster, PythonMinion, RELEASES};
+use salt::{PythonMinion, RELEASES, TREE, outcome};
 use support::{Events, System, stderr, stdout, text};
 
 /// The id of the Brine minion in each fleet.
@@ -124,45 +124,6 @@ impl Events {
         let in_time = tokio::time::timeout(FLEET_TIME, wait).await;
         assert!(in_time.is_ok(), "nothing comes of {missing:?}");
     }
-}
-
-const TREE: &[(&str, &str)] = &[
-    ("srv/pillar/top.sls", "base: {'*': [data]}\n"),
-    ("srv/pillar/data.sls", "greeting: hello {{ grains.id }}\n"),
-    ("srv/salt/top.sls", "base: {'*': [web]}\n"),
-    ("srv/salt/files/web.conf", "{{ pillar.greeting }} of {{ grains.kernel }}\n"),
-    ("srv/salt/macros.jinja", "{% macro out(name) %}ROOT/{{ grains.id }}/out/{{ name }}{% endmacro %}\n"),
-    (
-        "srv/salt/web.sls",
-        "{% from 'macros.jinja' import out with context %}
-late:
-  cmd.run:
-    - name: echo {{ pillar['greeting'] }} > {{ out('late') }}
-    - onchanges: [{file: conf}]
-never:
-  test.fail_without_changes:
-    - require: [{test: broken}]
-broken:
-  test.fail_without_changes: []
-conf:
-  file.managed:
-    - name: {{ out('web.conf') }}
-    - source: salt://files/web.conf
-    - template: jinja
-    - makedirs: True
-    - mode: '0640'
-    - require: [{test: first}]
-first: test.succeed_without_changes
-",
-    ),
-];
-
-/// What a minion says of a state, by its id: result, and whether there were changes.
-fn outcome(returned: &Value, state: &str) -> (Value, bool) {
-    let states = returned.as_map().unwrap_or_else(|| panic!("no states: {returned}"));
-    let found = states.iter().find(|(name, _)| name.to_string().contains(&format!("_|-{state}_|-")));
-    let (_, found) = found.unwrap_or_else(|| panic!("no state {state}: {returned}"));
-    (found.get("result").unwrap().clone(), found.get("changes").is_some_and(Value::is_truthy))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -566,62 +527,4 @@ async fn the_master_goes_and_comes_and_changes_its_keys() {
         missing.retain(|id| !answers.contains_key(id.as_str()));
     }
     fleet.all_answer().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_brine_minion_has_a_salt_master() {
-    let mut master = PythonMaster::new(RELEASES[0], "peer: {'.*': ['test.*']}\npeer_run: {'.*': ['manage.*']}\n");
-    for (path, text) in TREE {
-        master.write(path, text);
-    }
-    master.spawn();
-    let mut system = System::new("");
-    let config = system.configure_minion(BRINE_ID, "");
-    let file = config.join("minion");
-    let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace(&system.ret_port.to_string(), &master.ret_port.to_string())).unwrap();
-    system.spawn_minion(BRINE_ID);
-    support::until("the minion is ready", || system.minion_log(BRINE_ID).contains("the minion is ready")).await;
-
-    let answers = async |words: &[&str]| {
-        let output = master.tool("salt", &[&["--static", "--out=json", "*"], words].concat()).await;
-        let said = brine_core::value::json::from_json(&stdout(&output)).unwrap_or_default();
-        said.get(BRINE_ID).cloned().unwrap_or_else(|| panic!("{words:?}: {}{}", stdout(&output), stderr(&output)))
-    };
-    assert_eq!(answers(&["test.ping"]).await, true.into());
-    let returned = answers(&["state.apply"]).await;
-    for (state, result) in [("first", true), ("conf", true), ("late", true), ("broken", false), ("never", false)] {
-        assert_eq!(outcome(&returned, state).0, result.into(), "{state}: {returned}");
-    }
-    let conf = std::fs::read_to_string(master.path(&format!("{BRINE_ID}/out/web.conf"))).unwrap();
-    assert_eq!(conf, format!("hello {BRINE_ID} of Linux\n"));
-    assert_eq!(answers(&["event.send", "my/tag", "{a: 1}"]).await, true.into());
-    assert_eq!(answers(&["mine.send", "test.echo", "word"]).await, true.into());
-    assert_eq!(answers(&["mine.get", "*", "test.echo"]).await, map! {BRINE_ID => "word"}.into());
-    assert_eq!(
-        answers(&["publish.publish", "*", "test.echo", "foo", "timeout=30"]).await,
-        map! {BRINE_ID => "foo"}.into()
-    );
-    assert_eq!(answers(&["publish.runner", "manage.up"]).await, list![BRINE_ID]);
-    let status = stdout(&master.tool("salt-run", &["manage.status", "--out=json"]).await);
-    assert!(status.contains(&format!("\"up\": [\n        \"{BRINE_ID}\"")), "{status}");
-
-    // The first job after a change of the key is how the minion learns of it. A key that is deleted has it changed.
-    std::fs::copy(master.path(&format!("pki/minions/{BRINE_ID}")), master.path("pki/minions/other")).unwrap();
-    let deleted = master.tool("salt-key", &["-y", "-d", "other"]).await;
-    assert!(stdout(&deleted).contains("Key for minion other deleted."), "{}{}", stdout(&deleted), stderr(&deleted));
-    support::until("the master changes its key", || !master.path("cache/.dfn").exists()).await;
-    assert_eq!(answers(&["test.ping"]).await, true.into());
-    assert!(system.minion_log(BRINE_ID).contains("authenticating again"), "the key has not changed");
-
-    master.kill();
-    master.spawn();
-    let begun = Instant::now();
-    loop {
-        let output = master.tool("salt", &["--static", "--out=json", "-t", "2", "*", "test.ping"]).await;
-        if stdout(&output).contains("true") {
-            break;
-        }
-        assert!(begun.elapsed() < FLEET_TIME, "the minion does not come back: {}", system.minion_log(BRINE_ID));
-    }
 }

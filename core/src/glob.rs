@@ -1,6 +1,8 @@
 //! Shell globs as Python's `fnmatch` reads them: over the whole text, `*` crosses `/`, `[!x]`
 //! negates, a lone `[` is itself, braces and backslashes are plain.
 
+use std::path::{Path, PathBuf};
+
 use globset::{GlobBuilder, GlobMatcher, GlobSetBuilder};
 
 /// One compiled glob.
@@ -149,6 +151,35 @@ fn translate_class(class: &[char], out: &mut String) {
     out.push(']');
 }
 
+/// The existing paths that a glob names, sorted; one that is not absolute is looked for below `folder`. `*` does not cross `/` here, and hidden files are named
+/// only by a pattern that starts with a dot, as in a shell.
+pub fn paths(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { folder.to_owned() }];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        if !is_pattern(part) {
+            for path in &mut found {
+                path.push(part);
+            }
+            continue;
+        }
+        let mut next = Vec::new();
+        for folder in &found {
+            let here = Path::new(".");
+            let listed = std::fs::read_dir(if folder.as_os_str().is_empty() { here } else { folder });
+            let names = listed.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.file_name());
+            let matching = names.filter(|name| {
+                let name = name.to_string_lossy();
+                fnmatch(part, &name) && (!name.starts_with('.') || part.starts_with('.'))
+            });
+            next.extend(matching.map(|name| folder.join(name)));
+        }
+        next.sort();
+        found = next;
+    }
+    found.retain(|path| path.exists());
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,6 +236,29 @@ mod tests {
             let glob = Glob::new(&text).unwrap();
             proptest::prop_assert!(glob.is_match(&text));
             proptest::prop_assert_eq!(glob.is_match(&other), text == other);
+        }
+    }
+
+    #[test]
+    fn globs_name_paths_as_in_a_shell() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a/x.sls", "a/y.sls", "b/x.sls", "b/.hidden.sls", "b/z.txt"] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let root = folder.path().display();
+        for (pattern, names) in [
+            ("a/*.sls", &["a/x.sls", "a/y.sls"][..]),
+            ("*/x.sls", &["a/x.sls", "b/x.sls"]),
+            ("b/*", &["b/x.sls", "b/z.txt"]),
+            ("b/.*.sls", &["b/.hidden.sls"]),
+            ("[ab]/x.???", &["a/x.sls", "b/x.sls"]),
+            ("c/*", &[]),
+        ] {
+            let expected: Vec<_> = names.iter().map(|name| folder.path().join(name)).collect();
+            assert_eq!(paths(Path::new(""), &format!("{root}/{pattern}")), expected, "{pattern}");
+            assert_eq!(paths(folder.path(), pattern), expected, "{pattern}");
         }
     }
 }

@@ -79,16 +79,17 @@ impl Shared {
             let told = |error: &CryptError| {
                 tracing::warn!(minion = %request.id, %error, "a minion's token is sealed to another key");
             };
-            self.private_key.decrypt(token, request.encryption).inspect_err(told).ok()
+            self.identity.private_key.decrypt(token, request.encryption).inspect_err(told).ok()
         });
         let token = token.map(|token| public_key.encrypt(&token, request.encryption)).transpose()?;
         let publish = public_key.encrypt(publish_key.as_bytes(), request.encryption)?;
         let digest: String = brine_core::crypt::token::hex(Sha256::digest(publish_key.as_bytes()));
-        let signature = self.private_key.sign_x931(digest.as_bytes())?;
+        let signature = self.identity.private_key.sign_x931(digest.as_bytes())?;
         let public_key = Arc::new(public_key);
         let session = self.sessions.begin(&request.id, Arc::clone(&public_key), cipher);
         let reply = AuthReply::Accepted {
-            public_key: self.public_key_pem.clone(),
+            public_key: self.identity.public_key_pem.clone(),
+            public_key_signature: self.identity.signature(request.signature)?,
             publish_port: self.config.publish_port,
             publish_key: publish,
             token,
@@ -109,7 +110,7 @@ impl Shared {
 
     fn sign_reply(&self, request: &AuthRequest, binding: &Binding, reply: &AuthReply) -> Result<Vec<u8>, CryptError> {
         let load = msgpack::pack_map(&reply.to_map(binding));
-        let sig = self.private_key.sign(&load, request.signature)?;
+        let sig = self.identity.private_key.sign(&load, request.signature)?;
         Ok(msgpack::pack_map(&map! {"enc" => "clear", "load" => load, "sig" => sig}))
     }
 

@@ -8,8 +8,10 @@ pub mod autosign;
 mod batches;
 mod calls;
 mod causes;
+mod check;
 mod file_events;
 mod host;
+mod identity;
 mod job_cache;
 pub mod keys;
 mod maintenance;
@@ -39,7 +41,7 @@ use std::time::Duration;
 use brine_core::Map;
 use brine_core::bus::{Bus, BusError, BusLimits, EventSockets, Filter, JournalLimits, SocketNames, Start};
 use brine_core::config::MasterConfig;
-use brine_core::crypt::{Cipher, CryptError, PrivateKey, token};
+use brine_core::crypt::{Cipher, CryptError, token};
 use brine_core::files::{self, FileError};
 use brine_core::fileserver;
 use brine_core::function::Registry;
@@ -53,6 +55,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use calls::Kind;
+pub use check::check;
 pub use host::{HostFunctions, Orchestrated};
 pub use maintenance::ROTATE_FILE;
 
@@ -97,8 +100,7 @@ pub struct Shared {
     pub(crate) config: Arc<MasterConfig>,
     pub(crate) bus: Bus,
     pub(crate) keys: Arc<keys::KeyStore>,
-    pub(crate) private_key: PrivateKey,
-    pub(crate) public_key_pem: String,
+    pub(crate) identity: identity::Identity,
     pub(crate) ciphers: Vec<Cipher>,
     pub(crate) root_key: String,
     pub(crate) sessions: sessions::Sessions,
@@ -193,7 +195,7 @@ impl Master {
         let bus = Bus::with_journal(limits, store.clone(), opened, keep)?;
 
         // What the parts share.
-        let private_key = PrivateKey::load_or_generate(&config.pki_dir, "master", config.keysize)?;
+        let identity = identity::Identity::load_or_make(&config)?;
         let (kept, jobs_kept) = watch::channel(0);
         let options = brine_returners::Options::new(&config.opts, Some(store.clone()));
         let job_cache: Arc<dyn Returner> = brine_returners::open(&config.master_job_cache, &options)?.into();
@@ -201,10 +203,9 @@ impl Master {
             id: config.id.clone().unwrap_or_else(default_id),
             bus: bus.clone(),
             keys: Arc::new(keys::KeyStore::open(&config.pki_dir)?),
-            public_key_pem: private_key.public().to_pem(),
-            private_key,
+            identity,
             ciphers: ciphers(&config.ciphers)?,
-            root_key: root_key(&config.cachedir)?,
+            root_key: root_key(&config)?,
             sessions: sessions::Sessions::new(),
             publisher: Publisher::new(),
             last_publish: parking_lot::Mutex::default(),
@@ -384,9 +385,11 @@ fn event_return_filters(config: &MasterConfig) -> Result<(Filter, Option<GlobSet
     Ok((allow, deny))
 }
 
-/// The file whose content allows everything on this master: `.root_key`, for the user who runs it.
-pub fn root_key_path(cachedir: &Path) -> PathBuf {
-    cachedir.join(format!(".{}_key", process_user()))
+/// The file whose content allows everything on this master: `.root_key`, for the user who runs it. For root it is that
+/// of the user whom the configuration names.
+pub fn root_key_path(cachedir: &Path, user: Option<&str>) -> PathBuf {
+    let own = process_user();
+    cachedir.join(format!(".{}_key", user.filter(|_| own == "root").unwrap_or(&own)))
 }
 
 /// The name of the user whom the master runs as.
@@ -396,8 +399,8 @@ pub(crate) fn process_user() -> String {
 }
 
 /// Reads the root key, or makes one.
-fn root_key(cachedir: &Path) -> Result<String, FileError> {
-    let path = root_key_path(cachedir);
+fn root_key(config: &MasterConfig) -> Result<String, FileError> {
+    let path = root_key_path(&config.cachedir, config.user.as_deref());
     if let Some(key) = files::read_if_exists(&path)?.filter(|key| key.len() >= 32) {
         return Ok(key);
     }

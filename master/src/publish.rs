@@ -278,7 +278,7 @@ impl Shared {
         if self.config.sign_pub_messages || cipher == Cipher::Aes256Gcm {
             let algorithm = SignatureAlgorithm::default();
             envelope.insert("sig_algo".into(), algorithm.name().into());
-            envelope.insert("sig".into(), self.private_key.sign(&sealed, algorithm)?.into());
+            envelope.insert("sig".into(), self.identity.private_key.sign(&sealed, algorithm)?.into());
         }
         envelope.insert("load".into(), sealed.into());
         let payload = Bytes::from(msgpack::pack_map(&envelope));

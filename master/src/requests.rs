@@ -64,7 +64,7 @@ impl Handler for Requests {
                         let shared = Arc::clone(&self.0);
                         // RSA takes milliseconds: not on the threads that serve sockets.
                         let sealed = tokio::task::spawn_blocking(move || {
-                            opened.reply_private(&value, &shared.private_key, encryption, signature)
+                            opened.reply_private(&value, &shared.identity.private_key, encryption, signature)
                         });
                         match sealed.await {
                             Ok(Ok(reply)) => reply,

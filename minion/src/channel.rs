@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use brine_core::config::MinionConfig;
 use brine_core::crypt::{
     Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm, token,
@@ -19,7 +20,8 @@ use brine_core::{Map, MinionId, Value};
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
-const MASTER_KEY: &str = "minion_master.pub";
+/// The file below `pki_dir` that holds the key of the minion's master.
+pub(crate) const MASTER_KEY: &str = "minion_master.pub";
 
 /// Why the minion and its master do not come together.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +54,19 @@ pub enum ChannelError {
         /// What the master has.
         found: String,
     },
+    /// Nothing vouches for the master's key, or not what should.
+    #[error("the master's key is not vouched for by {path}: {reason}")]
+    NotVouchedFor {
+        /// The public key that should have signed it.
+        path: PathBuf,
+        /// What is missing or wrong.
+        reason: &'static str,
+    },
+    /// The master has its key vouched for, which this minion does not look at.
+    #[error(
+        "the master signs its key (master_sign_pubkey): set verify_master_pubkey_sign here too, or switch it off there"
+    )]
+    VouchedFor,
     /// The master could not show that it holds its key.
     #[error("the master did not return the token that it was sent")]
     WrongToken,
@@ -223,10 +238,16 @@ impl Channel {
         };
         let map = msgpack::unpack_map(load).map_err(WireError::from)?;
         let reply = AuthReply::from_map(&map, binding)?;
-        let (pem, publish_key, token, session_key, digest_sig, publish_port, cipher) = match reply {
+        let (pem, pem_sig, publish_key, token, session_key, digest_sig, publish_port, cipher) = match reply {
             AuthReply::Refused(verdict) => {
-                if let Some(known) = &known {
-                    known.verify(load, sig, request.signature).map_err(|_| self.changed_master())?;
+                if known.is_some_and(|known| known.verify(load, sig, request.signature).is_err()) {
+                    // A master that is vouched for may be another one, but shows its key only to whom it lets in.
+                    let may_be_another = self.config.verify_master_pubkey_sign;
+                    return Err(if may_be_another {
+                        ChannelError::Pending(self.id.clone())
+                    } else {
+                        self.changed_master()
+                    });
                 }
                 return Err(match verdict {
                     Verdict::Pending => ChannelError::Pending(self.id.clone()),
@@ -235,19 +256,30 @@ impl Channel {
                     Verdict::NoCipher => ChannelError::NoCipher(self.config.ciphers.join(", ")),
                 });
             }
-            AuthReply::Accepted { public_key, publish_port, publish_key, token, session_key, signature, cipher } => {
-                (public_key, publish_key, token, session_key, signature, publish_port, cipher)
-            }
+            AuthReply::Accepted {
+                public_key,
+                public_key_signature,
+                publish_port,
+                publish_key,
+                token,
+                session_key,
+                signature,
+                cipher,
+            } => (public_key, public_key_signature, publish_key, token, session_key, signature, publish_port, cipher),
         };
         if !request.ciphers.is_empty() && !request.ciphers.contains(&cipher) {
             return Err(ChannelError::NoCipher(self.config.ciphers.join(", ")));
         }
         let master = PublicKey::from_pem(&pem)?;
+        let is_known = known.as_ref() == Some(&master);
+        self.check_voucher(&pem, pem_sig.as_deref(), request.signature, is_known)?;
         match &known {
-            Some(known) if *known != master => return Err(self.changed_master()),
-            Some(_) => {}
+            Some(_) if is_known || self.config.verify_master_pubkey_sign => {}
+            Some(_) => return Err(self.changed_master()),
             None => self.check_fingerprint(&master)?,
         }
+        // The token was sealed to the key that is known: a master with another one cannot return it.
+        let secret = secret.filter(|_| is_known);
         master.verify(load, sig, request.signature)?;
         let publish = self.private_key.decrypt(&publish_key, request.encryption)?;
         if let Some(secret) = &secret {
@@ -276,6 +308,30 @@ impl Channel {
 
     fn changed_master(&self) -> ChannelError {
         ChannelError::ChangedMaster(self.config.pki_dir.join(MASTER_KEY))
+    }
+
+    /// Whether what vouches for the master's key does so, if anything must.
+    fn check_voucher(
+        &self,
+        pem: &str,
+        signature: Option<&str>,
+        algorithm: SignatureAlgorithm,
+        is_known: bool,
+    ) -> Result<(), ChannelError> {
+        let path = self.config.pki_dir.join(format!("{}.pub", self.config.master_sign_key_name));
+        let refused = |reason| ChannelError::NotVouchedFor { path: path.clone(), reason };
+        let signature = match (self.config.verify_master_pubkey_sign, signature) {
+            (false, None) => return Ok(()),
+            (false, Some(_)) => return Err(ChannelError::VouchedFor),
+            (true, None) => return Err(refused("the master does not sign it: set master_sign_pubkey there")),
+            (true, Some(_)) if is_known && !self.config.always_verify_signature => return Ok(()),
+            (true, Some(signature)) => signature,
+        };
+        let voucher = files::read_if_exists(&path)?.ok_or_else(|| refused("copy this file from the master"))?;
+        let packed: String = signature.split_whitespace().collect();
+        let bytes = BASE64_STANDARD.decode(packed).map_err(|_| refused("its signature is not base64"))?;
+        let verified = PublicKey::from_pem(&voucher)?.verify(pem.as_bytes(), &bytes, algorithm);
+        verified.map_err(|_| refused("the signature is not of that key and this one"))
     }
 
     fn master_key(&self) -> Result<Option<PublicKey>, ChannelError> {

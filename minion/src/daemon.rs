@@ -263,6 +263,9 @@ impl Connected {
         let config = Arc::new(config);
         let host = config.master.first().ok_or(MinionError::NoMaster)?;
         let channel = Arc::new(Channel::new(id.clone(), Arc::clone(&config), host)?);
+        if config.master.len() > 1 {
+            tracing::warn!(host, "of several masters only the first is tried");
+        }
         let grains = Arc::new(RwLock::new(Arc::new(crate::grains::collect(&config, id.as_str()))));
         let runtime = Handle::current();
         let files = Arc::new(MasterFiles::new(Arc::clone(&channel), runtime.clone()));

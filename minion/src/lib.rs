@@ -14,10 +14,12 @@
 //! | `schedule` | jobs that run by themselves |
 //! | `beacons` | what is watched on this host |
 //! | `ping` | telling the master now and then that the minion is there |
+//! | `check` | what can be said of a minion before it starts |
 //! | [`grains`], [`fileclient`] | facts about this host; files under `salt://` |
 
 pub(crate) mod beacons;
 pub mod channel;
+mod check;
 pub mod context;
 pub mod daemon;
 pub mod events;
@@ -33,6 +35,8 @@ pub(crate) mod schedule;
 pub mod state;
 pub mod states;
 mod ticks;
+
+pub use check::check;
 
 #[cfg(test)]
 mod testing;

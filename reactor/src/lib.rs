@@ -46,7 +46,6 @@ pub use peek::DEPTH;
 pub use reaction::{LocalReaction, Reaction, ReactionError};
 pub use recover::HandedOver;
 pub use rules::{RuleError, Rules};
-pub use sls::paths;
 
 /// The grains of the host that the reactor is on, collected when a template first wants them.
 pub type Grains = Arc<dyn Fn() -> Arc<Map> + Send + Sync>;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use brine_core::Value;
 use brine_core::function::Args;
-use brine_core::glob::{fnmatch, is_pattern};
+use brine_core::glob::{is_pattern, paths};
 use brine_core::sls::jinja::Host;
 use brine_core::sls::render::{RenderError, Sls};
 use parking_lot::Mutex;
@@ -75,7 +75,8 @@ impl SlsCache {
         {
             return Ok(Arc::clone(listed));
         }
-        let listed: Arc<[String]> = paths(file).into_iter().map(|path| path.display().to_string()).collect();
+        let listed: Arc<[String]> =
+            paths(Path::new(""), file).into_iter().map(|path| path.display().to_string()).collect();
         if listed.is_empty() {
             return Err(SlsError::NoneNamed(file.to_owned()));
         }
@@ -187,61 +188,5 @@ impl Host for NearHost {
             }
         }
         self.inner.template(below, saltenv)
-    }
-}
-
-/// The existing paths that a glob names, sorted. `*` does not cross `/` here, and hidden files are named
-/// only by a pattern that starts with a dot, as in a shell.
-pub fn paths(pattern: &str) -> Vec<PathBuf> {
-    let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { PathBuf::new() }];
-    for part in pattern.split('/').filter(|part| !part.is_empty()) {
-        if !is_pattern(part) {
-            for path in &mut found {
-                path.push(part);
-            }
-            continue;
-        }
-        let mut next = Vec::new();
-        for folder in &found {
-            let here = Path::new(".");
-            let listed = std::fs::read_dir(if folder.as_os_str().is_empty() { here } else { folder });
-            let names = listed.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.file_name());
-            let matching = names.filter(|name| {
-                let name = name.to_string_lossy();
-                fnmatch(part, &name) && (!name.starts_with('.') || part.starts_with('.'))
-            });
-            next.extend(matching.map(|name| folder.join(name)));
-        }
-        next.sort();
-        found = next;
-    }
-    found.retain(|path| path.exists());
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn globs_name_paths_as_in_a_shell() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["a/x.sls", "a/y.sls", "b/x.sls", "b/.hidden.sls", "b/z.txt"] {
-            let path = folder.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, "").unwrap();
-        }
-        let root = folder.path().display();
-        for (pattern, names) in [
-            ("a/*.sls", &["a/x.sls", "a/y.sls"][..]),
-            ("*/x.sls", &["a/x.sls", "b/x.sls"]),
-            ("b/*", &["b/x.sls", "b/z.txt"]),
-            ("b/.*.sls", &["b/.hidden.sls"]),
-            ("[ab]/x.???", &["a/x.sls", "b/x.sls"]),
-            ("c/*", &[]),
-        ] {
-            let expected: Vec<_> = names.iter().map(|name| folder.path().join(name)).collect();
-            assert_eq!(paths(&format!("{root}/{pattern}")), expected, "{pattern}");
-        }
     }
 }

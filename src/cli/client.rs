@@ -68,7 +68,7 @@ pub fn user() -> String {
 impl MasterClient {
     /// The master of this configuration. Reads its root key; connects when it is first asked.
     pub fn new(config: &MasterConfig) -> Result<Self, ClientError> {
-        let path = brine_master::root_key_path(&config.cachedir);
+        let path = brine_master::root_key_path(&config.cachedir, config.user.as_deref());
         let key = match files::read_if_exists(&path) {
             Ok(Some(key)) => key,
             // It never ran.

@@ -58,6 +58,22 @@ impl CommonOptions {
         Ok(config)
     }
 
+    /// As [`CommonOptions::start_with_master`]; what has no effect is told too, which the tools leave to the daemon.
+    pub fn start_daemon_with_master(&self) -> anyhow::Result<MasterConfig> {
+        let Loaded { config, warnings } = MasterConfig::load(&self.config_dir, &Map::new())?;
+        self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
+        tell_unused(&warnings);
+        Ok(config)
+    }
+
+    /// As [`CommonOptions::start_daemon_with_master`] for the minion.
+    pub fn start_daemon_with_minion(&self) -> anyhow::Result<MinionConfig> {
+        let Loaded { config, warnings } = MinionConfig::load(&self.config_dir, &Map::new())?;
+        self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
+        tell_unused(&warnings);
+        Ok(config)
+    }
+
     /// Starts logging without any configuration.
     pub fn start_without_config(&self) -> anyhow::Result<()> {
         self.start("warning", None, &[])
@@ -79,9 +95,16 @@ impl CommonOptions {
             match warning {
                 Warning::NoDirectory(_) => eprintln!("WARNING: {warning}"),
                 Warning::Unknown { .. } => tracing::warn!("{warning}"),
+                Warning::Unused { .. } => {}
             }
         }
         Ok(())
+    }
+}
+
+fn tell_unused(warnings: &[Warning]) {
+    for warning in warnings.iter().filter(|warning| matches!(warning, Warning::Unused { .. })) {
+        tracing::warn!("{warning}");
     }
 }
 

@@ -29,9 +29,26 @@ pub struct DaemonOptions {
     /// The user to run as; Brine runs as the user who starts it
     #[arg(short, long, value_name = "USER")]
     user: Option<String>,
+    /// Say what would be started and what of the configuration has no effect, and change nothing
+    #[arg(long)]
+    check: bool,
 }
 
 impl DaemonOptions {
+    /// Says what was found, if that is all that is wanted: the status to exit with.
+    pub fn only_check<E: std::error::Error + Send + Sync + 'static>(
+        &self,
+        found: impl FnOnce() -> Result<Vec<String>, E>,
+    ) -> anyhow::Result<Option<ExitCode>> {
+        if !self.check {
+            return Ok(None);
+        }
+        for line in found()? {
+            println!("{line}");
+        }
+        Ok(Some(ExitCode::SUCCESS))
+    }
+
     /// Goes to the background if that is wanted: the status to exit with, for the process that stays.
     pub fn go_to_background(
         &self,
@@ -70,10 +87,10 @@ impl DaemonOptions {
     }
 
     /// Says in the pid file that the daemon serves.
-    pub fn write_pid(&self, configured: &Path) -> anyhow::Result<PidFile> {
-        if let Some(user) = &self.user {
+    pub fn write_pid(&self, configured: &Path, user: Option<&str>) -> anyhow::Result<PidFile> {
+        if let Some(user) = self.user.as_deref().or(user) {
             let own = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-            if own.is_none_or(|own| own.name != *user) {
+            if own.is_none_or(|own| own.name != user) {
                 tracing::warn!("Brine runs as the user who starts it, not as '{user}': start it by that user");
             }
         }

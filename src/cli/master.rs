@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use brine_core::Map;
 use brine_master::{Master, StartError};
 use clap::{CommandFactory, Parser};
 
@@ -21,7 +20,7 @@ const PORTS_TAKEN: u8 = 4;
 /// Serve minions: keys, jobs, files, pillar, events.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-master                    in the foreground, with /etc/salt/master\n  salt-master -d                 in the background\n  salt-master -c ./etc -l info   another configuration, more log"
+    after_help = "Examples:\n  salt-master                    in the foreground, with /etc/salt/master\n  salt-master -d                 in the background\n  salt-master -c ./etc -l info   another configuration, more log\n  salt-master --check            what would be started, and which options have no effect"
 )]
 struct Arguments {
     #[command(flatten)]
@@ -36,13 +35,16 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    let config = arguments.common.start_with_master(&Map::new())?;
+    let config = arguments.common.start_daemon_with_master()?;
+    if let Some(status) = arguments.daemon.only_check(|| brine_master::check(&config))? {
+        return Ok(status);
+    }
     if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, &config.log_file)? {
         return Ok(status);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let pid_file = config.pidfile.clone();
+        let (pid_file, user) = (config.pidfile.clone(), config.user.clone());
         let host = Arc::new(OwnHost::new(&config));
         let master = match Master::start(config, Some(host)).await {
             Ok(master) => master,
@@ -53,7 +55,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             }
             Err(error) => return Err(error.into()),
         };
-        let _pid_file = arguments.daemon.write_pid(&pid_file)?;
+        let _pid_file = arguments.daemon.write_pid(&pid_file, user.as_deref())?;
         let signal = daemon::ended().await?;
         tracing::info!(signal, "the master stops");
         master.stop().await;

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use brine_core::Map;
 use clap::{CommandFactory, Parser};
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +16,7 @@ const USAGE: &str = "salt-minion [options]";
 /// Do on this host what its master asks for.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-minion                    in the foreground, with /etc/salt/minion\n  salt-minion -d                 in the background\n  salt-minion -c ./etc -l info   another configuration, more log"
+    after_help = "Examples:\n  salt-minion                    in the foreground, with /etc/salt/minion\n  salt-minion -d                 in the background\n  salt-minion -c ./etc -l info   another configuration, more log\n  salt-minion --check            what would be started, and which options have no effect"
 )]
 struct Arguments {
     #[command(flatten)]
@@ -32,14 +31,17 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    let config = arguments.common.start_with_minion(&Map::new())?;
+    let config = arguments.common.start_daemon_with_minion()?;
+    if let Some(status) = arguments.daemon.only_check(|| brine_minion::check(&config))? {
+        return Ok(status);
+    }
     if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, &config.log_file)? {
         return Ok(status);
     }
     // One thread serves the sockets; jobs have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        let _pid_file = arguments.daemon.write_pid(&config.pidfile)?;
+        let _pid_file = arguments.daemon.write_pid(&config.pidfile, config.user.as_deref())?;
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         tokio::spawn(async move {

@@ -191,8 +191,7 @@ impl System {
 
     /// Follows the master's events under a prefix.
     pub async fn events(&self, prefix: &str) -> Events {
-        let endpoint = SocketNames::master().publish_endpoint(&self.path("run"));
-        Events(Subscriber::connect(&endpoint, &[prefix.as_bytes()], Limits::default()).await.unwrap())
+        Events::follow(&self.path("run"), prefix).await
     }
 
     pub fn request_endpoint(&self) -> Endpoint {
@@ -200,7 +199,7 @@ impl System {
     }
 
     pub fn root_key(&self) -> String {
-        std::fs::read_to_string(brine_master::root_key_path(&self.path("cache"))).unwrap()
+        std::fs::read_to_string(brine_master::root_key_path(&self.path("cache"), None)).unwrap()
     }
 
     /// Runs a tool with the master's configuration.
@@ -275,6 +274,12 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 pub struct Events(Subscriber);
 
 impl Events {
+    /// Follows the events of the master whose sockets are in this folder.
+    pub async fn follow(sock_dir: &Path, prefix: &str) -> Self {
+        let endpoint = SocketNames::master().publish_endpoint(sock_dir);
+        Events(Subscriber::connect(&endpoint, &[prefix.as_bytes()], Limits::default()).await.unwrap())
+    }
+
     pub async fn next(&mut self) -> (String, Map) {
         let frames = tokio::time::timeout(LONG, self.0.recv()).await.expect("no event comes").unwrap();
         let event = Event::from_frame(frames[0].clone()).unwrap();

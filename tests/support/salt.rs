@@ -8,10 +8,12 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use brine_core::{Map, Value};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 
-use crate::support::{BRINE, System, free_port, stderr, within_limit};
+use crate::support::{BRINE, LONG, System, free_port, stderr, within_limit};
 
 /// One release of each line that is tried.
 pub const RELEASES: &[&str] = &["3008.3", "3007.15", "3006.28"];
@@ -102,7 +104,7 @@ impl Drop for PythonMinion {
     }
 }
 
-/// A Python master: unmodified, in a folder of its own, which accepts every key.
+/// A Python master: unmodified, in a folder of its own.
 pub struct PythonMaster {
     environment: PathBuf,
     pub folder: tempfile::TempDir,
@@ -121,7 +123,7 @@ impl PythonMaster {
         let text = format!(
             "root_dir: {at}\npki_dir: {at}/pki\ncachedir: {at}/cache\nsock_dir: {at}/run\nconf_file: {at}/etc/master\n\
              pidfile: {at}/master.pid\nlog_file: {at}/log\ninterface: 127.0.0.1\npublish_port: {publish_port}\n\
-             ret_port: {ret_port}\nauto_accept: True\ntimeout: 20\nworker_threads: 3\nloop_interval: 1\n\
+             ret_port: {ret_port}\ntimeout: 20\nworker_threads: 3\nloop_interval: 1\n\
              file_roots: {{base: ['{at}/srv/salt']}}\npillar_roots: {{base: ['{at}/srv/pillar']}}\n{extra}"
         );
         let master = PythonMaster { environment, publish_port, ret_port, child: None, folder };
@@ -151,11 +153,70 @@ impl PythonMaster {
         let _ = std::fs::remove_file(self.path("master.pid"));
     }
 
+    /// Follows the events of this master under a prefix, as soon as it has a bus.
+    pub async fn events(&self, prefix: &str) -> PythonEvents {
+        PythonEvents::follow(&self.environment, &self.path("etc/master"), prefix).await
+    }
+
     /// Runs one of the master's tools.
     pub async fn tool(&self, tool: &str, words: &[&str]) -> Output {
         let mut command = within_limit(&self.environment.join("bin").join(tool).display().to_string());
         command.args(["-c", &self.path("etc").display().to_string()]).args(words).stdin(Stdio::null());
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    }
+}
+
+/// Follows a Salt master's bus with Salt's own library: a line an event.
+const FOLLOW: &str = "import json, sys, time
+import salt.config, salt.utils.event
+opts = salt.config.master_config(sys.argv[1])
+with salt.utils.event.get_event('master', sock_dir=opts['sock_dir'], opts=opts, listen=True) as bus:
+    while not bus.connect_pub(timeout=1):
+        time.sleep(0.05)
+    print('following', flush=True)
+    while True:
+        event = bus.get_event(wait=60, tag=sys.argv[2], full=True, auto_reconnect=True)
+        if event:
+            print(json.dumps([event['tag'], event['data']], default=str), flush=True)
+";
+
+/// A Salt master's events as they come.
+pub struct PythonEvents {
+    lines: Lines<BufReader<tokio::process::ChildStdout>>,
+    _child: tokio::process::Child,
+}
+
+impl PythonEvents {
+    /// Follows the master with this configuration, by the library of this environment.
+    pub async fn follow(environment: &Path, config: &Path, prefix: &str) -> Self {
+        let mut child = tokio::process::Command::new(environment.join("bin/python"))
+            .args(["-c", FOLLOW, &config.display().to_string(), prefix])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut events = PythonEvents { lines, _child: child };
+        assert_eq!(events.line().await, "following");
+        events
+    }
+
+    async fn line(&mut self) -> String {
+        let line = tokio::time::timeout(LONG, self.lines.next_line()).await.expect("no event comes from Salt's master");
+        line.unwrap().expect("Salt's library follows its master")
+    }
+
+    /// The first event whose tag matches this glob: tag and data.
+    pub async fn until(&mut self, pattern: &str) -> (String, Map) {
+        loop {
+            let line = self.line().await;
+            let event = brine_core::value::json::from_json(&line).unwrap();
+            let [tag, data] = event.as_list().unwrap() else { panic!("no event: {line}") };
+            if brine_core::glob::fnmatch(pattern, tag.as_str().unwrap()) {
+                return (tag.to_string(), data.as_map().cloned().unwrap_or_default());
+            }
+        }
     }
 }
 
@@ -192,4 +253,44 @@ fn kill_group(child: &mut Option<Child>) {
     while killpg(group, None).is_ok() && begun.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// A state tree with a pillar: states that change something once, states that fail, and what they require.
+pub const TREE: &[(&str, &str)] = &[
+    ("srv/pillar/top.sls", "base: {'*': [data]}\n"),
+    ("srv/pillar/data.sls", "greeting: hello {{ grains.id }}\n"),
+    ("srv/salt/top.sls", "base: {'*': [web]}\n"),
+    ("srv/salt/files/web.conf", "{{ pillar.greeting }} of {{ grains.kernel }}\n"),
+    ("srv/salt/macros.jinja", "{% macro out(name) %}ROOT/{{ grains.id }}/out/{{ name }}{% endmacro %}\n"),
+    (
+        "srv/salt/web.sls",
+        "{% from 'macros.jinja' import out with context %}
+late:
+  cmd.run:
+    - name: echo {{ pillar['greeting'] }} > {{ out('late') }}
+    - onchanges: [{file: conf}]
+never:
+  test.fail_without_changes:
+    - require: [{test: broken}]
+broken:
+  test.fail_without_changes: []
+conf:
+  file.managed:
+    - name: {{ out('web.conf') }}
+    - source: salt://files/web.conf
+    - template: jinja
+    - makedirs: True
+    - mode: '0640'
+    - require: [{test: first}]
+first: test.succeed_without_changes
+",
+    ),
+];
+
+/// What a minion says of a state, by its id: result, and whether there were changes.
+pub fn outcome(returned: &Value, state: &str) -> (Value, bool) {
+    let states = returned.as_map().unwrap_or_else(|| panic!("no states: {returned}"));
+    let found = states.iter().find(|(name, _)| name.to_string().contains(&format!("_|-{state}_|-")));
+    let (_, found) = found.unwrap_or_else(|| panic!("no state {state}: {returned}"));
+    (found.get("result").unwrap().clone(), found.get("changes").is_some_and(Value::is_truthy))
 }

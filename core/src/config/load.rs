@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use super::known;
 use super::options::Options;
 use super::{MasterConfig, MinionConfig};
+use crate::glob;
 use crate::sls::yaml::{self, Located, YamlError};
-use crate::value::{Map, Value};
+use crate::value::{FromValue, Map, Value};
 
 /// Options that drop-ins add to instead of replacing: each drop-in brings its own reactions.
 const LISTS_THAT_GROW: &[&str] = &["reactor", "reactor_rules"];
@@ -36,6 +37,15 @@ pub enum Warning {
         /// The known name that is most like it.
         nearest: Option<&'static str>,
     },
+    /// An option that Salt heeds and Brine does not.
+    Unused {
+        /// The file it is in.
+        file: PathBuf,
+        /// The line it is on.
+        line: usize,
+        /// Its name.
+        name: String,
+    },
 }
 
 impl std::fmt::Display for Warning {
@@ -47,6 +57,9 @@ impl std::fmt::Display for Warning {
             Warning::Unknown { file, line, name, nearest } => {
                 write!(f, "{}:{line}: unknown option '{name}'", file.display())?;
                 nearest.map_or(Ok(()), |nearest| write!(f, ": did you mean '{nearest}'?"))
+            }
+            Warning::Unused { file, line, name } => {
+                write!(f, "{}:{line}: Salt's option '{name}' has no effect in Brine", file.display())
             }
         }
     }
@@ -124,11 +137,7 @@ fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, Conf
     for File { path, located } in &files {
         let Some(map) = located.value.as_map() else { continue };
         for (key, value) in map {
-            if let Some(name) = key.as_str().filter(|name| !is_known::<T>(name)) {
-                let line = line_of(located, name);
-                let nearest = nearest::<T>(name);
-                warnings.push(Warning::Unknown { file: path.clone(), line, name: name.to_owned(), nearest });
-            }
+            warnings.extend(key.as_str().and_then(|name| warning::<T>(path, located, name, value)));
             merge(&mut given, key, value);
         }
     }
@@ -155,23 +164,20 @@ fn line_of(located: &Located, name: &str) -> usize {
     located.position(&[name.into()]).map_or(0, |position| position.line)
 }
 
-/// The main file and the drop-ins, those in order of their names.
+/// The main file, the drop-ins in order of their names, and what the main file includes.
 fn files(directory: &Path, name: &str) -> Result<Vec<File>, ConfigError> {
     let mut files = Vec::new();
     let main = directory.join(name);
     if main.exists() {
         files.push(read(main)?);
     }
-    let drop_ins = directory.join(format!("{name}.d"));
-    if drop_ins.is_dir() {
-        let failed = |source| ConfigError::Read { path: drop_ins.clone(), source };
-        let entries = std::fs::read_dir(&drop_ins).map_err(failed)?;
-        let mut paths: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
-        paths.sort();
-        for path in paths {
-            files.push(read(path)?);
-        }
+    let said =
+        |option| files.first().and_then(|main: &File| Vec::<String>::from_value(main.located.value.get(option)?));
+    let drop_ins = said("default_include").unwrap_or_else(|| vec![format!("{name}.d/*.conf")]);
+    let patterns = drop_ins.into_iter().chain(said("include").unwrap_or_default());
+    let paths: Vec<_> = patterns.flat_map(|pattern| glob::paths(directory, &pattern)).collect();
+    for path in paths {
+        files.push(read(path)?);
     }
     Ok(files)
 }
@@ -213,9 +219,33 @@ fn one_key_maps(value: Value) -> Vec<Value> {
     }
 }
 
-fn is_known<T: Options>(name: &str) -> bool {
+/// What is to be said of an option, if anything is.
+fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value) -> Option<Warning> {
     // Modules and returners have options of their own, with their name in front of a dot.
-    name.contains('.') || T::DOCS.iter().any(|doc| doc.name == name) || known::SALT.binary_search(&name).is_ok()
+    if name.contains('.') || T::DOCS.iter().any(|doc| doc.name == name) {
+        return None;
+    }
+    let (file, line, name) = (file.to_owned(), line_of(located, name), name.to_owned());
+    if known::SALT.binary_search(&name.as_str()).is_err() {
+        let nearest = nearest::<T>(&name);
+        return Some(Warning::Unknown { file, line, name, nearest });
+    }
+    let asks_for_something = !(value.is_nil() || matches!(value, Value::Bool(false)) || is_empty(value));
+    let done_anyway = known::USED.contains(&name.as_str())
+        || known::AS_IT_IS.iter().any(|(known, is)| *known == name && one_or_only(value) == Some(is));
+    (asks_for_something && !done_anyway).then_some(Warning::Unused { file, line, name })
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_map().is_some_and(Map::is_empty) || value.as_list().is_some_and(<[_]>::is_empty)
+}
+
+/// A text, or the only one in a list.
+fn one_or_only(value: &Value) -> Option<&str> {
+    value.as_str().or_else(|| match value.as_list() {
+        Some([one]) => one.as_str(),
+        _ => None,
+    })
 }
 
 fn nearest<T: Options>(name: &str) -> Option<&'static str> {
@@ -284,14 +314,48 @@ mod tests {
 
     #[test]
     fn an_unknown_option_is_told_with_its_nearest() {
-        let (loaded, path) =
-            master(&[("master", "# comment\nworker_thread: 2\nredis.host: x\nzmq_filtering: True\nqqqqqqqqqqqq: 1\n")]);
+        let (loaded, path) = master(&[(
+            "master",
+            "# comment\nworker_thread: 2\nredis.host: x\nzmq_filtering: False\nqqqqqqqqqqqq: 1\n",
+        )]);
         let texts: Vec<_> = loaded.unwrap().warnings.iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,
             [
                 format!("{path}/master:2: unknown option 'worker_thread': did you mean 'worker_threads'?"),
                 format!("{path}/master:5: unknown option 'qqqqqqqqqqqq'"),
+            ]
+        );
+    }
+
+    #[test]
+    fn more_files_are_included() {
+        let (loaded, _) = master(&[
+            ("master", "include: [more/*.yml, none]\ndefault_include: drop.d/*.conf\nworker_threads: 1\n"),
+            ("drop.d/a.conf", "worker_threads: 2\ntimeout: 2\n"),
+            ("more/b.yml", "worker_threads: 3\n"),
+            ("master.d/c.conf", "worker_threads: 4\n"),
+        ]);
+        let Loaded { config, warnings } = loaded.unwrap();
+        assert_eq!((config.worker_threads, config.timeout), (3, 2));
+        assert_eq!(warnings, []);
+    }
+
+    #[test]
+    fn what_salt_heeds_and_brine_does_not_is_told() {
+        let (loaded, path) = master(&[
+            (
+                "master",
+                "transport: zeromq\nfileserver_backend: [roots]\next_pillar: [{cmd_yaml: ls}]\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\n",
+            ),
+            ("master.d/git.conf", "fileserver_backend: [roots, gitfs]\n"),
+        ]);
+        let texts: Vec<_> = loaded.unwrap().warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                format!("{path}/master:3: Salt's option 'ext_pillar' has no effect in Brine"),
+                format!("{path}/master.d/git.conf:1: Salt's option 'fileserver_backend' has no effect in Brine"),
             ]
         );
     }

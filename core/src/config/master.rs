@@ -81,6 +81,18 @@ options! {
 
     /// Bits of the keys that are made.
     keysize: usize = 2048,
+    /// The passphrase of the master's key, if it has one.
+    key_pass: Option<String> = None,
+    /// Whether minions are shown a signature of the master's public key (their `verify_master_pubkey_sign`).
+    master_sign_pubkey: bool = false,
+    /// The name of the key pair below `pki_dir` that makes this signature.
+    master_sign_key_name: String = "master_sign".into(),
+    /// The passphrase of that key, if it has one.
+    signing_key_pass: Option<String> = None,
+    /// Whether the signature is not made but read from a file below `pki_dir`.
+    master_use_pubkey_signature: bool = false,
+    /// The name of that file; default: `master_pubkey_signature`, as up to Salt 3007, or `<id>_pubkey_signature`.
+    master_pubkey_signature: Option<String> = None,
     /// Accept every key. Not for anything that matters.
     auto_accept: bool = false,
     /// Accept every key and also changed ones: no authentication at all.

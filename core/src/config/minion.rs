@@ -25,6 +25,13 @@ options! {
     publish_port: Option<u16> = None,
     /// The fingerprint that the master's key must have at the first contact.
     master_finger: Option<String> = None,
+    /// Whether the master's key must be signed by the key `master_sign_key_name`; one that is signed so takes the place
+    /// of another.
+    verify_master_pubkey_sign: bool = false,
+    /// Whether the signature is also looked at when the master's key is the known one.
+    always_verify_signature: bool = false,
+    /// The name of the public key below `pki_dir` that verifies the master's.
+    master_sign_key_name: String = "master_sign".into(),
     /// The user to run as. Brine runs as the user who starts it and warns if that is another one.
     user: Option<String> = None,
     /// Where keys are kept.
@@ -142,9 +149,43 @@ options! {
 
 impl MinionConfig {
     fn finish_paths(&mut self) {
+        self.take_port();
         let root = self.root_dir.clone();
         for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile, &mut self.log_file] {
             *path = below_root(&root, path);
+        }
+    }
+
+    /// The master may be written with its port: `host:port`.
+    fn take_port(&mut self) {
+        let Some(master) = self.master.first_mut() else { return };
+        let with_port = master.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+        // A bare IPv6 address is full of colons.
+        let with_port = with_port.filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+        let (host, port) = with_port.unwrap_or((master, self.master_port));
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        (*master, self.master_port) = (bare.to_owned(), port);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_master_is_a_host_with_or_without_a_port() {
+        for (written, host, port) in [
+            ("salt", "salt", 4506),
+            ("salt.example.com:4507", "salt.example.com", 4507),
+            ("10.0.0.1:4507", "10.0.0.1", 4507),
+            ("::1", "::1", 4506),
+            ("[::1]", "::1", 4506),
+            ("[::1]:4507", "::1", 4507),
+            ("salt:http", "salt:http", 4506),
+        ] {
+            let mut config = MinionConfig { master: vec![written.to_owned()], ..Default::default() };
+            config.take_port();
+            assert_eq!((config.master[0].as_str(), config.master_port), (host, port), "{written}");
         }
     }
 }

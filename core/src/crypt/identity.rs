@@ -12,10 +12,20 @@ impl PrivateKey {
     /// its owner alone (0400). Of several processes that do so at once all end up with the same key.
     /// `<name>.pub` (0644) is written too where it is missing or belongs to another key.
     pub fn load_or_generate(dir: impl AsRef<Path>, name: &str, bits: usize) -> Result<Self, CryptError> {
+        Self::load_or_generate_with(dir, name, bits, None)
+    }
+
+    /// As [`PrivateKey::load_or_generate`], with the passphrase that the file has, if it has one, and gets.
+    pub fn load_or_generate_with(
+        dir: impl AsRef<Path>,
+        name: &str,
+        bits: usize,
+        passphrase: Option<&str>,
+    ) -> Result<Self, CryptError> {
         let private = dir.as_ref().join(format!("{name}.pem"));
-        let key = match Self::load(&private)? {
+        let key = match Self::load(&private, passphrase)? {
             Some(key) => key,
-            None => Self::generate_at(&private, bits)?,
+            None => Self::generate_at(&private, bits, passphrase)?,
         };
         let public = dir.as_ref().join(format!("{name}.pub"));
         let text = key.public().to_pem();
@@ -27,20 +37,21 @@ impl PrivateKey {
     }
 
     /// Makes a key and writes it, or reads that of another process that was quicker.
-    fn generate_at(path: &Path, bits: usize) -> Result<Self, CryptError> {
+    fn generate_at(path: &Path, bits: usize, passphrase: Option<&str>) -> Result<Self, CryptError> {
         let made = Self::generate(bits)?;
-        if files::write_new(path, made.to_pem()?.as_bytes(), 0o400)? {
+        let text = passphrase.map_or_else(|| made.to_pem(), |passphrase| made.to_pem_with(passphrase))?;
+        if files::write_new(path, text.as_bytes(), 0o400)? {
             return Ok(made);
         }
         let gone = || FileError::at("read", path)(ErrorKind::NotFound.into());
-        Ok(Self::load(path)?.ok_or_else(gone)?)
+        Ok(Self::load(path, passphrase)?.ok_or_else(gone)?)
     }
 
-    /// Reads a private key from a file, if there is one.
-    pub fn load(path: impl AsRef<Path>) -> Result<Option<Self>, CryptError> {
+    /// Reads a private key from a file, if there is one. The passphrase is not looked at if the key has none.
+    pub fn load(path: impl AsRef<Path>, passphrase: Option<&str>) -> Result<Option<Self>, CryptError> {
         let path = path.as_ref();
         let Some(text) = files::read_if_exists(path)? else { return Ok(None) };
-        Self::from_pem(&text)
+        Self::from_pem_with(&text, passphrase)
             .map(Some)
             .map_err(|source| CryptError::KeyFile { path: path.display().to_string(), source: source.into() })
     }
@@ -91,6 +102,6 @@ mod tests {
         let told = told.replace(&*dir.path().to_string_lossy(), "DIR");
         insta::assert_snapshot!(told, @"DIR/master.pem: this is not a usable RSA key: it has no BEGIN and END line of a PEM file");
         assert_eq!(fs::read_to_string(&path).unwrap(), "not a key");
-        assert!(PrivateKey::load(dir.path().join("none.pem")).unwrap().is_none());
+        assert!(PrivateKey::load(dir.path().join("none.pem"), None).unwrap().is_none());
     }
 }

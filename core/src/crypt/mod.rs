@@ -14,6 +14,7 @@ mod algorithm;
 mod crypticle;
 mod gcm;
 mod identity;
+mod passphrase;
 mod replay;
 mod rsa;
 mod session;

@@ -10,7 +10,7 @@ use rsa::{Oaep, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
 use sha1::{Digest, Sha1};
 use sha2::{Sha224, Sha256};
 
-use super::{CryptError, EncryptionAlgorithm, SignatureAlgorithm};
+use super::{CryptError, EncryptionAlgorithm, SignatureAlgorithm, passphrase};
 
 /// The private half of an identity. Shows only its fingerprint when printed.
 #[derive(Clone)]
@@ -31,15 +31,27 @@ impl PrivateKey {
 
     /// Reads a key in PKCS#1 form, which Salt writes, or in PKCS#8 form. Not one with a passphrase.
     pub fn from_pem(text: &str) -> Result<Self, CryptError> {
+        Self::from_pem_with(text, None)
+    }
+
+    /// As [`PrivateKey::from_pem`], with the passphrase of a key that has one.
+    pub fn from_pem_with(text: &str, passphrase: Option<&str>) -> Result<Self, CryptError> {
+        if let Some(sealed) = passphrase::Sealed::from_pem(text)? {
+            let der = sealed.open(passphrase.ok_or(CryptError::BadKey(PASSPHRASE))?)?;
+            return Self::from_der(&der).map_err(|_| CryptError::BadKey(passphrase::WRONG));
+        }
         let (label, der) = read_pem(text)?;
         match label {
-            "ENCRYPTED PRIVATE KEY" => return Err(CryptError::BadKey(PASSPHRASE)),
-            "PRIVATE KEY" | "RSA PRIVATE KEY" => {}
-            _ => return Err(CryptError::BadKey("it is not a private key")),
+            "ENCRYPTED PRIVATE KEY" => Err(CryptError::BadKey(passphrase::FORM)),
+            "PRIVATE KEY" | "RSA PRIVATE KEY" => Self::from_der(&der),
+            _ => Err(CryptError::BadKey("it is not a private key")),
         }
-        RsaPrivateKey::from_pkcs1_der(&der)
+    }
+
+    fn from_der(der: &[u8]) -> Result<Self, CryptError> {
+        RsaPrivateKey::from_pkcs1_der(der)
             .ok()
-            .or_else(|| RsaPrivateKey::from_pkcs8_der(&der).ok())
+            .or_else(|| RsaPrivateKey::from_pkcs8_der(der).ok())
             .map(PrivateKey)
             .ok_or(CryptError::BadKey("its numbers are not those of an RSA private key"))
     }
@@ -48,6 +60,12 @@ impl PrivateKey {
     pub fn to_pem(&self) -> Result<String, CryptError> {
         let pem = self.0.to_pkcs1_pem(LineEnding::LF).map_err(|_| CryptError::BadKey("it cannot be written"))?;
         Ok(pem.as_str().to_owned())
+    }
+
+    /// The key in the form in which Salt writes keys with a passphrase.
+    pub fn to_pem_with(&self, passphrase: &str) -> Result<String, CryptError> {
+        let der = self.0.to_pkcs1_der().map_err(|_| CryptError::BadKey("it cannot be written"))?;
+        Ok(passphrase::Sealed::seal(der.as_bytes(), passphrase).to_pem())
     }
 
     /// The half that everybody may know.
@@ -140,7 +158,7 @@ fn scheme(data: &[u8], algorithm: SignatureAlgorithm) -> (Pkcs1v15Sign, Vec<u8>)
     }
 }
 
-const PASSPHRASE: &str = "it has a passphrase, which is not supported; write it without one (openssl rsa)";
+const PASSPHRASE: &str = "it has a passphrase: give it as `key_pass`, or write the key without one (openssl rsa)";
 
 /// The label and the bytes of the first PEM block. Line breaks and spaces may be anywhere or nowhere.
 fn read_pem(text: &str) -> Result<(&str, Vec<u8>), CryptError> {
@@ -151,16 +169,13 @@ fn read_pem(text: &str) -> Result<(&str, Vec<u8>), CryptError> {
         rest.starts_with(label).then_some((label, body))
     };
     let (label, body) = block().ok_or(CryptError::BadKey("it has no BEGIN and END line of a PEM file"))?;
-    if body.contains("ENCRYPTED") {
-        return Err(CryptError::BadKey(PASSPHRASE));
-    }
     let packed: String = body.split_whitespace().collect();
     let der = BASE64_STANDARD.decode(packed).map_err(|_| CryptError::BadKey("what is in it is not base64"))?;
     Ok((label, der))
 }
 
 /// The lines of a PEM file without the first and the last.
-fn body(der: &[u8]) -> String {
+pub(super) fn body(der: &[u8]) -> String {
     let text = BASE64_STANDARD.encode(der);
     let mut lines = String::with_capacity(text.len() + text.len() / 64 + 1);
     let mut rest = text.as_str();
@@ -221,7 +236,7 @@ pub(super) mod tests {
         let told = |text: &str| PrivateKey::from_pem(text).unwrap_err().to_string();
         insta::assert_snapshot!(told(""), @"this is not a usable RSA key: it has no BEGIN and END line of a PEM file");
         insta::assert_snapshot!(told(PUB), @"this is not a usable RSA key: it is not a private key");
-        insta::assert_snapshot!(told(&PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n")), @"this is not a usable RSA key: it has a passphrase, which is not supported; write it without one (openssl rsa)");
+        insta::assert_snapshot!(told(&PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n")), @"this is not a usable RSA key: it has a passphrase in another form than Salt's: write it anew with one (openssl rsa -aes256 -traditional), or without");
         insta::assert_snapshot!(told(&PEM.replacen('\n', "\n?", 2)), @"this is not a usable RSA key: what is in it is not base64");
         insta::assert_snapshot!(PublicKey::from_pem(&PUB.replacen("MII", "MIJ", 1)).unwrap_err(), @"this is not a usable RSA key: its numbers are not those of an RSA public key");
         assert!(PublicKey::from_pem(PEM).is_err());

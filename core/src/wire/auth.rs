@@ -118,6 +118,8 @@ pub enum AuthReply {
     Accepted {
         /// The master's public key, PEM.
         public_key: String,
+        /// The signature of this text by the key that vouches for masters, as Base64.
+        public_key_signature: Option<String>,
         /// The port that publishes go out on.
         publish_port: u16,
         /// The key of the publish stream, sealed to the minion's key.
@@ -141,7 +143,16 @@ impl AuthReply {
             AuthReply::Refused(Verdict::Rejected) => map! {"ret" => false},
             AuthReply::Refused(Verdict::Full) => map! {"ret" => "full"},
             AuthReply::Refused(Verdict::NoCipher) => map! {"ret" => false, REASON => NO_CIPHER},
-            AuthReply::Accepted { public_key, publish_port, publish_key, token, session_key, signature, cipher } => {
+            AuthReply::Accepted {
+                public_key,
+                public_key_signature,
+                publish_port,
+                publish_key,
+                token,
+                session_key,
+                signature,
+                cipher,
+            } => {
                 let mut map = map! {
                     "enc" => "pub",
                     "pub_key" => public_key,
@@ -150,6 +161,9 @@ impl AuthReply {
                     "session" => session_key.clone(),
                     "sig" => signature.clone(),
                 };
+                if let Some(signature) = public_key_signature {
+                    map.insert("pub_sig".into(), signature.into());
+                }
                 if let Some(token) = token {
                     map.insert("token".into(), token.clone().into());
                 }
@@ -195,6 +209,11 @@ impl AuthReply {
         };
         Ok(AuthReply::Accepted {
             public_key: field(map, "pub_key")?,
+            public_key_signature: match map.get("pub_sig") {
+                // Some of Salt's masters send bytes.
+                Some(Value::Bytes(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+                _ => optional(map, "pub_sig")?,
+            },
             publish_port: field(map, "publish_port")?,
             publish_key: bytes("aes")?,
             token: map.get("token").and_then(Value::as_bytes).map(<[u8]>::to_vec),

@@ -32,6 +32,7 @@ fn an_auth_reply_must_be_to_the_request_that_was_sent() {
         AuthReply::Refused(Verdict::NoCipher),
         AuthReply::Accepted {
             public_key: "PEM".into(),
+            public_key_signature: Some("c2lnbmVk".into()),
             publish_port: 4505,
             publish_key: vec![1],
             token: Some(vec![4]),

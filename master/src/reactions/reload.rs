@@ -99,7 +99,7 @@ fn stamps(directory: &Path, opts: &Map) -> Stamps {
     let drop_ins = std::fs::read_dir(directory.join("master.d"));
     paths.extend(drop_ins.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()));
     paths.extend(opts.get("reactor").and_then(Value::as_str).map(PathBuf::from));
-    paths.extend(rule_files(opts).iter().flat_map(|file| brine_reactor::paths(file)));
+    paths.extend(rule_files(opts).iter().flat_map(|file| brine_core::glob::paths(Path::new(""), file)));
     let stamp = |path: PathBuf| {
         let status = std::fs::metadata(&path).ok()?;
         Some((path, (status.mtime(), status.mtime_nsec(), status.size(), status.ino())))

@@ -1,0 +1,125 @@
+//! A Brine minion whose master is an unmodified one of Salt, of several releases.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/salt.rs"]
+mod salt;
+mod support;
+
+use brine_core::{Value, list, map};
+use salt::{PythonMaster, TREE, outcome};
+use support::{System, stderr, stdout, text};
+
+/// The id of the Brine minion.
+const BRINE_ID: &str = "brine";
+
+/// A Salt master of some release and its only minion, which is Brine's.
+struct Pair {
+    // Ends before the minion's folder goes.
+    system: System,
+    master: PythonMaster,
+}
+
+impl Pair {
+    /// The minion's key has been accepted, and the master has heard of its start.
+    async fn start(version: &str) -> Self {
+        let mut master = PythonMaster::new(version, "peer: {'.*': ['test.*']}\npeer_run: {'.*': ['manage.*']}\n");
+        for (path, text) in TREE {
+            master.write(path, text);
+        }
+        master.spawn();
+        let mut events = master.events("salt/").await;
+        let mut system = System::new("");
+        let file = system.configure_minion(BRINE_ID, "").join("minion");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.replace(&system.ret_port.to_string(), &master.ret_port.to_string())).unwrap();
+        system.spawn_minion(BRINE_ID);
+        let (_, asked) = events.until("salt/auth").await;
+        assert_eq!((support::text(&asked, "act"), support::text(&asked, "id")), ("pend".into(), BRINE_ID.into()));
+        let accepted = master.tool("salt-key", &["-y", "-a", BRINE_ID]).await;
+        assert!(stdout(&accepted).contains(&format!("Key for minion {BRINE_ID} accepted.")), "{}", stderr(&accepted));
+        events.until(&format!("salt/minion/{BRINE_ID}/start")).await;
+        Pair { system, master }
+    }
+
+    /// What `salt` says that the minion returned.
+    async fn salt(&self, words: &[&str]) -> Value {
+        let output = self.master.tool("salt", &[&["--static", "--out=json", "*"], words].concat()).await;
+        let said = brine_core::value::json::from_json(&stdout(&output)).unwrap_or_default();
+        let told = || panic!("{words:?}: {}{}\n{}", stdout(&output), stderr(&output), self.system.minion_log(BRINE_ID));
+        said.get(BRINE_ID).cloned().unwrap_or_else(told)
+    }
+
+    async fn up(&self) -> Value {
+        let status = stdout(&self.master.tool("salt-run", &["manage.status", "--out=json"]).await);
+        brine_core::value::json::from_json(&status).unwrap().get("up").cloned().unwrap_or_default()
+    }
+}
+
+async fn a_brine_minion_works_for(version: &str) {
+    let mut pair = Pair::start(version).await;
+    assert_eq!(pair.salt(&["test.ping"]).await, true.into());
+    // The first time something is changed, the second time nothing.
+    for changed in [true, false] {
+        let returned = pair.salt(&["state.apply"]).await;
+        for (state, result, changes) in [
+            ("first", true, false),
+            ("conf", true, changed),
+            ("late", true, changed),
+            ("broken", false, false),
+            ("never", false, false),
+        ] {
+            assert_eq!(outcome(&returned, state), (result.into(), changes), "{state}: {returned}");
+        }
+    }
+    let conf = std::fs::read_to_string(pair.master.path(&format!("{BRINE_ID}/out/web.conf"))).unwrap();
+    assert_eq!(conf, format!("hello {BRINE_ID} of Linux\n"));
+
+    let mut events = pair.master.events("").await;
+    assert_eq!(pair.salt(&["event.send", "my/tag", "{a: 1}"]).await, true.into());
+    let (_, event) = events.until("my/tag").await;
+    assert_eq!(text(&event, "id"), BRINE_ID);
+    assert_eq!(event.get("data").and_then(|data| data.get("a")), Some(&1.into()));
+
+    let of_brine = |value: &str| Value::from(map! {BRINE_ID => value});
+    assert_eq!(pair.salt(&["mine.send", "test.echo", "word"]).await, true.into());
+    assert_eq!(pair.salt(&["mine.get", "*", "test.echo"]).await, of_brine("word"));
+    assert_eq!(pair.salt(&["publish.publish", "*", "test.echo", "foo", "timeout=30"]).await, of_brine("foo"));
+    assert_eq!(pair.salt(&["publish.publish", "*", "grains.get", "kernel"]).await, map! {}.into());
+    assert_eq!(pair.salt(&["publish.runner", "manage.up"]).await, list![BRINE_ID]);
+    assert_eq!(pair.up().await, list![BRINE_ID]);
+
+    // A key that is deleted has the master change that of its publishes, of which it tells on its bus alone.
+    std::fs::copy(pair.master.path(&format!("pki/minions/{BRINE_ID}")), pair.master.path("pki/minions/other")).unwrap();
+    let deleted = pair.master.tool("salt-key", &["-y", "-d", "other"]).await;
+    assert!(stdout(&deleted).contains("Key for minion other deleted."), "{}{}", stdout(&deleted), stderr(&deleted));
+    events.until("key").await;
+    assert_eq!(pair.salt(&["test.ping"]).await, true.into());
+    assert!(pair.system.minion_log(BRINE_ID).contains("authenticating again"), "the key has not changed");
+
+    pair.master.kill();
+    pair.master.spawn();
+    // It comes back by itself, and when it can hear is nothing that its master tells of.
+    let begun = std::time::Instant::now();
+    loop {
+        let output = pair.master.tool("salt", &["--static", "--out=json", "-t", "2", "*", "test.ping"]).await;
+        if stdout(&output).contains("true") {
+            break;
+        }
+        assert!(begun.elapsed() < support::LONG, "it does not come back: {}", pair.system.minion_log(BRINE_ID));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_brine_minion_works_for_salt_3006() {
+    a_brine_minion_works_for("3006.28").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_brine_minion_works_for_salt_3007() {
+    a_brine_minion_works_for("3007.15").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_brine_minion_works_for_salt_3008() {
+    a_brine_minion_works_for("3008.3").await;
+}
