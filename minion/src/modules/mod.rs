@@ -4,12 +4,14 @@ pub mod accounts;
 mod beacons;
 pub mod cmd;
 mod config;
+pub mod cron;
 mod defaults;
 pub mod environ;
 pub(crate) mod event;
 mod file;
 mod grains;
 pub mod group;
+pub mod hosts;
 mod log;
 mod r#match;
 mod mine;
@@ -40,12 +42,14 @@ pub static MODULES: &[&[Function<Context>]] = &[
     beacons::FUNCTIONS,
     cmd::FUNCTIONS,
     config::FUNCTIONS,
+    cron::FUNCTIONS,
     defaults::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,
+    hosts::FUNCTIONS,
     log::FUNCTIONS,
     r#match::FUNCTIONS,
     mine::FUNCTIONS,

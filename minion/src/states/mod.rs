@@ -5,10 +5,12 @@
 
 mod beacon;
 mod cmd;
+mod cron;
 mod environ;
 mod event;
 mod file;
 mod group;
+mod host;
 mod module;
 mod pkg;
 mod salt;
@@ -31,10 +33,12 @@ pub use salt::is_success;
 pub static MODULES: &[&[Function<StateContext>]] = &[
     beacon::FUNCTIONS,
     cmd::FUNCTIONS,
+    cron::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
     group::FUNCTIONS,
+    host::FUNCTIONS,
     module::FUNCTIONS,
     pkg::FUNCTIONS,
     salt::FUNCTIONS,
