@@ -9,6 +9,7 @@ mod cron;
 mod environ;
 mod event;
 mod file;
+mod grains;
 mod group;
 mod host;
 mod module;
@@ -37,6 +38,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
+    grains::FUNCTIONS,
     group::FUNCTIONS,
     host::FUNCTIONS,
     module::FUNCTIONS,
