@@ -27,6 +27,7 @@ mod slsutil;
 mod state;
 mod status;
 mod sys;
+pub mod sysctl;
 mod test;
 pub mod user;
 
@@ -64,6 +65,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     state::FUNCTIONS,
     status::FUNCTIONS,
     sys::FUNCTIONS,
+    sysctl::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,
 ];

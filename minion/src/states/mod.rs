@@ -17,6 +17,7 @@ mod pkg;
 mod salt;
 mod schedule;
 mod service;
+mod sysctl;
 mod test;
 mod user;
 
@@ -46,6 +47,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     salt::FUNCTIONS,
     schedule::FUNCTIONS,
     service::FUNCTIONS,
+    sysctl::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,
 ];
