@@ -24,6 +24,7 @@ mod saltutil;
 mod schedule;
 pub mod service;
 mod slsutil;
+pub mod ssh;
 mod state;
 mod status;
 mod sys;
@@ -62,6 +63,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     schedule::FUNCTIONS,
     service::FUNCTIONS,
     slsutil::FUNCTIONS,
+    ssh::FUNCTIONS,
     state::FUNCTIONS,
     status::FUNCTIONS,
     sys::FUNCTIONS,

@@ -17,6 +17,8 @@ mod pkg;
 mod salt;
 mod schedule;
 mod service;
+mod ssh_auth;
+mod ssh_known_hosts;
 mod sysctl;
 mod test;
 mod user;
@@ -47,6 +49,8 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     salt::FUNCTIONS,
     schedule::FUNCTIONS,
     service::FUNCTIONS,
+    ssh_auth::FUNCTIONS,
+    ssh_known_hosts::FUNCTIONS,
     sysctl::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,
