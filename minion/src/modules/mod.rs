@@ -12,6 +12,7 @@ mod file;
 mod grains;
 pub mod group;
 pub mod hosts;
+pub mod ini;
 mod log;
 mod r#match;
 mod mine;
@@ -52,6 +53,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     grains::FUNCTIONS,
     group::FUNCTIONS,
     hosts::FUNCTIONS,
+    ini::FUNCTIONS,
     log::FUNCTIONS,
     r#match::FUNCTIONS,
     mine::FUNCTIONS,

@@ -12,6 +12,7 @@ mod file;
 mod grains;
 mod group;
 mod host;
+mod ini;
 mod module;
 mod pkg;
 mod salt;
@@ -44,6 +45,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     grains::FUNCTIONS,
     group::FUNCTIONS,
     host::FUNCTIONS,
+    ini::FUNCTIONS,
     module::FUNCTIONS,
     pkg::FUNCTIONS,
     salt::FUNCTIONS,
