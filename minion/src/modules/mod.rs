@@ -16,6 +16,7 @@ pub mod ini;
 mod log;
 mod r#match;
 mod mine;
+pub mod mount;
 mod orchestration;
 mod pillar;
 pub mod pkg;
@@ -57,6 +58,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     log::FUNCTIONS,
     r#match::FUNCTIONS,
     mine::FUNCTIONS,
+    mount::FUNCTIONS,
     orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,

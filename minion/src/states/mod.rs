@@ -14,6 +14,7 @@ mod group;
 mod host;
 mod ini;
 mod module;
+mod mount;
 mod pkg;
 mod salt;
 mod schedule;
@@ -47,6 +48,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     host::FUNCTIONS,
     ini::FUNCTIONS,
     module::FUNCTIONS,
+    mount::FUNCTIONS,
     pkg::FUNCTIONS,
     salt::FUNCTIONS,
     schedule::FUNCTIONS,
