@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Component, Path, PathBuf};
 
 /// Something could not be done with a file or folder. Says with which, why, and what may help.
@@ -53,6 +53,16 @@ pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(
         FileError::at("write", path)(error)
     })?;
     sync_parent(path)
+}
+
+/// As [`write_atomic`], through links, to a file that keeps its mode and owner; a new one gets `mode`.
+pub fn rewrite(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+    let Ok(path) = path.as_ref().canonicalize() else { return write_atomic(path, bytes, mode) };
+    let status = fs::metadata(&path).map_err(FileError::at("read", &path))?;
+    write_atomic(&path, bytes, status.mode() & 0o7777)?;
+    // Only root may give files away; others had the file already.
+    _ = chown(&path, Some(status.uid()), Some(status.gid()));
+    Ok(())
 }
 
 /// As [`write_atomic`], unless the file is there already: then it is left alone and the answer is

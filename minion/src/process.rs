@@ -54,6 +54,8 @@ pub struct Program {
     pub umask: Option<u32>,
     /// Whether both outputs are one, in the order they are written.
     pub merge: bool,
+    /// Whether line ends at the end of what it writes are kept.
+    pub keep_line_ends: bool,
 }
 
 /// What a command did.
@@ -63,9 +65,9 @@ pub struct Output {
     pub pid: u32,
     /// Its exit status; the negative signal if one ended it.
     pub retcode: i64,
-    /// What it wrote, without trailing line ends.
+    /// What it wrote, without trailing line ends unless they are to be kept.
     pub stdout: String,
-    /// What it wrote to the error output, without trailing line ends.
+    /// What it wrote to the error output, likewise.
     pub stderr: String,
     /// Whether it was ended because it took too long.
     pub timed_out: bool,
@@ -245,8 +247,10 @@ impl Program {
         children.groups.lock().remove(&group);
         let status = status.unwrap_or_else(|| Err(std::io::ErrorKind::TimedOut.into())).map_err(start)?;
         let retcode = status.code().map(i64::from).or(status.signal().map(|signal| -i64::from(signal))).unwrap_or(1);
-        let text =
-            |bytes: &Mutex<Vec<u8>>| String::from_utf8_lossy(&bytes.lock()).trim_end_matches(['\n', '\r']).to_owned();
+        let text = |bytes: &Mutex<Vec<u8>>| {
+            let text = String::from_utf8_lossy(&bytes.lock()).into_owned();
+            if self.keep_line_ends { text } else { text.trim_end_matches(['\n', '\r']).to_owned() }
+        };
         Ok(Output { pid, retcode, stdout: text(&stdout), stderr: text(&stderr), timed_out })
     }
 }

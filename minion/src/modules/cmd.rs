@@ -165,7 +165,7 @@ fn find_program(name: &str) -> Option<PathBuf> {
 }
 
 /// What `run_all` gives.
-fn all(output: Output) -> Map {
+pub fn all(output: Output) -> Map {
     map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr}
 }
 
@@ -347,7 +347,7 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
         runas: text("runas").or_else(|| text("user")),
         timeout,
         umask: umask.transpose()?,
-        merge: false,
+        ..Program::default()
     })
 }
 

@@ -530,7 +530,11 @@ fn lines(args: &[Value], kwargs: &Map) -> Vec<String> {
 }
 
 fn digest(path: &Path, form: &str) -> Result<String, CallError> {
-    let bytes = std::fs::read(path).map_err(|error| at(&path.display().to_string(), &error))?;
+    hex_digest(&std::fs::read(path).map_err(|error| at(&path.display().to_string(), &error))?, form)
+}
+
+/// A hash of bytes, in hex digits.
+pub fn hex_digest(bytes: &[u8], form: &str) -> Result<String, CallError> {
     match form {
         "md5" => Ok(hex(md5::Md5::digest(bytes))),
         "sha1" => Ok(hex(sha1::Sha1::digest(bytes))),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_core::function::CallError;
+use brine_core::function::{Args, CallError};
 use brine_core::sls::yaml::{self, Style};
 use brine_core::target::traverse;
 use brine_core::{Map, Value, files, functions, map};
@@ -56,13 +56,13 @@ functions! {
         Ok(names.into())
     }
 
-    /// Whether there is a grain that says something.
+    /// Whether there is a grain at this path.
     ///
     /// CLI Example:
     ///
     ///     salt '*' grains.has_value pkg:apache
     fn has_value(context, key: String) {
-        Ok(traverse(&grains(context), &key, ":").is_some_and(Value::is_truthy).into())
+        Ok(traverse(&grains(context), &key, ":").is_some().into())
     }
 
     /// Whether a grain is equal to a value.
@@ -71,7 +71,8 @@ functions! {
     ///
     ///     salt '*' grains.equals fqdn host.example.org
     fn equals(context, key: String, value: Value) {
-        Ok(traverse(&grains(context), &key, ":").is_some_and(|have| have.to_string() == value.to_string()).into())
+        let have = traverse(&grains(context), &key, ":").map(ToString::to_string).unwrap_or_default();
+        Ok((have == value.to_string()).into())
     }
 
     /// Chooses from a mapping by a grain: `{'Debian': .., 'RedHat': .., 'default': ..}`.
@@ -104,70 +105,191 @@ functions! {
         Ok(chosen)
     }
 
-    /// Sets a grain, for good.
+    /// Sets a grain at the top, for good. Nothing as the value takes it away if `destructive` is given.
     ///
     /// CLI Example:
     ///
     ///     salt '*' grains.setval key val
-    fn setval(context, key: String, val: Value) {
-        change(context, |own| _ = own.insert(key.as_str().into(), val.clone()))?;
-        Ok(map! {key.as_str() => val.clone()}.into())
+    ///     salt '*' grains.setval key "{'sub-key': 'val', 'sub-key2': 'val2'}"
+    fn setval(context, key: Value, val: Value, destructive: bool = false, refresh_pillar: bool = true) {
+        setvals(context, [(key, val)].into_iter().collect(), destructive, refresh_pillar)
     }
 
-    /// Sets a grain that was set by hand to nothing.
+    /// Sets several grains at the top, for good.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' grains.setvals "{'key1': 'val1', 'key2': 'val2'}"
+    fn setvals(context, grains: Map, destructive: bool = false, refresh_pillar: bool = true) {
+        change(context, |own| {
+            for (key, value) in &grains {
+                if value.is_nil() && destructive {
+                    own.shift_remove(key);
+                } else {
+                    own.insert(key.clone(), value.clone());
+                }
+            }
+        })?;
+        if refresh_pillar && context.minion.upstream.has_master() {
+            // The grains are set; an old pillar is better than none.
+            if let Err(error) = context.call("saltutil.refresh_pillar", Args::default()) {
+                tracing::warn!(jid = context.job.jid, %error, "the pillar was not rendered with the new grains");
+            }
+        }
+        Ok(grains.into())
+    }
+
+    /// Sets the grain at a path, for good. What is a list or a mapping is replaced with `force` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' grains.set 'apps:myApp:port' 2209
+    fn set(
+        context,
+        key: String,
+        val: Value = "".into(),
+        force: bool = false,
+        destructive: bool = false,
+        delimiter: String = ":".into(),
+    ) {
+        let all = grains(context);
+        let is_complex = |value: &Value| matches!(value, Value::Map(_) | Value::List(_));
+        let failed = |comment: String| Ok(map! {"comment" => comment, "changes" => map! {}, "result" => false}.into());
+        match traverse(&all, &key, &delimiter) {
+            Some(have) if *have == val && !(val.is_nil() && destructive) => {
+                return Ok(map! {"comment" => "Grain is already set", "changes" => map! {}, "result" => true}.into());
+            }
+            Some(have) if !force && is_complex(have) => return failed(format!(
+                "The key '{key}' exists but is a dict or a list. Use 'force=True' to overwrite."
+            )),
+            Some(have) if !force && !have.is_nil() && is_complex(&val) => return failed(format!(
+                "The key '{key}' exists and the given value is a dict or a list. Use 'force=True' to overwrite."
+            )),
+            _ => {}
+        }
+        match within(&all, &key, &delimiter, val, force, destructive) {
+            Ok((key, value)) => {
+                let changes = setval(context, key.into(), value, destructive, true)?;
+                Ok(map! {"comment" => "", "changes" => changes, "result" => true}.into())
+            }
+            Err(comment) => failed(comment),
+        }
+    }
+
+    /// Sets the grain at a path to nothing, or takes it away if `destructive` is given.
     ///
     /// CLI Example:
     ///
     ///     salt '*' grains.delval key
-    fn delval(context, key: String) {
-        change(context, |own| _ = own.insert(key.as_str().into(), Value::Nil))?;
-        Ok(map! {key.as_str() => Value::Nil}.into())
+    fn delval(context, key: String, destructive: bool = false, force: bool = false) {
+        set(context, key, Value::Nil, force, destructive, ":".into())
     }
 
-    /// Removes a grain that was set by hand.
+    /// Takes the grain at a path away.
     ///
     /// CLI Example:
     ///
     ///     salt '*' grains.delkey key
-    fn delkey(context, key: String) {
-        change(context, |own| _ = own.shift_remove(key.as_str()))?;
-        Ok(map! {key.as_str() => Value::Nil}.into())
+    fn delkey(context, key: String, force: bool = false) {
+        delval(context, key, true, force)
     }
 
-    /// Adds to a grain that is a list.
+    /// Adds to a grain that is a list; `convert` makes it one.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' grains.append roles web
-    fn append(context, key: String, val: Value) {
-        let mut list = match traverse(&grains(context), &key, ":") {
+    ///     salt '*' grains.append key val
+    fn append(context, key: String, val: Value, convert: bool = false, delimiter: String = ":".into()) {
+        let all = grains(context);
+        let mut list = match traverse(&all, &key, &delimiter) {
             Some(Value::List(list)) => list.clone(),
-            Some(_) => return Ok(format!("The key {key} is not a valid list").into()),
             None => Vec::new(),
+            Some(Value::Nil) if convert => Vec::new(),
+            Some(other) if convert => vec![other.clone()],
+            Some(_) => return Ok(format!("The key {key} is not a valid list").into()),
         };
         if list.contains(&val) {
             return Ok(format!("The val {val} was already in the list {key}").into());
         }
-        list.push(val);
-        setval(context, key, list.into())
+        match val {
+            Value::List(several) => list.extend(several),
+            one => list.push(one),
+        }
+        set_list(context, &all, &key, &delimiter, list)
     }
 
     /// Removes from a grain that is a list.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' grains.remove roles web
-    fn remove(context, key: String, val: Value) {
-        let mut list = match traverse(&grains(context), &key, ":") {
+    ///     salt '*' grains.remove key val
+    fn remove(context, key: String, val: Value, delimiter: String = ":".into()) {
+        let all = grains(context);
+        let mut list = match traverse(&all, &key, &delimiter) {
             Some(Value::List(list)) => list.clone(),
-            _ => return Ok(format!("The key {key} is not a valid list").into()),
+            None => Vec::new(),
+            Some(_) => return Ok(format!("The key {key} is not a valid list").into()),
         };
         let Some(at) = list.iter().position(|have| *have == val) else {
             return Ok(format!("The val {val} was not in the list {key}").into());
         };
         list.remove(at);
-        setval(context, key, list.into())
+        set_list(context, &all, &key, &delimiter, list)
     }
+}
+
+fn set_list(context: &Context, all: &Value, key: &str, delimiter: &str, list: Vec<Value>) -> Result<Value, CallError> {
+    let (key, value) = within(all, key, delimiter, list.into(), false, false).map_err(CallError::Execution)?;
+    setval(context, key.into(), value, false, true)
+}
+
+/// The grain at the top that a path begins with, with a value set at the path's end.
+fn within(
+    all: &Value,
+    path: &str,
+    delimiter: &str,
+    value: Value,
+    force: bool,
+    destructive: bool,
+) -> Result<(String, Value), String> {
+    let split = if delimiter.is_empty() { None } else { path.rsplit_once(delimiter) };
+    let Some((above, key)) = split else { return Ok((path.to_owned(), value)) };
+    let one = |value| Value::from(map! {key => value});
+    let value = match traverse(all, above, delimiter).cloned().unwrap_or_else(Value::map) {
+        Value::Map(mut map) => {
+            if value.is_nil() && destructive {
+                map.shift_remove(key);
+            } else {
+                map.insert(key.into(), value);
+            }
+            map.into()
+        }
+        Value::List(mut items) => {
+            let mut found = false;
+            for item in &mut items {
+                if item.as_str() == Some(key) {
+                    *item = one(value.clone());
+                } else if let Some(inner) = item.as_map_mut().and_then(|map| map.get_mut(key)) {
+                    *inner = value.clone();
+                } else {
+                    continue;
+                }
+                found = true;
+            }
+            if !found {
+                items.push(one(value));
+            }
+            items.into()
+        }
+        have if force || have.as_str() == Some(key) => one(value),
+        have => {
+            return Err(format!(
+                "The key '{above}' value is '{have}', which is different from the provided key '{key}'. Use \
+                 'force=True' to overwrite."
+            ));
+        }
+    };
+    within(all, above, delimiter, value, force, destructive)
 }
 
 fn grains(context: &Context) -> Value {

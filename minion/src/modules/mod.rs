@@ -4,15 +4,19 @@ pub mod accounts;
 mod beacons;
 pub mod cmd;
 mod config;
+pub mod cron;
 mod defaults;
 pub mod environ;
 pub(crate) mod event;
 mod file;
 mod grains;
 pub mod group;
+pub mod hosts;
+pub mod ini;
 mod log;
 mod r#match;
 mod mine;
+pub mod mount;
 mod orchestration;
 mod pillar;
 pub mod pkg;
@@ -22,9 +26,11 @@ mod saltutil;
 mod schedule;
 pub mod service;
 mod slsutil;
+pub mod ssh;
 mod state;
 mod status;
 mod sys;
+pub mod sysctl;
 mod test;
 pub mod user;
 
@@ -40,15 +46,19 @@ pub static MODULES: &[&[Function<Context>]] = &[
     beacons::FUNCTIONS,
     cmd::FUNCTIONS,
     config::FUNCTIONS,
+    cron::FUNCTIONS,
     defaults::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,
+    hosts::FUNCTIONS,
+    ini::FUNCTIONS,
     log::FUNCTIONS,
     r#match::FUNCTIONS,
     mine::FUNCTIONS,
+    mount::FUNCTIONS,
     orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,
@@ -57,9 +67,11 @@ pub static MODULES: &[&[Function<Context>]] = &[
     schedule::FUNCTIONS,
     service::FUNCTIONS,
     slsutil::FUNCTIONS,
+    ssh::FUNCTIONS,
     state::FUNCTIONS,
     status::FUNCTIONS,
     sys::FUNCTIONS,
+    sysctl::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,
 ];

@@ -15,12 +15,16 @@ pub fn argument(word: &str) -> Result<String, CallError> {
     Ok(word.to_owned())
 }
 
-/// Runs a program to its end. Its exit status is not the job's: the function says what it means.
-pub fn run(context: &Context, words: &[String], env: &[(&str, &str)]) -> Result<Output, CallError> {
+/// A program by its words, with more variables in its environment.
+pub fn program(words: &[String], env: &[(&str, &str)]) -> Program {
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let program = Program { command, env, ..Program::default() };
-    program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)
+    Program { command, env, ..Program::default() }
+}
+
+/// Runs a program to its end. Its exit status is not the job's: the function says what it means.
+pub fn run(context: &Context, words: &[String], env: &[(&str, &str)]) -> Result<Output, CallError> {
+    program(words, env).run(&context.job.children, &context.job.cancel).map_err(CallError::execution)
 }
 
 /// Runs a program that changes something, and says whether it succeeded. What it complained of is logged.

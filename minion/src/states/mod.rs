@@ -5,15 +5,23 @@
 
 mod beacon;
 mod cmd;
+mod cron;
 mod environ;
 mod event;
 mod file;
+mod grains;
 mod group;
+mod host;
+mod ini;
 mod module;
+mod mount;
 mod pkg;
 mod salt;
 mod schedule;
 mod service;
+mod ssh_auth;
+mod ssh_known_hosts;
+mod sysctl;
 mod test;
 mod user;
 
@@ -31,15 +39,23 @@ pub use salt::is_success;
 pub static MODULES: &[&[Function<StateContext>]] = &[
     beacon::FUNCTIONS,
     cmd::FUNCTIONS,
+    cron::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
+    grains::FUNCTIONS,
     group::FUNCTIONS,
+    host::FUNCTIONS,
+    ini::FUNCTIONS,
     module::FUNCTIONS,
+    mount::FUNCTIONS,
     pkg::FUNCTIONS,
     salt::FUNCTIONS,
     schedule::FUNCTIONS,
     service::FUNCTIONS,
+    ssh_auth::FUNCTIONS,
+    ssh_known_hosts::FUNCTIONS,
+    sysctl::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,
 ];

@@ -93,19 +93,14 @@ pub(super) fn finish(context: &StateContext, name: &str, before: &str, after: &s
 
 /// Writes a file that is there, with its mode and owner; `backup` is the ending of a copy's name.
 pub(super) fn write(path: &Path, text: &str, backup: &Value) -> Result<(), String> {
-    use std::os::unix::fs::{MetadataExt, chown};
     let failed = |error: std::io::Error| format!("Unable to write {}: {error}", path.display());
     // Through a link, the file behind it is what is edited.
     let target = path.canonicalize().map_err(failed)?;
-    let status = std::fs::metadata(&target).map_err(failed)?;
     if let Some(ending) = backup.as_str().filter(|ending| !ending.is_empty()) {
         let name = format!("{}{ending}", target.file_name().unwrap_or_default().to_string_lossy());
         std::fs::copy(&target, target.with_file_name(name)).map_err(failed)?;
     }
-    files::write_atomic(&target, text.as_bytes(), status.mode() & 0o7777).map_err(|error| error.to_string())?;
-    // Only root may give files away.
-    _ = chown(&target, Some(status.uid()), Some(status.gid()));
-    Ok(())
+    files::rewrite(&target, text.as_bytes(), 0o644).map_err(|error| error.to_string())
 }
 
 /// The text of a file to edit, or why it cannot be.

@@ -222,6 +222,27 @@ pub(super) fn umask(context: &StateContext) -> u32 {
     context.chunk.get("umask").and_then(parse_mode).unwrap_or(0o022)
 }
 
+/// The content of a source, for states that put it elsewhere than into a file. With it may come its hash, or a
+/// file of hashes and the name that it has there.
+pub(in crate::states) fn content(
+    context: &StateContext,
+    source: &str,
+    hash: (Option<String>, Option<String>),
+    template: Option<String>,
+    defaults: Value,
+) -> Result<Vec<u8>, String> {
+    let contents = Contents {
+        source: source.into(),
+        contents: Value::Nil,
+        template,
+        defaults,
+        verify: Verify { hash: hash.0.filter(|hash| !hash.is_empty()), hash_name: hash.1, skip: false },
+        ..Contents::inline_text(String::new())
+    };
+    let told = |error: String| error.strip_prefix("Unable to manage file: ").unwrap_or(&error).to_owned();
+    Ok(contents.get(context, source).map_err(told)?.unwrap_or_default())
+}
+
 /// The lines of a block: what is written in the state, or a file of the file server.
 pub(super) fn block_content(
     context: &StateContext,
@@ -372,7 +393,7 @@ impl Contents {
 }
 
 /// What is said of a content that differs.
-pub(super) fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
+pub(in crate::states) fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
     let Some(have) = have else { return map! {"diff" => "New file"} };
     if !show {
         return map! {"diff" => "<show_changes=False>"};

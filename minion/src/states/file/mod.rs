@@ -25,6 +25,7 @@ use brine_core::{Value, functions, map};
 
 use super::{StateContext, StateReturn};
 use attributes::Attributes;
+pub(super) use managed::{content, difference};
 pub(crate) use place::copy_tree;
 
 functions! {

@@ -1,0 +1,362 @@
+//! A crontab's text: the lines of others, and below a mark those that Salt and Brine manage.
+
+use brine_core::{Map, Value, map};
+
+/// The line above what is managed.
+const MARK: &str = "# Lines below here are managed by Salt, do not edit";
+/// What stands before the identifier of a job in the comment above it.
+const IDENTIFIER: &str = "SALT_CRON_IDENTIFIER";
+/// What Salt takes for no identifier.
+const NO_IDENTIFIER: &str = "NO ID SET";
+/// What stands before a job that does not run.
+const DISABLED: &str = "#DISABLED#";
+/// The names of the fields of a time.
+const FIELDS: [&str; 5] = ["minute", "hour", "daymonth", "month", "dayweek"];
+
+/// When a job runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum When {
+    /// Minute, hour, day of the month, month, day of the week.
+    Times([String; 5]),
+    /// Such as `@daily`.
+    Special(String),
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// When it runs.
+    pub when: When,
+    /// What runs.
+    pub command: String,
+    /// Its name for those who manage it.
+    pub identifier: Option<String>,
+    /// The comment above it.
+    pub comment: Option<String>,
+    /// Whether it is there and does not run.
+    pub commented: bool,
+}
+
+/// What is changed in a job: what is not said stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted<'w> {
+    /// When it runs.
+    pub when: When,
+    /// What runs.
+    pub command: &'w str,
+    /// Its name for those who manage it.
+    pub identifier: Option<&'w str>,
+    /// The comment above it.
+    pub comment: Option<&'w str>,
+    /// Whether it is there and does not run.
+    pub commented: bool,
+}
+
+/// A whole crontab.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tab {
+    /// The lines above the mark.
+    pub before: Vec<String>,
+    /// Variables.
+    pub env: Vec<(String, String)>,
+    /// Jobs with a time.
+    pub jobs: Vec<Job>,
+    /// Jobs with a word such as `@daily`.
+    pub special: Vec<Job>,
+}
+
+impl When {
+    /// The times, in small letters.
+    pub fn times(fields: [&Value; 5]) -> Self {
+        When::Times(fields.map(|field| field.to_string().to_lowercase()))
+    }
+
+    fn differs(&self, wanted: &When) -> bool {
+        match (self, wanted) {
+            (When::Times(have), When::Times(wanted)) => {
+                have.iter().zip(wanted).any(|(have, wanted)| field_differs(have, wanted))
+            }
+            (have, wanted) => have != wanted,
+        }
+    }
+
+    /// These times with those of an old job where they are as good, and what is random chosen.
+    fn chosen(&self, old: Option<&When>) -> Self {
+        let When::Times(wanted) = self else { return self.clone() };
+        let mut fields = wanted.clone();
+        if let Some(When::Times(old)) = old {
+            for (field, old) in fields.iter_mut().zip(old).filter(|(field, old)| !field_differs(old, field)) {
+                field.clone_from(old);
+            }
+        }
+        let days = match fields[3].as_str() {
+            "1" | "3" | "5" | "7" | "8" | "10" | "12" => 31,
+            "4" | "6" | "9" | "11" => 30,
+            _ => 28,
+        };
+        for (field, (first, last)) in fields.iter_mut().zip([(0, 59), (0, 23), (1, days), (1, 12), (0, 6)]) {
+            let range = match field.split_once(':') {
+                None if field == "random" => Some((first, last)),
+                Some((from, to)) => from.parse::<u32>().ok().zip(to.parse::<u32>().ok()),
+                None => None,
+            };
+            if let Some((from, to)) = range {
+                *field = rand::random_range(from.min(to)..=from.max(to)).to_string();
+            }
+        }
+        When::Times(fields)
+    }
+}
+
+/// Whether a field must change: any time that does not mean always is good for `random`.
+fn field_differs(have: &str, wanted: &str) -> bool {
+    if wanted == "random" { have == "*" } else { have != wanted }
+}
+
+impl Job {
+    /// Whether this is the job that an identifier or, if it has none, a command means.
+    pub fn is_meant(&self, command: &str, identifier: Option<&str>) -> bool {
+        let own = self.identifier.as_deref().filter(|own| !own.is_empty() && *own != NO_IDENTIFIER);
+        match own {
+            None => self.command == command,
+            Some(own) => identifier == Some(own),
+        }
+    }
+
+    /// Whether it is not as it is wanted.
+    pub fn differs(&self, wanted: &Wanted) -> bool {
+        self.when.differs(&wanted.when)
+            || self.command != wanted.command
+            || self.commented != wanted.commented
+            || wanted.comment.is_some_and(|comment| self.comment.as_deref() != Some(comment))
+            || wanted.identifier.is_some_and(|identifier| self.identifier.as_deref() != Some(identifier))
+    }
+
+    /// Whether it runs at these times; those that are not said are good.
+    pub fn runs_at(&self, times: [Option<&str>; 5]) -> bool {
+        let When::Times(have) = &self.when else { return false };
+        have.iter().zip(times).all(|(have, wanted)| match wanted {
+            None => true,
+            Some(wanted) if wanted.eq_ignore_ascii_case("random") => have != "*",
+            Some(wanted) => have == wanted,
+        })
+    }
+
+    /// As `cron.list_tab` tells of it.
+    pub fn describe(&self) -> Map {
+        let mut told = match &self.when {
+            When::Times(times) => {
+                FIELDS.into_iter().zip(times).map(|(name, time)| (name.into(), time.into())).collect()
+            }
+            When::Special(word) => map! {"spec" => word},
+        };
+        told.extend(map! {
+            "identifier" => self.identifier.as_deref(),
+            "cmd" => &self.command,
+            "comment" => self.comment.as_deref(),
+            "commented" => self.commented,
+        });
+        told
+    }
+
+    fn render(&self) -> String {
+        let mut text = String::new();
+        if self.comment.is_some() || self.identifier.is_some() {
+            text.push('#');
+            if let Some(comment) = self.comment.as_deref().filter(|comment| !comment.is_empty()) {
+                text = format!("# {}", comment.trim_end().replace('\n', "\n# "));
+            }
+            if let Some(identifier) = self.identifier.as_deref().filter(|identifier| !identifier.is_empty()) {
+                text = format!("{text} {IDENTIFIER}:{identifier}");
+            }
+            text.push('\n');
+        }
+        let when = match &self.when {
+            When::Times(times) => times.join(" "),
+            When::Special(word) => word.clone(),
+        };
+        let disabled = if self.commented { DISABLED } else { "" };
+        format!("{text}{disabled}{when} {}\n", self.command)
+    }
+}
+
+impl Tab {
+    /// Reads a crontab.
+    pub fn parse(text: &str) -> Self {
+        let mut tab = Tab::default();
+        let mut lines = text.lines();
+        tab.before = lines.by_ref().take_while(|line| *line != MARK).map(str::to_owned).collect();
+        let (mut comment, mut identifier) = (None::<String>, None);
+        for line in lines.filter(|line| *line != MARK) {
+            let (line, commented) = line.strip_prefix(DISABLED).map_or((line, false), |line| (line, true));
+            if let Some(told) = line.strip_prefix('#') {
+                let mut told = told.trim_start_matches(['#', ' ']);
+                if let Some((before, after)) = told.split_once(IDENTIFIER) {
+                    told = before.trim_end();
+                    let own = after.strip_prefix(':').unwrap_or(after);
+                    identifier = (!own.is_empty()).then(|| own.to_owned()).or(identifier);
+                }
+                comment = Some(comment.map_or_else(|| told.to_owned(), |before| format!("{before}\n{told}")));
+            } else if let Some((name, value)) = variable(line) {
+                tab.env.push((name.to_owned(), value.to_owned()));
+            } else if let Some((when, command)) = job(line) {
+                let list = if matches!(when, When::Special(_)) { &mut tab.special } else { &mut tab.jobs };
+                list.push(Job { when, command, identifier: identifier.take(), comment: comment.take(), commented });
+            }
+        }
+        tab
+    }
+
+    /// The text, with the mark.
+    pub fn render(&self) -> String {
+        let mut text: String = self.before.iter().flat_map(|line| [line, "\n"]).collect();
+        text = format!("{text}{MARK}\n");
+        for (name, value) in &self.env {
+            text = format!("{text}{name}={}\n", if value.is_empty() { "\"\"" } else { value });
+        }
+        text.extend(self.jobs.iter().chain(&self.special).map(Job::render));
+        text
+    }
+
+    /// As `cron.list_tab` tells of it.
+    pub fn describe(&self) -> Value {
+        let jobs = |jobs: &[Job]| jobs.iter().map(Job::describe).collect::<Value>();
+        let env = self.env.iter().map(|(name, value)| map! {"name" => name, "value" => value});
+        map! {
+            "pre" => self.before.clone(),
+            "crons" => jobs(&self.jobs),
+            "special" => jobs(&self.special),
+            "env" => env.collect::<Value>(),
+        }
+        .into()
+    }
+
+    /// Has a job be there as it is wanted: whether it was there in some form. Nothing if it was there so.
+    pub fn set(&mut self, wanted: &Wanted) -> Option<bool> {
+        let mut old = None::<Job>;
+        loop {
+            let is_meant = |job: &&Job| job.is_meant(wanted.command, wanted.identifier);
+            match self.jobs.iter().chain(&self.special).find(is_meant) {
+                Some(job) if !job.differs(wanted) => return old.map(|_| true),
+                Some(_) => {}
+                None => break,
+            }
+            let is_meant = |job: &Job| job.is_meant(wanted.command, wanted.identifier);
+            let taken = match self.jobs.iter().position(is_meant) {
+                Some(at) => self.jobs.remove(at),
+                None => self.special.remove(self.special.iter().position(is_meant)?),
+            };
+            old.get_or_insert(taken);
+        }
+        let comment = wanted.comment.map(str::to_owned);
+        let job = Job {
+            when: wanted.when.chosen(old.as_ref().map(|old| &old.when)),
+            command: wanted.command.to_owned(),
+            identifier: wanted.identifier.map(str::to_owned),
+            comment: comment.or_else(|| old.as_ref()?.comment.clone()),
+            commented: wanted.commented,
+        };
+        let list = if matches!(job.when, When::Special(_)) { &mut self.special } else { &mut self.jobs };
+        list.push(job);
+        Some(old.is_some())
+    }
+
+    /// Has a variable be there, as `set` does. It moves to the end of all if it changes.
+    pub fn set_variable(&mut self, name: &str, value: &str) -> Option<bool> {
+        if self.has_variable(name, value) == Some(true) {
+            return None;
+        }
+        let before = self.remove_variable(name);
+        self.env.push((name.to_owned(), value.to_owned()));
+        Some(before)
+    }
+
+    /// Whether a variable has this value; nothing if there is no such variable.
+    pub fn has_variable(&self, name: &str, value: &str) -> Option<bool> {
+        let (_, have) = self.env.iter().find(|(have, _)| have == name)?;
+        Some(have == value || (value.is_empty() && have == "\"\""))
+    }
+
+    /// Takes a variable away: whether it was there.
+    pub fn remove_variable(&mut self, name: &str) -> bool {
+        let at = self.env.iter().rposition(|(have, _)| have == name);
+        at.map(|at| self.env.remove(at)).is_some()
+    }
+}
+
+/// `NAME=value`.
+fn variable(line: &str) -> Option<(&str, &str)> {
+    line.split_once('=').filter(|(name, _)| !name.is_empty() && !name.contains(' ') && !name.starts_with('@'))
+}
+
+fn job(line: &str) -> Option<(When, String)> {
+    if line.starts_with('@') {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (word, command) = words.split_first().filter(|(_, command)| !command.is_empty())?;
+        return Some((When::Special((*word).to_owned()), command.join(" ")));
+    }
+    let words: Vec<&str> = line.splitn(6, ' ').collect();
+    let [minute, hour, day, month, weekday, command] = words[..] else { return None };
+    Some((When::Times([minute, hour, day, month, weekday].map(str::to_owned)), command.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# of others\n\n# Lines below here are managed by Salt, do not edit\nA=b c\n\
+        # why\n# so SALT_CRON_IDENTIFIER:x\n#DISABLED#1 2 3 4 5 run a=b\n0 * * * * plain\n# SALT_CRON_IDENTIFIER:d\n@daily two  words\n";
+
+    fn wanted<'w>(when: &str, command: &'w str, identifier: Option<&'w str>) -> Wanted<'w> {
+        let fields: Vec<String> = when.split(' ').map(str::to_owned).collect();
+        let when = <[String; 5]>::try_from(fields).map_or_else(|_| When::Special(when.to_owned()), When::Times);
+        Wanted { when, command, identifier, comment: None, commented: false }
+    }
+
+    #[test]
+    fn what_is_read_is_written() {
+        let tab = Tab::parse(TEXT);
+        assert_eq!(tab.render(), TEXT.replace("two  words", "two words"));
+        assert_eq!(tab.jobs[0].comment.as_deref(), Some("why\nso"));
+        assert_eq!(Tab::default().render(), format!("{MARK}\n"));
+        assert_eq!(Tab::parse(&format!("{MARK}\n@daily\nnone\n=x\n")), Tab::default());
+    }
+
+    #[test]
+    fn jobs_are_found_by_identifier_and_by_command() {
+        for (wanted, done) in [
+            (wanted("0 * * * *", "plain", None), None),
+            (wanted("random * * * *", "plain", None), None),
+            (wanted("@daily", "two words", Some("d")), None),
+            (wanted("0 * * * *", "plain", Some("mine")), Some(true)),
+            (wanted("@weekly", "two words", Some("d")), Some(true)),
+            (wanted("0 1 * * *", "two words", Some("d")), Some(true)),
+            (wanted("1 2 3 4 5", "other", Some("x")), Some(true)),
+            (wanted("1 2 3 4 5", "run a=b", Some("y")), Some(false)),
+            (wanted("1 2 3 4 5", "run a=b", None), Some(false)),
+        ] {
+            let mut tab = Tab::parse(TEXT);
+            assert_eq!(tab.set(&wanted), done, "{wanted:?}");
+            assert_eq!(tab.set(&wanted), None, "{wanted:?} twice");
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_stays_and_what_is_random_is_chosen() {
+        let mut tab = Tab::parse(TEXT);
+        tab.set(&wanted("random random random 2 9:8", "other", Some("x")));
+        let Some(Job { when: When::Times(times), comment, .. }) = tab.jobs.last() else { panic!("no job") };
+        assert_eq!(comment.as_deref(), Some("why\nso"));
+        assert_eq!(times[..4], ["1", "2", "3", "2"]);
+        assert!(["8", "9"].contains(&times[4].as_str()), "{times:?}");
+    }
+
+    #[test]
+    fn variables_are_set_once() {
+        let mut tab = Tab::parse(TEXT);
+        let sets = [("A", "b c"), ("A", "d"), ("B", ""), ("B", "")];
+        assert_eq!(sets.map(|(name, value)| tab.set_variable(name, value)), [None, Some(true), Some(false), None]);
+        assert_eq!(Tab::parse(&tab.render()).set_variable("B", ""), None);
+        assert!(tab.remove_variable("B") && !tab.remove_variable("B"));
+    }
+}

@@ -1,0 +1,265 @@
+//! The text of an INI file: read, changed and written so that comments and order stay.
+
+use brine_core::{Map, Value, map};
+use indexmap::IndexMap;
+
+/// What is in a section by name: options, and lines that are none under names that no option has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Section {
+    lines: IndexMap<String, String>,
+}
+
+/// A whole file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ini {
+    /// What stands above all sections.
+    pub top: Section,
+    /// The sections in their order.
+    pub sections: IndexMap<String, Section>,
+}
+
+/// How options are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Form {
+    /// What stands between name and value.
+    pub separator: String,
+    /// Whether it stands there without blanks.
+    pub no_spaces: bool,
+}
+
+impl Form {
+    /// The separator as it is written.
+    fn written(&self) -> String {
+        match self.separator.trim() {
+            "" => " ".into(),
+            tight if self.no_spaces => tight.into(),
+            loose => format!(" {loose} "),
+        }
+    }
+
+    /// The indentation, name and value of an option.
+    fn option<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str, &'l str)> {
+        let start = line.trim_start();
+        let indent = &line[..line.len() - start.len()];
+        // A name has at least one letter.
+        let first = start.chars().next()?.len_utf8();
+        let at = first + start[first..].find(&self.separator)?;
+        let value = start[at + self.separator.len()..].trim_start();
+        Some((indent, start[..at].trim_end(), value))
+    }
+}
+
+/// Whether a name stands for a line that is no option.
+fn is_hidden(name: &str) -> bool {
+    name.starts_with('#')
+}
+
+fn is_comment(line: &str) -> bool {
+    line.trim_start().starts_with(['#', ';'])
+}
+
+/// A change, as Salt tells of it.
+fn change(before: impl Into<Value>, after: impl Into<Value>) -> Value {
+    map! {"before" => before.into(), "after" => after.into()}.into()
+}
+
+impl Section {
+    fn parse(lines: &[&str], form: &Form) -> Self {
+        let mut section = Section::default();
+        let (mut comments, mut unknown, mut indented) = (0, 0, 0);
+        let first = lines.iter().position(|line| !line.trim().is_empty()).unwrap_or(lines.len());
+        let last = lines.iter().rposition(|line| !line.trim().is_empty()).map_or(first, |last| last + 1);
+        for line in &lines[first..last] {
+            let indent = line.len() - line.trim_start().len();
+            if is_comment(line) {
+                comments += 1;
+                section.set(&format!("#comment{comments}"), line, form);
+            } else if indent > indented
+                && let Some((_, value)) = section.lines.last_mut()
+            {
+                *value = format!("{value}\n{line}");
+            } else if let Some((indent, name, value)) = form.option(line) {
+                indented = indent.len();
+                section.set(name, value, form);
+            } else {
+                unknown += 1;
+                section.set(&format!("#unknown{unknown}"), line, form);
+            }
+        }
+        section
+    }
+
+    /// The value of an option.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.lines.get(name).filter(|_| !is_hidden(name)).map(String::as_str)
+    }
+
+    /// The options and their values.
+    pub fn options(&self) -> impl Iterator<Item = (&str, &str)> {
+        let lines = self.lines.iter().filter(|(name, _)| !is_hidden(name));
+        lines.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The options and their values, as Salt tells of them.
+    pub fn describe(&self) -> Map {
+        self.options().map(|(name, value)| (name.into(), value.into())).collect()
+    }
+
+    /// Sets an option: what changed. A new one takes the place of a comment that is this option with a `#` before it.
+    pub fn set(&mut self, name: &str, value: &str, form: &Form) -> Option<Value> {
+        if let Some(have) = self.lines.get_mut(name) {
+            let before = std::mem::replace(have, value.to_owned());
+            return (before != value).then(|| change(before, value));
+        }
+        let is_it = |(comment, line): (&String, &String)| {
+            let option = form.option(line.trim_start_matches('#'));
+            comment.starts_with("#comment") && option.is_some_and(|(_, found, _)| found == name)
+        };
+        let place = self.lines.iter().position(is_it);
+        if let Some(place) = place {
+            self.lines.shift_remove_index(place);
+        }
+        self.lines.shift_insert(place.unwrap_or(self.lines.len()), name.to_owned(), value.to_owned());
+        Some(change(Value::Nil, value))
+    }
+
+    /// Takes an option away: its value.
+    pub fn remove(&mut self, name: &str) -> Option<String> {
+        self.lines.shift_remove(name)
+    }
+
+    fn render(&self, form: &Form) -> String {
+        let separator = form.written();
+        let line = |(name, value): (&String, &String)| {
+            if is_hidden(name) { format!("{value}\n") } else { format!("{name}{separator}{value}\n") }
+        };
+        self.lines.iter().map(line).collect()
+    }
+}
+
+impl Ini {
+    /// Reads a file's text.
+    pub fn parse(text: &str, form: &Form) -> Self {
+        let header = |line: &str| {
+            let name = line.trim().strip_prefix('[')?.strip_suffix(']')?;
+            (!name.is_empty()).then(|| name.to_owned())
+        };
+        let (mut ini, mut name, mut lines) = (Ini::default(), None, Vec::new());
+        for line in text.lines().map(Some).chain([None]) {
+            let next = line.and_then(header);
+            if line.is_some() && next.is_none() {
+                lines.extend(line);
+                continue;
+            }
+            let section = Section::parse(&lines, form);
+            lines.clear();
+            match std::mem::replace(&mut name, next) {
+                None => ini.top = section,
+                Some(name) => {
+                    let known = ini.sections.entry(name).or_default();
+                    for (name, value) in &section.lines {
+                        known.set(name, value, form);
+                    }
+                }
+            }
+        }
+        ini
+    }
+
+    /// The text.
+    pub fn render(&self, form: &Form) -> String {
+        let sections = self.sections.iter().map(|(name, section)| format!("\n[{name}]\n{}", section.render(form)));
+        let text = format!("{}{}", self.top.render(form), sections.collect::<String>());
+        text.strip_prefix('\n').map(str::to_owned).unwrap_or(text)
+    }
+
+    /// All of it, as Salt tells of it.
+    pub fn describe(&self) -> Map {
+        let mut told = self.top.describe();
+        told.extend(self.sections.iter().map(|(name, section)| (name.as_str().into(), section.describe().into())));
+        told
+    }
+
+    /// Sets options: those at the top by name, those in sections as mappings. What changed.
+    pub fn set(&mut self, wanted: &Map, form: &Form) -> Map {
+        let mut changes = Map::new();
+        for (name, value) in wanted {
+            let Value::Map(options) = value else {
+                let changed = self.top.set(&name.to_string(), &value.to_string(), form);
+                changes.extend(changed.map(|change| (name.clone(), change)));
+                continue;
+            };
+            let is_new = !self.sections.contains_key(&name.to_string());
+            let section = self.sections.entry(name.to_string()).or_default();
+            let set = |(option, value): (&Value, &Value)| {
+                let changed = section.set(&option.to_string(), &value.to_string(), form)?;
+                Some((option.to_string().into(), changed))
+            };
+            let changed: Map = options.iter().filter_map(set).collect();
+            if is_new {
+                changes.insert(name.clone(), change(Value::Nil, section.describe()));
+            } else if !changed.is_empty() {
+                changes.insert(name.clone(), changed.into());
+            }
+        }
+        changes
+    }
+
+    /// The value of an option in a section, or at the top.
+    pub fn get(&self, section: Option<&str>, option: &str) -> Option<&str> {
+        match section {
+            Some(section) => self.sections.get(section)?.get(option),
+            None => self.top.get(option),
+        }
+    }
+
+    /// Takes an option away from a section or, where there is no such section, from the top: its value.
+    pub fn remove(&mut self, section: Option<&str>, option: &str) -> Option<String> {
+        let section = section.and_then(|section| self.sections.get_mut(section));
+        section.unwrap_or(&mut self.top).remove(option)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(separator: &str) -> Form {
+        Form { separator: separator.into(), no_spaces: false }
+    }
+
+    #[test]
+    fn what_is_no_option_stays_where_it_is() {
+        let text = "; top\na=1\n\n\n[s]\n\n  b = x=y\n    more\n# one\nstrange\n\nc=\n# d = 5\n[t]\n[s]\nc=2\n";
+        let ini = Ini::parse(text, &form("="));
+        assert_eq!(ini.get(Some("s"), "b"), Some("x=y\n    more"));
+        assert_eq!((ini.get(None, "a"), ini.get(None, "b"), ini.get(Some("x"), "b")), (Some("1"), None, None));
+        let written = "; top\na = 1\n\n[s]\nb = x=y\n    more\n# one\nstrange\n\nc = 2\n# d = 5\n\n[t]\n";
+        assert_eq!(ini.render(&form("=")), written);
+        assert_eq!(Ini::parse(written, &form("=")).render(&form("=")), written);
+    }
+
+    #[test]
+    fn an_option_takes_the_place_of_its_comment() {
+        let mut ini = Ini::parse("[s]\n# d = 5\n#e=1\nc=1\n", &form("="));
+        let changes = ini.set(&map! {"x" => 1, "s" => map! {"e" => 2, "c" => 1}, "t" => map! {}}, &form("="));
+        assert_eq!(ini.render(&Form { no_spaces: true, ..form("=") }), "x=1\n\n[s]\n# d = 5\ne=2\nc=1\n\n[t]\n");
+        let expected = map! {
+            "x" => change(Value::Nil, "1"),
+            "s" => map! {"e" => change(Value::Nil, "2")},
+            "t" => change(Value::Nil, map! {}),
+        };
+        assert_eq!(changes, expected);
+    }
+
+    #[test]
+    fn other_separators() {
+        for (separator, text) in [(":", "a : b\n"), (" ", "a b\n"), ("=>", "a => b\n")] {
+            let mut ini = Ini::default();
+            ini.set(&map! {"a" => "b"}, &form(separator));
+            assert_eq!(ini.render(&form(separator)), text);
+            assert_eq!(Ini::parse(text, &form(separator)), ini);
+            assert_eq!((ini.remove(Some("s"), "a"), ini.remove(None, "a")), (Some("b".into()), None));
+        }
+    }
+}

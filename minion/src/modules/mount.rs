@@ -1,0 +1,338 @@
+//! `mount`: file systems and swap space, as they are mounted and as `/etc/fstab` has them.
+
+pub mod active;
+pub mod fstab;
+
+use std::path::{Path, PathBuf};
+
+use brine_core::files;
+use brine_core::function::CallError;
+use brine_core::sls::yaml::{self, Style};
+use brine_core::{Map, Value, functions, map};
+
+use super::programs::{argument, program, run};
+use crate::context::Context;
+use fstab::{Entry, How};
+
+functions! {
+    module "mount", context Context;
+
+    /// What is mounted, by where it is.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.active
+    fn active(context, extended: bool = false) {
+        Ok(active::describe(&active::read(context)?, extended))
+    }
+
+    /// Whether something is mounted there.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.is_mounted /mnt/share
+    fn is_mounted(context, name: String) {
+        Ok(active::read(context)?.contains_key(&name).into())
+    }
+
+    /// The entries of `/etc/fstab`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.fstab
+    fn fstab(_context, config: String = "/etc/fstab".into()) {
+        Ok(fstab::describe(&fstab::read(&config)?).into())
+    }
+
+    /// Has an entry be in `/etc/fstab`: `new`, `change` or `present`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.set_fstab /mnt/foo /dev/sdz1 ext4
+    fn set_fstab(
+        _context,
+        name: String,
+        device: String,
+        fstype: String,
+        opts: Value = "defaults".into(),
+        dump: Value = 0.into(),
+        pass_num: Value = 0.into(),
+        config: String = "/etc/fstab".into(),
+        test: bool = false,
+        match_on: Vec<String> = vec!["auto".into()],
+        not_change: bool = false,
+        **_kwargs
+    ) {
+        let entry = Entry::new(&name, &device, &fstype, &opts, &dump, &pass_num);
+        Ok(fstab::set(&config, &entry, &How { match_on, not_change, test })?.as_str().into())
+    }
+
+    /// Has no entry be in `/etc/fstab` that mounts this device there.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.rm_fstab /mnt/foo /dev/sdg
+    fn rm_fstab(_context, name: String, device: Option<String>, config: String = "/etc/fstab".into()) {
+        fstab::remove(&config, &name, device.as_deref())?;
+        Ok(true.into())
+    }
+
+    /// Mounts a device, or what `/etc/fstab` has for the place: True, or what `mount` complains of.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.mount /mnt/foo /dev/sdz1 True
+    fn mount(
+        context,
+        name: String,
+        device: Value = false.into(),
+        mkmnt: bool = false,
+        fstype: String = String::new(),
+        opts: Value = "defaults".into(),
+        user: Option<String> = None,
+    ) {
+        if mkmnt && !Path::new(&name).exists() {
+            make_folder(&name, user.as_deref())?;
+        }
+        let mut words = vec!["mount".to_owned()];
+        if device.is_truthy() {
+            words.extend(with_opts(&options(&opts), &fstype));
+            words.push(argument(&device.to_string())?);
+        }
+        words.push(argument(&name)?);
+        carry_out(context, &words, user)
+    }
+
+    /// Mounts again with other options, or mounts what is not mounted.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.remount /mnt/foo /dev/sdz1 True
+    fn remount(
+        context,
+        name: String,
+        device: String,
+        mkmnt: bool = false,
+        fstype: String = String::new(),
+        opts: Value = "defaults".into(),
+        user: Option<String> = None,
+    ) {
+        if !active::read(context)?.contains_key(&name) {
+            return mount(context, name, device.into(), mkmnt, fstype, opts, user);
+        }
+        let mut opts = options(&opts);
+        if !opts.iter().any(|opt| opt == "remount") {
+            opts.push("remount".into());
+        }
+        let mut words = vec!["mount".to_owned()];
+        words.extend(with_opts(&opts, &fstype));
+        words.extend([argument(&device)?, argument(&name)?]);
+        carry_out(context, &words, user)
+    }
+
+    /// Unmounts: True, or what `umount` complains of.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.umount /mnt/foo /dev/xvdc1
+    fn umount(context, name: String, device: Option<String> = None, user: Option<String> = None, lazy: bool = false) {
+        if !active::read(context)?.contains_key(&name) {
+            return Ok(format!("{name} does not have anything mounted").into());
+        }
+        let mut words = vec!["umount".to_owned()];
+        words.extend(lazy.then(|| "-l".to_owned()));
+        words.push(argument(device.as_deref().filter(|device| !device.is_empty()).unwrap_or(&name))?);
+        carry_out(context, &words, user)
+    }
+
+    /// The swap space that is in use.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.swaps
+    fn swaps(_context) {
+        Ok(swap_space()?.into())
+    }
+
+    /// Uses a device or file as swap space.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.swapon /root/swapfile
+    fn swapon(context, name: String, priority: Option<i64> = None) {
+        let before = swap_space()?;
+        if let Some(stats) = before.get(name.as_str()) {
+            return Ok(map! {"stats" => stats.clone(), "new" => false}.into());
+        }
+        let mut words = vec!["swapon".to_owned(), argument(&name)?];
+        words.extend(priority.iter().flat_map(|priority| ["-p".to_owned(), priority.to_string()]));
+        carry_out(context, &words, None)?;
+        let stats = swap_space()?.get(name.as_str()).cloned();
+        Ok(stats.map_or_else(Value::map, |stats| map! {"stats" => stats, "new" => true}.into()))
+    }
+
+    /// Uses a device or file as swap space no more; nothing if it was not.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.swapoff /root/swapfile
+    fn swapoff(context, name: String) {
+        if !swap_space()?.contains_key(name.as_str()) {
+            return Ok(Value::Nil);
+        }
+        carry_out(context, &["swapoff".into(), argument(&name)?], None)?;
+        Ok((!swap_space()?.contains_key(name.as_str())).into())
+    }
+
+    /// What `mount.mounted` has mounted there, and how.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.read_mount_cache /mnt/share
+    fn read_mount_cache(context, name: String) {
+        Ok(read_cache(context)?.get(name.as_str()).cloned().unwrap_or_else(Value::map))
+    }
+
+    /// Remembers what is mounted there, and how.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.write_mount_cache /mnt/share 10.0.0.1/folder True nfs defaults
+    fn write_mount_cache(context, real_name: String, device: String, mkmnt: bool, fstype: String, mount_opts: Value) {
+        let mut cache = read_cache(context)?;
+        let entry = map! {"device" => device, "fstype" => fstype, "mkmnt" => mkmnt, "opts" => mount_opts};
+        cache.insert(real_name.into(), entry.into());
+        write_cache(context, cache)?;
+        Ok(true.into())
+    }
+
+    /// Forgets what is mounted there.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.delete_mount_cache /mnt/share
+    fn delete_mount_cache(context, real_name: String) {
+        let mut cache = read_cache(context)?;
+        if cache.shift_remove(real_name.as_str()).is_some() {
+            write_cache(context, cache)?;
+        }
+        Ok(true.into())
+    }
+
+    /// Where the file system of a path is mounted.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.get_mount_from_path /opt/some/nested/path
+    fn get_mount_from_path(context, path: String) {
+        Ok(mount_of(context, &path)?.0.into())
+    }
+
+    /// The device of the file system of a path.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.get_device_from_path /
+    fn get_device_from_path(context, path: String) {
+        Ok(mount_of(context, &path)?.1.into())
+    }
+
+    /// Whether a program is one that mounts with FUSE.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' mount.is_fuse_exec sshfs
+    fn is_fuse_exec(context, cmd: String) {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = std::env::split_paths(&path).map(|folder| folder.join(&cmd)).find(|program| program.is_file());
+        let Some(program) = found else { return Ok(false.into()) };
+        let output = run(context, &["ldd".into(), program.display().to_string()], &[])?;
+        Ok(output.stdout.contains("libfuse").into())
+    }
+}
+
+/// Options as a list: they are said as one, or separated by commas.
+pub fn options(opts: &Value) -> Vec<String> {
+    match opts {
+        Value::Nil => Vec::new(),
+        Value::List(opts) => opts.iter().map(ToString::to_string).collect(),
+        other => other.to_string().split(',').map(str::to_owned).collect(),
+    }
+}
+
+fn with_opts(opts: &[String], fstype: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    if !opts.is_empty() {
+        words.extend(["-o".to_owned(), opts.join(",")]);
+    }
+    if !fstype.is_empty() {
+        words.extend(["-t".to_owned(), fstype.to_owned()]);
+    }
+    words
+}
+
+/// Runs a program: True, or what it complains of.
+fn carry_out(context: &Context, words: &[String], user: Option<String>) -> Result<Value, CallError> {
+    let mut program = program(words, &[]);
+    program.runas = user;
+    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
+    if output.retcode == 0 {
+        return Ok(true.into());
+    }
+    context.set_retcode(output.retcode);
+    Ok(output.stderr.into())
+}
+
+/// Makes the folder that something is mounted on.
+pub fn make_folder(name: &str, user: Option<&str>) -> Result<(), CallError> {
+    let failed = |error: std::io::Error| CallError::Execution(format!("cannot create {name}: {error}"));
+    std::fs::create_dir_all(name).map_err(failed)?;
+    let owner = user.and_then(|user| super::accounts::Accounts::read().user(user).cloned());
+    match owner {
+        Some(owner) => std::os::unix::fs::chown(name, Some(owner.uid), Some(owner.gid)).map_err(failed),
+        None => Ok(()),
+    }
+}
+
+fn swap_space() -> Result<Map, CallError> {
+    let text = files::read_if_exists("/proc/swaps").map_err(CallError::execution)?.unwrap_or_default();
+    let entry = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [name, kind, size, used, priority] = words[..] else { return None };
+        Some((name.into(), map! {"type" => kind, "size" => size, "used" => used, "priority" => priority}.into()))
+    };
+    Ok(text.lines().skip(1).filter_map(entry).collect())
+}
+
+fn cache_file(context: &Context) -> PathBuf {
+    context.config().cachedir.join("mounts")
+}
+
+fn read_cache(context: &Context) -> Result<Map, CallError> {
+    let path = cache_file(context);
+    let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
+    // What another program has written there is no loss: the next state writes it anew.
+    let cache = yaml::load(&text).ok().and_then(|cache| cache.get("mounts").and_then(Value::as_map).cloned());
+    Ok(cache.unwrap_or_default())
+}
+
+fn write_cache(context: &Context, mounts: Map) -> Result<(), CallError> {
+    let path = cache_file(context);
+    if let Some(folder) = path.parent() {
+        files::create_private_dir(folder).map_err(CallError::execution)?;
+    }
+    let text = yaml::dump(&map! {"mounts" => mounts}.into(), Style::BLOCK);
+    files::write_atomic(&path, text.as_bytes(), 0o600).map_err(CallError::execution)
+}
+
+fn mount_of(context: &Context, path: &str) -> Result<(String, Option<String>), CallError> {
+    let mut mounts = active::read(context)?;
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    for folder in path.ancestors() {
+        let name = folder.display().to_string();
+        if let Some(mount) = mounts.shift_remove(&name.replace(' ', "\\040")) {
+            return Ok((name, Some(mount.device)));
+        }
+    }
+    Ok(("/".into(), None))
+}

@@ -1,0 +1,251 @@
+//! The file of file systems: `/etc/fstab`.
+
+use std::path::Path;
+
+use brine_core::function::CallError;
+use brine_core::{Map, Value, files, map};
+
+/// File systems that have no device of their own: they are known by where they are mounted.
+const WITHOUT_DEVICE: [&str; 14] = [
+    "none",
+    "tmpfs",
+    "sysfs",
+    "proc",
+    "fusectl",
+    "debugfs",
+    "securityfs",
+    "devtmpfs",
+    "cgroup",
+    "nfs",
+    "nfs4",
+    "glusterfs",
+    "btrfs",
+    "ceph",
+];
+
+/// A file system. Blanks in texts are written as `\040`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What is mounted.
+    pub device: String,
+    /// Where it is mounted.
+    pub name: String,
+    /// The type.
+    pub fstype: String,
+    /// Options, separated by commas.
+    pub opts: String,
+    /// Whether it is dumped.
+    pub dump: String,
+    /// When it is checked.
+    pub pass: String,
+}
+
+/// What was done with an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// It is there now.
+    New,
+    /// It is otherwise now.
+    Changed,
+    /// It was there.
+    Present,
+}
+
+impl Done {
+    /// As Salt says it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Done::New => "new",
+            Done::Changed => "change",
+            Done::Present => "present",
+        }
+    }
+}
+
+/// How a wanted entry goes into the file.
+#[derive(Debug, Default)]
+pub struct How {
+    /// The fields by which an entry that is there is found; `auto` is by the device if it has one.
+    pub match_on: Vec<String>,
+    /// Whether an entry that is found stays as it is.
+    pub not_change: bool,
+    /// Whether nothing is written.
+    pub test: bool,
+}
+
+impl Entry {
+    /// An entry with the words of a state or call.
+    pub fn new(name: &str, device: &str, fstype: &str, opts: &Value, dump: &Value, pass: &Value) -> Self {
+        let written = |text: &str| text.replace("\\ ", "\\040");
+        let opts = match opts {
+            Value::List(opts) => opts.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+            other => other.to_string(),
+        };
+        Entry {
+            device: written(device),
+            name: name.replace(' ', "\\040"),
+            fstype: fstype.to_owned(),
+            opts: written(&opts),
+            dump: dump.to_string(),
+            pass: pass.to_string(),
+        }
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        if line.starts_with('#') || !(4..=6).contains(&words.len()) {
+            return None;
+        }
+        let mut words = words.into_iter();
+        let mut next = || words.next().unwrap_or_else(|| "0".into());
+        Some(Entry { device: next(), name: next(), fstype: next(), opts: next(), dump: next(), pass: next() })
+    }
+
+    fn render(&self) -> String {
+        let Entry { device, name, fstype, opts, dump, pass } = self;
+        format!("{device}\t\t{name}\t{fstype}\t{opts}\t{dump} {pass}\n")
+    }
+
+    /// Whether a field is the same; options in any order are. Nothing if there is no such field.
+    fn same(&self, other: &Self, field: &str) -> Option<bool> {
+        let sorted = |opts: &str| {
+            let mut opts: Vec<String> = opts.split(',').map(str::to_owned).collect();
+            opts.sort();
+            opts
+        };
+        Some(match field {
+            "device" => self.device == other.device,
+            "name" => self.name == other.name,
+            "fstype" => self.fstype == other.fstype,
+            "opts" => sorted(&self.opts) == sorted(&other.opts),
+            "dump" => self.dump == other.dump,
+            "pass_num" => self.pass == other.pass,
+            _ => return None,
+        })
+    }
+
+    fn describe(&self) -> Map {
+        map! {
+            "device" => &self.device,
+            "fstype" => &self.fstype,
+            "opts" => self.opts.split(',').collect::<Value>(),
+            "dump" => &self.dump,
+            "pass" => &self.pass,
+        }
+    }
+}
+
+/// The entries of a file by where they are mounted; another one of that name gets a `_` behind it. None if there is
+/// no file.
+pub fn read(config: &str) -> Result<Vec<(String, Entry)>, CallError> {
+    let text = files::read_if_exists(config).map_err(CallError::execution)?.unwrap_or_default();
+    let mut found: Vec<(String, Entry)> = Vec::new();
+    for entry in text.lines().filter_map(Entry::parse) {
+        let mut name = entry.name.clone();
+        while found.iter().any(|(have, _)| *have == name) {
+            name.push('_');
+        }
+        found.push((name, entry));
+    }
+    Ok(found)
+}
+
+/// As `mount.fstab` tells of entries.
+pub fn describe(entries: &[(String, Entry)]) -> Map {
+    entries.iter().map(|(name, entry)| (name.as_str().into(), entry.describe().into())).collect()
+}
+
+/// Has an entry be in a file.
+pub fn set(config: &str, entry: &Entry, how: &How) -> Result<Done, CallError> {
+    if !Path::new(config).is_file() {
+        return Err(CallError::Execution(format!("Bad config file \"{config}\"")));
+    }
+    let text = files::read_to_string(config).map_err(CallError::execution)?;
+    let (text, done) = with(&text, entry, how)?;
+    if done != Done::Present && !how.test {
+        files::rewrite(config, text.as_bytes(), 0o644).map_err(CallError::execution)?;
+    }
+    Ok(done)
+}
+
+/// Has no entry be in a file that mounts there, and this device if one is said.
+pub fn remove(config: &str, name: &str, device: Option<&str>) -> Result<(), CallError> {
+    let text = files::read_to_string(config).map_err(CallError::execution)?;
+    let is_it = |entry: Entry| entry.name == name && device.is_none_or(|device| entry.device == device);
+    let kept: String = text.split_inclusive('\n').filter(|line| !Entry::parse(line).is_some_and(is_it)).collect();
+    if kept != text {
+        files::rewrite(config, kept.as_bytes(), 0o644).map_err(CallError::execution)?;
+    }
+    Ok(())
+}
+
+/// A text with an entry.
+fn with(text: &str, entry: &Entry, how: &How) -> Result<(String, Done), CallError> {
+    const ALL: [&str; 6] = ["device", "name", "fstype", "opts", "dump", "pass_num"];
+    let by = match &how.match_on[..] {
+        [] => vec!["auto"],
+        fields => fields.iter().map(String::as_str).collect(),
+    };
+    let by = match by[..] {
+        ["auto"] if WITHOUT_DEVICE.contains(&entry.fstype.as_str()) => vec!["name"],
+        ["auto"] => vec!["device"],
+        _ => by,
+    };
+    if let Some(unknown) = by.iter().find(|field| !ALL.contains(field)) {
+        let known = ALL.join(", ");
+        return Err(CallError::Execution(format!("match_on has no field '{unknown}': there are {known}")));
+    }
+    let is_same = |fields: &[&str], have: &Entry| fields.iter().all(|field| have.same(entry, field) == Some(true));
+    let (mut edited, mut done) = (String::new(), Done::New);
+    for line in text.split_inclusive('\n') {
+        match Entry::parse(line).filter(|have| is_same(&by, have)) {
+            Some(have) if how.not_change || is_same(&ALL, &have) => {
+                done = if done == Done::New { Done::Present } else { done };
+                edited.push_str(line);
+            }
+            Some(_) => {
+                done = Done::Changed;
+                edited.push_str(&entry.render());
+            }
+            None => edited.push_str(line),
+        }
+    }
+    if done == Done::New {
+        if !edited.is_empty() && !edited.ends_with('\n') {
+            edited.push('\n');
+        }
+        edited.push_str(&entry.render());
+    }
+    Ok((edited, done))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# /dev/a /a ext4 defaults\n/dev/a /a ext4 b,a 0 1\nbroken\ntmpfs /t tmpfs defaults";
+
+    fn entry(device: &str, name: &str, fstype: &str, opts: &str) -> Entry {
+        Entry::new(name, device, fstype, &opts.into(), &0.into(), &1.into())
+    }
+
+    #[test]
+    fn entries_are_found_by_device_or_name() {
+        for (wanted, match_on, done) in [
+            (entry("/dev/a", "/a", "ext4", "a,b"), "auto", Done::Present),
+            (entry("/dev/a", "/b", "ext4", "a,b"), "auto", Done::Changed),
+            (entry("/dev/a", "/b", "ext4", "a,b"), "name", Done::New),
+            (entry("other", "/t", "tmpfs", "defaults"), "auto", Done::Changed),
+            (entry("/dev/b", "/b b", "ext4", "defaults"), "auto", Done::New),
+        ] {
+            let how = How { match_on: vec![match_on.into()], ..How::default() };
+            let (text, found) = with(TEXT, &wanted, &how).unwrap();
+            assert_eq!(found, done, "{wanted:?}");
+            assert_eq!(with(&text, &wanted, &how).unwrap(), (text, Done::Present));
+            let how = How { not_change: true, ..how };
+            assert_ne!(with(TEXT, &wanted, &how).unwrap().1, Done::Changed);
+        }
+        let how = How { match_on: vec!["sort".into()], ..How::default() };
+        assert!(with(TEXT, &entry("a", "b", "c", "d"), &how).is_err());
+    }
+}

@@ -1,0 +1,6 @@
+new:
+  cron.file:
+    - name: salt://tab
+missing:
+  cron.file:
+    - name: salt://never

@@ -1,0 +1,4 @@
+special:
+  cron.absent:
+    - name: /reboot
+    - special: '@reboot'

@@ -1,0 +1,4 @@
+sections:
+  ini.sections_present:
+    - name: ROOT/box/d.ini
+    - sections: [first, fresh]

@@ -1,0 +1,5 @@
+missing:
+  ssh_auth.present:
+    - user: root
+    - source: salt://never
+    - config: ROOT/box/keys
