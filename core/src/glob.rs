@@ -1,6 +1,8 @@
 //! Shell globs as Python's `fnmatch` reads them: over the whole text, `*` crosses `/`, `[!x]`
 //! negates, a lone `[` is itself, braces and backslashes are plain.
 
+use std::path::{Path, PathBuf};
+
 use globset::{GlobBuilder, GlobMatcher, GlobSetBuilder};
 
 /// One compiled glob.
@@ -49,6 +51,28 @@ pub fn fnmatch(pattern: &str, text: &str) -> bool {
         return pattern == text;
     }
     Glob::new(pattern).map_or(pattern == text, |glob| glob.is_match(text))
+}
+
+/// The paths that are there and match, sorted. Step by step: here a glob does not cross a folder.
+pub fn paths(pattern: &str) -> Vec<String> {
+    let mut found = vec![PathBuf::from(if pattern.starts_with('/') { "/" } else { "" })];
+    for step in pattern.split('/').filter(|step| !step.is_empty()) {
+        let below = |folder: &PathBuf| {
+            if !is_pattern(step) {
+                return vec![folder.join(step)];
+            }
+            let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            let names = std::fs::read_dir(here).into_iter().flatten().flatten();
+            let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+            let fits = |name: &String| fnmatch(step, name) && (step.starts_with('.') || !name.starts_with('.'));
+            names.filter(fits).map(|name| folder.join(name)).collect()
+        };
+        found = found.iter().flat_map(below).collect();
+    }
+    let mut found: Vec<String> =
+        found.into_iter().filter(|path| path.exists()).filter_map(|path| path.to_str().map(str::to_owned)).collect();
+    found.sort();
+    found
 }
 
 /// Many globs compiled into one: the cost of a match does not grow with those that do not match.

@@ -33,6 +33,7 @@ pub(crate) mod schedule;
 pub mod state;
 pub mod states;
 mod ticks;
+pub mod web;
 
 #[cfg(test)]
 mod testing;

@@ -63,9 +63,9 @@ pub struct Output {
     pub pid: u32,
     /// Its exit status; the negative signal if one ended it.
     pub retcode: i64,
-    /// What it wrote, without trailing line ends.
+    /// What it wrote, without trailing white space.
     pub stdout: String,
-    /// What it wrote to the error output, without trailing line ends.
+    /// What it wrote to the error output, without trailing white space.
     pub stderr: String,
     /// Whether it was ended because it took too long.
     pub timed_out: bool,
@@ -245,8 +245,7 @@ impl Program {
         children.groups.lock().remove(&group);
         let status = status.unwrap_or_else(|| Err(std::io::ErrorKind::TimedOut.into())).map_err(start)?;
         let retcode = status.code().map(i64::from).or(status.signal().map(|signal| -i64::from(signal))).unwrap_or(1);
-        let text =
-            |bytes: &Mutex<Vec<u8>>| String::from_utf8_lossy(&bytes.lock()).trim_end_matches(['\n', '\r']).to_owned();
+        let text = |bytes: &Mutex<Vec<u8>>| String::from_utf8_lossy(&bytes.lock()).trim_end().to_owned();
         Ok(Output { pid, retcode, stdout: text(&stdout), stderr: text(&stderr), timed_out })
     }
 }

@@ -1,6 +1,7 @@
 //! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
 
 pub mod accounts;
+pub mod archive;
 mod beacons;
 pub mod cmd;
 mod config;
@@ -37,6 +38,7 @@ pub(crate) use state::names;
 
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[
+    archive::FUNCTIONS,
     beacons::FUNCTIONS,
     cmd::FUNCTIONS,
     config::FUNCTIONS,

@@ -3,6 +3,7 @@
 //! A state function looks at the host, changes what differs, unless it is only asked what it would
 //! do, and says so in a [`StateReturn`].
 
+mod archive;
 mod beacon;
 mod cmd;
 mod environ;
@@ -29,6 +30,7 @@ pub use salt::is_success;
 
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[
+    archive::FUNCTIONS,
     beacon::FUNCTIONS,
     cmd::FUNCTIONS,
     environ::FUNCTIONS,

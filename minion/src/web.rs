@@ -1,0 +1,165 @@
+//! Asking web servers: who is trusted, and how what is wrong is told.
+//!
+//! `https://` trusts the certificate authorities of this host, or those in the file that `ca_bundle` names. A host that
+//! has none is told about the common ones.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+/// How a web server is asked.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How long all of it may take.
+    pub timeout: Duration,
+    /// The file with the certificate authorities that are trusted, in the place of the host's own.
+    pub ca_bundle: Option<PathBuf>,
+    /// Whether who the server is does not matter.
+    pub trust_anyone: bool,
+    /// Whether an answer that leads elsewhere is followed.
+    pub follow: bool,
+    /// Whether an answer that says that something is wrong is an error.
+    pub status_is_error: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            timeout: Duration::from_secs(60),
+            ca_bundle: None,
+            trust_anyone: false,
+            follow: true,
+            status_is_error: true,
+        }
+    }
+}
+
+/// Certificate authorities cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum WebError {
+    /// The file that `ca_bundle` names.
+    #[error("the certificates in {path} (ca_bundle) cannot be read: {reason}")]
+    Bundle {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Who asks web servers this way.
+pub fn agent(options: &Options) -> Result<Agent, WebError> {
+    let tls = TlsConfig::builder().root_certs(roots(options)?).disable_verification(options.trust_anyone).build();
+    let config = Agent::config_builder()
+        .timeout_global(Some(options.timeout))
+        .max_redirects(if options.follow { 10 } else { 0 })
+        .max_redirects_will_error(false)
+        .http_status_as_error(options.status_is_error)
+        .tls_config(tls);
+    Ok(config.build().into())
+}
+
+fn roots(options: &Options) -> Result<RootCerts, WebError> {
+    let Some(path) = &options.ca_bundle else { return Ok(host_roots()) };
+    let wrong = |reason: String| WebError::Bundle { path: path.clone(), reason };
+    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let mut found = Vec::new();
+    for item in parse_pem(&text) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| wrong(error.to_string()))? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() {
+        return Err(wrong("there are none in it".into()));
+    }
+    Ok(RootCerts::Specific(Arc::new(found)))
+}
+
+fn host_roots() -> RootCerts {
+    let loaded = rustls_native_certs::load_native_certs();
+    for error in &loaded.errors {
+        tracing::debug!(%error, "certificate authorities of this host cannot be read");
+    }
+    if loaded.certs.is_empty() {
+        return RootCerts::WebPki;
+    }
+    let owned = loaded.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
+    RootCerts::Specific(Arc::new(owned.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpListener};
+
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+    use super::*;
+
+    const SERVER: &[u8] = include_bytes!("testing/server.pem");
+    const AUTHORITY: &[u8] = include_bytes!("testing/authority.pem");
+
+    /// A server whose certificate is of an authority of its own.
+    fn server() -> SocketAddr {
+        let certificates = CertificateDer::pem_slice_iter(SERVER).collect::<Result<_, _>>().unwrap();
+        let key = PrivateKeyDer::from_pem_slice(SERVER).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config =
+            rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = Arc::new(config.with_no_client_auth().with_single_cert(certificates, key).unwrap());
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+                let mut stream = rustls::StreamOwned::new(session, stream.unwrap());
+                // Who does not trust the server goes away.
+                if stream.read(&mut [0; 1024]).is_ok() {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").unwrap();
+                }
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn servers_are_trusted_by_their_authority() {
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = folder.path().join("ca.pem");
+        std::fs::write(&bundle, AUTHORITY).unwrap();
+        let url = format!("https://localhost:{}/", server().port());
+        let with = |ca_bundle: Option<&PathBuf>, trust_anyone| {
+            let options = Options { ca_bundle: ca_bundle.cloned(), trust_anyone, ..Options::default() };
+            let mut answer = agent(&options).unwrap().get(&url).call()?;
+            answer.body_mut().read_to_string()
+        };
+        assert_eq!(with(Some(&bundle), false).unwrap(), "ok");
+        assert_eq!(with(None, true).unwrap(), "ok");
+        let told = with(None, false).unwrap_err().to_string();
+        assert!(told.contains("UnknownIssuer"), "{told}");
+    }
+
+    #[test]
+    fn a_bundle_without_certificates_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("empty.pem");
+        std::fs::write(&empty, "no certificate\n").unwrap();
+        for path in [empty, folder.path().join("nope.pem")] {
+            let told = agent(&Options { ca_bundle: Some(path.clone()), ..Options::default() }).unwrap_err().to_string();
+            assert!(told.starts_with(&format!("the certificates in {} (ca_bundle)", path.display())), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_hosts_own_authorities_are_those_that_are_trusted() {
+        let there = rustls_native_certs::load_native_certs().certs.len();
+        match host_roots() {
+            RootCerts::Specific(found) => assert_eq!(found.len(), there),
+            _ => assert_eq!(there, 0),
+        }
+    }
+}
