@@ -115,7 +115,9 @@ fn differences(case: &Path) -> Vec<String> {
         }
         if let Some(command) = line.strip_prefix("$ ") {
             let command = command.replace("ROOT", &root.display().to_string());
-            let status = Command::new("sh").args(["-c", &command]).current_dir(root.join("box")).status().unwrap();
+            let mut shell = Command::new("sh");
+            let status =
+                shell.args(["-c", &command]).env("PATH", path(&root)).current_dir(root.join("box")).status().unwrap();
             assert!(status.success(), "{command}: {status}");
             continue;
         }
@@ -131,7 +133,7 @@ fn differences(case: &Path) -> Vec<String> {
 /// Puts a case's files into its temporary folder.
 fn lay_out(case: &Path, root: &Path) {
     let extra = fs::read_to_string(case.join("minion")).unwrap_or_default();
-    for name in ["srv", "pillar", "box", "etc"] {
+    for name in ["srv", "pillar", "box", "bin", "etc"] {
         fs::create_dir_all(root.join(name)).unwrap();
         copy(&case.join(name), &root.join(name), root);
     }
@@ -156,14 +158,36 @@ fn copy(from: &Path, to: &Path, root: &Path) {
     }
 }
 
+/// Where programs are looked for: first in the case's own.
+fn path(root: &Path) -> String {
+    format!("{}/bin:{}", root.display(), std::env::var("PATH").unwrap_or_default())
+}
+
 /// Runs `brine salt-call --local`: what the recording has of a run.
 fn salt_call(line: &str, root: &Path) -> Value {
     let command = line.replace("ROOT", &root.display().to_string());
-    let done = Command::new("sh")
-        .args(["-c", "umask 022; exec \"$0\" \"$@\"", BRINE, "salt-call", "--local", "--out=json", "-c"])
+    // The case's apt folder is /etc/apt, for this process alone.
+    let (mut shell, bind) = if root.join("box/apt").is_dir() {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "sh"]);
+        (unshare, format!("mount --bind '{}' /etc/apt && ", root.join("box/apt").display()))
+    } else {
+        (Command::new("sh"), String::new())
+    };
+    let done = shell
+        .args([
+            "-c",
+            &format!("{bind}umask 022; exec \"$0\" \"$@\""),
+            BRINE,
+            "salt-call",
+            "--local",
+            "--out=json",
+            "-c",
+        ])
         .arg(root.join("etc"))
         .args(split(&command))
         .current_dir(root.join("box"))
+        .env("PATH", path(root))
         .envs([("LC_ALL", "C.UTF-8"), ("TZ", "UTC"), ("SHELL", "/bin/sh"), ("COLUMNS", "80")])
         .stdin(Stdio::null())
         .output()

@@ -10,6 +10,11 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
+use crate::context::Context;
+
+/// A file from a web server is at most this large, in bytes: it is held in memory.
+const MAX_BODY: u64 = 1 << 30;
+
 /// How a web server is asked.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -60,6 +65,34 @@ pub fn agent(options: &Options) -> Result<Agent, WebError> {
         .http_status_as_error(options.status_is_error)
         .tls_config(tls);
     Ok(config.build().into())
+}
+
+/// Who asks web servers as the configuration says.
+pub fn agent_of(context: &Context) -> Result<Agent, String> {
+    let options = Options { ca_bundle: context.config().ca_bundle.clone(), ..Options::default() };
+    agent(&options).map_err(|error| error.to_string())
+}
+
+/// What a web server gives for a URL.
+pub fn fetch(context: &Context, url: &str) -> Result<Vec<u8>, String> {
+    let path = || {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        rest.find('/').map_or("/", |at| &rest[at..]).to_owned()
+    };
+    let agent = agent_of(context)?;
+    let told = |error: ureq::Error| match error {
+        ureq::Error::StatusCode(status) => format!("Error: HTTP {status} reading {}", path()),
+        ureq::Error::Io(error) => match error.raw_os_error() {
+            Some(number) => {
+                let text = nix::errno::Errno::from_raw(number).desc();
+                format!("Error: [Errno {number}] {text} reading {}", path())
+            }
+            None => format!("Error: {error} reading {}", path()),
+        },
+        other => format!("Error: {other} reading {}", path()),
+    };
+    let mut response = agent.get(url).call().map_err(told)?;
+    response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(told)
 }
 
 fn roots(options: &Options) -> Result<RootCerts, WebError> {

@@ -54,6 +54,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,
+    pkg::REPOSITORIES,
     publish::FUNCTIONS,
     saltutil::FUNCTIONS,
     schedule::FUNCTIONS,

@@ -12,6 +12,7 @@ mod file;
 mod group;
 mod module;
 mod pkg;
+mod pkgrepo;
 mod salt;
 mod schedule;
 mod service;
@@ -39,6 +40,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     group::FUNCTIONS,
     module::FUNCTIONS,
     pkg::FUNCTIONS,
+    pkgrepo::FUNCTIONS,
     salt::FUNCTIONS,
     schedule::FUNCTIONS,
     service::FUNCTIONS,

@@ -9,9 +9,6 @@ use sha2::Digest;
 use crate::states::StateContext;
 use crate::web;
 
-/// A file from a web server is at most this large, in bytes: it is held in memory.
-const MAX_BODY: u64 = 1 << 30;
-
 /// What content must be.
 #[derive(Debug, Clone, Default)]
 pub(in crate::states) struct Verify {
@@ -83,8 +80,8 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
     {
         return Ok(have);
     }
-    let content =
-        fetch(context, source).map_err(|error| Problem::Wrong(format!("Failed to cache {source}: {error}")))?;
+    let content = web::fetch(&context.call, source)
+        .map_err(|error| Problem::Wrong(format!("Failed to cache {source}: {error}")))?;
     checked(name, content, wanted.as_ref())
 }
 
@@ -99,36 +96,9 @@ fn checked(name: &str, content: Vec<u8>, wanted: Option<&Hash>) -> Result<Vec<u8
     )))
 }
 
-/// What a web server gives for a URL.
-fn fetch(context: &StateContext, url: &str) -> Result<Vec<u8>, String> {
-    let path = || {
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        rest.find('/').map_or("/", |at| &rest[at..]).to_owned()
-    };
-    let agent = agent(context)?;
-    let told = |error: ureq::Error| match error {
-        ureq::Error::StatusCode(status) => format!("Error: HTTP {status} reading {}", path()),
-        ureq::Error::Io(error) => match error.raw_os_error() {
-            Some(number) => {
-                let text = nix::errno::Errno::from_raw(number).desc();
-                format!("Error: [Errno {number}] {text} reading {}", path())
-            }
-            None => format!("Error: {error} reading {}", path()),
-        },
-        other => format!("Error: {other} reading {}", path()),
-    };
-    let mut response = agent.get(url).call().map_err(told)?;
-    response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(told)
-}
-
-fn agent(context: &StateContext) -> Result<ureq::Agent, String> {
-    let options = web::Options { ca_bundle: context.call.config().ca_bundle.clone(), ..web::Options::default() };
-    web::agent(&options).map_err(|error| error.to_string())
-}
-
 /// Whether a web server has something for a URL.
 pub(in crate::states) fn is_there(context: &StateContext, url: &str) -> bool {
-    agent(context).is_ok_and(|agent| agent.head(url).call().is_ok())
+    web::agent_of(&context.call).is_ok_and(|agent| agent.head(url).call().is_ok())
 }
 
 fn digest(content: &[u8], kind: &str) -> String {
