@@ -95,6 +95,26 @@ pub fn fetch(context: &Context, url: &str) -> Result<Vec<u8>, String> {
     response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(told)
 }
 
+/// A text in which no URL shows a name or a password.
+pub fn redacted(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        shown += before;
+        let end = after.find(|c: char| c == '/' || c.is_whitespace() || "'\"".contains(c)).unwrap_or(after.len());
+        let is_web = before.ends_with("http://") || before.ends_with("https://");
+        rest = match after[..end].rfind('@').filter(|_| is_web) {
+            Some(login) => {
+                shown += "<redacted>";
+                &after[login..]
+            }
+            None => after,
+        };
+    }
+    shown + rest
+}
+
 fn roots(options: &Options) -> Result<RootCerts, WebError> {
     let Some(path) = &options.ca_bundle else { return Ok(host_roots()) };
     let wrong = |reason: String| WebError::Bundle { path: path.clone(), reason };

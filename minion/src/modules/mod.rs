@@ -9,6 +9,7 @@ mod defaults;
 pub mod environ;
 pub(crate) mod event;
 mod file;
+pub mod git;
 mod grains;
 pub mod group;
 mod log;
@@ -46,6 +47,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
+    git::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,
     log::FUNCTIONS,

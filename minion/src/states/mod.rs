@@ -9,6 +9,7 @@ mod cmd;
 mod environ;
 mod event;
 mod file;
+mod git;
 mod group;
 mod module;
 mod pkg;
@@ -37,6 +38,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
+    git::FUNCTIONS,
     group::FUNCTIONS,
     module::FUNCTIONS,
     pkg::FUNCTIONS,

@@ -141,7 +141,7 @@ impl Extracted {
         if let Some(path) = local.as_ref().filter(|path| !path.is_file()) {
             return Err(failed(format!("Source file '{}' does not exist", path.display())));
         }
-        let shown = local.as_ref().map_or_else(|| without_password(&source), |path| path.display().to_string());
+        let shown = local.as_ref().map_or_else(|| crate::web::redacted(&source), |path| path.display().to_string());
         let format = self.format(&source).map_err(failed)?;
         let (by_unzip, mut warnings) = self.program(format).map_err(failed)?;
         let trim = match &self.trim {
@@ -446,14 +446,4 @@ impl Extracted {
 /// The SHA-256 of a file.
 fn sum(path: &Path) -> Option<String> {
     Some(source::hex(&sha2::Sha256::digest(fs::read(path).ok()?)))
-}
-
-/// A URL without the password that may stand in it.
-fn without_password(url: &str) -> String {
-    let Some((protocol, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    match host.rsplit_once('@') {
-        Some((_, host)) => format!("{protocol}://<redacted>@{host}{path}"),
-        None => url.to_owned(),
-    }
 }
