@@ -13,7 +13,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use crate::context::Context;
 
 /// A file from a web server is at most this large, in bytes: it is held in memory.
-const MAX_BODY: u64 = 1 << 30;
+pub const MAX_BODY: u64 = 1 << 30;
 
 /// How a web server is asked.
 #[derive(Debug, Clone)]
@@ -82,17 +82,28 @@ pub fn fetch(context: &Context, url: &str) -> Result<Vec<u8>, String> {
     let agent = agent_of(context)?;
     let told = |error: ureq::Error| match error {
         ureq::Error::StatusCode(status) => format!("Error: HTTP {status} reading {}", path()),
-        ureq::Error::Io(error) => match error.raw_os_error() {
-            Some(number) => {
-                let text = nix::errno::Errno::from_raw(number).desc();
-                format!("Error: [Errno {number}] {text} reading {}", path())
-            }
-            None => format!("Error: {error} reading {}", path()),
-        },
-        other => format!("Error: {other} reading {}", path()),
+        error => format!("Error: {} reading {}", told(&error), path()),
     };
     let mut response = agent.get(url).call().map_err(told)?;
     response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(told)
+}
+
+/// What went wrong, in the words of the system if it was the system.
+pub fn told(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) => match error.raw_os_error() {
+            Some(number) => format!("[Errno {number}] {}", nix::errno::Errno::from_raw(number).desc()),
+            None => error.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// A text as a part of a URL.
+pub fn percent_encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
 }
 
 /// A text in which no URL shows a name or a password.
@@ -144,7 +155,7 @@ fn host_roots() -> RootCerts {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::{Read, Write};
     use std::net::{SocketAddr, TcpListener};
 
@@ -156,8 +167,36 @@ mod tests {
     const SERVER: &[u8] = include_bytes!("testing/server.pem");
     const AUTHORITY: &[u8] = include_bytes!("testing/authority.pem");
 
+    /// A web server that answers what it is asked with a status, a content type and a body. Gives its port.
+    pub fn server(answer: impl Fn(&str) -> (&'static str, &'static str, String) + Send + 'static) -> u16 {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut asked = Vec::new();
+                let mut part = [0; 4096];
+                loop {
+                    let length = stream.read(&mut part).unwrap();
+                    asked.extend_from_slice(&part[..length]);
+                    let text = String::from_utf8_lossy(&asked).to_lowercase();
+                    let wanted = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+                    let is_whole =
+                        text.find("\r\n\r\n").is_some_and(|head| asked.len() >= head + 4 + wanted.unwrap_or(0));
+                    if is_whole || length == 0 {
+                        break;
+                    }
+                }
+                let (status, kind, body) = answer(&String::from_utf8_lossy(&asked));
+                let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
+                stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).unwrap();
+            }
+        });
+        port
+    }
+
     /// A server whose certificate is of an authority of its own.
-    fn server() -> SocketAddr {
+    fn sealed_server() -> SocketAddr {
         let certificates = CertificateDer::pem_slice_iter(SERVER).collect::<Result<_, _>>().unwrap();
         let key = PrivateKeyDer::from_pem_slice(SERVER).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -184,7 +223,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let bundle = folder.path().join("ca.pem");
         std::fs::write(&bundle, AUTHORITY).unwrap();
-        let url = format!("https://localhost:{}/", server().port());
+        let url = format!("https://localhost:{}/", sealed_server().port());
         let with = |ca_bundle: Option<&PathBuf>, trust_anyone| {
             let options = Options { ca_bundle: ca_bundle.cloned(), trust_anyone, ..Options::default() };
             let mut answer = agent(&options).unwrap().get(&url).call()?;

@@ -12,6 +12,7 @@ mod file;
 pub mod git;
 mod grains;
 pub mod group;
+mod http;
 mod log;
 mod r#match;
 mod mine;
@@ -50,6 +51,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     git::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,
+    http::FUNCTIONS,
     log::FUNCTIONS,
     r#match::FUNCTIONS,
     mine::FUNCTIONS,

@@ -11,6 +11,7 @@ mod event;
 mod file;
 mod git;
 mod group;
+mod http;
 mod module;
 mod pkg;
 mod pkgrepo;
@@ -40,6 +41,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     file::FUNCTIONS,
     git::FUNCTIONS,
     group::FUNCTIONS,
+    http::FUNCTIONS,
     module::FUNCTIONS,
     pkg::FUNCTIONS,
     pkgrepo::FUNCTIONS,

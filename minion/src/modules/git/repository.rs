@@ -12,7 +12,7 @@ use nix::unistd::User;
 use crate::context::Context;
 use crate::modules::cmd::{Scratch, quote};
 use crate::process::{Output, Program};
-use crate::web::redacted;
+use crate::web::{percent_encoded, redacted};
 
 /// Git did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -297,11 +297,6 @@ pub fn with_login(url: &str, user: Option<&str>, password: Option<&str>) -> Resu
     };
     let password = password.map(|password| format!(":{}", percent_encoded(password))).unwrap_or_default();
     Ok(format!("https://{}{password}@{rest}", percent_encoded(user)))
-}
-
-fn percent_encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 impl Fetched {
