@@ -6,7 +6,7 @@ use base64::Engine;
 use brine_core::function::CallError;
 use brine_core::value::FromValue;
 use brine_core::value::json::from_json;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, functions};
 
 use crate::context::Context;
 use crate::process::cancelled_within;
@@ -111,7 +111,6 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
         request = request.header(name, value);
     }
     let request = request.body(body(kwargs)?.unwrap_or_default()).map_err(CallError::execution)?;
-    let agent = ureq::Agent::from(agent);
     let response = agent.configure_request(request).allow_non_standard_methods(true).build();
     let mut response = match agent.run(response) {
         Ok(response) => response,
@@ -184,6 +183,8 @@ fn decoded(body: &Value, wanted: Option<&Value>, kind: &str) -> Result<Option<Va
 
 #[cfg(test)]
 mod tests {
+    use brine_core::map;
+
     use super::*;
     use crate::testing;
 
