@@ -166,8 +166,24 @@ fn path(root: &Path) -> String {
 /// Runs `brine salt-call --local`: what the recording has of a run.
 fn salt_call(line: &str, root: &Path) -> Value {
     let command = line.replace("ROOT", &root.display().to_string());
-    let done = Command::new("sh")
-        .args(["-c", "umask 022; exec \"$0\" \"$@\"", BRINE, "salt-call", "--local", "--out=json", "-c"])
+    // The case's apt folder is /etc/apt, for this process alone.
+    let (mut shell, bind) = if root.join("box/apt").is_dir() {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "sh"]);
+        (unshare, format!("mount --bind '{}' /etc/apt && ", root.join("box/apt").display()))
+    } else {
+        (Command::new("sh"), String::new())
+    };
+    let done = shell
+        .args([
+            "-c",
+            &format!("{bind}umask 022; exec \"$0\" \"$@\""),
+            BRINE,
+            "salt-call",
+            "--local",
+            "--out=json",
+            "-c",
+        ])
         .arg(root.join("etc"))
         .args(split(&command))
         .current_dir(root.join("box"))

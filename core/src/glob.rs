@@ -151,8 +151,8 @@ fn translate_class(class: &[char], out: &mut String) {
     out.push(']');
 }
 
-/// The existing paths that a glob names, sorted; one that is not absolute is looked for below `folder`. `*` does not cross `/` here, and hidden files are named
-/// only by a pattern that starts with a dot, as in a shell.
+/// The existing paths that a glob names, sorted; one that is not absolute is looked for below `folder`. `*` does not
+/// cross `/` here, and hidden files are named only by a pattern that starts with a dot, as in a shell.
 pub fn paths(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { folder.to_owned() }];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {

@@ -10,7 +10,21 @@ use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
 use crate::channel::Channel;
-use crate::context::FileClient;
+use crate::context::{Context, FileClient};
+
+/// The content of a file under `salt://`, of this host, or of a web server; nothing if it is not there.
+pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+    match url.split_once("://") {
+        Some(("salt", path)) => {
+            let (path, saltenv) = path.split_once("?saltenv=").unwrap_or((path, saltenv));
+            context.minion.files.read(path, saltenv)
+        }
+        Some(("http" | "https", _)) => crate::web::fetch(context, url).map(Some),
+        Some(("file", path)) => Ok(std::fs::read(path).ok()),
+        Some(_) => Err(format!("sources of this kind are not supported: {url}")),
+        None => Ok(std::fs::read(url).ok()),
+    }
+}
 
 /// Files of this host.
 pub struct LocalFiles {

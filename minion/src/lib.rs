@@ -35,6 +35,7 @@ pub(crate) mod schedule;
 pub mod state;
 pub mod states;
 mod ticks;
+pub mod web;
 
 pub use check::check;
 

@@ -65,7 +65,7 @@ pub struct Output {
     pub pid: u32,
     /// Its exit status; the negative signal if one ended it.
     pub retcode: i64,
-    /// What it wrote, without trailing line ends unless they are to be kept.
+    /// What it wrote, without trailing white space unless they are to be kept.
     pub stdout: String,
     /// What it wrote to the error output, likewise.
     pub stderr: String,
@@ -249,7 +249,7 @@ impl Program {
         let retcode = status.code().map(i64::from).or(status.signal().map(|signal| -i64::from(signal))).unwrap_or(1);
         let text = |bytes: &Mutex<Vec<u8>>| {
             let text = String::from_utf8_lossy(&bytes.lock()).into_owned();
-            if self.keep_line_ends { text } else { text.trim_end_matches(['\n', '\r']).to_owned() }
+            if self.keep_line_ends { text } else { text.trim_end().to_owned() }
         };
         Ok(Output { pid, retcode, stdout: text(&stdout), stderr: text(&stderr), timed_out })
     }

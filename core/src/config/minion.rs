@@ -100,6 +100,8 @@ options! {
     fileserver_followsymlinks: bool = true,
     /// Whether lists of files leave links out.
     fileserver_ignoresymlinks: bool = false,
+    /// The file with the certificate authorities that `https://` trusts; default: those of the host.
+    ca_bundle: Option<PathBuf> = None,
     /// The environment of states when nothing else says.
     saltenv: Option<String> = None,
     /// The environment of pillar when nothing else says.

@@ -153,7 +153,8 @@ functions! {
     }
 }
 
-fn find_program(name: &str) -> Option<PathBuf> {
+/// Where a program is, by the folders in `PATH`.
+pub fn find_program(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let runs = |path: &PathBuf| {
         std::fs::metadata(path).is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)

@@ -42,32 +42,7 @@ functions! {
     ///
     ///     salt '*' file.path_exists_glob '/etc/pam*/pass*'
     fn path_exists_glob(_context, path: String) {
-        let path = expand(&path);
-        let parent = path.parent().unwrap_or(Path::new("/")).to_owned();
-        let pattern = path.to_string_lossy().into_owned();
-        if !brine_core::glob::is_pattern(&pattern) {
-            return Ok(path.exists().into());
-        }
-        let start = parent.ancestors().find(|folder| !brine_core::glob::is_pattern(&folder.to_string_lossy()));
-        let mut open = vec![start.unwrap_or(Path::new("/")).to_owned()];
-        let depth = path.components().count();
-        while let Some(folder) = open.pop() {
-            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-                let entry = entry.path();
-                let steps = entry.components().count();
-                // Step by step: a glob does not cross a folder here.
-                let fits = entry.components().zip(path.components()).all(|(have, wanted)| {
-                    fnmatch(&wanted.as_os_str().to_string_lossy(), &have.as_os_str().to_string_lossy())
-                });
-                if fits && steps == depth {
-                    return Ok(true.into());
-                }
-                if fits && steps < depth && entry.is_dir() {
-                    open.push(entry);
-                }
-            }
-        }
-        Ok(false.into())
+        Ok((!brine_core::glob::paths(Path::new(""), &expand(&path).to_string_lossy()).is_empty()).into())
     }
 
     /// The content of a file.

@@ -1,6 +1,7 @@
 //! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
 
 pub mod accounts;
+pub mod archive;
 mod beacons;
 pub mod cmd;
 mod config;
@@ -9,9 +10,11 @@ mod defaults;
 pub mod environ;
 pub(crate) mod event;
 mod file;
+pub mod git;
 mod grains;
 pub mod group;
 pub mod hosts;
+mod http;
 pub mod ini;
 mod log;
 mod r#match;
@@ -43,6 +46,7 @@ pub(crate) use state::names;
 
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[
+    archive::FUNCTIONS,
     beacons::FUNCTIONS,
     cmd::FUNCTIONS,
     config::FUNCTIONS,
@@ -51,9 +55,11 @@ pub static MODULES: &[&[Function<Context>]] = &[
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
+    git::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,
     hosts::FUNCTIONS,
+    http::FUNCTIONS,
     ini::FUNCTIONS,
     log::FUNCTIONS,
     r#match::FUNCTIONS,
@@ -62,6 +68,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,
+    pkg::REPOSITORIES,
     publish::FUNCTIONS,
     saltutil::FUNCTIONS,
     schedule::FUNCTIONS,

@@ -3,19 +3,23 @@
 //! A state function looks at the host, changes what differs, unless it is only asked what it would
 //! do, and says so in a [`StateReturn`].
 
+mod archive;
 mod beacon;
 mod cmd;
 mod cron;
 mod environ;
 mod event;
 mod file;
+mod git;
 mod grains;
 mod group;
 mod host;
+mod http;
 mod ini;
 mod module;
 mod mount;
 mod pkg;
+mod pkgrepo;
 mod salt;
 mod schedule;
 mod service;
@@ -37,19 +41,23 @@ pub use salt::is_success;
 
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[
+    archive::FUNCTIONS,
     beacon::FUNCTIONS,
     cmd::FUNCTIONS,
     cron::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
+    git::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,
     host::FUNCTIONS,
+    http::FUNCTIONS,
     ini::FUNCTIONS,
     module::FUNCTIONS,
     mount::FUNCTIONS,
     pkg::FUNCTIONS,
+    pkgrepo::FUNCTIONS,
     salt::FUNCTIONS,
     schedule::FUNCTIONS,
     service::FUNCTIONS,

@@ -8,7 +8,7 @@ use nix::unistd::{Gid, Group, Uid, User};
 
 /// What a file's mode and owner should be; what is not said stays.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Attributes {
+pub(crate) struct Attributes {
     pub mode: Option<u32>,
     user: Option<(Value, Uid)>,
     group: Option<(Value, Gid)>,

@@ -1,6 +1,6 @@
 //! `file.cached`: a file of the file server or a web server, kept on this host.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use brine_core::{Value, files, map};
 use sha2::Digest;
@@ -8,21 +8,25 @@ use sha2::Digest;
 use super::source::{self, Problem, Verify};
 use crate::states::{StateContext, StateReturn};
 
-pub(super) fn state(context: &StateContext, name: &str, verify: &Verify) -> StateReturn {
+/// Where a file is kept; nothing for a name that leads out of the cache.
+pub(in crate::states) fn place(context: &StateContext, name: &str) -> Option<PathBuf> {
+    let (folder, path) = match (name.strip_prefix("salt://"), name.split_once("://")) {
+        (Some(path), _) => ("files", path),
+        (None, Some((_, path))) => ("extrn_files", path),
+        (None, None) => {
+            let path = files::relative_path(name.trim_start_matches('/'))?;
+            return Some(context.call.config().cachedir.join("localfiles").join(path));
+        }
+    };
+    let path = files::relative_path(path)?;
+    Some(context.call.config().cachedir.join(folder).join(&context.saltenv).join(path))
+}
+
+pub(in crate::states) fn state(context: &StateContext, name: &str, verify: &Verify) -> StateReturn {
     if !name.contains("://") && !Path::new(name).is_absolute() {
         return StateReturn::failed(name, format!("'{name}' is neither an absolute path nor the URL of a file"));
     }
-    let cache = context.call.config().cachedir.clone();
-    let place = match (name.strip_prefix("salt://"), name.split_once("://")) {
-        (Some(path), _) => files::relative_path(path).map(|path| cache.join("files").join(&context.saltenv).join(path)),
-        (None, Some((_, rest))) => {
-            files::relative_path(rest).map(|path| cache.join("extrn_files").join(&context.saltenv).join(path))
-        }
-        (None, None) => {
-            files::relative_path(name.trim_start_matches('/')).map(|path| cache.join("localfiles").join(path))
-        }
-    };
-    let Some(place) = place else {
+    let Some(place) = place(context, name) else {
         return StateReturn::failed(name, format!("{name} does not name a file below its root"));
     };
     let told = place.display().to_string();
@@ -49,7 +53,7 @@ pub(super) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
     if old.as_ref() == Some(&new) {
         return StateReturn::ok(name, comment);
     }
-    let folder = place.parent().unwrap_or(&cache);
+    let folder = place.parent().unwrap_or(&place);
     let written = files::create_private_dir(folder)
         .map_err(|error| error.to_string())
         .and_then(|()| files::write_atomic(&place, &content, 0o600).map_err(|error| error.to_string()));

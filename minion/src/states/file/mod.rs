@@ -4,8 +4,8 @@
 //! trees from a source, `edit.rs` changes within files, `place.rs` links, copies and the like.
 
 mod accumulated;
-mod attributes;
-mod cached;
+pub(super) mod attributes;
+pub(super) mod cached;
 mod comment;
 mod diff;
 mod edit;
@@ -15,7 +15,7 @@ mod line;
 mod managed;
 mod place;
 mod serialize;
-mod source;
+pub(super) mod source;
 mod tidied;
 mod tree;
 

@@ -2,20 +2,16 @@
 //! a hash says.
 
 use std::path::Path;
-use std::time::Duration;
 
 use brine_core::Value;
 use sha2::Digest;
 
 use crate::states::StateContext;
-
-/// A file from a web server is at most this large, in bytes: it is held in memory.
-const MAX_BODY: u64 = 1 << 30;
-const TIMEOUT: Duration = Duration::from_secs(60);
+use crate::web;
 
 /// What content must be.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Verify {
+pub(in crate::states) struct Verify {
     /// `source_hash`: a hash, with or without the name of its kind, or where a file with hashes is.
     pub hash: Option<String>,
     /// Which of the files that a file with hashes tells of is meant.
@@ -26,14 +22,22 @@ pub(super) struct Verify {
 
 /// A hash in hex, of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Hash {
+pub(in crate::states) struct Hash {
     kind: &'static str,
-    hex: String,
+    /// The hex digits.
+    pub hex: String,
+}
+
+impl Hash {
+    /// Whether this is the content's.
+    pub fn is_of(&self, content: &[u8]) -> bool {
+        digest(content, self.kind) == self.hex
+    }
 }
 
 /// Why there is no content.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Problem {
+pub(in crate::states) enum Problem {
     /// There is nothing there: another source may be.
     Missing(String),
     /// It is there and cannot be used.
@@ -72,11 +76,12 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
     // What is there already need not be asked for.
     if let Some(hash) = &wanted
         && let Ok(have) = std::fs::read(name)
-        && digest(&have, hash.kind) == hash.hex
+        && hash.is_of(&have)
     {
         return Ok(have);
     }
-    let content = fetch(source).map_err(|error| Problem::Wrong(format!("Failed to cache {source}: {error}")))?;
+    let content = web::fetch(&context.call, source)
+        .map_err(|error| Problem::Wrong(format!("Failed to cache {source}: {error}")))?;
     checked(name, content, wanted.as_ref())
 }
 
@@ -91,26 +96,9 @@ fn checked(name: &str, content: Vec<u8>, wanted: Option<&Hash>) -> Result<Vec<u8
     )))
 }
 
-/// What a web server gives for a URL.
-fn fetch(url: &str) -> Result<Vec<u8>, String> {
-    let path = || {
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        rest.find('/').map_or("/", |at| &rest[at..]).to_owned()
-    };
-    let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build().into();
-    let told = |error: ureq::Error| match error {
-        ureq::Error::StatusCode(status) => format!("Error: HTTP {status} reading {}", path()),
-        ureq::Error::Io(error) => match error.raw_os_error() {
-            Some(number) => {
-                let text = nix::errno::Errno::from_raw(number).desc();
-                format!("Error: [Errno {number}] {text} reading {}", path())
-            }
-            None => format!("Error: {error} reading {}", path()),
-        },
-        other => format!("Error: {other} reading {}", path()),
-    };
-    let mut response = agent.get(url).call().map_err(told)?;
-    response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(told)
+/// Whether a web server has something for a URL.
+pub(in crate::states) fn is_there(context: &StateContext, url: &str) -> bool {
+    web::agent_of(&context.call).is_ok_and(|agent| agent.head(url).call().is_ok())
 }
 
 fn digest(content: &[u8], kind: &str) -> String {
@@ -126,7 +114,7 @@ fn digest(content: &[u8], kind: &str) -> String {
 }
 
 /// Bytes as hex digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(in crate::states) fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()
         .flat_map(|byte| [byte >> 4, byte & 15])
@@ -157,7 +145,12 @@ fn parse(written: &str) -> Option<Hash> {
 }
 
 /// The hash that `source_hash` means: itself, or one in a file of hashes.
-fn hash_of(context: &StateContext, written: &str, source: &str, verify: &Verify) -> Result<Hash, Problem> {
+pub(in crate::states) fn hash_of(
+    context: &StateContext,
+    written: &str,
+    source: &str,
+    verify: &Verify,
+) -> Result<Hash, Problem> {
     if let Some(hash) = parse(written) {
         return Ok(hash);
     }
@@ -198,7 +191,7 @@ fn find_hash(text: &str, names: &[&str]) -> Option<Hash> {
 }
 
 /// A source of a list: a name, or a name with its own hash.
-pub(super) fn entry(item: &Value, verify: &Verify) -> (String, Verify) {
+pub(in crate::states) fn entry(item: &Value, verify: &Verify) -> (String, Verify) {
     match item {
         Value::Map(map) => match map.first() {
             Some((source, hash)) => (source.to_string(), Verify { hash: Some(hash.to_string()), ..verify.clone() }),

@@ -1,7 +1,11 @@
 //! `pkg`: the packages of this host.
 //!
 //! [`Packages`] is what a package manager can do; [`Apt`] is Debian's. What a program wrote is read by
-//! functions of their own, so that they can be tried without changing the machine.
+//! functions of their own, so that they can be tried without changing the machine. `repositories.rs` and `sources.rs`
+//! are about where packages come from.
+
+mod repositories;
+mod sources;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,6 +17,9 @@ use super::programs::{argument, run};
 use super::user::names;
 use crate::context::Context;
 use crate::process::Output;
+
+pub use repositories::{FUNCTIONS as REPOSITORIES, combined, described};
+pub use sources::Source;
 
 /// Names and versions.
 pub type Versions = BTreeMap<String, String>;

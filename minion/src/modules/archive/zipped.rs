@@ -1,0 +1,156 @@
+//! ZIP files: what is in them, and unpacking them without leaving the target.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use zip::ZipArchive;
+
+use super::Contents;
+
+const KIND: u32 = 0o170_000;
+const FOLDER: u32 = 0o040_000;
+const LINK: u32 = 0o120_000;
+
+/// What is in a ZIP file.
+pub(super) fn contents(path: &Path) -> Result<Contents, zip::result::ZipError> {
+    let mut archive = ZipArchive::new(File::open(path)?)?;
+    let (mut found, mut dirs) = (Contents::default(), BTreeSet::new());
+    for number in 0..archive.len() {
+        let member = archive.by_index_raw(number)?;
+        let name = member.name().to_owned();
+        match member.unix_mode().unwrap_or(0) & KIND {
+            LINK => found.links.push(name),
+            FOLDER => _ = dirs.insert(name),
+            _ => {
+                if let Some((folder, _)) = name.rsplit_once('/') {
+                    dirs.insert(format!("{folder}/"));
+                }
+                if !name.ends_with('/') {
+                    found.files.push(name);
+                }
+            }
+        }
+    }
+    found.dirs = dirs.into_iter().collect();
+    Ok(found)
+}
+
+/// Whether something in a ZIP file is encrypted.
+pub fn needs_password(path: &Path) -> Result<bool, zip::result::ZipError> {
+    let mut archive = ZipArchive::new(File::open(path)?)?;
+    for number in 0..archive.len() {
+        if archive.by_index_raw(number)?.encrypted() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// How a ZIP file is unpacked.
+pub(super) struct Unzip<'a> {
+    pub excludes: &'a [String],
+    pub password: Option<&'a str>,
+    pub keep_modes: bool,
+}
+
+/// Why a ZIP file could not be unpacked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UnzipError {
+    #[error("{0}")]
+    Zip(#[from] zip::result::ZipError),
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    #[error("{0} would lead out of the target")]
+    Outside(String),
+}
+
+impl Unzip<'_> {
+    /// Unpacks all that is not excluded, and gives its names.
+    pub fn unpack(&self, path: &Path, dest: &Path) -> Result<Vec<String>, UnzipError> {
+        let mut archive = ZipArchive::new(File::open(path)?)?;
+        fs::create_dir_all(dest)?;
+        let dest = dest.canonicalize()?;
+        let mut done = Vec::new();
+        for number in 0..archive.len() {
+            let mut member = match self.password {
+                Some(password) => archive.by_index_decrypt(number, password.as_bytes())?,
+                None => archive.by_index(number)?,
+            };
+            let name = member.name().to_owned();
+            if self.excludes.contains(&name) {
+                continue;
+            }
+            let outside = || UnzipError::Outside(name.clone());
+            let target = dest.join(member.enclosed_name().ok_or_else(outside)?);
+            let folder = target.parent().unwrap_or(&dest);
+            fs::create_dir_all(folder)?;
+            // A link that was unpacked before, or that was there, may lead elsewhere.
+            if !folder.canonicalize()?.starts_with(&dest) {
+                return Err(outside());
+            }
+            let mode = member.unix_mode().unwrap_or(0);
+            if mode & KIND == LINK {
+                let mut link = String::new();
+                member.read_to_string(&mut link)?;
+                std::os::unix::fs::symlink(link, &target)?;
+                done.push(name);
+                continue;
+            }
+            if target.is_symlink() {
+                return Err(outside());
+            }
+            if name.ends_with('/') {
+                fs::create_dir_all(&target)?;
+            } else {
+                std::io::copy(&mut member, &mut File::create(&target)?)?;
+            }
+            if self.keep_modes && mode & 0o7777 != 0 {
+                fs::set_permissions(&target, fs::Permissions::from_mode(mode & 0o7777))?;
+            }
+            done.push(name);
+        }
+        Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_zip_file_leaves_the_target() {
+        let folder = tempfile::tempdir().unwrap();
+        let (archive, dest) = (folder.path().join("a.zip"), folder.path().join("dest"));
+        let how = Unzip { excludes: &[], password: None, keep_modes: true };
+        for (name, link) in [("../out", None), ("l/out", Some(("l", ".."))), ("m", Some(("m", "../out")))] {
+            let mut zip = ZipWriter::new(File::create(&archive).unwrap());
+            if let Some((link, target)) = link {
+                zip.add_symlink(link, target, SimpleFileOptions::default()).unwrap();
+            }
+            // A ZIP file may not name a file twice by this crate: the link is there from before.
+            if link.is_none_or(|(link, _)| link != name) {
+                zip.start_file(name, SimpleFileOptions::default()).unwrap();
+                zip.write_all(b"x").unwrap();
+            }
+            zip.finish().unwrap();
+            let mut done = how.unpack(&archive, &dest);
+            if name == "m" {
+                let mut zip = ZipWriter::new(File::create(&archive).unwrap());
+                zip.start_file(name, SimpleFileOptions::default()).unwrap();
+                zip.write_all(b"x").unwrap();
+                zip.finish().unwrap();
+                done = how.unpack(&archive, &dest);
+            }
+            assert!(matches!(done, Err(UnzipError::Outside(_))), "{name}: {done:?}");
+            assert!(!folder.path().join("out").exists(), "{name}");
+        }
+    }
+}

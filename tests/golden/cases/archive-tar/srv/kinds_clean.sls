@@ -1,0 +1,5 @@
+clean:
+  archive.extracted:
+    - name: ROOT/box/wrong
+    - source: ROOT/box/top.tar.gz
+    - clean: True

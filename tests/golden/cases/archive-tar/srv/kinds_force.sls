@@ -1,0 +1,5 @@
+force:
+  archive.extracted:
+    - name: ROOT/box/wrong
+    - source: ROOT/box/top.tar.gz
+    - force: True

@@ -1,0 +1,5 @@
+elsewhere:
+  git.latest:
+    - name: file://ROOT/up
+    - target: ROOT/w/head
+    - rev: main

@@ -1,0 +1,4 @@
+full:
+  git.present:
+    - name: ROOT/full
+    - force: True
