@@ -100,6 +100,9 @@ fn message(error: &Error, imports: Option<&Imports>) -> String {
                 Some("map") => "dict object",
                 Some("string") => "str object",
                 Some("sequence") => "list object",
+                Some("none") => {
+                    return format!("{UNDEFINED}'None' has no attribute {}", quoted(method.trim_matches('`')));
+                }
                 Some(other) => other,
                 None => "object",
             };
@@ -134,7 +137,13 @@ fn syntax(detail: &str) -> String {
     match detail {
         "unexpected end of block" => "Expected an expression, got 'end of statement block'".to_owned(),
         "unexpected end of variable block" => "Expected an expression, got 'end of print statement'".to_owned(),
-        other => other.to_owned(),
+        other => match other.strip_prefix("unexpected `").and_then(|rest| rest.split_once('`')) {
+            Some((found, expected)) => match expected.strip_prefix(", expected `") {
+                Some(expected) => format!("expected token '{}', got '{found}'", expected.trim_end_matches('`')),
+                None => format!("unexpected '{found}'"),
+            },
+            None => other.to_owned(),
+        },
     }
 }
 

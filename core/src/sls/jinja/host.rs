@@ -6,10 +6,14 @@ use std::sync::Arc;
 use minijinja::value::{Object, Value as JinjaValue};
 use minijinja::{Error, ErrorKind, State};
 
+use super::containers::Dict;
 use super::error::{SALT_FUNCTION, missing_function};
-use super::value::{from_jinja, split_args, to_jinja};
+use super::value::{from_jinja, split_args, split_kwargs, to_jinja};
 use crate::function::Args;
 use crate::value::Value;
+
+/// Functions that change the mapping that they are given first, and return it.
+const CHANGE_FIRST: [&str; 3] = ["defaults.merge", "defaults.update", "slsutil.update"];
 
 /// What a template can reach.
 pub trait Host: Send + Sync {
@@ -127,7 +131,26 @@ impl Object for Function {
 
 fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
     let (positional, keyword) = split_args(args)?;
+    let changed = if CHANGE_FIRST.contains(&name) && keyword.get("in_place").is_none_or(Value::is_truthy) {
+        first(&positional, args)?
+    } else {
+        None
+    };
     let args = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
     let failed = |error| Error::new(ErrorKind::InvalidOperation, format!("{SALT_FUNCTION}{error}"));
-    host.call(name, args).map(|value| to_jinja(&value)).map_err(failed)
+    let value = host.call(name, args).map_err(failed)?;
+    match (changed, &value) {
+        (Some(changed), Value::Map(map)) => {
+            changed.overlay(map);
+            Ok(JinjaValue::from_dyn_object(changed))
+        }
+        _ => Ok(to_jinja(&value)),
+    }
+}
+
+/// The mapping that is given first, by its place or as `dest`.
+fn first(positional: &[JinjaValue], args: &[JinjaValue]) -> Result<Option<Arc<Dict>>, Error> {
+    let (_, keyword) = split_kwargs(args)?;
+    let named = || keyword.iter().find(|(name, _)| name == "dest").map(|(_, value)| value);
+    Ok(positional.first().or_else(named).and_then(JinjaValue::downcast_object::<Dict>))
 }
