@@ -4,20 +4,24 @@ pub mod accounts;
 mod beacons;
 pub mod cmd;
 mod config;
+mod cp;
 mod defaults;
 pub mod environ;
 pub(crate) mod event;
 mod file;
 mod grains;
 pub mod group;
+mod hashutil;
 mod log;
 mod r#match;
 mod mine;
+mod network;
 mod orchestration;
 mod pillar;
 pub mod pkg;
 pub mod programs;
 mod publish;
+mod random;
 mod saltutil;
 mod schedule;
 pub mod service;
@@ -40,19 +44,23 @@ pub static MODULES: &[&[Function<Context>]] = &[
     beacons::FUNCTIONS,
     cmd::FUNCTIONS,
     config::FUNCTIONS,
+    cp::FUNCTIONS,
     defaults::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,
+    hashutil::FUNCTIONS,
     log::FUNCTIONS,
     r#match::FUNCTIONS,
     mine::FUNCTIONS,
+    network::FUNCTIONS,
     orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,
     publish::FUNCTIONS,
+    random::FUNCTIONS,
     saltutil::FUNCTIONS,
     schedule::FUNCTIONS,
     service::FUNCTIONS,
