@@ -215,7 +215,7 @@ fn address(text: &str) -> Result<IpAddr, CallError> {
 }
 
 fn subnet(text: &str) -> Result<Subnet, CallError> {
-    text.parse().map_err(|_| CallError::Execution(format!("'{text}' does not appear to be an IPv4 or IPv6 network")))
+    text.parse().map_err(|()| CallError::Execution(format!("'{text}' does not appear to be an IPv4 or IPv6 network")))
 }
 
 fn no_interface(name: &str) -> Value {
@@ -297,8 +297,9 @@ fn interfaces_of_host() -> BTreeMap<String, Interface> {
         let name = entry.interface_name.split(':').next().unwrap_or_default().to_owned();
         let own = all.entry(name).or_default();
         own.up = entry.flags.contains(InterfaceFlags::IFF_UP);
-        let v4 =
-            |storage: Option<nix::sys::socket::SockaddrStorage>| storage?.as_sockaddr_in().map(|socket| socket.ip());
+        let v4 = |storage: Option<nix::sys::socket::SockaddrStorage>| {
+            storage?.as_sockaddr_in().map(nix::sys::socket::SockaddrIn::ip)
+        };
         if let Some(link) = entry.address.as_ref().and_then(|address| address.as_link_addr()) {
             let bytes = link.addr().map(|bytes| bytes.map(|byte| format!("{byte:02x}")).join(":"));
             own.hardware = own.hardware.take().or(bytes);

@@ -71,7 +71,6 @@ mod tests {
     use brine_core::function::Args;
     use brine_core::{Map, map};
 
-    use super::*;
     use crate::testing;
 
     #[test]

@@ -126,6 +126,7 @@ fn message(error: &Error, imports: Option<&Imports>) -> String {
         _ if detail.starts_with("unable to calculate") && detail.ends_with(" / 0") => {
             "Jinja error: division by zero".to_owned()
         }
+        _ if detail.starts_with("sequence of wrong length") => format!("Jinja error: {}", unpacking(detail)),
         _ if detail.starts_with("tried to use ") => format!("Jinja error: {}", operands(detail)),
         kind if detail.is_empty() => format!("Jinja error: {kind}"),
         _ => format!("Jinja error: {detail}"),
@@ -144,6 +145,18 @@ fn syntax(detail: &str) -> String {
             },
             None => other.to_owned(),
         },
+    }
+}
+
+/// What Python says of a sequence that has not as many items as there are names for them.
+fn unpacking(detail: &str) -> String {
+    let mut numbers = detail.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<usize>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(expected), Some(got)) if got < expected => {
+            format!("not enough values to unpack (expected {expected}, got {got})")
+        }
+        (Some(expected), _) => format!("too many values to unpack (expected {expected})"),
+        _ => detail.to_owned(),
     }
 }
 

@@ -136,16 +136,25 @@ fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, 
     } else {
         None
     };
-    let args = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
+    let given = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
     let failed = |error| Error::new(ErrorKind::InvalidOperation, format!("{SALT_FUNCTION}{error}"));
-    let value = host.call(name, args).map_err(failed)?;
+    let value = host.call(name, given).map_err(failed)?;
     match (changed, &value) {
         (Some(changed), Value::Map(map)) => {
             changed.overlay(map);
             Ok(JinjaValue::from_dyn_object(changed))
         }
+        // What is undefined is nothing to a function; one that gives it back, as a default, gives it back undefined.
+        (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or_else(|| to_jinja(&value))),
         _ => Ok(to_jinja(&value)),
     }
+}
+
+/// The first argument that is undefined.
+fn undefined(positional: &[JinjaValue], args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
+    let (_, keyword) = split_kwargs(args)?;
+    let mut all = positional.iter().chain(keyword.iter().map(|(_, value)| value));
+    Ok(all.find(|value| value.is_undefined()).cloned())
 }
 
 /// The mapping that is given first, by its place or as `dest`.

@@ -275,6 +275,8 @@ fn none_is_a_default_and_not_iterable() {
     ]);
     check_errors(&[
         ("{{ none.get('x') }}", "Jinja variable 'None' has no attribute 'get'"),
+        ("{% set a, b = [1] %}", "Jinja error: not enough values to unpack (expected 2, got 1)"),
+        ("{% set a, b = [1, 2, 3] %}", "Jinja error: too many values to unpack (expected 2)"),
         ("{% set d = {{ 1 }} %}", "Jinja syntax error: expected token ':', got '}'"),
     ]);
 }
@@ -301,4 +303,13 @@ fn a_merge_of_defaults_changes_what_it_is_given() {
             "{'in': {}} 1",
         ),
     ]);
+}
+
+#[test]
+fn what_is_undefined_stays_so_in_data_and_through_functions() {
+    check(&[
+        ("{% set d = {'x': no} %}{{ salt['test.nothing'](d.x) | default('d') }}", "d"),
+        ("{{ salt['test.nothing'](default=no) is defined }} {{ salt['test.nothing'](1) }}", "False None"),
+    ]);
+    check_errors(&[("{{ salt['test.nothing'](no) }}", "Jinja variable 'no' is undefined")]);
 }
