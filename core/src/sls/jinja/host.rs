@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use minijinja::value::{Object, Value as JinjaValue};
+use minijinja::value::{Object, ObjectRepr, Value as JinjaValue};
 use minijinja::{Error, ErrorKind, State};
 
 use super::containers::Dict;
@@ -124,6 +124,14 @@ impl fmt::Debug for Function {
 }
 
 impl Object for Function {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+
     fn call(self: &Arc<Self>, _: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
         call(&*self.host, &self.name, args)
     }

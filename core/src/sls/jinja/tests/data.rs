@@ -313,3 +313,15 @@ fn what_is_undefined_stays_so_in_data_and_through_functions() {
     ]);
     check_errors(&[("{{ salt['test.nothing'](no) }}", "Jinja variable 'no' is undefined")]);
 }
+
+#[test]
+fn functions_are_callable() {
+    check(&[
+        (
+            "{{ salt['test.echo'] is callable }} {{ salt.test.echo is callable }} {{ range is callable }}",
+            "True True True",
+        ),
+        ("{{ salt['no.such'] | default(none) is callable }} {{ {} is callable }}", "False False"),
+        ("{% set f = salt['test.echo'] %}{{ f('x') }} {{ f is mapping }}", "x False"),
+    ]);
+}
