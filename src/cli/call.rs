@@ -129,6 +129,7 @@ enum Called {
     Done(Outcome),
     NotAvailable(String),
     BadArguments(String, String),
+    Failed(String),
 }
 
 /// What came of a call, as the master's job cache and its followers get it.
@@ -168,7 +169,10 @@ fn call(minion: &Arc<Minion>, fun: &str, args: Args) -> Called {
         let message = message.1.split("\n\n").next().unwrap_or_default();
         return Called::BadArguments(message.to_owned(), function.docstring());
     }
-    Called::Done(outcome)
+    match outcome.value.as_str().and_then(|text| text.strip_prefix("ERROR: ")) {
+        Some(message) if !outcome.success => Called::Failed(message.to_owned()),
+        _ => Called::Done(outcome),
+    }
 }
 
 fn show(arguments: &Arguments, opts: &Map, fun: &str, minion: &Minion, called: Called) -> anyhow::Result<ExitCode> {
@@ -177,6 +181,10 @@ fn show(arguments: &Arguments, opts: &Map, fun: &str, minion: &Minion, called: C
         Called::NotAvailable(message) => {
             eprintln!("{message}");
             return Ok(ExitCode::from(NOT_AVAILABLE));
+        }
+        Called::Failed(message) => {
+            eprintln!("Error running '{fun}': {message}");
+            return Ok(ExitCode::from(FAILED));
         }
         Called::BadArguments(message, doc) => {
             eprintln!("\nPassed invalid arguments: {message}.\n\nUsage:\n\n{doc}");

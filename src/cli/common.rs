@@ -53,7 +53,13 @@ impl CommonOptions {
 
     /// Reads the minion's configuration, otherwise as [`CommonOptions::start_with_master`].
     pub fn start_with_minion(&self, overrides: &Map) -> anyhow::Result<MinionConfig> {
-        let Loaded { config, warnings } = MinionConfig::load(&self.config_dir, overrides)?;
+        let Loaded { mut config, warnings } = MinionConfig::load(&self.config_dir, overrides)?;
+        // Templates ask for whom the minion works.
+        let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.name);
+        if config.opts.get("user").is_none_or(Value::is_nil) {
+            config.opts.insert("user".into(), user.into());
+        }
+        config.opts.entry("sudo_user".into()).or_insert_with(|| "".into());
         self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
         Ok(config)
     }

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use brine_core::{Map, Value, map};
+use brine_core::{Map, Value, list, map};
 use nix::unistd::{Group, User, getegid, geteuid};
 
 use super::read;
@@ -25,6 +25,15 @@ pub(super) fn grains() -> Map {
         "machine_id" => read("/etc/machine-id").or_else(|| read("/var/lib/dbus/machine-id")).unwrap_or_default(),
         "locale_info" => locale(|name| env::var(name).ok()),
     }
+}
+
+/// The version of this host's `python3`, which templates ask for to name packages. A host without one has the version
+/// that Salt brings along.
+pub(super) fn python_version() -> Value {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let mut found = env::split_paths(&folders).filter_map(|folder| folder.join("python3").canonicalize().ok());
+    let minor = found.find_map(|path| path.file_name()?.to_str()?.strip_prefix("python3.")?.parse().ok());
+    list![3, minor.unwrap_or(11), 0, "final", 0]
 }
 
 /// Language and encoding as the environment asks for them, and the time zone.

@@ -34,6 +34,7 @@ pub fn collect(config: &MinionConfig, id: &str) -> Map {
         },
         "saltversion" => SALT_VERSION,
         "saltversioninfo" => SALT_VERSION.split('.').filter_map(|part| part.parse::<i64>().ok()).collect::<Value>(),
+        "pythonversion" => environment::python_version(),
         "brineversion" => brine_core::VERSION,
         "package" => Value::Nil,
     });

@@ -446,6 +446,18 @@ functions! {
         let have = std::fs::read(expand(&path)).unwrap_or_default();
         Ok(String::from_utf8_lossy(&have).contains(text.trim()).into())
     }
+
+    /// Whether a regular expression matches in a line of a file, behind the characters of `lchar`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' file.contains_regex /etc/crontab '^@daily'
+    fn contains_regex(_context, path: String, regex: String, lchar: String = String::new()) {
+        let regex = Regex::new(&regex).map_err(CallError::execution)?;
+        let have = std::fs::read(expand(&path)).unwrap_or_default();
+        let mut lines = String::from_utf8_lossy(&have).lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
+        Ok(lines.any(|line| regex.is_match(line.trim_start_matches(|c| lchar.contains(c)))).into())
+    }
 }
 
 /// `~` is the home of who runs the minion.
@@ -525,12 +537,14 @@ pub fn hex_digest(bytes: &[u8], form: &str) -> Result<String, CallError> {
 fn find_paths(start: &Path, criteria: &Map) -> Result<Value, CallError> {
     let text = |name: &str| criteria.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let number = |name: &str| criteria.get(name).and_then(usize::from_value);
-    let known = ["name", "iname", "type", "regex", "mindepth", "maxdepth", "print"];
+    let known = ["name", "iname", "type", "regex", "iregex", "mindepth", "maxdepth", "print"];
     let unknown = criteria.keys().filter_map(Value::as_str).find(|key| !known.contains(key) && !key.starts_with("__"));
     if let Some(unknown) = unknown {
         return Err(CallError::Execution(format!("error: invalid or not supported criterion: {unknown}")));
     }
     let regex = text("regex").map(|regex| Regex::new(&regex)).transpose().map_err(CallError::execution)?;
+    let any_case = |regex: String| regex::RegexBuilder::new(&regex).case_insensitive(true).build();
+    let iregex = text("iregex").map(any_case).transpose().map_err(CallError::execution)?;
     let (name, iname, types) = (text("name"), text("iname").map(|name| name.to_lowercase()), text("type"));
     let letter = |status: &std::fs::Metadata| match kind(status) {
         "dir" => 'd',
@@ -552,7 +566,7 @@ fn find_paths(start: &Path, criteria: &Map) -> Result<Value, CallError> {
             && name.as_ref().is_none_or(|pattern| fnmatch(pattern, &own))
             && iname.as_ref().is_none_or(|pattern| fnmatch(pattern, &own.to_lowercase()))
             && types.as_ref().is_none_or(|types| types.contains(letter(&status)))
-            && regex.as_ref().is_none_or(|regex| regex.is_match(&full));
+            && [&regex, &iregex].iter().all(|regex| regex.as_ref().is_none_or(|regex| regex.is_match(&full)));
         if fits {
             found.push(if only_name { own } else { full });
         }

@@ -55,6 +55,10 @@ functions! {
     ///     salt '*' mine.get 'os:Fedora' network.ip_addrs grain
     fn get(context, tgt: Value, fun: Value, tgt_type: String = "glob".into(), exclude_minion: bool = false) {
         let load = map! {"cmd" => "_mine_get", "tgt" => tgt, "fun" => fun, "tgt_type" => tgt_type};
+        if !context.minion.upstream.has_master() {
+            // Without a master nobody keeps a mine.
+            return Ok(Value::map());
+        }
         let mut found = context.minion.upstream.ask(load).map_err(CallError::execution)?;
         if let (true, Value::Map(found)) = (exclude_minion, &mut found) {
             let own = context.minion.id.as_str();

@@ -5,6 +5,7 @@ pub mod archive;
 mod beacons;
 pub mod cmd;
 mod config;
+mod cp;
 pub mod cron;
 mod defaults;
 pub mod environ;
@@ -13,6 +14,7 @@ mod file;
 pub mod git;
 mod grains;
 pub mod group;
+mod hashutil;
 pub mod hosts;
 mod http;
 pub mod ini;
@@ -20,11 +22,13 @@ mod log;
 mod r#match;
 mod mine;
 pub mod mount;
+mod network;
 mod orchestration;
 mod pillar;
 pub mod pkg;
 pub mod programs;
 mod publish;
+mod random;
 mod saltutil;
 mod schedule;
 pub mod service;
@@ -50,6 +54,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     beacons::FUNCTIONS,
     cmd::FUNCTIONS,
     config::FUNCTIONS,
+    cp::FUNCTIONS,
     cron::FUNCTIONS,
     defaults::FUNCTIONS,
     environ::FUNCTIONS,
@@ -58,18 +63,21 @@ pub static MODULES: &[&[Function<Context>]] = &[
     git::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,
+    hashutil::FUNCTIONS,
     hosts::FUNCTIONS,
     http::FUNCTIONS,
     ini::FUNCTIONS,
     log::FUNCTIONS,
-    r#match::FUNCTIONS,
     mine::FUNCTIONS,
     mount::FUNCTIONS,
+    network::FUNCTIONS,
+    r#match::FUNCTIONS,
     orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,
     pkg::REPOSITORIES,
     publish::FUNCTIONS,
+    random::FUNCTIONS,
     saltutil::FUNCTIONS,
     schedule::FUNCTIONS,
     service::FUNCTIONS,

@@ -32,6 +32,15 @@ functions! {
         Ok(if context.in_template || unmask { value } else { masked(&value) })
     }
 
+    /// As `get`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pillar.fetch pkg:apache
+    fn fetch(context, key: String, default: Value = "".into(), merge: bool = false, delimiter: String = ":".into(), unmask: bool = false) {
+        get(context, key, default, merge, delimiter, unmask)
+    }
+
     /// The whole pillar, rendered anew.
     ///
     /// CLI Example:

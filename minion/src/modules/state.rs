@@ -130,7 +130,11 @@ functions! {
     ///
     ///     salt '*' state.show_sls core,edit.vim
     fn show_sls(context, mods: Value, **kwargs) {
-        let shown = prepared(context, kwargs)?.and_then(|run| run.sls(names(&mods)));
+        let shown = prepared(context, kwargs)?.and_then(|run| {
+            let high = run.sls(names(&mods))?;
+            let wrong = high.wrong();
+            if wrong.is_empty() { Ok(high) } else { Err(wrong) }
+        });
         show(context, shown.map(|high| high.to_value()))
     }
 
@@ -336,9 +340,12 @@ fn options(mut kwargs: Map) -> Result<Options, CallError> {
     })
 }
 
-/// A run that only looks.
+/// A run that only looks. A pillar with errors is an error of the call, as there is nothing to look at.
 fn prepared(context: &Context, kwargs: Map) -> Result<Result<StateRun, Vec<String>>, CallError> {
-    started(context, kwargs, false)
+    started(context, kwargs, false)?.map(Ok).map_err(|told| {
+        let told: Vec<String> = told.iter().skip(1).map(|error| format!("- {error}")).collect();
+        CallError::Execution(format!("Pillar failed to render. Additional info follows:\n\n{}", told.join("\n")))
+    })
 }
 
 /// A run; one that changes something is alone.

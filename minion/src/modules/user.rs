@@ -15,7 +15,9 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' user.info root
-    fn info(_context, name: String) {
+    fn info(_context, name: Value) {
+        // A user that has no name is no user.
+        let name = name.as_str().unwrap_or_default().to_owned();
         let accounts = Accounts::read();
         Ok(accounts.user(&name).map(|user| describe(user, &accounts)).unwrap_or_default().into())
     }

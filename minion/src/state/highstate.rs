@@ -53,12 +53,13 @@ pub struct StateRun {
 impl StateRun {
     /// Prepares a run. A pillar with errors is refused, in Salt's words.
     pub fn new(context: &Context, options: Options) -> Result<Self, Vec<String>> {
-        let pillar = pillar(context, &options).map_err(|error| vec![error])?;
+        let failed = || "Pillar failed to render with the following messages:".to_owned();
+        let pillar = pillar(context, &options).map_err(|error| vec![failed(), error])?;
         if let Some(errors) = pillar.get("_errors").and_then(Value::as_list)
             && !options.force
         {
             context.set_retcode(PILLAR_FAILURE);
-            let mut told = vec!["Pillar failed to render with the following messages:".to_owned()];
+            let mut told = vec![failed()];
             told.extend(errors.iter().map(ToString::to_string));
             return Err(told);
         }

@@ -62,7 +62,8 @@ impl Source {
     pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
         let Some(source) = read_text(&*self.context.minion.files, path, saltenv)? else { return Ok(None) };
         let compiled = match Sls::compile(path, &source, &self.renderer) {
-            // As in Salt, such a file says nothing.
+            Err(ref error @ RenderError::NotAvailable(ref pipe)) if is_salts(pipe) => return Err(error.to_string()),
+            // As in Salt, a file with a renderer that nobody knows says nothing.
             Err(RenderError::NotAvailable(pipe)) => {
                 tracing::error!(path, pipe, "The renderer \"{pipe}\" is not available");
                 return Ok(Some(Value::Nil));
@@ -87,6 +88,27 @@ impl Source {
         variables.set_all(more);
         template.render(&variables, &self.host).map_err(|error| error.to_string())
     }
+}
+
+/// Whether a pipe is one of Salt's, with a renderer that is not there.
+fn is_salts(pipe: &str) -> bool {
+    const RENDERERS: [&str; 14] = [
+        "cheetah",
+        "dson",
+        "genshi",
+        "gpg",
+        "hjson",
+        "mako",
+        "msgpack",
+        "nacl",
+        "py",
+        "pydsl",
+        "pyobjects",
+        "stateconf",
+        "toml",
+        "yamlex",
+    ];
+    pipe.split('|').filter_map(|part| part.split_whitespace().next()).any(|name| RENDERERS.contains(&name))
 }
 
 fn read_text(files: &dyn FileClient, path: &str, saltenv: &str) -> Result<Option<String>, String> {

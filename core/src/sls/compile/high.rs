@@ -22,6 +22,11 @@ pub struct HighData {
 const FIRST_ORDER: i64 = 10_000;
 
 impl HighData {
+    /// What is wrong with its structure, in Salt's words.
+    pub fn wrong(&self) -> Vec<String> {
+        super::verify::check(&self.states)
+    }
+
     /// Nothing yet.
     pub fn new() -> Self {
         HighData { next_order: FIRST_ORDER, ..HighData::default() }

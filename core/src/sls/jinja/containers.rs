@@ -56,8 +56,9 @@ fn nothing() -> Result<JinjaValue, Error> {
     Ok(JinjaValue::from(()))
 }
 
-fn raise(kind: &str, message: impl fmt::Display) -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("{kind}: {message}"))
+/// An error as Python words it.
+fn raise(message: impl fmt::Display) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.to_string())
 }
 
 /// Refuses keys that could change, as Python does. It also keeps a mapping from being hashed while it
@@ -65,8 +66,8 @@ fn raise(kind: &str, message: impl fmt::Display) -> Error {
 fn hashable(key: &JinjaValue) -> Result<(), Error> {
     match key.kind() {
         ValueKind::Seq if key.is_tuple() => key.try_iter()?.try_for_each(|item| hashable(&item)),
-        ValueKind::Seq | ValueKind::Iterable => Err(raise("TypeError", "unhashable type: 'list'")),
-        ValueKind::Map => Err(raise("TypeError", "unhashable type: 'dict'")),
+        ValueKind::Seq | ValueKind::Iterable => Err(raise("unhashable type: 'list'")),
+        ValueKind::Map => Err(raise("unhashable type: 'dict'")),
         _ => Ok(()),
     }
 }
@@ -92,7 +93,7 @@ fn refuse_cycle<T>(outer: &Arc<T>, value: &JinjaValue) -> Result<(), Error> {
             continue;
         };
         if seen.contains(&Arc::as_ptr(outer).cast::<()>()) {
-            return Err(raise("ValueError", "a container cannot be put into itself"));
+            return Err(raise("a container cannot be put into itself"));
         }
         open.extend(children);
     }
@@ -262,6 +263,18 @@ impl Dict {
         Ok(given)
     }
 
+    /// Takes over the entries of a mapping. Mappings inside stay the ones they are, for who holds them.
+    pub(super) fn overlay(&self, map: &Map) {
+        for (key, value) in map {
+            let key = to_jinja(key);
+            let inner = self.lookup(&key).and_then(|inner| inner.downcast_object::<Dict>());
+            match (inner, value.as_map()) {
+                (Some(inner), Some(map)) => inner.overlay(map),
+                _ => _ = self.change(|entries| entries.insert(key, to_jinja(value))),
+            }
+        }
+    }
+
     fn update(&self, args: &[JinjaValue]) -> Result<(), Error> {
         let given = Self::given(args)?;
         self.change(|entries| entries.extend(given));
@@ -308,13 +321,15 @@ impl Object for Dict {
                 Ok(self.change(|entries| entries.entry(key).or_insert(default).clone()))
             }
             "pop" => {
-                let (key, default): (JinjaValue, Option<JinjaValue>) = from_args(args)?;
+                // A default of None is one, too.
+                let (key, default): (JinjaValue, Rest<JinjaValue>) = from_args(args)?;
                 hashable(&key)?;
-                let missing = || raise("KeyError", python::repr(&from_jinja(&key)));
-                self.change(|entries| entries.shift_remove(&key)).or(default).ok_or_else(missing)
+                let missing = || raise(python::repr(&from_jinja(&key)));
+                let default = || default.first().cloned();
+                self.change(|entries| entries.shift_remove(&key)).or_else(default).ok_or_else(missing)
             }
             "popitem" => {
-                let empty = || raise("KeyError", "'popitem(): dictionary is empty'");
+                let empty = || raise("'popitem(): dictionary is empty'");
                 let (key, value) = self.change(IndexMap::pop).ok_or_else(empty)?;
                 Ok(JinjaValue::from(Tuple::from([key, value])))
             }
@@ -386,7 +401,7 @@ impl Object for List {
     ) -> Result<JinjaValue, Error> {
         // Items are compared on a copy: an item may be what is compared with, and is locked then.
         let find = |item: &JinjaValue| {
-            let absent = || raise("ValueError", format_args!("{} is not in list", python::repr(&from_jinja(item))));
+            let absent = || raise(format_args!("{} is not in list", python::repr(&from_jinja(item))));
             self.items().iter().position(|have| have == item).ok_or_else(absent)
         };
         match method {
@@ -418,7 +433,7 @@ impl Object for List {
                 let mut items = self.0.write();
                 let at = place(items.len(), index.unwrap_or(-1)).filter(|at| *at < items.len());
                 let outside = if items.is_empty() { "pop from empty list" } else { "pop index out of range" };
-                at.map(|at| items.remove(at)).ok_or_else(|| raise("IndexError", outside))
+                at.map(|at| items.remove(at)).ok_or_else(|| raise(outside))
             }
             "remove" => {
                 let (item,): (JinjaValue,) = from_args(args)?;

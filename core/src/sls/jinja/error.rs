@@ -100,6 +100,9 @@ fn message(error: &Error, imports: Option<&Imports>) -> String {
                 Some("map") => "dict object",
                 Some("string") => "str object",
                 Some("sequence") => "list object",
+                Some("none") => {
+                    return format!("{UNDEFINED}'None' has no attribute {}", quoted(method.trim_matches('`')));
+                }
                 Some(other) => other,
                 None => "object",
             };
@@ -123,6 +126,7 @@ fn message(error: &Error, imports: Option<&Imports>) -> String {
         _ if detail.starts_with("unable to calculate") && detail.ends_with(" / 0") => {
             "Jinja error: division by zero".to_owned()
         }
+        _ if detail.starts_with("sequence of wrong length") => format!("Jinja error: {}", unpacking(detail)),
         _ if detail.starts_with("tried to use ") => format!("Jinja error: {}", operands(detail)),
         kind if detail.is_empty() => format!("Jinja error: {kind}"),
         _ => format!("Jinja error: {detail}"),
@@ -134,7 +138,25 @@ fn syntax(detail: &str) -> String {
     match detail {
         "unexpected end of block" => "Expected an expression, got 'end of statement block'".to_owned(),
         "unexpected end of variable block" => "Expected an expression, got 'end of print statement'".to_owned(),
-        other => other.to_owned(),
+        other => match other.strip_prefix("unexpected `").and_then(|rest| rest.split_once('`')) {
+            Some((found, expected)) => match expected.strip_prefix(", expected `") {
+                Some(expected) => format!("expected token '{}', got '{found}'", expected.trim_end_matches('`')),
+                None => format!("unexpected '{found}'"),
+            },
+            None => other.to_owned(),
+        },
+    }
+}
+
+/// What Python says of a sequence that has not as many items as there are names for them.
+fn unpacking(detail: &str) -> String {
+    let mut numbers = detail.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<usize>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(expected), Some(got)) if got < expected => {
+            format!("not enough values to unpack (expected {expected}, got {got})")
+        }
+        (Some(expected), _) => format!("too many values to unpack (expected {expected})"),
+        _ => detail.to_owned(),
     }
 }
 

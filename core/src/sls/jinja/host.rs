@@ -3,13 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use minijinja::value::{Object, Value as JinjaValue};
+use minijinja::value::{Object, ObjectRepr, Value as JinjaValue};
 use minijinja::{Error, ErrorKind, State};
 
+use super::containers::Dict;
 use super::error::{SALT_FUNCTION, missing_function};
-use super::value::{from_jinja, split_args, to_jinja};
+use super::value::{from_jinja, split_args, split_kwargs, to_jinja};
 use crate::function::Args;
 use crate::value::Value;
+
+/// Functions that change the mapping that they are given first, and return it.
+const CHANGE_FIRST: [&str; 3] = ["defaults.merge", "defaults.update", "slsutil.update"];
 
 /// What a template can reach.
 pub trait Host: Send + Sync {
@@ -120,6 +124,14 @@ impl fmt::Debug for Function {
 }
 
 impl Object for Function {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+
     fn call(self: &Arc<Self>, _: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
         call(&*self.host, &self.name, args)
     }
@@ -127,7 +139,35 @@ impl Object for Function {
 
 fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
     let (positional, keyword) = split_args(args)?;
-    let args = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
+    let changed = if CHANGE_FIRST.contains(&name) && keyword.get("in_place").is_none_or(Value::is_truthy) {
+        first(&positional, args)?
+    } else {
+        None
+    };
+    let given = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
     let failed = |error| Error::new(ErrorKind::InvalidOperation, format!("{SALT_FUNCTION}{error}"));
-    host.call(name, args).map(|value| to_jinja(&value)).map_err(failed)
+    let value = host.call(name, given).map_err(failed)?;
+    match (changed, &value) {
+        (Some(changed), Value::Map(map)) => {
+            changed.overlay(map);
+            Ok(JinjaValue::from_dyn_object(changed))
+        }
+        // What is undefined is nothing to a function; one that gives it back, as a default, gives it back undefined.
+        (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or_else(|| to_jinja(&value))),
+        _ => Ok(to_jinja(&value)),
+    }
+}
+
+/// The first argument that is undefined.
+fn undefined(positional: &[JinjaValue], args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
+    let (_, keyword) = split_kwargs(args)?;
+    let mut all = positional.iter().chain(keyword.iter().map(|(_, value)| value));
+    Ok(all.find(|value| value.is_undefined()).cloned())
+}
+
+/// The mapping that is given first, by its place or as `dest`.
+fn first(positional: &[JinjaValue], args: &[JinjaValue]) -> Result<Option<Arc<Dict>>, Error> {
+    let (_, keyword) = split_kwargs(args)?;
+    let named = || keyword.iter().find(|(name, _)| name == "dest").map(|(_, value)| value);
+    Ok(positional.first().or_else(named).and_then(JinjaValue::downcast_object::<Dict>))
 }

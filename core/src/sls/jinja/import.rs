@@ -18,6 +18,9 @@ use super::value::double_quoted;
 /// Parts the path of a template from the line that is put in front of it, in the name for minijinja.
 const SEPARATOR: char = '\0';
 
+/// The variable with the folder that `./x` is below, where that is not `tpldir`.
+const BASE: &str = "__base__";
+
 /// The variables that are in scope everywhere.
 const GLOBALS: &str = "__given__";
 
@@ -36,24 +39,29 @@ fn name_of(state: &State<'_, '_>, name: JinjaValue, context: bool) -> Result<Jin
         let message = format!("the name of a template must be text, not {}", name.kind());
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     };
-    let current = state.lookup("tpldir").and_then(|value| value.as_str().map(str::to_owned));
+    let variable = |name: &str| state.lookup(name).and_then(|value| value.as_str().map(str::to_owned));
+    let current = variable(BASE).or_else(|| variable("tpldir"));
     let current = current.unwrap_or_else(|| folder(path_of(state.name())).to_owned());
     let is_relative = name.starts_with("./") || name.starts_with("../");
     let path = if is_relative { join(&current, name)? } else { name.to_owned() };
     if context {
-        return Ok(path.into());
+        // The importer's `tpldir` stays in scope, but what this template names by `./x` is beside itself.
+        let front = if is_relative { String::new() } else { format!("{SEPARATOR}{}", set(BASE, folder(&path))) };
+        return Ok(format!("{path}{front}").into());
     }
     let tpldir = if is_relative { current.as_str() } else { folder(&path) };
     let tpldot = if tpldir == "." { String::new() } else { tpldir.replace('/', ".") };
-    let mut front = String::new();
-    for (variable, value) in [("tplfile", name), ("tpldir", tpldir), ("tpldot", &tpldot), ("tplpath", &path)] {
-        // Writing into a `String` cannot fail.
-        _ = write!(front, "{{%set {variable}={}%}}", double_quoted(value));
-    }
+    let own = [("tplfile", name), ("tpldir", tpldir), (BASE, tpldir), ("tpldot", &tpldot), ("tplpath", &path)];
+    let mut front: String = own.into_iter().map(|(variable, value)| set(variable, value)).collect();
     for variable in hidden(state) {
+        // Writing into a `String` cannot fail.
         _ = write!(front, "{{%set {variable}=__undefined__%}}");
     }
     Ok(format!("{path}{SEPARATOR}{front}").into())
+}
+
+fn set(variable: &str, value: &str) -> String {
+    format!("{{%set {variable}={}%}}", double_quoted(value))
 }
 
 /// The variables that the importer has set itself.

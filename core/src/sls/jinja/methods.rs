@@ -1,5 +1,7 @@
 //! Python's methods on texts, sequences and mappings, where minijinja's own collection of them ends.
 
+use std::borrow::Cow;
+
 use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat;
@@ -17,6 +19,7 @@ pub(super) fn call(
     method: &str,
     args: &[JinjaValue],
 ) -> Result<JinjaValue, Error> {
+    let args = &*by_place(method, args)?;
     let own_answer = match value.kind() {
         ValueKind::String => string(value.as_str().unwrap_or_default(), method, args)?,
         ValueKind::Map => match (method, args) {
@@ -38,11 +41,29 @@ pub(super) fn call(
     Ok(own(&called))
 }
 
+/// The arguments of the methods that are called with named ones.
+fn by_place<'a>(method: &str, args: &'a [JinjaValue]) -> Result<Cow<'a, [JinjaValue]>, Error> {
+    let names: &[&str] = match method {
+        "split" | "rsplit" => &["sep", "maxsplit"],
+        "splitlines" => &["keepends"],
+        _ => return Ok(args.into()),
+    };
+    let (mut places, named) = super::value::split_kwargs(args)?;
+    for name in names.iter().skip(places.len()) {
+        let given = named.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
+        places.push(given.unwrap_or_else(|| JinjaValue::from(())));
+    }
+    while places.last().is_some_and(JinjaValue::is_none) {
+        places.pop();
+    }
+    Ok(places.into())
+}
+
 fn sequence(value: &JinjaValue, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
     Ok(match (method, args) {
         ("copy", []) => Some(JinjaValue::from_object(value.try_iter()?.collect::<super::containers::List>())),
         ("index", [item]) => {
-            let absent = || Error::new(ErrorKind::InvalidOperation, "ValueError: the item is not in the sequence");
+            let absent = || Error::new(ErrorKind::InvalidOperation, "the item is not in the sequence");
             Some(JinjaValue::from(value.try_iter()?.position(|have| have == *item).ok_or_else(absent)?))
         }
         _ => None,
@@ -83,7 +104,7 @@ fn string(text: &str, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaV
         "index" | "rindex" => {
             let (what,): (&str,) = from_args(args)?;
             let at = if method == "index" { text.find(what) } else { text.rfind(what) };
-            let absent = || Error::new(ErrorKind::InvalidOperation, "ValueError: substring not found");
+            let absent = || Error::new(ErrorKind::InvalidOperation, "substring not found");
             JinjaValue::from(text[..at.ok_or_else(absent)?].chars().count())
         }
         "removeprefix" => {
@@ -99,6 +120,12 @@ fn string(text: &str, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaV
             JinjaValue::from(expand_tabs(text, width.unwrap_or(8).min(MAX_WIDTH)))
         }
         "swapcase" => JinjaValue::from(text.chars().flat_map(swap_case).collect::<String>()),
+        "isdecimal" => JinjaValue::from(!text.is_empty() && text.chars().all(|c| c.is_ascii_digit())),
+        "isidentifier" => JinjaValue::from(
+            text.starts_with(|c: char| c == '_' || c.is_alphabetic())
+                && text.chars().all(|c| c == '_' || c.is_alphanumeric()),
+        ),
+        "isprintable" => JinjaValue::from(!text.chars().any(char::is_control)),
         "casefold" => JinjaValue::from(text.to_lowercase()),
         "encode" => JinjaValue::from_bytes(text.as_bytes().to_vec()),
         "join" => {
@@ -114,7 +141,7 @@ fn rsplit(text: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
     // No limit, or as many pieces as there are cuts, and one.
     let pieces = most.and_then(|most| usize::try_from(most).ok()).map_or(usize::MAX, |most| most.saturating_add(1));
     let mut found: Vec<&str> = match by {
-        Some("") => return Err(Error::new(ErrorKind::InvalidOperation, "ValueError: empty separator")),
+        Some("") => return Err(Error::new(ErrorKind::InvalidOperation, "empty separator")),
         Some(by) => text.rsplitn(pieces, by).collect(),
         None => {
             let (mut found, mut rest) = (Vec::new(), text.trim_end());

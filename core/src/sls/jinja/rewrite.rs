@@ -13,6 +13,7 @@
 //! | `profile as x` ... `endprofile` | `with` ... `endwith` |
 //! | `a < b` | `__lt__(a, b)`: a text and a number have no order |
 //! | `for x in y` | `for x in __each__(y)`: nothing is not an empty list |
+//! | `x['get'](y)` | `x.get(y)`: what is called may be a method |
 //! | `macro m(a)` with `varargs` or `kwargs` in it | these are parameters, and `set m = __varargs__(m)` behind it |
 //!
 //! What is not understood is left as it is: the compiler has the better words for what is wrong.
@@ -194,6 +195,11 @@ fn expression(tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
     for (i, token) in tokens.iter().enumerate() {
         let before = i.checked_sub(1).and_then(|i| tokens.get(i));
         match (token.kind, token.text) {
+            (Kind::Operator, "[") if ends_operand(before) && method(&tokens[i..]).is_some() => {
+                edits.push(Edit::replace(token, "."));
+                edits.extend(method(&tokens[i..]).map(|name| Edit::replace(&tokens[i + 1], name)));
+                edits.push(Edit::replace(&tokens[i + 2], ""));
+            }
             (Kind::Operator, "[") if !ends_operand(before) && !before.is_some_and(|token| token.is_name("in")) => {
                 if let Some(close) = closing(tokens, i) {
                     edits.extend(Edit::around(token.start, tokens[close].end, "__list__(", ")"));
@@ -214,6 +220,15 @@ fn expression(tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
             _ => {}
         }
     }
+}
+
+/// The name in `['name'](`, at the start of these tokens.
+fn method<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
+    let [_, name, close, open, ..] = tokens else { return None };
+    let text = name.text.get(1..name.text.len().checked_sub(1)?)?;
+    let is_name = text.starts_with(|c: char| c == '_' || c.is_alphabetic())
+        && text.chars().all(|c| c == '_' || c.is_alphanumeric());
+    (name.kind == Kind::Text && is_name && close.is_operator("]") && open.is_operator("(")).then_some(text)
 }
 
 /// `a < b`, both with all that binds closer. A chain such as `a < b < c` stays as it is.

@@ -16,13 +16,15 @@ impl Host for Functions {
     fn call(&self, function: &str, args: Args) -> Result<Value, String> {
         match function {
             "test.echo" => args.positional.into_iter().next().ok_or_else(|| "nothing to say".into()),
+            "test.nothing" => Ok(Value::Nil),
+            "defaults.merge" => Ok(map! {"a" => 1, "in" => map! {"b" => 2}}.into()),
             "test.arg" => Ok(map! {"args" => args.positional, "kwargs" => args.keyword}.into()),
             _ => Err("it broke".into()),
         }
     }
 
     fn has(&self, function: &str) -> bool {
-        matches!(function, "test.echo" | "test.arg" | "test.broken")
+        matches!(function, "test.echo" | "test.arg" | "test.broken" | "test.nothing" | "defaults.merge")
     }
 
     fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {

@@ -7,10 +7,11 @@ mod pattern;
 mod series;
 mod text;
 
-use minijinja::value::{Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::functions::Function;
+use minijinja::value::{FunctionArgs, FunctionResult, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 
-use super::value::{from_jinja, split_args};
+use super::value::{from_jinja, split_args, split_kwargs};
 use crate::value::{Map, Value};
 
 /// Adds all of them.
@@ -25,15 +26,66 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_test("sequence", |value: JinjaValue| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Bytes)
     });
+    environment.add_test("iterable", |value: JinjaValue| value.kind() != ValueKind::None && value.try_iter().is_ok());
     environment.add_test("callable", |value: JinjaValue| value.kind() == ValueKind::Plain);
     environment.add_filter("striptags", minijinja_contrib::filters::striptags);
-    environment.add_filter("filesizeformat", minijinja_contrib::filters::filesizeformat);
+    for name in ["default", "d"] {
+        environment.add_filter(name, default);
+    }
+    by_name(environment, "filesizeformat", &["binary"], minijinja_contrib::filters::filesizeformat);
+    by_name(environment, "trim", &["chars"], minijinja::filters::trim);
+    by_name(environment, "batch", &["linecount", "fill_with"], minijinja::filters::batch);
+    by_name(environment, "slice", &["slices", "fill_with"], minijinja::filters::slice);
     environment.add_function("cycler", |items: Rest<JinjaValue>| minijinja_contrib::globals::cycler(items.to_vec()));
     environment.add_function("joiner", minijinja_contrib::globals::joiner);
     environment.add_function("raise", |message: Option<JinjaValue>| -> Result<JinjaValue, Error> {
         Err(failed(message.map_or_else(String::new, |message| super::value::text(&message))))
     });
     environment.add_function("show_full_context", show_full_context);
+}
+
+/// Adds a filter that knows its arguments by their places, so that a template can name them, too.
+fn by_name<F, Rv, FilterArgs>(environment: &mut Environment<'static>, name: &str, names: &'static [&str], filter: F)
+where
+    F: Function<Rv, FilterArgs>,
+    Rv: FunctionResult,
+    FilterArgs: for<'a> FunctionArgs<'a>,
+{
+    let inner = format!("__{name}__");
+    environment.add_filter(inner.clone(), filter);
+    environment.add_filter(name.to_owned(), move |state: &mut State<'_, '_>, args: Args| {
+        let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+        let (mut places, named) = split_kwargs(&args)?;
+        // The first place is the value.
+        for (place, name) in names.iter().enumerate().skip(places.len().saturating_sub(1)) {
+            match named.iter().find(|(given, _)| given == name) {
+                Some((_, value)) => places.push(value.clone()),
+                None if names[place..].iter().any(|later| named.iter().any(|(given, _)| given == later)) => {
+                    places.push(JinjaValue::from(()));
+                }
+                None => {}
+            }
+        }
+        if let Some((unknown, _)) = named.iter().find(|(name, _)| !names.contains(&name.as_str())) {
+            let name = inner.trim_matches('_');
+            return Err(failed(format_args!("{name}() got an unexpected keyword argument '{unknown}'")));
+        }
+        state.apply_filter(&inner, &places)
+    });
+}
+
+/// `default(default_value='', boolean=False)`.
+fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
+    let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+    let (places, named) = split_kwargs(&args)?;
+    let given = |place: usize, name: &str| {
+        places.get(place).or_else(|| named.iter().find(|(given, _)| given == name).map(|(_, value)| value))
+    };
+    let any_nothing = given(1, "boolean").is_some_and(JinjaValue::is_true);
+    if value.is_undefined() || (any_nothing && !value.is_true()) {
+        return Ok(given(0, "default_value").cloned().unwrap_or_else(|| JinjaValue::from("")));
+    }
+    Ok(value)
 }
 
 /// The values in scope that are data.

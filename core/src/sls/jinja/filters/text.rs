@@ -11,7 +11,7 @@ use rand::seq::IndexedRandom;
 use sha2::Digest;
 
 use super::super::value::{text, to_jinja};
-use super::{Args, Options, defined, failed};
+use super::{Args, Options, by_name, defined, failed};
 use crate::value::Value;
 
 /// How long a text may be that is made from nothing.
@@ -19,15 +19,16 @@ const MAX_LENGTH: usize = 1 << 20;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__percent__", percent);
-    environment.add_filter("replace", replace);
+    by_name(environment, "replace", &["old", "new", "count"], replace);
     environment.add_filter("quote", |value: JinjaValue| quote(&text(&value)));
     environment.add_filter("path_join", |first: String, rest: Rest<String>| {
         // Unlike in Python, a later part that is absolute does not throw away what is before it.
         let parts = rest.iter().map(|part| part.trim_start_matches('/'));
         parts.fold(PathBuf::from(first), |path, part| path.join(part)).to_string_lossy().into_owned()
     });
-    environment
-        .add_filter("center", |value: JinjaValue, width: Option<usize>| center(&text(&value), width.unwrap_or(80)));
+    by_name(environment, "center", &["width"], |value: JinjaValue, width: Option<usize>| {
+        center(&text(&value), width.unwrap_or(80))
+    });
     environment.add_filter("truncate", truncate);
     environment.add_filter("urlencode", |value: JinjaValue| match value.kind() {
         ValueKind::Map => {
@@ -47,13 +48,15 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         defined(&value).map(|value| crate::value::python::repr(&crate::value::json::sorted(&value)))
     });
     environment.add_filter("int", int);
-    environment.add_filter("float", |value: JinjaValue, default: Option<f64>| -> Result<f64, Error> {
+    by_name(environment, "float", &["default"], |value: JinjaValue, default: Option<f64>| -> Result<f64, Error> {
         let value = defined(&value)?;
         let parsed = value.as_str().and_then(|text| text.trim().parse().ok());
         let number = parsed.or_else(|| value.as_f64()).or_else(|| value.as_bool().map(|b| f64::from(u8::from(b))));
         Ok(number.or(default).unwrap_or_default())
     });
-    environment.add_filter("wordcount", |value: JinjaValue| text(&value).split_whitespace().count());
+    environment.add_filter("wordcount", |value: JinjaValue| {
+        text(&value).split(|c: char| c != '_' && !c.is_alphanumeric()).filter(|word| !word.is_empty()).count()
+    });
     environment.add_filter("contains_whitespace", |text: String| text.contains(char::is_whitespace));
     environment.add_filter("base64_encode", |value: JinjaValue| {
         STANDARD.encode(value.as_bytes().map_or_else(|| text(&value).into_bytes(), <[u8]>::to_vec))

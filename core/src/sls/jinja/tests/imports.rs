@@ -3,7 +3,7 @@
 use super::{check, check_errors, render};
 
 /// What there is under `salt://`.
-pub(super) const FILES: [(&str, &str); 9] = [
+pub(super) const FILES: [(&str, &str); 11] = [
     (
         "lib.jinja",
         "{% macro hello(who, times=1) %}{{ (who | upper) * times }} from {{ grains.id }}{% endmacro %}\n{% set answer = [42] %}{% set _private = 1 %}",
@@ -12,6 +12,8 @@ pub(super) const FILES: [(&str, &str); 9] = [
     ("deep/up.jinja", "{% set up = [tplfile, tpldir, here is defined] %}"),
     ("deep/map.jinja", "{% set mapped = [tplfile, tpldir, tpldot, sls] %}{% set seen = here %}"),
     ("deep/own.jinja", "{% from './up.jinja' import up %}{% set own = [tplfile, tpldir] + up %}"),
+    ("deep/near.jinja", "{% import_text './near.txt' as near %}{% set dir = tpldir %}"),
+    ("deep/near.txt", "near"),
     ("data.yaml", "srv: {ports: [80, {{ 400 + 43 }}]}\nid: {{ grains.id }}\n"),
     ("note.txt", "  a {{ 1 }}\n"),
     ("itself", "{% include 'itself' %}"),
@@ -40,6 +42,8 @@ fn an_import_without_context_sees_itself_and_with_context_its_importer() {
             "['deep/er/vars.sls', 'deep/er', 'deep.er', 'deep.er.vars'] 1",
         ),
         ("{% from 'deep/own.jinja' import own %}{{ own }}", "['deep/own.jinja', 'deep', './up.jinja', 'deep', False]"),
+        // Its own names are beside itself, although it sees its importer's folder.
+        ("{% from 'deep/near.jinja' import near, dir with context %}{{ near }} {{ dir }}", "near deep/er"),
         ("{% from './rel.jinja' import rel %}{{ tplfile }} {{ tpldir }}", "deep/er/vars.sls deep/er"),
     ]);
 }

@@ -1,0 +1,389 @@
+//! `network`: this host's addresses, and reckoning with addresses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use brine_core::function::CallError;
+use brine_core::glob::fnmatch;
+use brine_core::{Map, Value, functions, map};
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+
+use crate::context::Context;
+
+mod subnet;
+
+use subnet::Subnet;
+
+functions! {
+    module "network", context Context;
+
+    /// The IPv4 addresses of this host: of an interface or of several, and `cidr` or the `type` (public, private).
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.ip_addrs
+    ///     salt '*' network.ip_addrs eth0 cidr=10.0.0.0/8
+    fn ip_addrs(_context, interface: Value = Value::Nil, include_loopback: bool = false, cidr: Option<String> = None, r#type: Option<String> = None) {
+        addresses(IpAddr::is_ipv4, &interface, include_loopback, cidr.as_deref(), r#type.as_deref())
+    }
+
+    /// As `ip_addrs`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.ipaddrs
+    fn ipaddrs(_context, interface: Value = Value::Nil, include_loopback: bool = false, cidr: Option<String> = None, r#type: Option<String> = None) {
+        addresses(IpAddr::is_ipv4, &interface, include_loopback, cidr.as_deref(), r#type.as_deref())
+    }
+
+    /// The IPv6 addresses of this host.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.ip_addrs6
+    fn ip_addrs6(_context, interface: Value = Value::Nil, include_loopback: bool = false, cidr: Option<String> = None) {
+        addresses(IpAddr::is_ipv6, &interface, include_loopback, cidr.as_deref(), None)
+    }
+
+    /// As `ip_addrs6`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.ipaddrs6
+    fn ipaddrs6(_context, interface: Value = Value::Nil, include_loopback: bool = false, cidr: Option<String> = None) {
+        addresses(IpAddr::is_ipv6, &interface, include_loopback, cidr.as_deref(), None)
+    }
+
+    /// The interfaces of this host with their addresses.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.interfaces
+    fn interfaces(_context) {
+        Ok(Value::Map(interfaces_of_host().into_iter().map(|(name, told)| (name.into(), told.told().into())).collect()))
+    }
+
+    /// The hardware address of an interface.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.hw_addr eth0
+    fn hw_addr(_context, iface: String) {
+        Ok(hardware(&iface))
+    }
+
+    /// As `hw_addr`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.hwaddr eth0
+    fn hwaddr(_context, iface: String) {
+        Ok(hardware(&iface))
+    }
+
+    /// The IPv4 addresses of an interface, with their networks.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.interface eth0
+    fn interface(_context, iface: String) {
+        Ok(match interfaces_of_host().remove(&iface) {
+            Some(own) => own.told().get("inet").cloned().unwrap_or_else(|| "".into()),
+            None => no_interface(&iface),
+        })
+    }
+
+    /// The first IPv4 address of an interface.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.interface_ip eth0
+    fn interface_ip(_context, iface: String) {
+        Ok(match interfaces_of_host().remove(&iface) {
+            Some(own) => own.v4.first().map_or_else(|| "".into(), |address| address.ip.to_string().into()),
+            None => no_interface(&iface),
+        })
+    }
+
+    /// The IPv4 networks that this host is in.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.subnets
+    fn subnets(_context) {
+        let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
+        let networks: BTreeSet<String> = all.filter(|address| !address.ip.is_loopback()).map(|address| address.subnet().to_string()).collect();
+        Ok(networks.into_iter().collect())
+    }
+
+    /// Whether this host has an address in a network.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.in_subnet 10.0.0.0/16
+    fn in_subnet(_context, cidr: String) {
+        let network = subnet(&cidr)?;
+        let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
+        Ok(all.into_iter().any(|address| !address.ip.is_loopback() && network.holds(address.ip.into())).into())
+    }
+
+    /// Whether an address is in a network.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.ip_in_subnet 172.17.0.4 172.16.0.0/12
+    fn ip_in_subnet(_context, ip_addr: String, cidr: String) {
+        Ok(subnet(&cidr)?.holds(address(&ip_addr)?).into())
+    }
+
+    /// The network, the mask and the broadcast address of a network.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.convert_cidr 172.31.0.0/16
+    fn convert_cidr(_context, cidr: String) {
+        let network = subnet(&cidr)?;
+        Ok(map! {
+            "network" => network.first().to_string(),
+            "netmask" => network.mask().to_string(),
+            "broadcast" => network.last().to_string(),
+        }.into())
+    }
+
+    /// The network of an address with a mask, or with the length of one behind a slash.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.calc_net 172.17.0.5 255.255.255.240
+    fn calc_net(_context, ip_addr: String, netmask: Option<String> = None) {
+        let text = netmask.map_or_else(|| ip_addr.clone(), |mask| format!("{ip_addr}/{mask}"));
+        Ok(subnet(&text)?.to_string().into())
+    }
+
+    /// The name of this host.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.get_hostname
+    fn get_hostname(_context) {
+        let name = nix::unistd::gethostname().map_err(CallError::execution)?;
+        Ok(name.to_string_lossy().into_owned().into())
+    }
+
+    /// The full name of this host.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.get_fqdn
+    fn get_fqdn(context) {
+        Ok(context.grains().get("fqdn").cloned().unwrap_or_default())
+    }
+
+    /// Whether an address is for private networks.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.is_private 10.0.0.3
+    fn is_private(_context, ip_addr: String) {
+        Ok(subnet::is_private(address(&ip_addr)?).into())
+    }
+
+    /// Whether an address is that of a host to itself.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.is_loopback 127.0.0.1
+    fn is_loopback(_context, ip_addr: String) {
+        Ok(address(&ip_addr)?.is_loopback().into())
+    }
+
+    /// The name under which the name service has an address.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.reverse_ip 172.17.0.4
+    fn reverse_ip(_context, ip_addr: String) {
+        Ok(subnet::reverse(address(&ip_addr)?).into())
+    }
+}
+
+fn address(text: &str) -> Result<IpAddr, CallError> {
+    text.trim()
+        .parse()
+        .map_err(|_| CallError::Execution(format!("'{text}' does not appear to be an IPv4 or IPv6 address")))
+}
+
+fn subnet(text: &str) -> Result<Subnet, CallError> {
+    text.parse().map_err(|()| CallError::Execution(format!("'{text}' does not appear to be an IPv4 or IPv6 network")))
+}
+
+fn no_interface(name: &str) -> Value {
+    format!(
+        "Interface \"{name}\" not in available interfaces: \"{}\"",
+        interfaces_of_host().into_keys().collect::<Vec<_>>().join("\", \"")
+    )
+    .into()
+}
+
+fn hardware(name: &str) -> Value {
+    match interfaces_of_host().remove(name) {
+        Some(own) => own.hardware.unwrap_or_default().into(),
+        None => no_interface(name),
+    }
+}
+
+/// One IPv4 address of an interface.
+struct Address4 {
+    ip: Ipv4Addr,
+    mask: Ipv4Addr,
+    broadcast: Option<Ipv4Addr>,
+    label: String,
+}
+
+impl Address4 {
+    fn subnet(&self) -> Subnet {
+        Subnet::new(self.ip.into(), u32::from(self.mask).leading_ones())
+    }
+}
+
+/// What is known of an interface.
+#[derive(Default)]
+struct Interface {
+    up: bool,
+    hardware: Option<String>,
+    v4: Vec<Address4>,
+    v6: Vec<(Ipv6Addr, u32)>,
+}
+
+impl Interface {
+    fn told(&self) -> Map {
+        let mut told = map! {"up" => self.up};
+        if let Some(hardware) = &self.hardware {
+            told.insert("hwaddr".into(), hardware.as_str().into());
+        }
+        let v4 = self.v4.iter().map(|address| {
+            Value::Map(map! {
+                "address" => address.ip.to_string(),
+                "netmask" => address.mask.to_string(),
+                "broadcast" => address.broadcast.map(|ip| ip.to_string()),
+                "label" => &address.label,
+            })
+        });
+        let v6 = self.v6.iter().map(|(ip, length)| {
+            let scope = if ip.is_loopback() {
+                "host"
+            } else if ip.segments()[0] & 0xffc0 == 0xfe80 {
+                "link"
+            } else {
+                "global"
+            };
+            Value::Map(map! {"address" => ip.to_string(), "prefixlen" => length.to_string(), "scope" => scope})
+        });
+        for (name, addresses) in [("inet", v4.collect::<Vec<_>>()), ("inet6", v6.collect())] {
+            if !addresses.is_empty() {
+                told.insert(name.into(), addresses.into());
+            }
+        }
+        told
+    }
+}
+
+/// All interfaces by name. One that cannot be read is not there.
+fn interfaces_of_host() -> BTreeMap<String, Interface> {
+    let mut all: BTreeMap<String, Interface> = BTreeMap::new();
+    for entry in getifaddrs().into_iter().flatten() {
+        // An alias such as `eth0:1` belongs to its interface.
+        let name = entry.interface_name.split(':').next().unwrap_or_default().to_owned();
+        let own = all.entry(name).or_default();
+        own.up = entry.flags.contains(InterfaceFlags::IFF_UP);
+        let v4 = |storage: Option<nix::sys::socket::SockaddrStorage>| {
+            storage?.as_sockaddr_in().map(nix::sys::socket::SockaddrIn::ip)
+        };
+        if let Some(link) = entry.address.as_ref().and_then(|address| address.as_link_addr()) {
+            let bytes = link.addr().map(|bytes| bytes.map(|byte| format!("{byte:02x}")).join(":"));
+            own.hardware = own.hardware.take().or(bytes);
+        } else if let Some(ip) = v4(entry.address) {
+            let mask = v4(entry.netmask).unwrap_or(Ipv4Addr::BROADCAST);
+            let broadcast = entry.flags.contains(InterfaceFlags::IFF_BROADCAST).then(|| v4(entry.broadcast)).flatten();
+            own.v4.push(Address4 { ip, mask, broadcast, label: entry.interface_name.clone() });
+        } else if let Some(ip) = entry.address.as_ref().and_then(|address| address.as_sockaddr_in6()) {
+            let mask = entry.netmask.as_ref().and_then(|mask| mask.as_sockaddr_in6());
+            own.v6.push((ip.ip(), mask.map_or(128, |mask| u128::from(mask.ip()).leading_ones())));
+        }
+    }
+    all
+}
+
+/// The addresses of this host that are wanted, in order.
+fn addresses(
+    kind: fn(&IpAddr) -> bool,
+    interface: &Value,
+    with_loopback: bool,
+    cidr: Option<&str>,
+    scope: Option<&str>,
+) -> Result<Value, CallError> {
+    let wanted: Option<Vec<String>> = match interface {
+        Value::Nil => None,
+        Value::List(names) => Some(names.iter().map(ToString::to_string).collect()),
+        names => Some(names.to_string().split(',').map(|name| name.trim().to_owned()).collect()),
+    };
+    let network = cidr.map(subnet).transpose()?;
+    let mut found = BTreeSet::new();
+    for (name, own) in interfaces_of_host() {
+        if wanted.as_ref().is_some_and(|wanted| !wanted.iter().any(|pattern| fnmatch(pattern, &name))) {
+            continue;
+        }
+        let v4 = own.v4.iter().map(|address| IpAddr::V4(address.ip));
+        let v6 = own.v6.iter().map(|(ip, _)| IpAddr::V6(*ip));
+        found.extend(v4.chain(v6).filter(|ip| kind(ip) && (with_loopback || !ip.is_loopback())));
+    }
+    let fits = |ip: &IpAddr| match (&network, scope) {
+        (Some(network), _) => network.holds(*ip),
+        (None, Some("public")) => !subnet::is_private(*ip),
+        (None, Some("private")) => subnet::is_private(*ip),
+        _ => true,
+    };
+    Ok(found.into_iter().filter(fits).map(|ip| ip.to_string()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::function::Args;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn addresses_are_reckoned_with() {
+        let context = testing::context(&[]);
+        let private: Value =
+            map! {"network" => "10.0.0.0", "netmask" => "255.0.0.0", "broadcast" => "10.255.255.255"}.into();
+        for (fun, args, expected) in [
+            ("calc_net", &["10.1.2.3", "255.255.0.0"][..], "10.1.0.0/16".into()),
+            ("calc_net", &["10.1.2.3/24"], "10.1.2.0/24".into()),
+            ("calc_net", &["2a02:f6e::4e07/64"], "2a02:f6e::/64".into()),
+            ("convert_cidr", &["10.0.0.0/8"], private),
+            ("ip_in_subnet", &["10.0.0.1", "10.0.0.0/8"], true.into()),
+            ("ip_in_subnet", &["11.0.0.1", "10.0.0.0/8"], false.into()),
+            ("is_private", &["10.0.0.1"], true.into()),
+            ("is_loopback", &["::1"], true.into()),
+            ("reverse_ip", &["10.0.0.1"], "1.0.0.10.in-addr.arpa".into()),
+        ] {
+            let positional = args.iter().map(|arg| Value::from(*arg)).collect();
+            let found = context.call(&format!("network.{fun}"), Args { positional, keyword: Map::new() });
+            assert_eq!(found.map_err(|error| error.to_string()), Ok(expected), "{fun} {args:?}");
+        }
+    }
+
+    #[test]
+    fn the_loopback_is_one_of_the_interfaces() {
+        let loopback = interfaces_of_host().into_iter().find(|(name, _)| name == "lo");
+        // A host without one has nothing to check.
+        if let Some((_, loopback)) = loopback {
+            assert_eq!(loopback.told().get("hwaddr"), Some(&"00:00:00:00:00:00".into()));
+        }
+        let all = addresses(IpAddr::is_ipv4, &Value::Nil, false, None, None).unwrap();
+        assert!(all.as_list().is_some_and(|all| !all.contains(&"127.0.0.1".into())), "{all}");
+    }
+}

@@ -1,0 +1,4 @@
+wrong:
+  test.nop:
+    - require:
+        test: other
