@@ -25,7 +25,7 @@ use crate::Shared;
 use crate::calls::Caller;
 
 /// All runner functions: one line a module.
-pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
+pub static MODULES: &[&[Function<RunnerContext>]] = &[
     batch::FUNCTIONS,
     doc::FUNCTIONS,
     event::FUNCTIONS,
