@@ -11,6 +11,7 @@ mod event_bus;
 mod jobs;
 mod manage;
 mod metrics;
+mod pillar;
 mod reactor;
 mod state;
 mod test;
@@ -33,6 +34,7 @@ pub static MODULES: &[&[Function<RunnerContext>]] = &[
     jobs::FUNCTIONS,
     manage::FUNCTIONS,
     metrics::FUNCTIONS,
+    pillar::FUNCTIONS,
     reactor::FUNCTIONS,
     state::FUNCTIONS,
     test::FUNCTIONS,

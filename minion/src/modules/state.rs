@@ -6,7 +6,7 @@ use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions, map};
 
 use crate::context::Context;
-use crate::state::{self, Options, StateRun, Top, pause};
+use crate::state::{self, NoPillar, Options, StateRun, Top, pause};
 
 functions! {
     module "state", context Context;
@@ -344,10 +344,13 @@ fn prepared(context: &Context, kwargs: Map) -> Result<Result<StateRun, Vec<Strin
 /// A run; one that changes something is alone.
 fn started(context: &Context, kwargs: Map, alone: bool) -> Result<Result<StateRun, Vec<String>>, CallError> {
     let options = options(kwargs)?;
-    if alone && let Err(refusal) = state::only_run(context, &options) {
+    if !alone {
+        return StateRun::new(context, options).map(Ok).map_err(NoPillar::error);
+    }
+    if let Err(refusal) = state::only_run(context, &options) {
         return Ok(Err(refusal));
     }
-    Ok(StateRun::new(context, options))
+    Ok(StateRun::new(context, options).map_err(NoPillar::lines))
 }
 
 /// Runs the high data that `high` gives.

@@ -26,7 +26,7 @@ pub(crate) mod source;
 mod top;
 
 pub use call::unfit;
-pub use highstate::{Options, OwnFacts, StateRun, errors};
+pub use highstate::{NoPillar, Options, OwnFacts, StateRun, errors};
 pub use queue::only_run;
 pub use run::{Settings, run};
 pub use source::Source;
