@@ -133,6 +133,22 @@ pub struct Job {
 }
 
 impl Job {
+    /// The same job with a retcode of its own: for what runs beside it.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Job {
+            jid: self.jid.clone(),
+            fun: self.fun.clone(),
+            arg: self.arg.clone(),
+            load: self.load.clone(),
+            pid: self.pid,
+            retcode: AtomicI64::new(0),
+            master: self.master.clone(),
+            cancel: self.cancel.clone(),
+            children: self.children.clone(),
+        }
+    }
+
     /// A job that nobody published: a call from the command line or a test.
     pub fn local(jid: &brine_core::Jid, fun: &str, args: &Args) -> Self {
         Job {

@@ -125,6 +125,8 @@ options! {
     gpg_cache_ttl: u64 = 86400,
     /// Which modules' states are put together before they run; `True` for all that can be.
     state_aggregate: Value = Value::Bool(false),
+    /// How many states with `parallel: True` run side by side; 0 for no limit.
+    state_max_parallel: usize = 0,
     /// Whether states only say what they would do.
     test: bool = false,
     /// Whether the first failing state ends the run.

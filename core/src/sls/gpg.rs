@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -39,6 +39,7 @@ pub enum GpgError {
 /// How sealed texts are opened.
 #[derive(Debug)]
 pub struct Gpg {
+    program: PathBuf,
     /// The folder of the keys.
     keydir: PathBuf,
     /// Whether a text that cannot be opened is an error. It stays as it is otherwise.
@@ -64,6 +65,7 @@ impl Gpg {
         let on = |name: &str| opts.get(name).is_some_and(Value::is_truthy);
         let seconds = opts.get("gpg_cache_ttl").and_then(u64::from_value).unwrap_or(86400);
         Gpg {
+            program: "gpg".into(),
             keydir: opts.get("gpg_keydir").and_then(PathBuf::from_value).unwrap_or_else(folder),
             must_succeed: opts.get("gpg_decrypt_must_succeed").is_none_or(Value::is_truthy),
             keep: on("gpg_cache").then(|| Duration::from_secs(seconds)),
@@ -113,52 +115,58 @@ impl Gpg {
             Ok(text) => text.replace("\\n", "\n").into_bytes(),
             Err(_) => sealed.to_vec(),
         };
-        let Some(keep) = self.keep else { return run(&self.keydir, &sealed) };
+        let Some(keep) = self.keep else { return self.run(&sealed) };
         if let Some((when, opened)) = self.opened.lock().get(&sealed)
             && when.elapsed() < keep
         {
             return Ok(opened.clone());
         }
-        let opened = run(&self.keydir, &sealed)?;
+        let opened = self.run(&sealed)?;
         let mut remembered = self.opened.lock();
         remembered.retain(|_, (when, _)| when.elapsed() < keep);
         remembered.insert(sealed, (Instant::now(), opened.clone()));
         Ok(opened)
     }
-}
 
-fn run(keydir: &Path, sealed: &[u8]) -> Result<Vec<u8>, GpgError> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => GpgError::Missing,
-        _ => GpgError::Run(error.to_string()),
-    };
-    let mut child = Command::new("gpg")
-        .arg("--homedir")
-        .arg(keydir)
-        // Nobody is there to type a passphrase.
-        .args(["--batch", "--no-tty", "--pinentry-mode", "error", "--decrypt"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let input = child.stdin.take();
-    let output = std::thread::scope(|scope| {
-        // One that ends early does not read all.
-        scope.spawn(move || input.map(|mut input| input.write_all(sealed)));
-        child.wait_with_output()
-    });
-    let output = output.map_err(failed)?;
-    if !output.status.success() || output.stdout.is_empty() {
-        let told = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-        return Err(GpgError::Sealed { keydir: keydir.to_owned(), told });
+    fn run(&self, sealed: &[u8]) -> Result<Vec<u8>, GpgError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => GpgError::Missing,
+            _ => GpgError::Run(error.to_string()),
+        };
+        let mut child = Command::new(&self.program)
+            .arg("--homedir")
+            .arg(&self.keydir)
+            // Nobody is there to type a passphrase.
+            .args(["--batch", "--no-tty", "--pinentry-mode", "error", "--decrypt"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let input = child.stdin.take();
+        let output = std::thread::scope(|scope| {
+            // One that ends early does not read all.
+            scope.spawn(move || input.map(|mut input| input.write_all(sealed)));
+            child.wait_with_output()
+        });
+        let output = output.map_err(failed)?;
+        if !output.status.success() || output.stdout.is_empty() {
+            let told = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+            return Err(GpgError::Sealed { keydir: self.keydir.clone(), told });
+        }
+        Ok(output.stdout)
     }
-    Ok(output.stdout)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+    use std::sync::Arc;
+
     use super::*;
+    use crate::sls::jinja::{Context, Host, NoHost};
+    use crate::sls::render::Sls;
     use crate::{list, map};
 
     /// Keys of a home of its own, and a text sealed for them.
@@ -166,7 +174,8 @@ mod tests {
 
     impl Keys {
         fn new() -> Self {
-            let keys = Keys(tempfile::tempdir().unwrap());
+            let private = std::fs::Permissions::from_mode(0o700);
+            let keys = Keys(tempfile::Builder::new().permissions(private).tempdir().unwrap());
             keys.gpg(
                 &["--passphrase", "", "--quick-generate-key", "me@example.com", "default", "default", "never"],
                 "",
@@ -214,6 +223,11 @@ mod tests {
         gpg.open(&mut value).unwrap();
         assert_eq!(value, map! {"a" => list!["swordfish", 7], "b" => map! {"c" => "one two three"}}.into());
 
+        let sls = format!("#!yaml|gpg\na: |\n  {}\n", word.trim().replace('\n', "\n  "));
+        let sls = Sls::compile("s", &sls, "jinja|yaml").unwrap().with_gpg(Arc::new(Gpg::of(&keys.opts())));
+        let host: Arc<dyn Host> = Arc::new(NoHost);
+        assert_eq!(sls.render(&Context::new("base"), &host), Ok(map! {"a" => "swordfish"}.into()));
+
         let mut opts = keys.opts();
         opts.insert("gpg_cache".into(), true.into());
         let remembering = Gpg::of(&opts);
@@ -236,5 +250,14 @@ mod tests {
 
         let error = Gpg::of(&keys.opts()).open(&mut value).unwrap_err();
         assert!(matches!(&error, GpgError::Sealed { told, .. } if told.contains("No secret key")), "{error}");
+    }
+
+    #[test]
+    fn a_missing_program_is_always_an_error() {
+        let sealed = "-----BEGIN PGP MESSAGE-----\n\nx\n-----END PGP MESSAGE-----";
+        let opts = map! {"gpg_decrypt_must_succeed" => false};
+        let gpg = Gpg { program: Path::new("/nonexistent/gpg").into(), ..Gpg::of(&opts) };
+        assert_eq!(gpg.open(&mut sealed.into()), Err(GpgError::Missing));
+        assert_eq!(gpg.open(&mut "not sealed".into()), Ok(()));
     }
 }

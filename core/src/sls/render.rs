@@ -312,7 +312,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_source_renders_or_is_refused(source in "(#!)?(jinja|yaml|json|\\||\n|a: |- |\\{\\{ x \\}\\}|[\\[\\]{}'\",#é]){0,12}") {
+        fn any_source_renders_or_is_refused(source in "(#!)?(jinja|yaml|json|toml|text|gpg|-----BEGIN PGP MESSAGE-----|a = 1|\\||\n|a: |- |\\{\\{ x \\}\\}|[\\[\\]{}'\",#é]){0,12}") {
             let _ = render(&source);
         }
     }

@@ -62,7 +62,9 @@ functions! {
             context.set_retcode(1);
             return Ok("Invalid function passed".into());
         };
-        let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| key.as_str().is_some_and(is_option));
+        let (mut own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| key.as_str().is_some_and(is_option));
+        // As in Salt, a single state is always called.
+        own.shift_remove("mock");
         let run = match started(context, own, true)? {
             Ok(run) => run,
             Err(errors) => return state::errors(context, errors),
@@ -91,6 +93,15 @@ functions! {
             Ok(run) => one(context, &run, &data),
             Err(errors) => state::errors(context, errors),
         }
+    }
+
+    /// Renders a file of this host as an SLS and runs it.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' state.template /srv/other/web.sls
+    fn template(context, tem: String, **kwargs) out "highstate" {
+        applied(context, kwargs, |run| run.local_file(&tem))
     }
 
     /// Renders a text as an SLS and runs it.

@@ -132,9 +132,23 @@ impl StateRun {
         self.data(&data)
     }
 
+    /// The high data of a file of this host, whose path ends in `.sls` if it is written or not.
+    pub fn local_file(&self, path: &str) -> Result<HighData, Vec<String>> {
+        let path = format!("{}.sls", path.strip_suffix(".sls").unwrap_or(path));
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            return Err(vec![format!("Specified SLS {path} on local filesystem cannot be found.")]);
+        };
+        let data = self.source.render_text(&text, &self.saltenv()).map_err(|error| vec![error])?;
+        self.data_of(&data, &path)
+    }
+
     /// High data as it is given.
     pub fn data(&self, data: &Value) -> Result<HighData, Vec<String>> {
-        let (high, errors) = HighData::from_data(data, "", &self.saltenv());
+        self.data_of(data, "")
+    }
+
+    fn data_of(&self, data: &Value, sls: &str) -> Result<HighData, Vec<String>> {
+        let (high, errors) = HighData::from_data(data, sls, &self.saltenv());
         if errors.is_empty() { Ok(high) } else { Err(errors) }
     }
 
@@ -171,6 +185,8 @@ impl StateRun {
             failhard: config.failhard,
             mock: self.options.mock,
             state_events: self.options.state_events || config.state_events,
+            aggregate: config.state_aggregate.clone(),
+            max_parallel: config.state_max_parallel,
         }
     }
 

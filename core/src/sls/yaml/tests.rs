@@ -363,6 +363,8 @@ mod properties {
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
             any::<u64>().prop_map(Value::from),
+            (any::<bool>(), "[1-9][0-9]{19,60}")
+                .prop_map(|(negative, digits)| { Value::whole_number(negative, &digits, 10).unwrap() }),
             (-1e30..1e30).prop_map(Value::Float),
             text().prop_map(Value::from),
             prop::collection::vec(any::<u8>(), 0..100).prop_map(Value::from),
