@@ -1,5 +1,11 @@
-//! What the docs say of the program is so.
+//! What the docs say of the program is so. `docs/modules.md` and `docs/jinja.md` are written by it:
+//!
+//!     cargo test --test docs -- --ignored
 #![allow(clippy::unwrap_used)]
+
+use brine_core::function::{Function, ParamKind, Registry};
+use brine_core::sls::jinja::reference::{self, Entry};
+use brine_core::value::python::repr;
 
 fn doc(name: &str) -> String {
     std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -27,4 +33,86 @@ fn the_worked_examples_are_shown_as_they_are() {
         let shown: Vec<String> = file.lines().map(|line| format!("    {line}").trim_end().to_owned()).collect();
         assert!(text.contains(&shown.join("\n")), "reactor.d/{name}.sls is not shown as it is");
     }
+}
+
+#[test]
+fn the_generated_docs_are_up_to_date() {
+    for (name, text) in generated() {
+        let same = doc(name) == text;
+        assert!(same, "{name} is not what the program has now: write it with `cargo test --test docs -- --ignored`");
+    }
+}
+
+#[test]
+#[ignore = "writes the generated docs"]
+fn write_the_generated_docs() {
+    for (name, text) in generated() {
+        std::fs::write(format!("{}/{name}", env!("CARGO_MANIFEST_DIR")), text).unwrap();
+    }
+}
+
+fn generated() -> [(&'static str, String); 2] {
+    [("docs/modules.md", modules()), ("docs/jinja.md", jinja())]
+}
+
+const WRITTEN: &str = "<!-- Written by `cargo test --test docs -- --ignored`. -->\n";
+
+fn modules() -> String {
+    let sections = [
+        functions(
+            "Execution",
+            "what `salt` and `salt-call` call, and `salt[...]` in templates",
+            brine_minion::modules::MODULES,
+        ),
+        functions("State", "what SLS files name", brine_minion::states::MODULES),
+        functions("Runner", "what `salt-run` calls", brine_master::runner::MODULES),
+        functions("Wheel", "what `wheel.` in reactions and `salt-key` call", brine_master::wheel::MODULES),
+    ];
+    format!(
+        "# Functions\n\n{WRITTEN}\n`sys.doc` tells more of each. An argument with `=` may be left out.\n\n{}",
+        sections.join("\n")
+    )
+}
+
+fn functions<C>(kind: &str, about: &str, modules: &[&'static [Function<C>]]) -> String {
+    let mut text = format!("## {kind} functions\n\n{kind} functions are {about}.\n\n| function | |\n|---|---|\n");
+    for function in Registry::new(modules).iter() {
+        let params: Vec<String> = function
+            .params
+            .iter()
+            .map(|param| match param.kind {
+                ParamKind::Required => param.name.to_owned(),
+                ParamKind::Optional(default) => format!("{}={}", param.name, repr(&default())),
+                ParamKind::Rest => format!("*{}", param.name),
+                ParamKind::Keywords => format!("**{}", param.name),
+            })
+            .collect();
+        let usage = format!("{}({})", function.full_name(), params.join(", "));
+        let doc = function.docstring();
+        text.push_str(&row(&usage, &doc.split("\n\n").next().unwrap().replace('\n', " ")));
+    }
+    text
+}
+
+fn jinja() -> String {
+    let tables = [
+        ("Tags", reference::TAGS),
+        ("Functions", reference::GLOBALS),
+        ("Variables", reference::VARIABLES),
+        ("Filters", reference::FILTERS),
+        ("Tests", reference::TESTS),
+    ];
+    let table = |(title, entries): (&str, &[Entry])| {
+        let rows: String = entries.iter().map(|(usage, text)| row(usage, text)).collect();
+        format!("\n## {title}\n\n| | |\n|---|---|\n{rows}")
+    };
+    format!(
+        "# Jinja\n\n{WRITTEN}\nWhat templates have: SLS and pillar files, top files, reactor files, and files with `template: jinja`.\n{}",
+        tables.map(table).concat()
+    )
+}
+
+/// A row of a table; a bar would end its column.
+fn row(usage: &str, text: &str) -> String {
+    format!("| `{}` | {} |\n", usage.replace('|', "\\|"), text.replace('|', "\\|"))
 }

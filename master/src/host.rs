@@ -21,6 +21,10 @@ pub trait HostFunctions: Send + Sync {
     /// Calls an execution function by its full name. An error is told in words.
     fn call(&self, function: &str, args: Args) -> Result<Value, String>;
 
+    /// As [`HostFunctions::call`], where `grains` and what looks at them see others than the host's own: those of
+    /// the minion whose pillar is rendered.
+    fn call_with_grains(&self, grains: &Arc<Map>, function: &str, args: Args) -> Result<Value, String>;
+
     /// Whether there is such a function.
     fn has(&self, function: &str) -> bool;
 

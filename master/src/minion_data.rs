@@ -42,6 +42,11 @@ impl MinionData {
         StoredFacts { data: self, id, read: OnceCell::new() }
     }
 
+    /// The grains that a minion had when it last asked for its pillar.
+    pub fn grains(&self, id: &str) -> Option<Map> {
+        self.read(id)?.get("grains")?.as_map().cloned()
+    }
+
     fn read(&self, id: &str) -> Option<Map> {
         match self.store.get(MINIONS, id.as_bytes()) {
             Ok(packed) => msgpack::unpack_map(&packed?).ok(),

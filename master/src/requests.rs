@@ -13,6 +13,7 @@ use bytes::Bytes;
 use crate::Shared;
 use crate::auth::clear;
 use crate::job_cache::NOT_KEPT;
+use crate::pillar::Asked;
 use crate::sessions::SessionError;
 use crate::state_errors;
 
@@ -167,8 +168,8 @@ impl Shared {
         match command {
             MinionCommand::Events(events) => Value::Bool(self.minion_events(id, events).await),
             MinionCommand::Returns(loads) => Value::Bool(self.returns(id, loads).await),
-            MinionCommand::Pillar { grains, saltenv, pillarenv, pillar_override } => {
-                self.pillar(id, grains, saltenv, pillarenv, pillar_override).await
+            MinionCommand::Pillar { grains, saltenv, pillarenv, pillar_override: over, clean_cache: anew } => {
+                self.pillar(Asked { id: id.clone(), grains, saltenv, pillarenv, over, anew }).await
             }
             MinionCommand::SyndicReturns(loads) => {
                 self.syndic_returns(id, loads).await;

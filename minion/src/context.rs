@@ -71,6 +71,10 @@ pub trait Upstream: Send + Sync {
     fn fire_master(&self, event: MasterEvent) -> Result<(), String>;
     /// A freshly rendered pillar, with `override_pillar` merged over it.
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, override_pillar: &Map) -> Result<Map, String>;
+    /// The pillar, rendered anew even if the master keeps pillars for some time.
+    fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
+        self.pillar(saltenv, pillarenv, &Map::new())
+    }
     /// Sends a command to the master: its answer.
     fn ask(&self, load: Map) -> Result<Value, String> {
         let command = load.get("cmd").map(ToString::to_string).unwrap_or_default();
@@ -129,6 +133,22 @@ pub struct Job {
 }
 
 impl Job {
+    /// The same job with a retcode of its own: for what runs beside it.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Job {
+            jid: self.jid.clone(),
+            fun: self.fun.clone(),
+            arg: self.arg.clone(),
+            load: self.load.clone(),
+            pid: self.pid,
+            retcode: AtomicI64::new(0),
+            master: self.master.clone(),
+            cancel: self.cancel.clone(),
+            children: self.children.clone(),
+        }
+    }
+
     /// A job that nobody published: a call from the command line or a test.
     pub fn local(jid: &brine_core::Jid, fun: &str, args: &Args) -> Self {
         Job {
@@ -157,9 +177,16 @@ pub struct Context {
     pub in_template: bool,
     /// The pillar of a state run, in the place of the minion's: `pillar={...}` is for that run alone.
     pub run_pillar: Option<Arc<Map>>,
+    /// Grains in the place of the minion's: those of the minion that a pillar is rendered for.
+    pub own_grains: Option<Arc<Map>>,
 }
 
 impl Context {
+    /// The context of a job's function.
+    pub fn new(minion: Arc<Minion>, job: Arc<Job>) -> Self {
+        Context { minion, job, in_template: false, run_pillar: None, own_grains: None }
+    }
+
     /// Calls another execution function within the same job.
     pub fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         self.minion.functions.call(self, function, args)
@@ -172,7 +199,7 @@ impl Context {
 
     /// The grains as they are now.
     pub fn grains(&self) -> Arc<Map> {
-        Arc::clone(&self.minion.grains.read())
+        self.own_grains.clone().unwrap_or_else(|| Arc::clone(&self.minion.grains.read()))
     }
 
     /// The pillar as it is now, or as the state run has it.

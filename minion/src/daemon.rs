@@ -15,7 +15,7 @@ use brine_core::function::{CallError, Registry};
 use brine_core::job::Return;
 use brine_core::schedule::Schedule;
 use brine_core::sls::jinja::Host;
-use brine_core::sls::pillar::{PillarSource, merge};
+use brine_core::sls::pillar::{PillarRequest, PillarSource};
 use brine_core::target::{Target, TargetKind};
 use brine_core::transport::{Backoff, Limits, Subscriber, TransportError};
 use brine_core::wire::{Publication, TOPIC_GCM};
@@ -94,15 +94,25 @@ impl Upstream for MasterUpstream {
     }
 
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
-        let grains = Arc::clone(&self.grains.read());
-        let load = pillar_load(&grains, saltenv, pillarenv, over);
-        let answer = self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())?;
-        answer.as_map().cloned().ok_or_else(|| "the master sent no pillar".into())
+        self.ask_pillar(pillar_load(&self.grains.read(), saltenv, pillarenv, over))
+    }
+
+    fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
+        let mut load = pillar_load(&self.grains.read(), saltenv, pillarenv, &Map::new());
+        load.insert("clean_cache".into(), true.into());
+        self.ask_pillar(load)
     }
 
     fn ask(&self, mut load: Map) -> Result<Value, String> {
         load.insert("id".into(), (&self.id).into());
         self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
+    }
+}
+
+impl MasterUpstream {
+    fn ask_pillar(&self, load: Map) -> Result<Map, String> {
+        let answer = self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())?;
+        answer.as_map().cloned().ok_or_else(|| "the master sent no pillar".into())
     }
 }
 
@@ -151,18 +161,16 @@ impl Upstream for LocalUpstream {
         Err(format!("Local mode detected. Event with tag {} will NOT be sent.", event.tag))
     }
 
-    fn pillar(&self, _saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
         let grains = Arc::clone(&self.grains.read());
         let functions = self.minion.get().and_then(Weak::upgrade).map(|minion| {
             let job =
                 Arc::new(Job::local(&brine_core::Jid::new(), "pillar.items", &brine_core::function::Args::default()));
             // The pillar in the making is not there yet.
-            let context = Context { minion, job, in_template: true, run_pillar: Some(Arc::default()) };
+            let context = Context { run_pillar: Some(Arc::default()), ..Context::new(minion, job).for_template() };
             Arc::new(MinionHost { context }) as Arc<dyn Host>
         });
-        let mut pillar = self.pillar.render_with(&self.id, &grains, pillarenv.unwrap_or("base"), functions);
-        merge(&mut pillar, over);
-        Ok(pillar)
+        Ok(self.pillar.render(&PillarRequest { id: &self.id, grains: &grains, saltenv, pillarenv, over, functions }))
     }
 }
 
@@ -210,13 +218,7 @@ pub fn without_pillar(config: MinionConfig) -> Result<Arc<Minion>, MinionError> 
     let id = minion_id(&config)?;
     let config = Arc::new(config);
     let grains = Arc::new(RwLock::new(Arc::new(crate::grains::collect(&config, id.as_str()))));
-    let pillar = PillarSource {
-        roots: config.pillar_roots.clone(),
-        state_top: config.state_top.clone(),
-        renderer: config.renderer.clone(),
-        opts: Arc::new(config.opts.clone()),
-        nodegroups: config.nodegroups.clone(),
-    };
+    let pillar = PillarSource::new(Arc::new(config.opts.clone()));
     let options = fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),

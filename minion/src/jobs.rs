@@ -60,7 +60,7 @@ fn says_failed(value: &Value) -> bool {
 pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(job));
     let proc_file = ProcFile::write(minion, job);
-    let context = Context { minion: Arc::clone(minion), job: Arc::clone(job), in_template: false, run_pillar: None };
+    let context = Context::new(Arc::clone(minion), Arc::clone(job));
     if job.load.get("start_event").is_some_and(Value::is_truthy) {
         tell_start(&context);
     }

@@ -17,9 +17,9 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// The process groups that a job has started and that have not ended.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Children {
-    groups: Mutex<BTreeSet<i32>>,
+    groups: Arc<Mutex<BTreeSet<i32>>>,
 }
 
 impl Children {

@@ -56,7 +56,7 @@ fn context(minion: &Arc<Minion>, fun: &str, args: &Args, cause: Option<&Cause>) 
     // What the call fires says what led to it.
     let load = cause.map(Cause::short_fields).unwrap_or_default();
     let job = Arc::new(Job { load, ..Job::local(&Jid::new(), fun, args) });
-    Context { minion: Arc::clone(minion), job, in_template: cause.is_none(), run_pillar: None }
+    Context { in_template: cause.is_none(), ..Context::new(Arc::clone(minion), job) }
 }
 
 struct CallerDispatch(Arc<Minion>);

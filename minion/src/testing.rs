@@ -103,7 +103,7 @@ pub fn context(files: &[(&str, &str)]) -> Context {
 /// The context of an execution function of this minion.
 pub fn context_of(minion: Arc<Minion>) -> Context {
     let job = Job::local(&Jid::new(), "test.ping", &Args::default());
-    Context { minion, job: Arc::new(job), in_template: false, run_pillar: None }
+    Context::new(minion, Arc::new(job))
 }
 
 /// The context of a state function.

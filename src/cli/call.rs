@@ -158,7 +158,7 @@ fn call(minion: &Arc<Minion>, fun: &str, args: Args) -> Called {
     let mut job = Job::local(&Jid::new(), fun, &args);
     job.load = map! {"fun" => fun, "jid" => &job.jid, "pid" => job.pid, "tgt" => "salt-call"};
     let job = Arc::new(job);
-    let context = Context { minion: Arc::clone(minion), job, in_template: false, run_pillar: None };
+    let context = Context::new(Arc::clone(minion), job);
     minion.jobs.lock().insert(context.job.jid.clone(), Arc::clone(&context.job));
     let mut args = args;
     jobs::add_publish_keywords(&context, fun, &mut args);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use brine_core::config::{MasterConfig, MinionConfig};
-use brine_core::function::Args;
+use brine_core::function::{Args, CallError};
 use brine_core::orchestration::MasterAccess;
 use brine_core::{Jid, Map, Value, map};
 use brine_master::{HostFunctions, Orchestrated};
@@ -53,10 +53,19 @@ impl OwnHost {
 
 impl HostFunctions for OwnHost {
     fn call(&self, function: &str, args: Args) -> Result<Value, String> {
-        let minion = Arc::clone(self.minion()?);
-        let job = Arc::new(Job::local(&Jid::new(), function, &args));
-        let context = Context { minion, job, in_template: true, run_pillar: None };
+        let job = Job::local(&Jid::new(), function, &args);
+        let context = Context::new(Arc::clone(self.minion()?), Arc::new(job)).for_template();
         context.call(function, args).map_err(|error| error.to_string())
+    }
+
+    fn call_with_grains(&self, grains: &Arc<Map>, function: &str, args: Args) -> Result<Value, String> {
+        let job = Job::local(&Jid::new(), function, &args);
+        let context = Context::new(Arc::clone(self.minion()?), Arc::new(job)).for_template();
+        let context = Context { own_grains: Some(Arc::clone(grains)), run_pillar: Some(Arc::default()), ..context };
+        context.call(function, args).map_err(|error| match error {
+            CallError::Execution(message) => message,
+            other => other.to_string(),
+        })
     }
 
     fn orchestrate(
@@ -71,7 +80,7 @@ impl HostFunctions for OwnHost {
         // As of a job that was published: its pillar is rendered for it.
         job.load = map! {"fun" => function, "jid" => jid};
         job.master = Some(master);
-        let context = Context { minion, job: Arc::new(job), in_template: false, run_pillar: None };
+        let context = Context::new(minion, Arc::new(job));
         let outcome = jobs::call(&context, function, args);
         if !outcome.success {
             return Err(outcome.value.to_string());

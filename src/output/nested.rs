@@ -37,7 +37,7 @@ impl Nested {
 
     fn value(&mut self, value: &Value, indent: usize, prefix: &str) {
         match value {
-            Value::Nil | Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) => {
+            Value::Nil | Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Big(_) | Value::Float(_) => {
                 self.line(indent, Colour::LightYellow, &format!("{prefix}{value}"), "");
             }
             Value::Str(text) => self.text(text, indent, prefix),

@@ -4,8 +4,10 @@
 
 pub mod arguments;
 pub mod compile;
+pub mod gpg;
 pub mod jinja;
 pub mod pillar;
 pub mod render;
+mod toml;
 pub mod top;
 pub mod yaml;

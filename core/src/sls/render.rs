@@ -4,7 +4,9 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
+use super::gpg::{Gpg, GpgError};
 use super::jinja::{Context, Host, JinjaError, Template};
+use super::toml;
 use super::yaml::{self, Located, YamlError};
 use crate::map;
 use crate::value::{Map, Value, json};
@@ -18,8 +20,12 @@ pub enum Renderer {
     Yaml,
     /// Text to data.
     Json,
+    /// Text to data.
+    Toml,
     /// Text to the same text: it is the data.
     Text,
+    /// Opens what is sealed with PGP in text or data.
+    Gpg,
 }
 
 impl FromStr for Renderer {
@@ -30,7 +36,9 @@ impl FromStr for Renderer {
             "jinja" => Ok(Renderer::Jinja),
             "yaml" => Ok(Renderer::Yaml),
             "json" => Ok(Renderer::Json),
+            "toml" => Ok(Renderer::Toml),
             "text" => Ok(Renderer::Text),
+            "gpg" => Ok(Renderer::Gpg),
             _ => Err(()),
         }
     }
@@ -48,14 +56,17 @@ pub enum RenderError {
     /// The YAML that came out of the template.
     #[error("{}", .0.salt_text())]
     Yaml(Box<YamlError>),
-    /// The JSON that came out of the template.
+    /// The JSON or TOML that came out of the template.
     #[error("{message}; line {line}")]
-    Json {
+    Data {
         /// What is wrong.
         message: String,
         /// On which line of the rendered text.
         line: usize,
     },
+    /// What is sealed with PGP.
+    #[error(transparent)]
+    Gpg(#[from] GpgError),
 }
 
 impl RenderError {
@@ -65,7 +76,8 @@ impl RenderError {
             RenderError::NotAvailable(_) => Some(1),
             RenderError::Jinja(error) => Some(error.line),
             RenderError::Yaml(error) => Some(error.line),
-            RenderError::Json { line, .. } => Some(*line),
+            RenderError::Data { line, .. } => Some(*line),
+            RenderError::Gpg(_) => None,
         }
     }
 
@@ -84,23 +96,39 @@ impl RenderError {
 pub struct Sls {
     template: Option<Template>,
     source: String,
-    last: Renderer,
+    /// What comes after the template.
+    steps: Vec<Renderer>,
+    gpg: Arc<Gpg>,
 }
 
 impl Sls {
     /// Compiles an SLS. `name` is what errors call it, `default` the pipe for files that do not name one.
     pub fn compile(name: &str, source: &str, default: &str) -> Result<Self, RenderError> {
         let (pipe, skip) = pipe(source, default);
-        let renderers = renderers(pipe).map_err(|()| RenderError::NotAvailable(pipe.to_owned()))?;
+        let not_available = || RenderError::NotAvailable(pipe.to_owned());
+        let mut steps = renderers(pipe).map_err(|()| not_available())?;
         // The line of the pipe stays as an empty one, so that lines are counted as in the file.
         let text = if skip {
             format!("\n{}", source.split_once('\n').map_or("", |(_, rest)| rest))
         } else {
             source.to_owned()
         };
-        let template = renderers.contains(&Renderer::Jinja).then(|| Template::compile(name, &text)).transpose()?;
-        let last = renderers.last().copied().unwrap_or(Renderer::Text);
-        Ok(Sls { template, source: text, last })
+        let is_template = steps.first() == Some(&Renderer::Jinja);
+        let template = is_template.then(|| Template::compile(name, &text)).transpose()?;
+        if is_template {
+            steps.remove(0);
+        }
+        // A template is compiled once: it is what the file itself says.
+        if steps.contains(&Renderer::Jinja) {
+            return Err(not_available());
+        }
+        Ok(Sls { template, source: text, steps, gpg: Arc::default() })
+    }
+
+    /// With these keys for the renderer `gpg`.
+    #[must_use]
+    pub fn with_gpg(self, gpg: Arc<Gpg>) -> Self {
+        Sls { gpg, ..self }
     }
 
     /// Renders. What is empty renders to nothing.
@@ -118,20 +146,31 @@ impl Sls {
 
     /// The data that the rendered text says, with its places where the renderer knows them.
     pub fn parse_located(&self, text: &str) -> Result<Located, RenderError> {
-        match self.last {
-            Renderer::Yaml => yaml::load_located(text).map_err(|error| RenderError::Yaml(Box::new(error))),
+        match self.steps[..] {
+            [Renderer::Yaml] => yaml::load_located(text).map_err(|error| RenderError::Yaml(Box::new(error))),
             _ => self.parse(text).map(Located::without_places),
         }
     }
 
     /// The data that the rendered text says.
     pub fn parse(&self, text: &str) -> Result<Value, RenderError> {
-        match self.last {
+        self.steps.iter().try_fold(Value::from(text), |value, step| self.step(*step, value))
+    }
+
+    fn step(&self, step: Renderer, mut value: Value) -> Result<Value, RenderError> {
+        if step == Renderer::Gpg {
+            self.gpg.open(&mut value)?;
+            return Ok(value);
+        }
+        // What is data already is read no further.
+        let Value::Str(text) = &value else { return Ok(value) };
+        let data = |(message, line)| RenderError::Data { message, line };
+        match step {
             Renderer::Yaml => yaml::load(text).map_err(|error| RenderError::Yaml(Box::new(error))),
-            Renderer::Json if text.trim().is_empty() => Ok(Value::Nil),
-            Renderer::Json => json::from_json(text)
-                .map_err(|error| RenderError::Json { message: error.to_string(), line: error.line() }),
-            Renderer::Jinja | Renderer::Text => Ok(Value::from(text)),
+            Renderer::Json | Renderer::Toml if text.trim().is_empty() => Ok(Value::Nil),
+            Renderer::Json => json::from_json(text).map_err(|error| data((error.to_string(), error.line()))),
+            Renderer::Toml => toml::load(text).map_err(data),
+            Renderer::Jinja | Renderer::Text | Renderer::Gpg => Ok(value),
         }
     }
 }
@@ -235,6 +274,12 @@ mod tests {
                 "a: {{ {'m': 'l1\\nl2', 'l': [1, none]} }}",
                 map! {"a" => map! {"m" => "l1\nl2", "l" => list![1, "None"]}}.into(),
             ),
+            ("#!toml\na = 5\n[b]\nc = 'd'\n", map! {"a" => 5, "b" => map! {"c" => "d"}}.into()),
+            ("#!jinja|toml\na = {{ x }}", map! {"a" => 5}.into()),
+            ("#!jinja|text\na: {{ x }}", "\na: 5".into()),
+            ("#!text|yaml\na: '{{ x }}'", map! {"a" => "{{ x }}"}.into()),
+            ("#!jinja|yaml|gpg\na: {{ x }}", map! {"a" => 5}.into()),
+            ("#!toml\n", Value::Nil),
             ("# only a comment\n", Value::Nil),
             ("", Value::Nil),
         ] {
@@ -247,6 +292,8 @@ mod tests {
         for (source, line, message) in [
             ("a: 1\nb: {{ y }}", 2, "Jinja variable 'y' is undefined"),
             ("a: 1\na: 2", 2, "found conflicting ID 'a'"),
+            ("#!toml\na = 1\nb = [", 3, "unclosed array, expected `]`; line 3"),
+            ("#!yaml|jinja\na: 1", 1, "The renderer \"yaml|jinja\" is not available"),
             ("#!foo|yaml\na: 1", 1, "The renderer \"foo|yaml\" is not available"),
         ] {
             let error = render(source).unwrap_err();
@@ -265,7 +312,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_source_renders_or_is_refused(source in "(#!)?(jinja|yaml|json|\\||\n|a: |- |\\{\\{ x \\}\\}|[\\[\\]{}'\",#é]){0,12}") {
+        fn any_source_renders_or_is_refused(source in "(#!)?(jinja|yaml|json|toml|text|gpg|-----BEGIN PGP MESSAGE-----|a = 1|\\||\n|a: |- |\\{\\{ x \\}\\}|[\\[\\]{}'\",#é]){0,12}") {
             let _ = render(&source);
         }
     }

@@ -146,7 +146,9 @@ impl FromValue for String {
         match value {
             Value::Str(s) => Some(s.clone()),
             Value::Bytes(b) => Some(String::from_utf8_lossy(b).into_owned()),
-            Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) => Some(value.to_string()),
+            Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Big(_) | Value::Float(_) => {
+                Some(value.to_string())
+            }
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::value::RawValue;
 
 use super::{Map, Value};
 
@@ -74,6 +75,11 @@ impl Serialize for Value {
             Value::Bool(b) => serializer.serialize_bool(*b),
             Value::Int(n) => serializer.serialize_i64(*n),
             Value::UInt(n) => serializer.serialize_u64(*n),
+            Value::Big(n) if serializer.is_human_readable() => {
+                let digits = RawValue::from_string(n.to_string()).map_err(serde::ser::Error::custom)?;
+                digits.serialize(serializer)
+            }
+            Value::Big(n) => serializer.collect_str(n),
             Value::Float(f) => serializer.serialize_f64(*f),
             Value::Str(s) => serializer.serialize_str(s),
             Value::Bytes(b) if serializer.is_human_readable() => serializer.serialize_str(&String::from_utf8_lossy(b)),

@@ -3,6 +3,7 @@
 //! Order of keys is kept, keys may be of any type, bytes stay bytes. `msgpack` is the form on the
 //! wire and on the bus, `json` and `python` are forms for people.
 
+mod big;
 mod convert;
 pub mod json;
 pub mod msgpack;
@@ -11,6 +12,7 @@ pub mod python;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+pub use big::BigInt;
 pub use convert::{FromValue, WrongType};
 
 /// One piece of data, as it travels between all parts of Brine.
@@ -25,6 +27,8 @@ pub enum Value {
     Int(i64),
     /// A whole number above [`i64::MAX`]; smaller ones are always [`Value::Int`].
     UInt(u64),
+    /// A whole number that 64 bits do not hold. On the wire it is text, as Salt sends it.
+    Big(BigInt),
     /// A floating point number.
     Float(f64),
     /// Text.
@@ -75,6 +79,7 @@ impl Value {
         match self {
             Value::Int(n) => Some(*n as f64),
             Value::UInt(n) => Some(*n as f64),
+            Value::Big(n) => Some(n.as_f64()),
             Value::Float(f) => Some(*f),
             _ => None,
         }
@@ -129,7 +134,7 @@ impl Value {
             Value::Nil => false,
             Value::Bool(b) => *b,
             Value::Int(n) => *n != 0,
-            Value::UInt(_) => true,
+            Value::UInt(_) | Value::Big(_) => true,
             Value::Float(f) => *f != 0.0,
             Value::Str(s) => !s.is_empty(),
             Value::Bytes(b) => !b.is_empty(),
@@ -143,7 +148,7 @@ impl Value {
         match self {
             Value::Nil => "NoneType",
             Value::Bool(_) => "bool",
-            Value::Int(_) | Value::UInt(_) => "int",
+            Value::Int(_) | Value::UInt(_) | Value::Big(_) => "int",
             Value::Float(_) => "float",
             Value::Str(_) => "str",
             Value::Bytes(_) => "bytes",
@@ -160,6 +165,7 @@ impl PartialEq for Value {
             (Value::Bool(a), Value::Bool(b)) => a == b,
             (Value::Int(a), Value::Int(b)) => a == b,
             (Value::UInt(a), Value::UInt(b)) => a == b,
+            (Value::Big(a), Value::Big(b)) => a == b,
             // By bits, so that equality is an equivalence and agrees with `Hash`: NaN equals itself.
             (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
             (Value::Str(a), Value::Str(b)) => a == b,
@@ -182,6 +188,7 @@ impl Hash for Value {
             Value::Bool(b) => b.hash(state),
             Value::Int(n) => n.hash(state),
             Value::UInt(n) => n.hash(state),
+            Value::Big(n) => n.hash(state),
             Value::Float(f) => f.to_bits().hash(state),
             Value::Bytes(b) => b.hash(state),
             Value::List(l) => l.hash(state),

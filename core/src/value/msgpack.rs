@@ -53,6 +53,7 @@ pub fn pack_into(out: &mut Vec<u8>, value: &Value) {
         Value::Bool(b) => _ = rmp::encode::write_bool(out, *b),
         Value::Int(n) => _ = rmp::encode::write_sint(out, *n),
         Value::UInt(n) => _ = rmp::encode::write_uint(out, *n),
+        Value::Big(n) => _ = rmp::encode::write_str(out, &n.to_string()),
         Value::Float(f) => _ = rmp::encode::write_f64(out, *f),
         Value::Str(s) => _ = rmp::encode::write_str(out, s),
         Value::Bytes(b) => _ = rmp::encode::write_bin(out, b),

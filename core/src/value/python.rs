@@ -19,6 +19,7 @@ pub fn write_repr(value: &Value, out: &mut impl Write) -> fmt::Result {
         Value::Bool(false) => out.write_str("False"),
         Value::Int(n) => write!(out, "{n}"),
         Value::UInt(n) => write!(out, "{n}"),
+        Value::Big(n) => write!(out, "{n}"),
         Value::Float(f) => write_float(*f, out),
         Value::Str(s) => write_str(s, out),
         Value::Bytes(b) => write_bytes(b, out),

@@ -21,6 +21,8 @@ pub enum MinionCommand {
         pillarenv: Option<String>,
         /// What is merged over the pillar.
         pillar_override: Map,
+        /// Whether the master is to forget what it has kept of it.
+        clean_cache: bool,
     },
     /// Events for the master's bus: tag and body.
     Events(Vec<(String, Map)>),
@@ -131,6 +133,7 @@ impl MinionCommand {
                 saltenv: optional(map, "saltenv")?,
                 pillarenv: optional(map, "pillarenv")?,
                 pillar_override: optional(map, "pillar_override")?.unwrap_or_default(),
+                clean_cache: optional(map, "clean_cache")?.unwrap_or_default(),
             }),
             "_minion_event" => events(map),
             "_return" => match map.get("load") {

@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{Shared, StartError};
 pub(crate) use dispatch::MasterDispatch;
+pub(crate) use host::ReactorHost;
 
 /// Who reactions are done for, as events name it.
 pub(crate) const USER: &str = "Reactor";
@@ -75,7 +76,7 @@ pub(crate) fn start(
         renderer: config.renderer.clone(),
         opts: Arc::new(config.opts.clone()),
         grains: Arc::new(move || functions.as_ref().map(|functions| functions.grains()).unwrap_or_default()),
-        host: Arc::new(host::ReactorHost { shared: Arc::clone(shared), runtime: Handle::current() }),
+        host: Arc::new(ReactorHost { shared: Arc::clone(shared), runtime: Handle::current() }),
         group_size: group_size(shared),
         store: Some(store),
     };

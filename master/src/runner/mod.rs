@@ -11,6 +11,7 @@ mod event_bus;
 mod jobs;
 mod manage;
 mod metrics;
+mod pillar;
 mod reactor;
 mod state;
 mod test;
@@ -25,7 +26,7 @@ use crate::Shared;
 use crate::calls::Caller;
 
 /// All runner functions: one line a module.
-pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
+pub static MODULES: &[&[Function<RunnerContext>]] = &[
     batch::FUNCTIONS,
     doc::FUNCTIONS,
     event::FUNCTIONS,
@@ -33,6 +34,7 @@ pub(crate) static MODULES: &[&[Function<RunnerContext>]] = &[
     jobs::FUNCTIONS,
     manage::FUNCTIONS,
     metrics::FUNCTIONS,
+    pillar::FUNCTIONS,
     reactor::FUNCTIONS,
     state::FUNCTIONS,
     test::FUNCTIONS,

@@ -139,7 +139,7 @@ impl Watch {
     /// A watch that has not looked yet.
     pub fn new(minion: &Arc<Minion>) -> Self {
         let job = Arc::new(Job::local(&Jid::new(), "beacons", &Args::default()));
-        let context = Context { minion: Arc::clone(minion), job, in_template: false, run_pillar: None };
+        let context = Context::new(Arc::clone(minion), job);
         Watch { context, started: HashMap::new() }
     }
 

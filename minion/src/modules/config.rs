@@ -1,9 +1,9 @@
 //! `config`: options by name, from wherever they are said first.
 
+use brine_core::sls::pillar::merge_deep;
 use brine_core::target::traverse;
 use brine_core::{Map, Value, functions};
 
-use super::slsutil::merge_deep;
 use crate::context::Context;
 
 functions! {

@@ -1,6 +1,6 @@
 //! `defaults`: mappings put together, for those who write formulas.
 
-use brine_core::sls::pillar;
+use brine_core::sls::pillar::merge_deep;
 use brine_core::{Map, Value, functions};
 
 use crate::context::Context;
@@ -17,7 +17,7 @@ functions! {
     fn merge(_context, dest: Map, src: Map, merge_lists: bool = false, in_place: bool = true, convert_none: bool = true) {
         _ = (in_place, convert_none);
         let mut dest = dest;
-        merge_into(&mut dest, &src, merge_lists);
+        merge_deep(&mut dest, &src, merge_lists);
         Ok(dest.into())
     }
 
@@ -41,7 +41,7 @@ functions! {
             let mut all = defaults.clone();
             match own {
                 Value::Map(own) => {
-                    merge_into(&mut all, &own, merge_lists);
+                    merge_deep(&mut all, &own, merge_lists);
                     (name, Value::Map(all))
                 }
                 Value::Nil => (name, Value::Map(all)),
@@ -49,14 +49,6 @@ functions! {
             }
         });
         Ok(updated.collect::<Map>().into())
-    }
-}
-
-fn merge_into(dest: &mut Map, src: &Map, merge_lists: bool) {
-    if merge_lists {
-        super::slsutil::merge_deep(dest, src, true);
-    } else {
-        pillar::merge(dest, src);
     }
 }
 

@@ -21,10 +21,16 @@ functions! {
     fn get(context, key: String, default: Value = "".into(), merge: bool = false, delimiter: String = ":".into(), unmask: bool = false) {
         let pillar = Value::Map((*context.pillar()).clone());
         let found = traverse(&pillar, &key, &delimiter).cloned();
+        let lists = context.config().pillar_merge_lists;
         let value = match (found, default) {
             (Some(Value::Map(over)), Value::Map(mut under)) if merge => {
-                brine_core::sls::pillar::merge(&mut under, &over);
+                brine_core::sls::pillar::merge_deep(&mut under, &over, lists);
                 Value::Map(under)
+            }
+            (Some(Value::List(over)), Value::List(mut under)) if merge => {
+                let more: Vec<Value> = over.into_iter().filter(|item| !under.contains(item)).collect();
+                under.extend(more);
+                Value::List(under)
             }
             (Some(found), _) => found,
             (None, default) => default,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brine_core::function::CallError;
 use brine_core::value::msgpack;
-use brine_core::{Jid, Map, Value, functions, list};
+use brine_core::{Jid, Value, functions, list};
 use nix::sys::signal::Signal;
 
 use crate::context::{Context, Job};
@@ -88,7 +88,7 @@ functions! {
     ///     salt '*' saltutil.refresh_pillar
     fn refresh_pillar(context) {
         let config = context.config();
-        let fresh = context.minion.upstream.pillar(config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
+        let fresh = context.minion.upstream.refreshed_pillar(config.saltenv.as_deref(), config.pillarenv.as_deref());
         *context.minion.pillar.write() = Arc::new(fresh.map_err(CallError::Execution)?);
         Ok(Value::Bool(true))
     }

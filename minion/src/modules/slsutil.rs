@@ -1,6 +1,7 @@
 //! `slsutil`: data for those who write SLS files: merged, written out, read.
 
 use brine_core::function::CallError;
+use brine_core::sls::pillar::merge_deep;
 use brine_core::sls::yaml::{self, Style};
 use brine_core::value::json;
 use brine_core::{Map, Value, functions};
@@ -137,23 +138,6 @@ functions! {
 
 fn unknown(serializer: &str) -> CallError {
     CallError::Execution(format!("Unknown serializer '{serializer}': there are json, yaml and python"))
-}
-
-/// Merges mappings at every depth; lists are replaced, or with `lists` get what they do not have.
-pub(super) fn merge_deep(into: &mut Map, from: &Map, lists: bool) {
-    for (key, value) in from {
-        match (into.get_mut(key), value) {
-            (Some(Value::Map(have)), Value::Map(more)) => merge_deep(have, more, lists),
-            (Some(Value::List(have)), Value::List(more)) if lists => {
-                for item in more {
-                    if !have.contains(item) {
-                        have.push(item.clone());
-                    }
-                }
-            }
-            _ => _ = into.insert(key.clone(), value.clone()),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions, map};
 
 use crate::context::Context;
-use crate::state::{self, Options, StateRun, Top, pause};
+use crate::state::{self, NoPillar, Options, StateRun, Top, pause};
 
 functions! {
     module "state", context Context;
@@ -62,7 +62,9 @@ functions! {
             context.set_retcode(1);
             return Ok("Invalid function passed".into());
         };
-        let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| key.as_str().is_some_and(is_option));
+        let (mut own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| key.as_str().is_some_and(is_option));
+        // As in Salt, a single state is always called.
+        own.shift_remove("mock");
         let run = match started(context, own, true)? {
             Ok(run) => run,
             Err(errors) => return state::errors(context, errors),
@@ -91,6 +93,15 @@ functions! {
             Ok(run) => one(context, &run, &data),
             Err(errors) => state::errors(context, errors),
         }
+    }
+
+    /// Renders a file of this host as an SLS and runs it.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' state.template /srv/other/web.sls
+    fn template(context, tem: String, **kwargs) out "highstate" {
+        applied(context, kwargs, |run| run.local_file(&tem))
     }
 
     /// Renders a text as an SLS and runs it.
@@ -351,10 +362,13 @@ fn prepared(context: &Context, kwargs: Map) -> Result<Result<StateRun, Vec<Strin
 /// A run; one that changes something is alone.
 fn started(context: &Context, kwargs: Map, alone: bool) -> Result<Result<StateRun, Vec<String>>, CallError> {
     let options = options(kwargs)?;
-    if alone && let Err(refusal) = state::only_run(context, &options) {
+    if !alone {
+        return StateRun::new(context, options).map(Ok).map_err(NoPillar::error);
+    }
+    if let Err(refusal) = state::only_run(context, &options) {
         return Ok(Err(refusal));
     }
-    Ok(StateRun::new(context, options))
+    Ok(StateRun::new(context, options).map_err(NoPillar::lines))
 }
 
 /// Runs the high data that `high` gives.

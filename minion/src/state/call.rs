@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use brine_core::function::{Args, CallError, Function, ParamKind};
 use brine_core::sls::compile::{Chunk, RequisiteKind};
 use brine_core::{Map, Value, map};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::stat::Mode;
 
 use super::Settings;
 use super::conditions;
@@ -16,6 +18,7 @@ use crate::states::StateContext;
 
 /// Arguments that are the run's. A function gets them only if it has a parameter of that name.
 const OWN_ARGS: &[&str] = &[
+    "aggregate",
     "check_cmd",
     "cmd_opts_exclude",
     "failhard",
@@ -221,12 +224,14 @@ impl Caller<'_> {
             required: self.required(chunk),
         };
         let before = self.context.job.retcode.load(Ordering::Relaxed);
-        let result = (function.call)(&context, args);
+        let result = match chunk.args.get("umask").and_then(mode) {
+            Some(umask) => with_umask(umask, || (function.call)(&context, args)),
+            None => (function.call)(&context, args),
+        };
         // What a state's commands return is told by the state's result.
         self.context.set_retcode(before);
         match result? {
             Value::Map(mut result) => {
-                // Run one after the other, with the same results: no two states change the host at once.
                 if chunk.args.get("parallel").is_some_and(Value::is_truthy) {
                     result.insert("__parallel__".into(), true.into());
                 }
@@ -246,7 +251,7 @@ pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
         wrong.push(format!("ID '{name}' {place}is not formed as a string, but is a {}", name.type_name()));
     }
     if let Some(umask) = chunk.args.get("umask")
-        && i64::from_str_radix(umask.to_string().trim_start_matches("0o"), 8).is_err()
+        && mode(umask).is_none()
     {
         wrong.push(format!("Invalid umask: {umask}"));
     }
@@ -267,6 +272,25 @@ pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
     }
     (!wrong.is_empty()).then(|| wrong.join("\n") + "\n")
 }
+
+/// A mode as it is written: octal digits.
+fn mode(value: &Value) -> Option<u32> {
+    u32::from_str_radix(value.to_string().trim_start_matches("0o"), 8).ok()
+}
+
+/// Calls with another umask, on a thread that does not share it with the process.
+fn with_umask<T: Send>(umask: u32, call: impl FnOnce() -> Result<T, CallError> + Send) -> Result<T, CallError> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            unshare(CloneFlags::CLONE_FS)
+                .map_err(|error| CallError::execution(format!("umask cannot be set: {error}")))?;
+            nix::sys::stat::umask(Mode::from_bits_truncate(umask));
+            call()
+        });
+        thread.join().unwrap_or_else(|_| Err(CallError::Execution("the state panicked".into())))
+    })
+}
+
 fn full_name(chunk: &Chunk) -> String {
     format!("{}.{}", chunk.state, chunk.fun)
 }

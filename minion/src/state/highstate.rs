@@ -41,6 +41,40 @@ pub struct Options {
     pub state_events: bool,
 }
 
+/// Why there is no pillar to work with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoPillar {
+    /// It could not be asked for.
+    NotThere(String),
+    /// It has errors.
+    Wrong(Vec<String>),
+}
+
+impl NoPillar {
+    /// What a run returns in the place of results.
+    pub fn lines(self) -> Vec<String> {
+        match self {
+            NoPillar::NotThere(error) => vec![error],
+            NoPillar::Wrong(errors) => {
+                std::iter::once("Pillar failed to render with the following messages:".to_owned())
+                    .chain(errors)
+                    .collect()
+            }
+        }
+    }
+
+    /// The error of a function that only shows something.
+    pub fn error(self) -> CallError {
+        CallError::Execution(match self {
+            NoPillar::NotThere(error) => error,
+            NoPillar::Wrong(errors) => {
+                let told: String = errors.iter().flat_map(|error| ["- ", error, "\n"]).collect();
+                format!("Pillar failed to render. Additional info follows:\n\n{told}")
+            }
+        })
+    }
+}
+
 /// One state run before anything runs: its pillar is known, its SLS files can be rendered.
 pub struct StateRun {
     /// The context that the run's functions see.
@@ -51,17 +85,14 @@ pub struct StateRun {
 }
 
 impl StateRun {
-    /// Prepares a run. A pillar with errors is refused, in Salt's words.
-    pub fn new(context: &Context, options: Options) -> Result<Self, Vec<String>> {
-        let failed = || "Pillar failed to render with the following messages:".to_owned();
-        let pillar = pillar(context, &options).map_err(|error| vec![failed(), error])?;
+    /// Prepares a run. A pillar with errors is refused.
+    pub fn new(context: &Context, options: Options) -> Result<Self, NoPillar> {
+        let pillar = pillar(context, &options).map_err(NoPillar::NotThere)?;
         if let Some(errors) = pillar.get("_errors").and_then(Value::as_list)
             && !options.force
         {
             context.set_retcode(PILLAR_FAILURE);
-            let mut told = vec![failed()];
-            told.extend(errors.iter().map(ToString::to_string));
-            return Err(told);
+            return Err(NoPillar::Wrong(errors.iter().map(ToString::to_string).collect()));
         }
         let source = Source::new(context, Arc::clone(&pillar));
         let context = Context { run_pillar: Some(pillar), ..context.clone() };
@@ -101,9 +132,23 @@ impl StateRun {
         self.data(&data)
     }
 
+    /// The high data of a file of this host, whose path ends in `.sls` if it is written or not.
+    pub fn local_file(&self, path: &str) -> Result<HighData, Vec<String>> {
+        let path = format!("{}.sls", path.strip_suffix(".sls").unwrap_or(path));
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            return Err(vec![format!("Specified SLS {path} on local filesystem cannot be found.")]);
+        };
+        let data = self.source.render_text(&text, &self.saltenv()).map_err(|error| vec![error])?;
+        self.data_of(&data, &path)
+    }
+
     /// High data as it is given.
     pub fn data(&self, data: &Value) -> Result<HighData, Vec<String>> {
-        let (high, errors) = HighData::from_data(data, "", &self.saltenv());
+        self.data_of(data, "")
+    }
+
+    fn data_of(&self, data: &Value, sls: &str) -> Result<HighData, Vec<String>> {
+        let (high, errors) = HighData::from_data(data, sls, &self.saltenv());
         if errors.is_empty() { Ok(high) } else { Err(errors) }
     }
 
@@ -140,6 +185,8 @@ impl StateRun {
             failhard: config.failhard,
             mock: self.options.mock,
             state_events: self.options.state_events || config.state_events,
+            aggregate: config.state_aggregate.clone(),
+            max_parallel: config.state_max_parallel,
         }
     }
 
@@ -157,6 +204,8 @@ fn pillar(context: &Context, options: &Options) -> Result<Arc<Map>, String> {
         return Ok(context.pillar());
     }
     let saltenv = options.saltenv.as_deref().or(context.config().saltenv.as_deref());
+    let follows = context.config().opts.get("pillarenv_from_saltenv").is_some_and(Value::is_truthy);
+    let pillarenv = pillarenv.or(saltenv.filter(|_| follows));
     context.minion.upstream.pillar(saltenv, pillarenv, &options.pillar).map(Arc::new)
 }
 

@@ -8,12 +8,14 @@
 //! | `queue.rs` | one run at a time |
 //! | `pause.rs` | runs that are held up or ended between two states |
 //! | `run.rs` | running steps in order as their requisites say |
+//! | `beside.rs` | states with `parallel: True` |
 //! | `requisites.rs` | what the requisites of a step come to |
 //! | `call.rs` | one call of a state function, with conditions, retries and what every result has |
 //! | `conditions.rs` | `onlyif`, `unless`, `creates`, `check_cmd` |
 //!
 //! Nothing here knows a state module by name; `modules/state.rs` has the functions that people call.
 
+mod beside;
 mod call;
 mod conditions;
 mod highstate;
@@ -26,7 +28,7 @@ pub(crate) mod source;
 mod top;
 
 pub use call::unfit;
-pub use highstate::{Options, OwnFacts, StateRun, errors};
+pub use highstate::{NoPillar, Options, OwnFacts, StateRun, errors};
 pub use queue::only_run;
 pub use run::{Settings, run};
 pub use source::Source;

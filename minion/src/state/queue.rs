@@ -56,6 +56,7 @@ fn is_state_run(fun: &str) -> bool {
             | "state.high"
             | "state.low"
             | "state.top"
+            | "state.template"
             | "state.template_str"
     )
 }

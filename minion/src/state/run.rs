@@ -1,12 +1,13 @@
 //! Running steps in order, each as its requisites say; all results in one mapping.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use brine_core::function::CallError;
 use brine_core::sls::compile::{Chunk, Dependency, Low, Reference, RequisiteKind, Step};
 use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
+use super::beside::Beside;
 use super::call::{Caller, Clock, text};
 use super::pause;
 use super::requisites::{Verdict, judge};
@@ -26,25 +27,42 @@ pub struct Settings {
     pub mock: bool,
     /// Fire an event for each state.
     pub state_events: bool,
+    /// Which modules' states are put together: `state_aggregate`.
+    pub aggregate: Value,
+    /// How many states run side by side; 0 for no limit.
+    pub max_parallel: usize,
 }
 
 /// Runs the steps in order, then those that listen. Sets the job's retcode: 2 if a state failed or none ran.
 /// An error is about arguments that a function does not have, which ends the run as in Salt.
 pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, CallError> {
-    let caller = Caller { context, settings, chunks: &low.chunks, number: 0 };
-    let mut run = Run { low, caller, tried: HashMap::new(), done: IndexMap::new(), more: Map::new() };
-    let ran = run.steps().and_then(|to_the_end| if to_the_end { run.listeners() } else { Ok(()) });
+    let (results, ran) = std::thread::scope(|scope| {
+        let caller = Caller { context, settings, chunks: &low.chunks, number: 0 };
+        let mut run = Run {
+            low,
+            caller,
+            tried: HashMap::new(),
+            done: IndexMap::new(),
+            more: Map::new(),
+            beside: Beside::new(scope, settings.max_parallel),
+            aggregated: HashSet::new(),
+        };
+        let ran = run.steps().and_then(|to_the_end| if to_the_end { run.listeners() } else { Ok(()) });
+        // What still runs beside an error comes to its end.
+        let ended = run.join_all();
+        let done = std::mem::take(&mut run.done).into_iter();
+        let mut results: Map = done.map(|(place, result)| (low.chunks[place].tag().into(), result.into())).collect();
+        results.extend(run.more);
+        (results, ran.and(ended.map(|_| ())))
+    });
     pause::forget(&context.minion, &context.job.jid);
     ran?;
-    let done = std::mem::take(&mut run.done).into_iter();
-    let mut results: Map = done.map(|(place, result)| (low.chunks[place].tag().into(), result.into())).collect();
-    results.extend(run.more);
     let failed = results.values().any(|result| result.get("result") == Some(&Value::Bool(false)));
     context.set_retcode(if failed || results.is_empty() { STATE_FAILURE } else { 0 });
     Ok(results)
 }
 
-struct Run<'a> {
+struct Run<'scope, 'a> {
     low: &'a Low,
     caller: Caller<'a>,
     /// What came of trials, by the chunk's place.
@@ -53,9 +71,13 @@ struct Run<'a> {
     done: IndexMap<usize, Map>,
     /// What came of listeners, by tag.
     more: Map,
+    /// States that run on threads of their own.
+    beside: Beside<'scope, 'a>,
+    /// Chunks that another one has taken along, and that one.
+    aggregated: HashSet<usize>,
 }
 
-impl Run<'_> {
+impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     /// Runs all steps. Says whether the end was reached: not if a failure or the end of the job came before.
     fn steps(&mut self) -> Result<bool, CallError> {
         for step in &self.low.steps {
@@ -65,15 +87,98 @@ impl Run<'_> {
             if self.done.contains_key(&step.chunk) {
                 continue;
             }
+            for need in &step.needs {
+                if self.join(need.chunk)? {
+                    return Ok(false);
+                }
+            }
             self.step(step)?;
-            let Some(result) = self.done.get(&step.chunk) else { continue };
-            let chunk = &self.low.chunks[step.chunk];
-            self.fire(chunk, result);
-            if self.ends_run(chunk, result) {
+            if !self.beside.has(step.chunk) && self.ended(step.chunk) {
                 return Ok(false);
             }
         }
-        Ok(true)
+        self.join_all().map(|ends| !ends)
+    }
+
+    /// What follows the end of a state. Says whether its failure ends the run.
+    fn ended(&self, place: usize) -> bool {
+        let Some(result) = self.done.get(&place) else { return false };
+        let chunk = &self.low.chunks[place];
+        self.fire(chunk, result);
+        self.ends_run(chunk, result)
+    }
+
+    /// Waits for a state that runs beside. Says whether its failure ends the run.
+    fn join(&mut self, place: usize) -> Result<bool, CallError> {
+        let Some(result) = self.beside.join(place) else { return Ok(false) };
+        self.done.insert(place, result?);
+        Ok(self.ended(place))
+    }
+
+    fn join_all(&mut self) -> Result<bool, CallError> {
+        let mut ends = false;
+        while let Some(place) = self.beside.oldest() {
+            ends |= self.join(place)?;
+        }
+        Ok(ends)
+    }
+
+    /// Runs a state whose requisites are met: here, or on a thread of its own.
+    fn call(&mut self, place: usize) -> Result<Option<Map>, CallError> {
+        let chunk = &self.low.chunks[place];
+        if let Some(together) = self.together(place) {
+            return self.caller.call(&together).map(Some);
+        }
+        if !chunk.args.get("parallel").is_some_and(Value::is_truthy) {
+            return self.caller.call(chunk).map(Some);
+        }
+        while self.beside.is_full() {
+            let Some(oldest) = self.beside.oldest() else { break };
+            self.join(oldest)?;
+        }
+        // It has its place among the results from now on.
+        self.done.insert(place, Map::new());
+        let number = self.caller.next_number();
+        let Caller { context, settings, chunks, .. } = self.caller;
+        self.beside.start(place, chunk, Caller { context, settings, chunks, number });
+        Ok(None)
+    }
+
+    /// The chunk with those taken along that can run with it now, if there are any and they are to be.
+    fn together(&mut self, place: usize) -> Option<Chunk> {
+        let chunk = &self.low.chunks[place];
+        let aggregate = crate::states::aggregate_of(&chunk.state)?;
+        if !self.may_aggregate(chunk) || self.aggregated.contains(&place) {
+            return None;
+        }
+        let waits = |step: &&Step| {
+            let other = &self.low.chunks[step.chunk];
+            !step.check
+                && step.chunk != place
+                && other.state == chunk.state
+                && !self.done.contains_key(&step.chunk)
+                && !self.aggregated.contains(&step.chunk)
+                && self.may_aggregate(other)
+                // What may turn out not to be wanted is not taken along.
+                && !["onlyif", "unless", "creates"].iter().any(|name| other.args.contains_key(*name))
+                && !step.needs.iter().any(|need| self.beside.has(need.chunk))
+                && judge(&step.needs, |need| self.result(need)) == Verdict::Met
+        };
+        let places: Vec<usize> = self.low.steps.iter().filter(waits).map(|step| step.chunk).collect();
+        let mut together = chunk.clone();
+        let taken: Vec<usize> =
+            places.into_iter().filter(|other| aggregate(&mut together, &self.low.chunks[*other])).collect();
+        self.aggregated.insert(place);
+        self.aggregated.extend(&taken);
+        (!taken.is_empty()).then_some(together)
+    }
+
+    fn may_aggregate(&self, chunk: &Chunk) -> bool {
+        match chunk.args.get("aggregate").unwrap_or(&self.caller.settings.aggregate) {
+            Value::List(modules) => modules.iter().any(|module| module.as_str() == Some(&chunk.state)),
+            Value::Str(module) => *module == chunk.state,
+            other => other.is_truthy(),
+        }
     }
 
     fn ends_run(&self, chunk: &Chunk, result: &Map) -> bool {
@@ -91,7 +196,10 @@ impl Run<'_> {
                 self.tried.insert(step.chunk, tried);
                 return Ok(());
             }
-            Verdict::Met => self.caller.call(chunk)?,
+            Verdict::Met => match self.call(step.chunk)? {
+                Some(result) => result,
+                None => return Ok(()),
+            },
             Verdict::Changed => self.call_and_act(chunk, &step.needs)?,
             Verdict::ChangedUnnoticed => {
                 let mut result = self.caller.call(chunk)?;
@@ -346,6 +454,40 @@ mod tests {
                 assert_eq!(event.data.get("len"), total.as_ref(), "{}", event.tag);
                 assert_eq!(event.data.get("ret").and_then(|ret| ret.get("result")), Some(&true.into()));
             }
+        }
+    }
+
+    #[test]
+    fn only_what_can_run_now_is_taken_along() {
+        let sls = "a: pkg.installed\nb: pkg.installed\nnot_me: {pkg.installed: [aggregate: False]}\n\
+                   asks: {pkg.installed: [unless: 'true']}\nwaits: {pkg.installed: [require: [test: t]]}\nt: test.nop\n";
+        let context = testing::context(&[("t.sls", sls)]);
+        let run = crate::state::StateRun::new(&context, crate::state::Options::default()).unwrap();
+        let low = run.compile(run.sls(vec!["t".into()]).unwrap()).unwrap();
+        for (aggregate, pkgs) in [
+            (Value::Bool(true), Some(brine_core::list!["a", "b"])),
+            (brine_core::list!["pkg"], Some(brine_core::list!["a", "b"])),
+            (brine_core::list!["file"], None),
+            (Value::Bool(false), None),
+        ] {
+            let settings = Settings { aggregate, ..Settings::default() };
+            let place = low.chunks.iter().position(|chunk| chunk.id == "a").unwrap();
+            let together = std::thread::scope(|scope| {
+                let caller = Caller { context: &context, settings: &settings, chunks: &low.chunks, number: 0 };
+                let mut run = Run {
+                    low: &low,
+                    caller,
+                    tried: HashMap::new(),
+                    done: IndexMap::new(),
+                    more: Map::new(),
+                    beside: Beside::new(scope, 0),
+                    aggregated: HashSet::new(),
+                };
+                let together = run.together(place);
+                assert_eq!(run.together(place), None, "once is enough");
+                together
+            });
+            assert_eq!(together.and_then(|chunk| chunk.args.get("pkgs").cloned()), pkgs);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use brine_core::function::{Args, CallError};
 use brine_core::sls::compile::SlsSource;
+use brine_core::sls::gpg::Gpg;
 use brine_core::sls::jinja::{Context as Variables, Host, Template};
 use brine_core::sls::render::{RenderError, Sls, sls_variables};
 use brine_core::sls::top;
@@ -20,6 +21,7 @@ pub struct Source {
     pillar: Arc<Map>,
     host: Arc<dyn Host>,
     renderer: String,
+    gpg: Arc<Gpg>,
     /// The files of an environment, asked for once.
     files: Mutex<HashMap<String, Arc<Vec<String>>>>,
 }
@@ -30,7 +32,8 @@ impl Source {
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), ..context.for_template() };
         let renderer = context.config().renderer.clone();
         let host: Arc<dyn Host> = Arc::new(MinionHost { context: context.clone() });
-        Source { context, pillar, host, renderer, files: Mutex::default() }
+        let gpg = Arc::new(Gpg::of(&context.config().opts));
+        Source { context, pillar, host, renderer, gpg, files: Mutex::default() }
     }
 
     fn variables(&self, saltenv: &str) -> Variables {
@@ -72,12 +75,17 @@ impl Source {
         };
         let mut variables = self.variables(saltenv);
         variables.set_all(&sls_variables(sls, path));
-        compiled.render(&variables, &self.host).map(Some).map_err(|error| error.to_string())
+        compiled
+            .with_gpg(Arc::clone(&self.gpg))
+            .render(&variables, &self.host)
+            .map(Some)
+            .map_err(|error| error.to_string())
     }
 
     /// Renders a text as an SLS.
     pub fn render_text(&self, text: &str, saltenv: &str) -> Result<Value, String> {
         let compiled = Sls::compile("template", text, &self.renderer).map_err(|error| error.to_string())?;
+        let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
         compiled.render(&self.variables(saltenv), &self.host).map_err(|error| error.to_string())
     }
 

@@ -47,11 +47,18 @@ impl Top {
         }
         let strategy =
             context.config().opts.get("top_file_merging_strategy").and_then(Value::as_str).unwrap_or("merge");
+        if strategy == "same" {
+            let default = context.config().opts.get("default_top").and_then(Value::as_str).unwrap_or("base");
+            let theirs = tops.iter().find(|(name, _)| name == default).map(|(_, found)| found.clone());
+            for (_, found) in tops.iter_mut().filter(|(_, found)| found.is_empty()) {
+                found.extend(theirs.clone().into_iter().flatten());
+            }
+        }
         let sections = match strategy {
-            "merge_all" => merged(&tops, |_, _, _| true),
-            "same" => merged(&tops, |own, section, _| own == section),
+            "merge_all" => merged(&tops, true, |_, _, _| true),
+            "same" => merged(&tops, false, |own, section, _| own == section),
             // The base environment's top file has the say on every section that it has; the others on their own.
-            _ => merged(&tops, |own, section, in_base| own == "base" || own == section && !in_base),
+            _ => merged(&tops, false, |own, section, in_base| own == "base" || own == section && !in_base),
         };
         let mut top = Top { errors: verify(&tops), ..Top::default() };
         let known = |environment: &str| files.environments().is_ok_and(|all| all.iter().any(|one| one == environment));
@@ -140,9 +147,10 @@ fn all_of(source: &Source, state_top: &str, saltenv: &str, found: &mut Vec<Map>)
     Ok(())
 }
 
-/// Puts sections together. `counts` is asked with the environment that a top file is of, the section, and
+/// Puts sections together; with `together`, also what they have for one target, which is the later one's otherwise.
+/// `counts` is asked with the environment that a top file is of, the section, and
 /// whether the base environment's top file has that section.
-fn merged(tops: &[(String, Vec<Map>)], counts: impl Fn(&str, &str, bool) -> bool) -> Sections {
+fn merged(tops: &[(String, Vec<Map>)], together: bool, counts: impl Fn(&str, &str, bool) -> bool) -> Sections {
     let sections_of = |tops: &[Map]| -> Vec<(String, Map)> {
         let all = tops.iter().flatten().filter(|(name, _)| name.as_str() != Some("include"));
         all.filter_map(|(name, targets)| Some((name.to_string(), targets.as_map()?.clone()))).collect()
@@ -156,8 +164,15 @@ fn merged(tops: &[(String, Vec<Map>)], counts: impl Fn(&str, &str, bool) -> bool
     let mut sections = Sections::new();
     for (environment, tops) in tops {
         for (name, targets) in sections_of(tops) {
-            if counts(environment, &name, base.contains(&name)) {
-                sections.entry(name).or_default().extend(targets);
+            if !counts(environment, &name, base.contains(&name)) {
+                continue;
+            }
+            let section = sections.entry(name).or_default();
+            for (target, items) in targets {
+                match (section.get_mut(&target), items) {
+                    (Some(Value::List(have)), Value::List(more)) if together => have.extend(more),
+                    (_, items) => _ = section.insert(target, items),
+                }
             }
         }
     }

@@ -32,6 +32,7 @@ mod user;
 use std::sync::Arc;
 
 use brine_core::function::Function;
+use brine_core::sls::compile::Chunk;
 use brine_core::{Map, Value};
 
 use crate::context::Context;
@@ -67,6 +68,17 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     test::FUNCTIONS,
     user::FUNCTIONS,
 ];
+
+/// Takes another state along, if they fit together: says whether it did.
+pub type Aggregate = fn(&mut Chunk, &Chunk) -> bool;
+
+/// The modules whose states can be put together: `aggregate`.
+static AGGREGATES: &[(&str, Aggregate)] = &[("pkg", pkg::aggregate)];
+
+/// How states of a module are put together, if they can be.
+pub fn aggregate_of(module: &str) -> Option<Aggregate> {
+    AGGREGATES.iter().find(|(name, _)| *name == module).map(|(_, aggregate)| *aggregate)
+}
 
 /// The context of state functions.
 #[derive(Clone)]

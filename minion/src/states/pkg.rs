@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use brine_core::function::CallError;
 use brine_core::glob::{fnmatch, is_pattern};
+use brine_core::sls::compile::Chunk;
 use brine_core::{Map, Value, functions, map};
 use parking_lot::Mutex;
 
@@ -53,6 +54,37 @@ functions! {
         kwargs.insert("name".into(), name.into());
         let states = &context.call.minion.states;
         states.call(context, &format!("pkg.{sfun}"), brine_core::function::Args::keyword(kwargs))
+    }
+}
+
+/// Takes the packages of another state along: one call of the package manager instead of two.
+pub(super) fn aggregate(chunk: &mut Chunk, other: &Chunk) -> bool {
+    let same = |key: &str| chunk.args.get(key) == other.args.get(key);
+    let together = ["installed", "latest", "removed", "purged"].contains(&chunk.fun.as_str())
+        && chunk.fun == other.fun
+        && same("fromrepo")
+        && same("refresh")
+        // What is held, or comes from files, is a matter of its own.
+        && ![&*chunk, other].iter().any(|chunk| chunk.args.contains_key("hold") || chunk.args.contains_key("sources"));
+    if together {
+        let mut all = named(chunk);
+        for package in named(other) {
+            if !all.contains(&package) {
+                all.push(package);
+            }
+        }
+        chunk.args.shift_remove("version");
+        chunk.args.insert("pkgs".into(), all.into());
+    }
+    together
+}
+
+/// The packages of a state as a list: `pkgs`, or its name with its version.
+fn named(chunk: &Chunk) -> Vec<Value> {
+    match (chunk.args.get("pkgs"), chunk.args.get("version")) {
+        (Some(Value::List(packages)), _) => packages.clone(),
+        (_, Some(version)) if version.is_truthy() => vec![map! {chunk.name.as_str() => version.clone()}.into()],
+        _ => vec![chunk.name.as_str().into()],
     }
 }
 
@@ -290,6 +322,7 @@ mod tests {
     use crate::context::Context;
     use crate::process::Output;
     use crate::testing;
+    use brine_core::list;
 
     /// A host whose packages are in memory. Versions are compared as text.
     #[derive(Default)]
@@ -393,6 +426,31 @@ mod tests {
             told += &tell(without(&context, &fake, "n", &names, purge));
         }
         told + &format!("refreshed {} times", fake.refreshed.lock())
+    }
+
+    #[test]
+    fn packages_of_several_states_are_one_call() {
+        let chunk = |id: &str, fun: &str, args: Map| {
+            let mut low = map! {"state" => "pkg", "fun" => fun, "name" => id};
+            low.extend(args);
+            Chunk::from_value(&low).unwrap()
+        };
+        let mut one = chunk("vim", "installed", map! {"version" => "2:9"});
+        let two = list!["git", map! {"jq" => "1.6"}];
+        for (other, taken) in [
+            (chunk("curl", "installed", Map::new()), true),
+            (chunk("two", "installed", map! {"pkgs" => two}), true),
+            (chunk("git", "installed", Map::new()), true),
+            (chunk("x", "removed", Map::new()), false),
+            (chunk("y", "installed", map! {"hold" => true}), false),
+            (chunk("z", "installed", map! {"fromrepo" => "backports"}), false),
+            (chunk("file", "installed", map! {"sources" => list![map! {"f" => "/f.deb"}]}), false),
+        ] {
+            assert_eq!(aggregate(&mut one, &other), taken, "{}", other.name);
+        }
+        let pkgs = list![map! {"vim" => "2:9"}, "curl", "git", map! {"jq" => "1.6"}];
+        assert_eq!((one.args.get("pkgs"), one.args.get("version")), (Some(&pkgs), None));
+        assert_eq!(one.tag(), "pkg_|-vim_|-vim_|-installed");
     }
 
     #[test]

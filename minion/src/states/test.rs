@@ -84,7 +84,7 @@ functions! {
         let kinds: [(&Value, &str, Test); 6] = [
             (&present, "", |_| true),
             (&boolean, "bool", |value| value.as_bool().is_some()),
-            (&integer, "int", |value| matches!(value, Value::Int(_) | Value::UInt(_))),
+            (&integer, "int", |value| matches!(value, Value::Int(_) | Value::UInt(_) | Value::Big(_))),
             (&string, "str", |value| value.as_str().is_some()),
             (&listing, "list", |value| value.as_list().is_some()),
             (&dictionary, "dict", |value| value.as_map().is_some()),

@@ -51,7 +51,7 @@ fn host(id: &str, data: &Value, options: &OutputOptions, depth: usize) -> Option
     let mut body = Vec::new();
     let (colour, changed) = match data {
         // A plain return, such as that of a function that an orchestration called, always counts as a change.
-        Value::Str(_) | Value::Bool(_) | Value::Int(_) | Value::UInt(_) => {
+        Value::Str(_) | Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Big(_) => {
             for line in lines(&data.to_string()) {
                 body.push(colours.paint(Colour::Green, &format!("    {}", harmless(line))));
             }

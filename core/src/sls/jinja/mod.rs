@@ -12,6 +12,7 @@ mod filters;
 mod host;
 mod import;
 mod methods;
+pub mod reference;
 mod rewrite;
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,8 @@ pub(super) fn to_jinja(value: &Value) -> JinjaValue {
         Value::Bool(b) => JinjaValue::from(*b),
         Value::Int(n) => JinjaValue::from(*n),
         Value::UInt(n) => JinjaValue::from(*n),
+        // What not even 128 bits hold is text there.
+        Value::Big(n) => n.as_i128().map_or_else(|| JinjaValue::from(n.to_string()), JinjaValue::from),
         Value::Float(f) => JinjaValue::from(*f),
         Value::Str(s) => JinjaValue::from(s.as_str()),
         Value::Bytes(b) => JinjaValue::from_bytes(b.clone()),
@@ -57,9 +59,9 @@ fn number(value: &JinjaValue) -> Value {
     if !value.is_integer() {
         return f64::try_from(value.clone()).map_or(Value::Nil, Value::Float);
     }
-    let unsigned = || u64::try_from(value.clone()).ok().map(Value::from);
+    let large = || i128::try_from(value.clone()).ok().map(Value::from);
     let float = || f64::try_from(value.clone()).map_or(Value::Nil, Value::Float);
-    value.as_i64().map(Value::Int).or_else(unsigned).unwrap_or_else(float)
+    value.as_i64().map(Value::Int).or_else(large).unwrap_or_else(float)
 }
 
 /// The entries of a mapping.

@@ -71,7 +71,7 @@ fn write(value: &Value, style: Style, events: &mut Vec<Event>) {
     match value {
         Value::Nil => events.push(scalar("null", "null")),
         Value::Bool(b) => events.push(scalar("bool", if *b { "true" } else { "false" })),
-        Value::Int(_) | Value::UInt(_) => events.push(scalar("int", &value.to_string())),
+        Value::Int(_) | Value::UInt(_) | Value::Big(_) => events.push(scalar("int", &value.to_string())),
         Value::Float(f) => events.push(scalar("float", &float(*f))),
         Value::Str(text) => events.push(scalar("str", text)),
         Value::Bytes(bytes) => events.push(binary(bytes)),

@@ -21,8 +21,6 @@ pub(super) enum Kind {
 }
 
 /// Reads a plain scalar, such as `0644`, `yes` or `~`, into the value that Salt gives it.
-///
-/// Whole numbers beyond 64 bits stay text, since no wire form can carry them.
 pub fn plain(text: &str) -> Value {
     match kind(text) {
         Kind::Null => Value::Nil,
@@ -69,33 +67,18 @@ pub(super) fn int(text: &str) -> Option<Value> {
     };
     let digits = text.replace('_', "");
     let (negative, digits) = sign(&digits);
-    let magnitude = if digits == "0" {
-        Some(0)
-    } else if let Some(binary) = digits.strip_prefix("0b") {
-        radix(binary, 2)
-    } else if let Some(hexadecimal) = digits.strip_prefix("0x") {
-        radix(hexadecimal, 16)
-    } else if digits.starts_with('0') {
-        radix(digits, 8)
-    } else if digits.contains(':') {
-        let places: Option<Vec<i128>> = digits.split(':').map(|place| radix(place, 10)).collect();
-        places?.into_iter().try_fold(0_i128, |sum, place| sum.checked_mul(60)?.checked_add(place))
-    } else if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Some(whole(digits.parse().ok(), negative, digits));
-    } else {
-        None
+    let (digits, radix) = match digits.strip_prefix('0') {
+        None | Some("") => (digits, 10),
+        Some(rest) => match (rest.strip_prefix('b'), rest.strip_prefix('x')) {
+            (Some(binary), _) => (binary, 2),
+            (_, Some(hexadecimal)) => (hexadecimal, 16),
+            _ => (rest, 8),
+        },
     };
-    magnitude.map(|magnitude| whole(Some(magnitude), negative, digits))
-}
-
-fn whole(magnitude: Option<i128>, negative: bool, digits: &str) -> Value {
-    let number = magnitude.map(|magnitude| if negative { -magnitude } else { magnitude });
-    let fits = number.and_then(|number| {
-        let signed = i64::try_from(number).map(Value::Int).ok();
-        signed.or_else(|| u64::try_from(number).map(Value::UInt).ok())
-    });
-    let text = || number.map_or_else(|| format!("{}{digits}", if negative { "-" } else { "" }), |n| n.to_string());
-    fits.unwrap_or_else(|| Value::Str(text()))
+    if radix != 10 && digits.contains(':') {
+        return None;
+    }
+    Value::whole_number(negative, digits, radix)
 }
 
 /// Reads what `!!float` takes.
@@ -121,13 +104,6 @@ fn sign(text: &str) -> (bool, &str) {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     }
-}
-
-fn radix(digits: &str, radix: u32) -> Option<i128> {
-    if digits.starts_with(['+', '-']) {
-        return None;
-    }
-    i128::from_str_radix(digits, radix).ok()
 }
 
 fn all(text: &str, allowed: impl Fn(u8) -> bool) -> bool {

@@ -231,7 +231,7 @@ fn int(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
         Value::Bool(b) => Some(i64::from(b)),
         Value::Float(float) => Some(float as i64).filter(|_| float.is_finite()),
         Value::Int(n) => Some(n),
-        Value::UInt(_) => return Ok(value),
+        Value::UInt(_) | Value::Big(_) => return Ok(value),
         _ => None,
     };
     Ok(number.map_or_else(

@@ -1,0 +1,224 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::function::Args;
+use crate::{list, map};
+
+/// A master's files and options.
+struct Master {
+    folder: tempfile::TempDir,
+    opts: Map,
+}
+
+impl Master {
+    fn new(files: &[(&str, &str)], opts: Map) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let roots = ["base", "dev"].map(|name| (name.to_owned(), vec![folder.path().join(name)]));
+        let mut all = map! {"pillar_roots" => Roots::from(roots)};
+        all.extend(opts);
+        Master { folder, opts: all }
+    }
+
+    fn pillar(&self, id: &str, pillarenv: Option<&str>, over: &Map) -> Map {
+        let grains = Arc::new(map! {"id" => id, "os" => "Debian"});
+        PillarSource::new(Arc::new(self.opts.clone())).render(&PillarRequest {
+            id: &id.parse().unwrap(),
+            grains: &grains,
+            saltenv: None,
+            pillarenv,
+            over,
+            functions: Some(Arc::new(Commands)),
+        })
+    }
+
+    fn of(&self, id: &str) -> Map {
+        self.pillar(id, None, &Map::new())
+    }
+}
+
+/// Commands that say what they are told to.
+struct Commands;
+
+impl Host for Commands {
+    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+        let command = args.positional[0].to_string();
+        match (function, args.keyword.get("python_shell")) {
+            ("cmd.run", Some(Value::Bool(false))) | ("cmd.run_stdout", Some(Value::Bool(true))) => {
+                command.strip_prefix("echo ").map(Value::from).ok_or_else(|| format!("{command}: not found"))
+            }
+            _ => Err(format!("unexpected call of {function}")),
+        }
+    }
+
+    fn has(&self, _: &str) -> bool {
+        true
+    }
+
+    fn template(&self, _: &str, _: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+}
+
+const ENVIRONMENTS: &[(&str, &str)] = &[
+    ("base/top.sls", "base: {'*': [a, gone*]}\ndev: {'*': [d]}\n"),
+    ("base/a.sls", "from: {base: 1}\nlist: [1]\n"),
+    ("dev/top.sls", "dev: {'web*': [e]}\n"),
+    ("dev/d.sls", "from: {d: 1}\nlist: [2]\n"),
+    ("dev/e.sls", "from: {e: 1}\n"),
+];
+
+#[test]
+fn all_environments_are_merged_unless_one_is_asked_for() {
+    let missing = "Specified SLS 'gone*' in environment 'base' is not available on the salt master";
+    let base = map! {"from" => map! {"base" => 1}, "list" => list![1], "_errors" => list![missing]};
+    for (opts, pillarenv, id, expected) in [
+        (
+            map! {},
+            None,
+            "web1",
+            map! {"from" => map! {"base" => 1, "d" => 1, "e" => 1}, "list" => list![2], "_errors" => list![missing]},
+        ),
+        (
+            map! {"pillar_merge_lists" => true, "env_order" => list!["dev", "base"]},
+            None,
+            "db1",
+            map! {"from" => map! {"d" => 1, "base" => 1}, "list" => list![2, 1], "_errors" => list![missing]},
+        ),
+        (map! {}, Some("base"), "web1", base.clone()),
+        (map! {}, Some("dev"), "web1", map! {"from" => map! {"e" => 1}}),
+        (map! {}, Some("nowhere"), "web1", map! {}),
+        (
+            map! {"pillar_source_merging_strategy" => "overwrite"},
+            None,
+            "web1",
+            map! {"from" => map! {"e" => 1}, "list" => list![2], "_errors" => list![missing]},
+        ),
+    ] {
+        let pillar = Master::new(ENVIRONMENTS, opts.clone()).pillar(id, pillarenv, &Map::new());
+        assert_eq!(pillar, expected, "{opts:?} {pillarenv:?}");
+    }
+}
+
+#[test]
+fn includes_have_defaults_and_keys() {
+    let files = [
+        ("base/top.sls", "base: {'*': [a, b]}"),
+        ("base/a.sls", "include:\n- c: {defaults: {word: one}, key: 'x:y'}\n- c: {key: z}\n- b\nv: a\nw: a\n"),
+        ("base/b.sls", "v: b\n"),
+        ("base/c.sls", "word: {{ word }}\n"),
+    ];
+    let word = map! {"word" => "one"};
+    let expected = map! {"x" => map! {"y" => word.clone()}, "z" => word, "v" => "b", "w" => "a"};
+    assert_eq!(Master::new(&files, map! {}).of("m"), expected);
+    let opts = map! {"pillar_includes_override_sls" => true};
+    let files = [files[0], ("base/a.sls", "include: [b]\nv: a\n"), files[2]];
+    assert_eq!(Master::new(&files[..2], opts.clone()).of("m").get("v"), Some(&"a".into()));
+    assert_eq!(Master::new(&files, opts).of("m").get("v"), Some(&"b".into()));
+}
+
+#[test]
+fn what_comes_from_elsewhere_goes_over_the_files_or_under_them() {
+    let files = [
+        ("base/top.sls", "base: {'*': [a], 'I@role:web': [w]}"),
+        ("base/a.sls", "who: file\nseen: {{ pillar.get('role') }} {{ salt['pillar.get']('m:n', 'none') }}\n"),
+        ("base/w.sls", "web: true\n"),
+    ];
+    let external = list![
+        map! {"cmd_json" => "echo {\"who\": \"%s\", \"role\": \"web\"}"},
+        map! {"cmd_yaml" => "echo {m: {n: 1}}"},
+        map! {"nodegroups" => map! {"pillar_name" => "groups"}},
+    ];
+    let nodegroups = map! {"debians" => "G@os:Debian", "others" => "L@x"};
+    let mut opts = map! {"ext_pillar" => external, "nodegroups" => nodegroups};
+    let after = Master::new(&files, opts.clone()).of("m1");
+    let both = map! {"role" => "web", "m" => map! {"n" => 1}, "groups" => list!["debians"]};
+    let mut expected = map! {"who" => "m1", "seen" => "None none"};
+    expected.extend(both.clone());
+    assert_eq!(after, expected);
+
+    opts.insert("ext_pillar_first".into(), true.into());
+    let before = Master::new(&files, opts).pillar("m1", None, &map! {"over" => 1});
+    let mut expected = map! {"who" => "file", "seen" => "web 1", "web" => true, "over" => 1};
+    expected.extend(both);
+    assert_eq!(before, expected);
+}
+
+#[test]
+fn no_source_is_left_out_in_silence() {
+    let known = "take it out of 'ext_pillar', there are cmd_json, cmd_yaml, file_tree, gpg, nodegroups";
+    for (external, errors) in [
+        (list![map! {"vault" => "x"}], vec![format!("ext_pillar interface named vault is unavailable: {known}")]),
+        (list!["cmd_json"], vec!["The \"ext_pillar\" option is malformed".to_owned()]),
+        ("x".into(), vec!["The \"ext_pillar\" option is malformed".to_owned()]),
+        (
+            list![map! {"cmd_yaml" => "echo a: b: c"}, map! {"cmd_json" => "nonsense"}],
+            vec![
+                "Failed to load ext_pillar cmd_yaml: the output is not YAML: line 1, column 5: mapping values are not \
+                 allowed in this context"
+                    .to_owned(),
+                "Failed to load ext_pillar cmd_json: nonsense: not found".to_owned(),
+            ],
+        ),
+        (
+            list![map! {"cmd_json" => "echo [1]"}],
+            vec!["Failed to load ext_pillar cmd_json: its output is of type list, not a mapping".to_owned()],
+        ),
+    ] {
+        let pillar = Master::new(&[], map! {"ext_pillar" => external}).of("m1");
+        assert_eq!(pillar, map! {"_errors" => errors});
+    }
+    let opts = map! {"ext_pillar" => list![map! {"vault" => "x"}], "exclude_ext_pillar" => list!["vault"]};
+    assert_eq!(Master::new(&[], opts).of("m1"), map! {});
+}
+
+#[test]
+fn a_file_tree_is_for_one_minion_and_its_groups() {
+    let files = [
+        ("tree/hosts/m1/a/word", "one\n"),
+        ("tree/hosts/m1/kept", "two\n"),
+        ("tree/hosts/m2/secret", "three"),
+        ("tree/nodegroups/debians/a/word", "group\n"),
+        ("tree/nodegroups/debians/os", "{{ grains.os }}\n"),
+        ("tree/nodegroups/others/x", "x"),
+    ];
+    let mut master = Master::new(&files, map! {"nodegroups" => map! {"debians" => "G@os:Debian", "others" => "x*"}});
+    let tree = |more: Map| {
+        let mut args = map! {"root_dir" => master.folder.path().join("tree")};
+        args.extend(more);
+        list![map! {"file_tree" => args}]
+    };
+    let (plain, rendered) = (
+        tree(map! {"keep_newline" => list!["ke*"]}),
+        tree(map! {"template" => true, "render_default" => "jinja|text"}),
+    );
+    master.opts.insert("ext_pillar".into(), plain);
+    let expected = map! {"a" => map! {"word" => "one"}, "os" => "{{ grains.os }}", "kept" => "two\n"};
+    assert_eq!(master.of("m1"), expected);
+    master.opts.insert("ext_pillar".into(), rendered);
+    assert_eq!(master.of("m1").get("os"), Some(&"Debian".into()));
+    assert_eq!(master.of("m3").keys().collect::<Vec<_>>(), [&Value::from("a"), &"os".into()]);
+}
+
+#[test]
+fn paths_that_are_sealed_are_named_when_they_stay_so() {
+    let text = "-----BEGIN PGP MESSAGE-----\n\nx\n-----END PGP MESSAGE-----";
+    let files = [("base/top.sls", "base: {'*': [a]}"), ("base/a.sls", "{{ {'a': {'b': salt['pillar.get']('t')}} }}")];
+    let master = |decrypt: Value| {
+        let keys = tempfile::tempdir().unwrap();
+        let opts = map! {
+            "decrypt_pillar" => decrypt, "gpg_decrypt_must_succeed" => true, "gpg_keydir" => keys.path().to_owned(),
+        };
+        Master::new(&files, opts).pillar("m", None, &map! {"t" => text})
+    };
+    let told = |pillar: Map| pillar.get("_errors").map(|errors| errors.as_list().unwrap()[0].to_string());
+    let error = told(master(list!["a:b"])).unwrap();
+    assert!(error.starts_with("Failed to decrypt pillar key 'a:b': Could not decrypt a value with the keys in "));
+    let nacl = "Failed to decrypt pillar key 'a:b': 'nacl' is not a valid decryption renderer. Valid choices are: gpg";
+    assert_eq!(told(master(list![map! {"a:b" => "nacl"}])).as_deref(), Some(nacl));
+    assert_eq!(told(master(list!["a:c"])), None);
+}

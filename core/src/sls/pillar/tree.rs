@@ -1,0 +1,264 @@
+//! The SLS files of pillar, rendered with the minion's grains, and what they include.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::host::PillarHost;
+use super::tops::{self, Matched, Sections};
+use super::{PillarFacts, PillarRequest, PillarSource};
+use crate::files;
+use crate::glob::fnmatch;
+use crate::sls::jinja::{Context, Host};
+use crate::sls::render::{Sls, sls_variables};
+use crate::sls::top;
+use crate::value::{FromValue, Map, Value};
+
+/// One rendering of all files that a minion gets.
+pub(super) struct Tree<'a> {
+    pub source: &'a PillarSource,
+    pub request: &'a PillarRequest<'a>,
+    /// `opts` in the templates.
+    opts: Arc<Map>,
+    /// `pillar` in the templates: what there is before the files.
+    pillar: Arc<Map>,
+    /// What is wrong, in Salt's words.
+    pub errors: Vec<String>,
+}
+
+/// The files of one environment, as they are rendered.
+struct Environment<'a> {
+    name: &'a str,
+    /// All SLS that there are, for globs.
+    available: Vec<String>,
+    may_be_missing: &'a [String],
+    /// What each that is rendered says by itself.
+    done: IndexMap<String, Map>,
+}
+
+impl<'a> Tree<'a> {
+    pub fn new(source: &'a PillarSource, request: &'a PillarRequest<'a>, opts: &Arc<Map>, pillar: &Map) -> Self {
+        Tree { source, request, opts: Arc::clone(opts), pillar: Arc::new(pillar.clone()), errors: Vec::new() }
+    }
+
+    /// What the files say that the top files have for the minion, later ones over earlier ones.
+    pub fn render(&mut self, sections: &Sections) -> Map {
+        let pillar = Arc::clone(&self.pillar);
+        let facts = PillarFacts { request: self.request, pillar: &pillar };
+        let nodegroups = &self.source.nodegroups;
+        let matched = tops::matched(sections, self.request.pillarenv, &facts, nodegroups, &mut self.errors);
+        let mut all = Map::new();
+        for (name, Matched { names, may_be_missing }) in in_order(matched, &self.source.opts) {
+            let Some(available) = self.available(&name) else {
+                self.errors.push(format!("No matching pillar environment for environment '{name}' found"));
+                continue;
+            };
+            let may_be_missing = &may_be_missing;
+            let mut environment = Environment { name: &name, available, may_be_missing, done: IndexMap::new() };
+            let meant: Vec<String> = names.iter().flat_map(|name| environment.meant(name)).collect();
+            for sls in meant {
+                let data = self.sls(&sls, &mut environment, &Map::new());
+                self.source.merging.merge(&mut all, data);
+            }
+        }
+        all
+    }
+
+    /// What an SLS says, over what it includes. `defaults` are variables of its template.
+    fn sls(&mut self, sls: &str, environment: &mut Environment<'_>, defaults: &Map) -> Map {
+        let Some(path) = top::candidates(sls).into_iter().find(|path| self.find(path, environment.name).is_some())
+        else {
+            if !environment.may_be_missing.iter().any(|ignored| ignored == sls) {
+                self.errors.push(format!(
+                    "Specified SLS '{sls}' in environment '{}' is not available on the salt master",
+                    environment.name
+                ));
+            }
+            return Map::new();
+        };
+        let mut data = match self.file(&path, sls, environment.name, defaults) {
+            Ok(Some(Value::Map(data))) => data,
+            Ok(None | Some(Value::Nil)) => return Map::new(),
+            Ok(Some(_)) => {
+                self.errors.push(format!("SLS '{sls}' does not render to a dictionary"));
+                return Map::new();
+            }
+            Err(error) => {
+                tracing::error!(sls, error, "a pillar SLS does not render");
+                // The minion is not told by default: the error shows what stands around it in the file.
+                self.errors.push(if self.source.is_on("pillar_safe_render_error", true) {
+                    format!("Rendering SLS '{sls}' failed. Please see master log for details.")
+                } else {
+                    format!("Rendering SLS '{sls}' failed, render error:\n{error}")
+                });
+                return Map::new();
+            }
+        };
+        let includes = data.shift_remove("include");
+        environment.done.insert(sls.to_owned(), data.clone());
+        let includes = match includes {
+            None | Some(Value::Nil) => return data,
+            Some(Value::List(includes)) => includes,
+            Some(other) => {
+                data.insert("include".into(), other);
+                self.errors.push(format!("Include Declaration in SLS '{sls}' is not formed as a list"));
+                return data;
+            }
+        };
+        let mut under = Map::new();
+        // As in Salt, the defaults of one include are those of the next ones that have none.
+        let mut defaults = defaults.clone();
+        for include in &includes {
+            let included = self.include(include, sls, path.ends_with("/init.sls"), environment, &mut defaults);
+            self.source.merging.merge(&mut under, included);
+        }
+        let (mut under, over) =
+            if self.source.is_on("pillar_includes_override_sls", false) { (data, under) } else { (under, data) };
+        self.source.merging.merge(&mut under, over);
+        under
+    }
+
+    /// What an item of `include` says: a name, or a name with `defaults` and the `key` that all of it goes below.
+    fn include(
+        &mut self,
+        item: &Value,
+        includer: &str,
+        is_init: bool,
+        environment: &mut Environment<'_>,
+        defaults: &mut Map,
+    ) -> Map {
+        let (name, options) = match item {
+            Value::Map(map) => match map.first() {
+                Some((name, options)) => {
+                    *defaults = options.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default();
+                    (name.to_string(), options.clone())
+                }
+                None => return Map::new(),
+            },
+            name => (name.to_string(), Value::Nil),
+        };
+        let name = absolute(&name.replace('/', "."), includer, is_init);
+        let mut all = Map::new();
+        for sls in environment.meant(&name) {
+            let mut data = match environment.done.get(&sls) {
+                Some(data) => data.clone(),
+                None => self.sls(&sls, environment, defaults),
+            };
+            if let Some(key) = options.get("key").filter(|key| key.is_truthy() && !data.is_empty()) {
+                for part in key.to_string().split(':').rev() {
+                    data = crate::map! {part => data};
+                }
+            }
+            self.source.merging.merge(&mut all, data);
+        }
+        all
+    }
+
+    /// Renders a file of the environment's first root that has it.
+    pub fn file(&self, relative: &str, sls: &str, environment: &str, defaults: &Map) -> Result<Option<Value>, String> {
+        let Some(file) = self.find(relative, environment) else { return Ok(None) };
+        let source = files::read_to_string(&file).map_err(|error| error.to_string())?;
+        let compiled = Sls::compile(relative, &source, &self.source.renderer).map_err(|error| error.to_string())?;
+        let compiled = compiled.with_gpg(Arc::clone(&self.source.gpg));
+        let grains = self.request.grains;
+        let mut context = Context::new(environment);
+        context.set_all(&sls_variables(sls, relative));
+        context.set_shared("grains", Arc::clone(grains));
+        context.set_shared("opts", Arc::clone(&self.opts));
+        context.set_shared("pillar", Arc::clone(&self.pillar));
+        context.set_all(defaults);
+        let host: Arc<dyn Host> = Arc::new(PillarHost {
+            grains: Arc::clone(grains),
+            pillar: Arc::clone(&self.pillar),
+            roots: self.source.roots.get(environment).cloned().unwrap_or_default(),
+            functions: self.request.functions.clone(),
+        });
+        compiled.render(&context, &host).map(Some).map_err(|error| error.to_string())
+    }
+
+    pub fn find(&self, relative: &str, environment: &str) -> Option<PathBuf> {
+        find_in(self.source.roots.get(environment)?, relative)
+    }
+
+    /// The names of all SLS of an environment, sorted; nothing if there is no such environment.
+    fn available(&self, environment: &str) -> Option<Vec<String>> {
+        let mut names = Vec::new();
+        for root in self.source.roots.get(environment)? {
+            let mut waiting = vec![(root.clone(), String::new())];
+            while let Some((folder, prefix)) = waiting.pop() {
+                for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                    let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+                    // A link to a folder could lead in circles.
+                    if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                        waiting.push((path, format!("{prefix}{name}.")));
+                    } else if let Some(name) = name.strip_suffix(".sls") {
+                        let is_init = name == "init" && !prefix.is_empty();
+                        names.push(if is_init {
+                            prefix.trim_end_matches('.').into()
+                        } else {
+                            format!("{prefix}{name}")
+                        });
+                    }
+                }
+            }
+        }
+        names.sort();
+        names.dedup();
+        Some(names)
+    }
+}
+
+impl Environment<'_> {
+    /// The SLS that a name means, which may be a glob; one that means nothing stands for itself.
+    fn meant(&self, name: &str) -> Vec<String> {
+        let found: Vec<String> = self.available.iter().filter(|sls| fnmatch(name, sls)).cloned().collect();
+        if found.is_empty() { vec![name.to_owned()] } else { found }
+    }
+}
+
+/// The environments as `env_order` has them, the others behind.
+fn in_order(matched: IndexMap<String, Matched>, opts: &Map) -> IndexMap<String, Matched> {
+    let order = opts.get("env_order").and_then(Vec::<String>::from_value).unwrap_or_default();
+    let mut matched = matched;
+    matched.sort_by_cached_key(|name, _| order.iter().position(|have| have == name).unwrap_or(order.len()));
+    matched
+}
+
+pub(super) fn find_in(roots: &[PathBuf], relative: &str) -> Option<PathBuf> {
+    roots.iter().filter_map(|root: &PathBuf| files::path_within(root as &Path, relative)).find(|path| path.is_file())
+}
+
+/// The name that an `include` means: with dots in front, from where the includer is.
+fn absolute(name: &str, includer: &str, is_init: bool) -> String {
+    let dots = name.len() - name.trim_start_matches('.').len();
+    if dots == 0 {
+        return name.to_owned();
+    }
+    let mut folder: Vec<&str> = includer.split('.').collect();
+    // An `init.sls` is in the folder of its name.
+    for _ in usize::from(is_init)..dots {
+        folder.pop();
+    }
+    folder.push(&name[dots..]);
+    folder.retain(|part| !part.is_empty());
+    folder.join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_names_start_where_the_includer_is() {
+        for (name, includer, is_init, meant) in [
+            ("x.y", "a.b", false, "x.y"),
+            (".x", "a.b", false, "a.x"),
+            (".x", "a.b", true, "a.b.x"),
+            ("..x", "a.b.c", false, "a.x"),
+            (".x", "a", false, "x"),
+        ] {
+            assert_eq!(absolute(name, includer, is_init), meant, "{name} in {includer}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! States with `parallel: True`: each runs on a thread of its own.
+
+use std::sync::Arc;
+use std::thread::{Scope, ScopedJoinHandle};
+
+use brine_core::function::CallError;
+use brine_core::sls::compile::Chunk;
+use brine_core::{Map, map};
+use indexmap::IndexMap;
+
+use super::call::Caller;
+use crate::context::Context;
+
+type Outcome = Result<Map, CallError>;
+
+/// The states that run beside the others.
+pub(super) struct Beside<'scope, 'a> {
+    scope: &'scope Scope<'scope, 'a>,
+    /// By the chunk's place, oldest first.
+    running: IndexMap<usize, (&'a Chunk, ScopedJoinHandle<'scope, Outcome>)>,
+    /// How many there may be; 0 for no limit.
+    most: usize,
+}
+
+impl<'scope, 'a> Beside<'scope, 'a> {
+    pub fn new(scope: &'scope Scope<'scope, 'a>, most: usize) -> Self {
+        Beside { scope, running: IndexMap::new(), most }
+    }
+
+    pub fn has(&self, place: usize) -> bool {
+        self.running.contains_key(&place)
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.most > 0 && self.running.len() >= self.most
+    }
+
+    pub fn oldest(&self) -> Option<usize> {
+        self.running.first().map(|(place, _)| *place)
+    }
+
+    /// Starts a state; its result has the number that the caller has now.
+    pub fn start(&mut self, place: usize, chunk: &'a Chunk, caller: Caller<'a>) {
+        let handle = self.scope.spawn(move || {
+            let number = caller.number;
+            // What its commands return is not for the conditions of the others.
+            let job = Arc::new(caller.context.job.beside());
+            let context = Context { job, ..caller.context.clone() };
+            let mut result = Caller { context: &context, ..caller }.call(chunk)?;
+            // Each attempt has taken a number.
+            result.insert("__run_num__".into(), number.into());
+            Ok(result)
+        });
+        self.running.insert(place, (chunk, handle));
+    }
+
+    /// Waits for a state to end: what came of it, if it was running.
+    pub fn join(&mut self, place: usize) -> Option<Outcome> {
+        let (chunk, handle) = self.running.shift_remove(&place)?;
+        Some(handle.join().unwrap_or_else(|_| {
+            Ok(map! {
+                "name" => chunk.written_name(),
+                "result" => false,
+                "changes" => map! {},
+                "comment" => "Parallel process failed to return",
+                "__sls__" => &chunk.sls,
+                "__id__" => &chunk.id,
+            })
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::Value;
+    use brine_core::function::Args;
+
+    use crate::state::{Options, Settings, StateRun, run};
+    use crate::testing;
+
+    #[test]
+    fn states_run_beside_each_other_up_to_a_limit() {
+        // Each waits for what the other makes: one after the other they would wait for ever.
+        let folder = tempfile::tempdir().unwrap();
+        let meet = |mine: &str, other: &str| {
+            let path = |name: &str| folder.path().join(name).display().to_string();
+            format!(
+                "{mine}: {{cmd.run: [name: 'touch {}; until test -e {}; do sleep 0.01; done', parallel: True, timeout: 60]}}\n",
+                path(mine),
+                path(other)
+            )
+        };
+        let sls = meet("a", "b") + &meet("b", "a") + "c: {test.nop: [require: [cmd: a]]}\n";
+        let context = testing::context(&[("t.sls", &sls)]);
+        let done = context.call("state.apply", Args::positional(["t".into()])).unwrap();
+        let results: Vec<_> = done
+            .as_map()
+            .unwrap()
+            .values()
+            .map(|one| (one.get("result").cloned(), one.get("__run_num__").cloned()))
+            .collect();
+        assert_eq!(results, [0, 1, 2].map(|number| (Some(true.into()), Some(Value::from(number)))));
+
+        let nops = "nops: {test.nop: [parallel: True, names: [a, b, c, d, e]]}\n";
+        let context = testing::context(&[("t.sls", nops)]);
+        let prepared = StateRun::new(&context, Options::default()).unwrap();
+        let low = prepared.compile(prepared.sls(vec!["t".into()]).unwrap()).unwrap();
+        let done = run(&context, &low, &Settings { max_parallel: 2, ..Settings::default() }).unwrap();
+        assert!(done.len() == 5 && done.values().all(|one| one.get("__parallel__") == Some(&true.into())), "{done:?}");
+    }
+}

@@ -1,0 +1,3 @@
+inner:
+  test.succeed_with_changes:
+    - parallel: True

@@ -1,0 +1,2 @@
+shared: base
+list: [1, 2]

@@ -1,0 +1,4 @@
+base:
+  '*': [common, shared]
+dev:
+  '*': [from_base]

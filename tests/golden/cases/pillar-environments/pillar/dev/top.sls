@@ -1,0 +1,3 @@
+dev:
+  'golden': [shared, more]
+  'nobody': [secret]

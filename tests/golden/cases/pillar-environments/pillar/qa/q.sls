@@ -1,0 +1,2 @@
+q: 1
+tree: {both: qa}

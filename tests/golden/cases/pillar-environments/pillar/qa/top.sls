@@ -1,0 +1,2 @@
+qa:
+  'G@id:golden': [q]

@@ -1,0 +1,2 @@
+include: [gone]
+c: 1

@@ -1,0 +1,2 @@
+base:
+  '*': [a, badinclude, mini, undefined]

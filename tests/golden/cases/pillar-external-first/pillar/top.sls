@@ -1,0 +1,3 @@
+base:
+  '*': [a]
+  'I@json:1': [seen]

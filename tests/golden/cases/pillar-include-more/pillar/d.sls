@@ -1,0 +1,1 @@
+d: {{ word | default('none') }}

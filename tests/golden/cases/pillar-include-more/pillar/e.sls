@@ -1,0 +1,1 @@
+e: {{ word | default('none') }}

@@ -1,0 +1,2 @@
+order: [early]
+which: early

@@ -1,0 +1,2 @@
+v: plain
+plain: 1

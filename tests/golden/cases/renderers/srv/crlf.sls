@@ -1,0 +1,3 @@
+a:
+  test.nop:
+    - name: n{{ 1 + 1 }}

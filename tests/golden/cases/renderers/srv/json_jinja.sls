@@ -1,0 +1,2 @@
+#!jinja|json
+{"a": {"test.nop": [{"name": "{{ 1 + 1 }}"}]}}

@@ -1,0 +1,2 @@
+#!nonsense|yaml
+a: test.nop

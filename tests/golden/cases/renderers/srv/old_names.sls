@@ -1,0 +1,4 @@
+#!yaml_jinja
+a:
+  test.nop:
+    - name: n{{ 1 + 1 }}

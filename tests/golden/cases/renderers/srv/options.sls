@@ -1,0 +1,4 @@
+#!jinja|yaml -x
+a:
+  test.nop:
+    - name: n{{ 1 + 1 }}

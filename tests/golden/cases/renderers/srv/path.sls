@@ -1,0 +1,4 @@
+#!/usr/bin/env whatever
+a:
+  test.nop:
+    - name: n{{ 1 + 1 }}

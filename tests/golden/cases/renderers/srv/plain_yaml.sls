@@ -1,0 +1,4 @@
+#!yaml
+a:
+  test.nop:
+    - name: '{{ 1 }}'

@@ -1,0 +1,3 @@
+from_file:
+  test.nop:
+    - name: n{{ 1 + 1 }}

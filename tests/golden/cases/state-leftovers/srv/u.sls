@@ -1,0 +1,2 @@
+inner:
+  test.nop: []

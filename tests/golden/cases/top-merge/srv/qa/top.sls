@@ -1,0 +1,2 @@
+qa: {'*': [q]}
+base: {'*': [basefromqa]}

@@ -1,0 +1,2 @@
+base: {'*': [b1], 'golden': [b2]}
+dev: {'*': [frombase]}

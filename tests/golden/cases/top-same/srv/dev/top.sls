@@ -1,0 +1,4 @@
+base: {'*': [basefromdev]}
+dev: {'*': [fromdev]}
+qa: {'*': [qafromdev]}
+other: {'*': [otherfromdev]}

@@ -1,0 +1,54 @@
+//! Pillar from a master: functions in its files, `ext_pillar`, the cache, and what a minion is told when it fails.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use brine_core::{list, map};
+use support::{System, stdout};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_gets_its_own_whole_pillar_or_none() {
+    let mut system = System::start("ext_pillar:\n  - cmd_yaml: 'echo \"{external: %s}\"'\npillar_cache: True\n").await;
+    system.write("srv/pillar/top.sls", "base: {'*': [all], web1: [web], db1: [db]}\n");
+    let all = "id: {{ opts.id }} {{ grains.id }} {{ salt['grains.get']('id') }}\nrole: {{ salt['grains.filter_by']({'web': 'w', 'db': 'd'}, grain='role') }}\n\
+               host: {{ salt['cmd.run']('echo of the master') }}\nrunner: {{ salt['saltutil.runner']('test.arg', arg=['x']).args[0] }}\n";
+    system.write("srv/pillar/all.sls", all);
+    system.write("srv/pillar/web.sls", "secret: of-web\n");
+    system.write("srv/pillar/db.sls", "secret: of-db\n");
+    system.write("srv/salt/ok.sls", "ok: test.nop\n");
+    for (id, role) in [("web1", "web"), ("db1", "db")] {
+        system.configure_minion(id, &format!("grains: {{role: {role}}}\n"));
+        let mut events = system.events("salt/minion/").await;
+        system.spawn_minion(id);
+        events.until(&format!("salt/minion/{id}/start")).await;
+    }
+    let expected = |id: &str, role: &str, secret: &str| {
+        map! {
+            "id" => format!("{id} {id} {id}"), "role" => role, "host" => "of the master", "runner" => "x",
+            "secret" => secret, "external" => id,
+        }
+    };
+    let both = map! {"web1" => expected("web1", "w", "of-web"), "db1" => expected("db1", "d", "of-db")};
+    assert_eq!(system.salt_json(&["*", "pillar.raw"]), both.into());
+
+    // What is cached is told until somebody asks for more.
+    system.write("srv/pillar/web.sls", "secret: {{ changed }}\n");
+    let raw = |system: &System| system.salt_json(&["web1", "pillar.items", "unmask=True"]);
+    assert_eq!(raw(&system), map! {"web1" => expected("web1", "w", "of-web")}.into());
+    assert_eq!(stdout(&system.tool("salt-run", &["pillar.clear_pillar_cache", "web1"])), "True\n");
+    let error = "Rendering SLS 'web' failed. Please see master log for details.";
+    let answer = raw(&system);
+    let told = answer.get("web1").unwrap();
+    assert_eq!((told.get("_errors"), told.get("secret")), (Some(&list![error]), None));
+    let refused = list!["Pillar failed to render with the following messages:", error];
+    assert_eq!(system.salt_json(&["web1", "state.apply", "ok"]), map! {"web1" => refused}.into());
+
+    // A pillar that is wrong is not cached; a refresh asks anew.
+    system.write("srv/pillar/web.sls", "secret: mended\n");
+    assert_eq!(raw(&system), map! {"web1" => expected("web1", "w", "mended")}.into());
+    system.write("srv/pillar/web.sls", "secret: last\n");
+    system.salt_json(&["web1", "saltutil.refresh_pillar"]);
+    assert_eq!(system.salt_json(&["web1", "pillar.raw", "secret"]), map! {"web1" => "last"}.into());
+    let shown = stdout(&system.tool("salt-run", &["pillar.show_pillar", "db1", "--out=json"]));
+    assert!(shown.contains("of-db") && !shown.contains("last"), "{shown}");
+}
