@@ -161,3 +161,48 @@ async fn a_changed_key_is_denied() {
     assert!(stdout(&system.tool("salt-key", &["-l", "den"])).contains("web1"));
     assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_is_believed_as_far_as_it_is_vouched_for() {
+    use brine_core::crypt::PrivateKey;
+
+    let signs = System::start("master_sign_pubkey: True\n").await;
+    let plain = System::start("").await;
+    let another = PrivateKey::generate(2048).unwrap().public().to_pem();
+    let voucher = std::fs::read_to_string(signs.path("pki/master_sign.pub")).unwrap();
+    let known = std::fs::read_to_string(signs.path("pki/master.pub")).unwrap();
+    // What the minion has: the key that vouches, the master's key; whether it looks, and always; what it says.
+    let cases = [
+        (&signs, Some(&voucher), None, true, false, ""),
+        (&signs, Some(&voucher), Some(&another), true, false, ""),
+        (&signs, Some(&another), Some(&known), true, false, ""),
+        (&signs, Some(&another), Some(&known), true, true, "the signature is not of that key and this one"),
+        (&signs, Some(&another), None, true, false, "the signature is not of that key and this one"),
+        (&signs, None, None, true, false, "copy this file from the master"),
+        (&signs, Some(&voucher), None, false, false, "set verify_master_pubkey_sign here too"),
+        (&plain, Some(&voucher), None, true, false, "set master_sign_pubkey there"),
+        (&plain, None, Some(&another), false, false, "if the master was really replaced"),
+    ];
+    for (number, (system, voucher, master, verify, always, told)) in cases.into_iter().enumerate() {
+        let pki_dir = system.path(&format!("minion{number}"));
+        std::fs::create_dir(&pki_dir).unwrap();
+        for (name, pem) in [("master_sign.pub", voucher), ("minion_master.pub", master)] {
+            if let Some(pem) = pem {
+                std::fs::write(pki_dir.join(name), pem).unwrap();
+            }
+        }
+        let config = brine_core::config::MinionConfig {
+            pki_dir,
+            master_port: system.ret_port,
+            verify_master_pubkey_sign: verify,
+            always_verify_signature: always,
+            ..Default::default()
+        };
+        let id = format!("minion{number}").parse().unwrap();
+        let channel = brine_minion::channel::Channel::new(id, std::sync::Arc::new(config), "127.0.0.1").unwrap();
+        let said = std::sync::Arc::new(channel).authenticate().await;
+        let said = said.err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(said.is_empty(), told.is_empty(), "{number}: {said}");
+        assert!(said.contains(told), "{number}: {said}");
+    }
+}

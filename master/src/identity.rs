@@ -83,10 +83,11 @@ fn can_be_had(config: &MasterConfig) -> Result<(), StartError> {
 /// The name of the key's files: Salt 3008 names them after the host, and `master.pem` is a link then, which
 /// leads nowhere if the folder was moved.
 fn key_name(config: &MasterConfig) -> String {
-    let id = config.id.clone().unwrap_or_else(crate::default_id);
-    let name = id.strip_suffix("_master").unwrap_or(&id);
-    let exists = |name: &str| config.pki_dir.join(format!("{name}.pem")).exists();
-    if !name.contains('/') && !exists("master") && exists(name) { name.to_owned() } else { "master".to_owned() }
+    let master = config.pki_dir.join("master.pem");
+    let beside = |link: PathBuf| Some(link.file_stem()?.to_str()?.to_owned());
+    let moved = std::fs::read_link(&master).ok().filter(|_| !master.exists()).and_then(beside);
+    let moved = moved.filter(|name| config.pki_dir.join(format!("{name}.pem")).exists());
+    moved.unwrap_or_else(|| "master".to_owned())
 }
 
 /// A passphrase as it is; those that are kept elsewhere are not fetched.
