@@ -1,10 +1,12 @@
 //! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
 
 pub mod accounts;
+mod alternatives;
 mod beacons;
 pub mod cmd;
 mod config;
 pub mod cron;
+mod debconf;
 mod defaults;
 pub mod environ;
 pub(crate) mod event;
@@ -13,6 +15,9 @@ mod grains;
 pub mod group;
 pub mod hosts;
 pub mod ini;
+pub mod kmod;
+mod lines;
+mod locale;
 mod log;
 mod r#match;
 mod mine;
@@ -32,6 +37,7 @@ mod status;
 mod sys;
 pub mod sysctl;
 mod test;
+mod timezone;
 pub mod user;
 
 use brine_core::function::Function;
@@ -43,10 +49,12 @@ pub(crate) use state::names;
 
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[
+    alternatives::FUNCTIONS,
     beacons::FUNCTIONS,
     cmd::FUNCTIONS,
     config::FUNCTIONS,
     cron::FUNCTIONS,
+    debconf::FUNCTIONS,
     defaults::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
@@ -55,6 +63,8 @@ pub static MODULES: &[&[Function<Context>]] = &[
     group::FUNCTIONS,
     hosts::FUNCTIONS,
     ini::FUNCTIONS,
+    kmod::FUNCTIONS,
+    locale::FUNCTIONS,
     log::FUNCTIONS,
     r#match::FUNCTIONS,
     mine::FUNCTIONS,
@@ -73,6 +83,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     sys::FUNCTIONS,
     sysctl::FUNCTIONS,
     test::FUNCTIONS,
+    timezone::FUNCTIONS,
     user::FUNCTIONS,
 ];
 

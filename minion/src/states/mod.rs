@@ -6,6 +6,7 @@
 mod beacon;
 mod cmd;
 mod cron;
+mod debconf;
 mod environ;
 mod event;
 mod file;
@@ -13,6 +14,8 @@ mod grains;
 mod group;
 mod host;
 mod ini;
+mod kmod;
+mod locale;
 mod module;
 mod mount;
 mod pkg;
@@ -23,6 +26,7 @@ mod ssh_auth;
 mod ssh_known_hosts;
 mod sysctl;
 mod test;
+mod timezone;
 mod user;
 
 use std::sync::Arc;
@@ -40,6 +44,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     beacon::FUNCTIONS,
     cmd::FUNCTIONS,
     cron::FUNCTIONS,
+    debconf::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
@@ -47,6 +52,8 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     group::FUNCTIONS,
     host::FUNCTIONS,
     ini::FUNCTIONS,
+    kmod::FUNCTIONS,
+    locale::FUNCTIONS,
     module::FUNCTIONS,
     mount::FUNCTIONS,
     pkg::FUNCTIONS,
@@ -57,6 +64,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     ssh_known_hosts::FUNCTIONS,
     sysctl::FUNCTIONS,
     test::FUNCTIONS,
+    timezone::FUNCTIONS,
     user::FUNCTIONS,
 ];
 
