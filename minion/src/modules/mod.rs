@@ -19,6 +19,7 @@ pub mod kmod;
 mod lines;
 mod locale;
 mod log;
+pub mod logrotate;
 mod r#match;
 mod mine;
 pub mod mount;
@@ -66,6 +67,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     kmod::FUNCTIONS,
     locale::FUNCTIONS,
     log::FUNCTIONS,
+    logrotate::FUNCTIONS,
     r#match::FUNCTIONS,
     mine::FUNCTIONS,
     mount::FUNCTIONS,

@@ -16,6 +16,7 @@ mod host;
 mod ini;
 mod kmod;
 mod locale;
+mod logrotate;
 mod module;
 mod mount;
 mod pkg;
@@ -54,6 +55,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     ini::FUNCTIONS,
     kmod::FUNCTIONS,
     locale::FUNCTIONS,
+    logrotate::FUNCTIONS,
     module::FUNCTIONS,
     mount::FUNCTIONS,
     pkg::FUNCTIONS,
