@@ -99,8 +99,7 @@ functions! {
 }
 
 fn call(context: &Context, words: &[&str]) -> Result<Output, CallError> {
-    let family = context.grains().get("os_family").map(ToString::to_string);
-    let program = if family.as_deref() == Some("RedHat") { "alternatives" } else { "update-alternatives" };
+    let program = if context.os_family() == "RedHat" { "alternatives" } else { "update-alternatives" };
     let words: Vec<String> = [program].iter().chain(words).map(|word| (*word).to_owned()).collect();
     run(context, &words, &[])
 }

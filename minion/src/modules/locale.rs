@@ -58,7 +58,7 @@ functions! {
     ///     salt '*' locale.set_locale 'en_US.UTF-8'
     fn set_locale(context, locale: String) {
         let release = context.grains().get("osmajorrelease").and_then(Value::as_i64).unwrap_or(0);
-        if Init::of_host() == Init::Systemd && !(family(context) == "Debian" && release >= 13) {
+        if Init::of_host() == Init::Systemd && !(context.os_family() == "Debian" && release >= 13) {
             let others = by_localectl(context)?.into_iter().filter(|(name, _)| name != "LANG");
             let mut words = vec!["localectl".to_owned(), "set-locale".into(), format!("LANG={locale}")];
             words.extend(others.map(|(name, value)| format!("{name}={value}")));
@@ -68,7 +68,7 @@ functions! {
             return Ok(true.into());
         }
         let (path, name) = own_file(context)?;
-        if family(context) == "Debian" {
+        if context.os_family() == "Debian" {
             let program = which("update-locale")
                 .ok_or_else(|| CallError::Execution("Cannot set locale: \"update-locale\" was not found.".into()))?;
             run(context, &[program.display().to_string()], &[])?;
@@ -84,7 +84,7 @@ functions! {
     ///     salt '*' locale.gen_locale 'en_IE.UTF-8 UTF-8'
     fn gen_locale(context, locale: String, verbose: bool = false, **_kwargs) {
         let system = context.grains().get("os").map(ToString::to_string).unwrap_or_default();
-        let (ubuntu, gentoo) = (system == "Ubuntu", family(context) == "Gentoo");
+        let (ubuntu, gentoo) = (system == "Ubuntu", context.os_family() == "Gentoo");
         let mut wanted = Locale::parse(&locale);
         if wanted.charmap.is_empty() && !ubuntu {
             wanted.charmap.clone_from(&wanted.codeset);
@@ -95,7 +95,7 @@ functions! {
             let known = files::read_to_string("/usr/share/i18n/SUPPORTED").map_err(CallError::execution)?;
             known.lines().any(|line| line == whole)
         } else {
-            let folder = if family(context) == "Suse" { "/usr/share/locale" } else { "/usr/share/i18n/locales" };
+            let folder = if context.os_family() == "Suse" { "/usr/share/locale" } else { "/usr/share/i18n/locales" };
             if !Path::new(folder).is_dir() {
                 return Err(CallError::Execution(format!("Locale \"{whole}\" is not available.")));
             }
@@ -173,10 +173,6 @@ impl Locale {
     }
 }
 
-fn family(context: &Context) -> String {
-    context.grains().get("os_family").map(ToString::to_string).unwrap_or_default()
-}
-
 fn all(context: &Context) -> Result<Vec<String>, CallError> {
     let output = run(context, &["locale".into(), "-a".into()], &[])?;
     Ok(output.stdout.lines().map(str::to_owned).collect())
@@ -184,7 +180,7 @@ fn all(context: &Context) -> Result<Vec<String>, CallError> {
 
 /// The file that the system has its locale in without systemd, and the name of the variable there.
 fn own_file(context: &Context) -> Result<(&'static str, &'static str), CallError> {
-    match family(context).as_str() {
+    match context.os_family().as_str() {
         "Debian" => Ok(("/etc/default/locale", "LANG")),
         "RedHat" => Ok(("/etc/sysconfig/i18n", "LANG")),
         "Suse" => Ok(("/etc/sysconfig/language", "RC_LANG")),

@@ -59,7 +59,7 @@ functions! {
             run(context, &["timedatectl".into(), "set-timezone".into(), timezone.clone()], &[])?;
         }
         link(&path)?;
-        match family(context).as_str() {
+        match context.os_family().as_str() {
             "RedHat" => lines::set("/etc/sysconfig/clock", "ZONE=", &format!("ZONE=\"{timezone}\""), Missing::Leave)?,
             "Suse" => {
                 lines::set("/etc/sysconfig/clock", "TIMEZONE=", &format!("TIMEZONE=\"{timezone}\""), Missing::Leave)?;
@@ -104,7 +104,7 @@ functions! {
             return Ok(if local == "yes" { "localtime" } else { "UTC" }.into());
         }
         let adjusted = || files::read_if_exists("/etc/adjtime").map_err(CallError::execution);
-        if family(context) == "Debian" {
+        if context.os_family() == "Debian" {
             let text = files::read_if_exists("/etc/default/rcS").map_err(CallError::execution)?.unwrap_or_default();
             let is_utc = text.lines().filter(|line| !line.trim_start().starts_with('#')).find_map(|line| {
                 line.split_once("UTC=").map(|(_, value)| value.trim().eq_ignore_ascii_case("yes"))
@@ -139,7 +139,7 @@ functions! {
             return Err(CallError::Execution(format!("Zone '{ZONES}/{timezone}' does not exist")));
         };
         link(&path)?;
-        match family(context).as_str() {
+        match context.os_family().as_str() {
             "RedHat" => lines::set("/etc/sysconfig/clock", "ZONE=", &format!("ZONE=\"{timezone}\""), Missing::Leave)?,
             "Suse" => {
                 lines::set("/etc/sysconfig/clock", "TIMEZONE=", &format!("TIMEZONE=\"{timezone}\""), Missing::Leave)?;
@@ -152,10 +152,6 @@ functions! {
         }
         Ok(true.into())
     }
-}
-
-fn family(context: &Context) -> String {
-    context.grains().get("os_family").map(ToString::to_string).unwrap_or_default()
 }
 
 fn timedatectl(context: &Context) -> Result<String, CallError> {
@@ -180,7 +176,7 @@ fn zone(context: &Context) -> Result<String, CallError> {
         return zone.map(str::to_owned).ok_or_else(failed);
     }
     let unknown = |path: &str| CallError::Execution(format!("Unable to get timezone from {path}"));
-    match family(context).as_str() {
+    match context.os_family().as_str() {
         "RedHat" | "Suse" => {
             let path = "/etc/sysconfig/clock";
             let text = files::read_to_string(path).map_err(CallError::execution)?;
