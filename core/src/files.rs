@@ -204,6 +204,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_written_anew_keeps_its_mode_and_its_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("conf"), folder.path().join("link"));
+        rewrite(&path, b"one", 0o640).unwrap();
+        symlink("conf", &link).unwrap();
+        rewrite(&link, b"two", 0o600).unwrap();
+        assert_eq!((read_to_string(&path).unwrap().as_str(), mode(&path)), ("two", 0o640));
+        assert!(link.is_symlink());
+    }
+
+    #[test]
     fn a_link_is_replaced_and_not_written_through() {
         let folder = tempfile::tempdir().unwrap();
         let (victim, path) = (folder.path().join("victim"), folder.path().join("link"));

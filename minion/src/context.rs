@@ -202,6 +202,11 @@ impl Context {
         self.own_grains.clone().unwrap_or_else(|| Arc::clone(&self.minion.grains.read()))
     }
 
+    /// The family of the system, such as `Debian`; an empty text if it is not known.
+    pub fn os_family(&self) -> String {
+        self.grains().get("os_family").map(ToString::to_string).unwrap_or_default()
+    }
+
     /// The pillar as it is now, or as the state run has it.
     pub fn pillar(&self) -> Arc<Map> {
         self.run_pillar.clone().unwrap_or_else(|| Arc::clone(&self.minion.pillar.read()))

@@ -143,7 +143,7 @@ impl<'f> File<'f> {
         let mut ini = Ini::parse(have.as_deref().unwrap_or_default(), &self.form);
         let told = change(&mut ini, &self.form);
         let text = ini.render(&self.form);
-        if have.as_ref() != Some(&text) {
+        if have.unwrap_or_default() != text {
             files::rewrite(self.path, text.as_bytes(), 0o644).map_err(CallError::execution)?;
         }
         Ok(told)

@@ -1,12 +1,14 @@
 //! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
 
 pub mod accounts;
+mod alternatives;
 pub mod archive;
 mod beacons;
 pub mod cmd;
 mod config;
 mod cp;
 pub mod cron;
+mod debconf;
 mod defaults;
 pub mod environ;
 pub(crate) mod event;
@@ -18,7 +20,11 @@ mod hashutil;
 pub mod hosts;
 mod http;
 pub mod ini;
+pub mod kmod;
+mod lines;
+mod locale;
 mod log;
+pub mod logrotate;
 mod r#match;
 mod mine;
 pub mod mount;
@@ -39,6 +45,7 @@ mod status;
 mod sys;
 pub mod sysctl;
 mod test;
+mod timezone;
 pub mod user;
 
 use brine_core::function::Function;
@@ -50,12 +57,14 @@ pub(crate) use state::names;
 
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[
+    alternatives::FUNCTIONS,
     archive::FUNCTIONS,
     beacons::FUNCTIONS,
     cmd::FUNCTIONS,
     config::FUNCTIONS,
     cp::FUNCTIONS,
     cron::FUNCTIONS,
+    debconf::FUNCTIONS,
     defaults::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
@@ -67,7 +76,11 @@ pub static MODULES: &[&[Function<Context>]] = &[
     hosts::FUNCTIONS,
     http::FUNCTIONS,
     ini::FUNCTIONS,
+    kmod::FUNCTIONS,
+    locale::FUNCTIONS,
     log::FUNCTIONS,
+    logrotate::FUNCTIONS,
+    r#match::FUNCTIONS,
     mine::FUNCTIONS,
     mount::FUNCTIONS,
     network::FUNCTIONS,
@@ -88,6 +101,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     sys::FUNCTIONS,
     sysctl::FUNCTIONS,
     test::FUNCTIONS,
+    timezone::FUNCTIONS,
     user::FUNCTIONS,
 ];
 

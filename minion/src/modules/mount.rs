@@ -10,7 +10,7 @@ use brine_core::function::CallError;
 use brine_core::sls::yaml::{self, Style};
 use brine_core::{Map, Value, functions, map};
 
-use super::programs::{argument, program, run};
+use super::programs::{argument, program, run, which};
 use crate::context::Context;
 use fstab::{Entry, How};
 
@@ -243,9 +243,7 @@ functions! {
     ///
     ///     salt '*' mount.is_fuse_exec sshfs
     fn is_fuse_exec(context, cmd: String) {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let found = std::env::split_paths(&path).map(|folder| folder.join(&cmd)).find(|program| program.is_file());
-        let Some(program) = found else { return Ok(false.into()) };
+        let Some(program) = which(&cmd) else { return Ok(false.into()) };
         let output = run(context, &["ldd".into(), program.display().to_string()], &[])?;
         Ok(output.stdout.contains("libfuse").into())
     }

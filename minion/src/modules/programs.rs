@@ -15,6 +15,12 @@ pub fn argument(word: &str) -> Result<String, CallError> {
     Ok(word.to_owned())
 }
 
+/// Where a program is that is looked for in the folders of `PATH`.
+pub fn which(name: &str) -> Option<std::path::PathBuf> {
+    let path = super::environ::variable("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
 /// A program by its words, with more variables in its environment.
 pub fn program(words: &[String], env: &[(&str, &str)]) -> Program {
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");

@@ -7,6 +7,7 @@ mod archive;
 mod beacon;
 mod cmd;
 mod cron;
+mod debconf;
 mod environ;
 mod event;
 mod file;
@@ -16,6 +17,9 @@ mod group;
 mod host;
 mod http;
 mod ini;
+mod kmod;
+mod locale;
+mod logrotate;
 mod module;
 mod mount;
 mod pkg;
@@ -27,6 +31,7 @@ mod ssh_auth;
 mod ssh_known_hosts;
 mod sysctl;
 mod test;
+mod timezone;
 mod user;
 
 use std::sync::Arc;
@@ -46,6 +51,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     beacon::FUNCTIONS,
     cmd::FUNCTIONS,
     cron::FUNCTIONS,
+    debconf::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
@@ -55,6 +61,9 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     host::FUNCTIONS,
     http::FUNCTIONS,
     ini::FUNCTIONS,
+    kmod::FUNCTIONS,
+    locale::FUNCTIONS,
+    logrotate::FUNCTIONS,
     module::FUNCTIONS,
     mount::FUNCTIONS,
     pkg::FUNCTIONS,
@@ -66,6 +75,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     ssh_known_hosts::FUNCTIONS,
     sysctl::FUNCTIONS,
     test::FUNCTIONS,
+    timezone::FUNCTIONS,
     user::FUNCTIONS,
 ];
 

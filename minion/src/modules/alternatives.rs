@@ -1,0 +1,123 @@
+//! `alternatives`: which of several programs a name means, by `update-alternatives`.
+
+use std::path::Path;
+
+use brine_core::function::CallError;
+use brine_core::{Value, functions};
+
+use super::programs::{argument, run};
+use crate::context::Context;
+use crate::process::Output;
+
+functions! {
+    module "alternatives", context Context;
+
+    /// What is known of a name.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' alternatives.display editor
+    fn display(context, name: String) {
+        let output = call(context, &["--display", &name])?;
+        Ok(if is_refused(&output) { output.stderr } else { output.stdout }.into())
+    }
+
+    /// The link of a name.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' alternatives.show_link editor
+    fn show_link(context, name: String) {
+        let output = call(context, &["--query", &name])?;
+        let link = output.stdout.lines().find_map(|line| line.strip_prefix("Link:"));
+        Ok(link.filter(|_| !is_refused(&output)).map_or(false.into(), |link| link.trim().into()))
+    }
+
+    /// What a name means now; False if it is not known.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' alternatives.show_current editor
+    fn show_current(_context, name: String) {
+        Ok(current(&name).map_or(false.into(), Value::from))
+    }
+
+    /// Whether a path is one of those that a name may mean.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' alternatives.check_exists name path
+    fn check_exists(context, name: String, path: String) {
+        let output = call(context, &["--display", &name])?;
+        Ok((!is_refused(&output) && output.stdout.lines().any(|line| line.starts_with(&path))).into())
+    }
+
+    /// Whether a name means a path now.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' alternatives.check_installed name path
+    fn check_installed(_context, name: String, path: String) {
+        Ok((current(&name) == Some(path)).into())
+    }
+
+    /// Adds a path to those that a name may mean.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' alternatives.install editor /usr/bin/editor /usr/bin/emacs23 50
+    fn install(context, name: String, link: String, path: String, priority: i64) {
+        change(context, &["--install", &argument(&link)?, &name, &path, &priority.to_string()])
+    }
+
+    /// Removes a path from those that a name may mean.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' alternatives.remove name path
+    fn remove(context, name: String, path: String) {
+        change(context, &["--remove", &name, &path])
+    }
+
+    /// Has a name mean the path of the highest priority.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' alternatives.auto name
+    fn auto(context, name: String) {
+        change(context, &["--auto", &name])
+    }
+
+    /// Has a name mean a path.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' alternatives.set name path
+    fn set(context, name: String, path: String) {
+        change(context, &["--set", &name, &path])
+    }
+}
+
+fn call(context: &Context, words: &[&str]) -> Result<Output, CallError> {
+    let program = if context.os_family() == "RedHat" { "alternatives" } else { "update-alternatives" };
+    let words: Vec<String> = [program].iter().chain(words).map(|word| (*word).to_owned()).collect();
+    run(context, &words, &[])
+}
+
+fn is_refused(output: &Output) -> bool {
+    output.retcode != 0 && !output.stderr.is_empty()
+}
+
+/// What a call that changes something says.
+fn change(context: &Context, words: &[&str]) -> Result<Value, CallError> {
+    let output = call(context, words)?;
+    if output.retcode == 0 {
+        return Ok(output.stdout.into());
+    }
+    context.set_retcode(output.retcode);
+    Ok(output.stderr.into())
+}
+
+fn current(name: &str) -> Option<String> {
+    Some(std::fs::read_link(Path::new("/etc/alternatives").join(name)).ok()?.display().to_string())
+}

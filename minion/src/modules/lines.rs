@@ -1,0 +1,45 @@
+//! Lines such as `LANG=..` in small files of the system.
+
+use std::path::Path;
+
+use brine_core::files;
+use brine_core::function::CallError;
+
+/// What is done if there is no line that begins so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// The line goes to the end; a file that is not there is made.
+    Append,
+    /// The file stays as it is.
+    Leave,
+}
+
+/// Puts a line in the place of each that begins with these words.
+pub fn set(path: impl AsRef<Path>, start: &str, line: &str, missing: Missing) -> Result<(), CallError> {
+    let path = path.as_ref();
+    let text = files::read_if_exists(path).map_err(CallError::execution)?;
+    let edited = with(text.as_deref().unwrap_or_default(), start, line, missing);
+    if edited == text.unwrap_or_default() {
+        return Ok(());
+    }
+    files::rewrite(path, edited.as_bytes(), 0o644).map_err(CallError::execution)
+}
+
+fn with(text: &str, start: &str, line: &str, missing: Missing) -> String {
+    let found = text.lines().any(|have| have.starts_with(start));
+    let lines = text.lines().map(|have| if have.starts_with(start) { line } else { have });
+    let added = (!found && missing == Missing::Append).then_some(line);
+    lines.chain(added).flat_map(|line| [line, "\n"]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_put_where_they_were() {
+        assert_eq!(with("a=1\nb=2\na=3", "a=", "a=5", Missing::Append), "a=5\nb=2\na=5\n");
+        assert_eq!(with("b=2", "a=", "a=5", Missing::Append), "b=2\na=5\n");
+        assert_eq!(with("b=2\n", "a=", "a=5", Missing::Leave), "b=2\n");
+    }
+}

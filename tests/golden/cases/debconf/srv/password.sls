@@ -1,0 +1,5 @@
+password:
+  debconf.set:
+    - name: nullmailer
+    - data:
+        nullmailer/pass: {type: password, value: geheim}

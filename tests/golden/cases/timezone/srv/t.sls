@@ -1,0 +1,7 @@
+same:
+  timezone.system:
+    - name: Europe/Berlin
+same_local:
+  timezone.system:
+    - name: Europe/Berlin
+    - utc: False

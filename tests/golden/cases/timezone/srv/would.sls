@@ -1,0 +1,7 @@
+other:
+  timezone.system:
+    - name: America/Denver
+other_local:
+  timezone.system:
+    - name: America/Denver
+    - utc: False
