@@ -18,6 +18,8 @@ mod r#match;
 mod mine;
 mod orchestration;
 mod pillar;
+pub mod pip;
+pub mod pip_versions;
 pub mod pkg;
 pub mod programs;
 mod publish;
@@ -30,6 +32,7 @@ mod status;
 mod sys;
 mod test;
 pub mod user;
+mod virtualenv;
 
 use brine_core::function::Function;
 
@@ -57,6 +60,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     mine::FUNCTIONS,
     orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
+    pip::FUNCTIONS,
     pkg::FUNCTIONS,
     pkg::REPOSITORIES,
     publish::FUNCTIONS,
@@ -69,6 +73,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     sys::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,
+    virtualenv::FUNCTIONS,
 ];
 
 /// Whether there is an execution function of this full name.

@@ -13,6 +13,7 @@ mod git;
 mod group;
 mod http;
 mod module;
+mod pip;
 mod pkg;
 mod pkgrepo;
 mod salt;
@@ -20,6 +21,7 @@ mod schedule;
 mod service;
 mod test;
 mod user;
+mod virtualenv;
 
 use std::sync::Arc;
 
@@ -43,6 +45,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     group::FUNCTIONS,
     http::FUNCTIONS,
     module::FUNCTIONS,
+    pip::FUNCTIONS,
     pkg::FUNCTIONS,
     pkgrepo::FUNCTIONS,
     salt::FUNCTIONS,
@@ -50,6 +53,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     service::FUNCTIONS,
     test::FUNCTIONS,
     user::FUNCTIONS,
+    virtualenv::FUNCTIONS,
 ];
 
 /// The context of state functions.
