@@ -211,7 +211,7 @@ impl Master {
             publisher: Publisher::new(),
             last_publish: parking_lot::Mutex::default(),
             presence: presence::Presence::default(),
-            files: roots(&config),
+            files: roots(&config)?,
             minion_data: minion_data::MinionData::new(store.clone()),
             mines: mine::Mines::new(store.clone()),
             pillar_source: PillarSource::new(Arc::new(config.opts.clone())),
@@ -251,6 +251,9 @@ impl Master {
         }
         if config.presence_events {
             tasks.spawn(presence::tell(Arc::clone(&shared), shutdown.clone()));
+        }
+        if shared.files.has_git() {
+            tasks.spawn(maintenance::fetch_repositories(Arc::clone(&shared), shutdown.clone()));
         }
         if config.fileserver_events {
             tasks.spawn(file_events::tell(Arc::clone(&shared), shutdown.clone()));
@@ -356,14 +359,15 @@ fn ciphers(names: &[String]) -> Result<Vec<Cipher>, StartError> {
     names.iter().map(|name| name.parse().map_err(bad)).collect()
 }
 
-fn roots(config: &MasterConfig) -> fileserver::Roots {
+fn roots(config: &MasterConfig) -> Result<fileserver::Roots, StartError> {
     let options = fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),
         follow_symlinks: config.fileserver_followsymlinks,
         ignore_symlinks: config.fileserver_ignoresymlinks,
     };
-    fileserver::Roots::new(config.file_roots.clone(), &options)
+    fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)
+        .map_err(|error| StartError::Config { option: "gitfs_remotes", reason: error.to_string() })
 }
 
 fn event_return_filters(config: &MasterConfig) -> Result<(Filter, Option<GlobSet>), StartError> {

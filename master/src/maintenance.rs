@@ -37,6 +37,22 @@ pub(crate) async fn maintain(shared: Arc<Shared>, shutdown: CancellationToken) {
     }
 }
 
+/// Fetches the repositories of gitfs every `gitfs_update_interval`, until `shutdown`.
+pub(crate) async fn fetch_repositories(shared: Arc<Shared>, shutdown: CancellationToken) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(shared.config.gitfs_update_interval.max(1)));
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = shutdown.cancelled() => return,
+        }
+        let fetching = Arc::clone(&shared);
+        // A fetch waits for a network.
+        if let Ok(true) = tokio::task::spawn_blocking(move || fetching.files.update()).await {
+            tracing::info!("the repositories of gitfs have changed");
+        }
+    }
+}
+
 /// Ends the sessions of minions whose keys are deleted or rejected, until `shutdown`.
 pub(crate) async fn forget_minions(shared: Arc<Shared>, mut keys: Subscription, shutdown: CancellationToken) {
     loop {

@@ -59,6 +59,9 @@ pub enum MinionError {
     /// The master cannot be joined.
     #[error(transparent)]
     Channel(#[from] ChannelError),
+    /// The repositories of the file server are named wrongly.
+    #[error(transparent)]
+    Gitfs(#[from] fileserver::GitfsError),
     /// No master is configured.
     #[error("option 'master': the list is empty: name the master's host")]
     NoMaster,
@@ -225,7 +228,9 @@ pub fn without_pillar(config: MinionConfig) -> Result<Arc<Minion>, MinionError> 
         follow_symlinks: config.fileserver_followsymlinks,
         ignore_symlinks: config.fileserver_ignoresymlinks,
     };
-    let files = LocalFiles::new(fileserver::Roots::new(config.file_roots.clone(), &options), config.opts.clone());
+    let roots = fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)?;
+    roots.update();
+    let files = LocalFiles::new(roots, config.opts.clone());
     let minion = OnceLock::new();
     let upstream = Arc::new(LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains), minion });
     let minion = build(&id, &config, grains, Arc::new(files), Arc::clone(&upstream) as Arc<dyn Upstream>, None);

@@ -151,6 +151,8 @@ options! {
     fileserver_followsymlinks: bool = true,
     /// Whether lists of files leave links out.
     fileserver_ignoresymlinks: bool = false,
+    /// Seconds between two fetches of the repositories in `gitfs_remotes`.
+    gitfs_update_interval: u64 = 60,
     /// The name of the top file.
     state_top: String = "top.sls".into(),
     /// The environment whose top file alone counts.

@@ -27,12 +27,13 @@ impl Roots {
     pub fn lists(&self, saltenv: &str) -> FileLists {
         let mut lists = FileLists::default();
         for root in self.roots_of(saltenv) {
-            let Ok(real) = root.canonicalize() else {
-                tracing::debug!(root = %root.display(), saltenv, "a file root is not there");
+            let Ok(real) = root.path.canonicalize() else {
+                tracing::debug!(root = %root.path.display(), saltenv, "a file root is not there");
                 continue;
             };
-            let mut walk = Walk { roots: self, root: &real, lists: &mut lists, above: Vec::new() };
-            walk.folder(&root, "");
+            let mut walk =
+                Walk { roots: self, root: &real, follow: root.follow_symlinks, lists: &mut lists, above: Vec::new() };
+            walk.folder(&root.path, "");
         }
         lists
     }
@@ -41,6 +42,8 @@ impl Roots {
 struct Walk<'a> {
     roots: &'a Roots,
     root: &'a Path,
+    /// Whether links may lead out of the root, and are walked.
+    follow: bool,
     lists: &'a mut FileLists,
     /// Device and inode of the folders that this one is in: a link to one of them is not walked.
     above: Vec<(u64, u64)>,
@@ -74,14 +77,14 @@ impl Walk<'_> {
             }
         }
         // Salt walks on even where the folder itself is ignored.
-        if is_dir && (link.is_none() || self.roots.follow_symlinks) {
+        if is_dir && (link.is_none() || self.follow) {
             self.folder(path, relative);
         }
     }
 
     fn is_listed(&self, path: &Path, target: &Path) -> bool {
         let within = || path.canonicalize().map_or(target.is_relative(), |real| real.starts_with(self.root));
-        !self.roots.follow_symlinks || target.starts_with("..") || within()
+        !self.follow || target.starts_with("..") || within()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The files that states and templates are made of: Salt's `roots` backend, shared by the master and
+//! The files that states and templates are made of: Salt's `roots` and `gitfs` backends, shared by the master and
 //! the masterless minion. Finds, reads, hashes and lists; what travels is the caller's business.
 //!
 //! Paths and environments come from minions, so nothing here leads out of `file_roots` by its name:
@@ -8,21 +8,24 @@
 //!
 //! Everything here blocks: callers on the asynchronous runtime hand it to a blocking thread.
 
+mod git;
 mod hashes;
 mod lists;
 
 use std::fs::{self, File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fancy_regex::Regex;
 use indexmap::IndexMap;
 
+pub use git::{Gitfs, GitfsError};
 pub use lists::FileLists;
 
 use crate::files::{self, FileError};
 use crate::glob::Glob;
+use crate::value::{FromValue, Map};
 use hashes::Hashes;
 
 /// How many bytes one answer to a minion holds (`file_buffer_size`).
@@ -51,10 +54,46 @@ impl Default for Options {
     }
 }
 
-/// The folders of each environment (`file_roots`), and what is in them.
+/// The backends that a configuration asks for (`fileserver_backend`), in their order: `roots`, `gitfs`.
+pub fn backends(options: &Map) -> Vec<String> {
+    let given = options.get("fileserver_backend").and_then(Vec::<String>::from_value);
+    let given = given.filter(|names| !names.is_empty()).unwrap_or_else(|| vec!["roots".into()]);
+    given.into_iter().map(|name| if name == "git" { "gitfs".into() } else { name }).collect()
+}
+
+/// The file server that a configuration describes. Repositories are not fetched yet: [`Roots::update`] does that.
+pub fn configured(
+    file_roots: IndexMap<String, Vec<PathBuf>>,
+    options: &Options,
+    config: &Map,
+    cachedir: &Path,
+) -> Result<Roots, GitfsError> {
+    let backends = backends(config);
+    let place = |name: &str| backends.iter().position(|backend| backend == name);
+    for other in backends.iter().filter(|name| !["roots", "gitfs"].contains(&name.as_str())) {
+        tracing::warn!(backend = other, "this file server backend is not there: roots and gitfs are");
+    }
+    let roots = Roots::new(if place("roots").is_some() { file_roots } else { IndexMap::new() }, options);
+    let git_first = place("roots").is_none_or(|roots| place("gitfs").is_some_and(|git| git < roots));
+    Ok(match Gitfs::of(config, cachedir)? {
+        Some(gitfs) => roots.with_git(gitfs, git_first),
+        None => roots,
+    })
+}
+
+/// A folder that is served.
+struct Root {
+    path: PathBuf,
+    /// Whether links may lead out of it.
+    follow_symlinks: bool,
+}
+
+/// The folders of each environment (`file_roots`), those of repositories (`gitfs_remotes`), and what is in them.
 #[derive(Debug)]
 pub struct Roots {
     environments: IndexMap<String, Vec<PathBuf>>,
+    git: Option<Gitfs>,
+    git_first: bool,
     follow_symlinks: bool,
     ignore_symlinks: bool,
     ignore_globs: Vec<Glob>,
@@ -112,6 +151,8 @@ impl Roots {
         let regex = |pattern: &String| Regex::new(pattern).inspect_err(|error| unusable(pattern, error)).ok();
         Roots {
             environments: roots,
+            git: None,
+            git_first: false,
             follow_symlinks: options.follow_symlinks,
             ignore_symlinks: options.ignore_symlinks,
             ignore_globs: options.ignore_globs.iter().filter_map(glob).collect(),
@@ -120,10 +161,38 @@ impl Roots {
         }
     }
 
+    /// Serves repositories too, before or behind the folders.
+    #[must_use]
+    pub fn with_git(self, git: Gitfs, first: bool) -> Self {
+        Roots { git: Some(git), git_first: first, ..self }
+    }
+
+    /// Whether there are repositories.
+    pub fn has_git(&self) -> bool {
+        self.git.is_some()
+    }
+
+    /// Fetches the repositories, and removes what is no longer served. Says whether something has changed.
+    pub fn update(&self) -> bool {
+        let Some(git) = &self.git else { return false };
+        let changed = git.update();
+        if changed {
+            git.clean();
+        }
+        changed
+    }
+
+    /// Removes what is kept of the repositories.
+    pub fn clear_cache(&self) -> std::io::Result<()> {
+        self.git.as_ref().map_or(Ok(()), Gitfs::clear)
+    }
+
     /// The environments, sorted.
     pub fn envs(&self) -> Vec<String> {
         let mut names: Vec<_> = self.environments.keys().cloned().collect();
+        names.extend(self.git.iter().flat_map(Gitfs::envs));
         names.sort();
+        names.dedup();
         names
     }
 
@@ -134,11 +203,11 @@ impl Roots {
         let clean = files::relative_path(path)?;
         let relative = clean.to_str()?;
         self.roots_of(saltenv).iter().find_map(|root| {
-            let whole = root.join(&clean);
+            let whole = root.path.join(&clean);
             if self.is_ignored(&whole.to_string_lossy()) {
                 return None;
             }
-            let path = if self.follow_symlinks { whole } else { files::path_within(root, relative)? };
+            let path = if root.follow_symlinks { whole } else { files::path_within(&root.path, relative)? };
             let metadata = fs::metadata(&path).ok().filter(Metadata::is_file)?;
             Some(FoundFile { path, relative: relative.to_owned(), metadata })
         })
@@ -148,8 +217,8 @@ impl Roots {
     /// is nothing to find, and only who means harm asks for it.
     pub fn leads_out(&self, path: &str, saltenv: &str) -> bool {
         let (path, saltenv) = split_query(path, saltenv);
-        let by_link = |root: &PathBuf| {
-            !self.follow_symlinks && root.join(path).exists() && files::path_within(root, path).is_none()
+        let by_link = |root: &Root| {
+            !root.follow_symlinks && root.path.join(path).exists() && files::path_within(&root.path, path).is_none()
         };
         files::leads_out(path)
             || files::leads_out(saltenv)
@@ -199,7 +268,16 @@ impl Roots {
     }
 
     /// The roots of an environment; none if it is not known or is not a name.
-    fn roots_of(&self, saltenv: &str) -> Vec<PathBuf> {
+    fn roots_of(&self, saltenv: &str) -> Vec<Root> {
+        let own = self.folders_of(saltenv).into_iter();
+        let own = own.map(|path| Root { path, follow_symlinks: self.follow_symlinks });
+        // Who writes to a repository may not read the rest of the host.
+        let git = self.git.iter().flat_map(|git| git.roots_of(saltenv));
+        let git = git.map(|path| Root { path, follow_symlinks: false });
+        if self.git_first { git.chain(own).collect() } else { own.chain(git).collect() }
+    }
+
+    fn folders_of(&self, saltenv: &str) -> Vec<PathBuf> {
         if let Some(roots) = self.environments.get(saltenv) {
             return roots.clone();
         }

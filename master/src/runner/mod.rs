@@ -8,6 +8,7 @@ mod batch;
 mod doc;
 mod event;
 mod event_bus;
+mod fileserver;
 mod jobs;
 mod manage;
 mod metrics;
@@ -31,6 +32,7 @@ pub static MODULES: &[&[Function<RunnerContext>]] = &[
     doc::FUNCTIONS,
     event::FUNCTIONS,
     event_bus::FUNCTIONS,
+    fileserver::FUNCTIONS,
     jobs::FUNCTIONS,
     manage::FUNCTIONS,
     metrics::FUNCTIONS,

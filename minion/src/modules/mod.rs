@@ -31,6 +31,8 @@ pub mod mount;
 mod network;
 mod orchestration;
 mod pillar;
+pub mod pip;
+pub mod pip_versions;
 pub mod pkg;
 pub mod programs;
 mod publish;
@@ -47,6 +49,7 @@ pub mod sysctl;
 mod test;
 mod timezone;
 pub mod user;
+mod virtualenv;
 
 use brine_core::function::Function;
 
@@ -87,6 +90,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     r#match::FUNCTIONS,
     orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
+    pip::FUNCTIONS,
     pkg::FUNCTIONS,
     pkg::REPOSITORIES,
     publish::FUNCTIONS,
@@ -103,6 +107,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     test::FUNCTIONS,
     timezone::FUNCTIONS,
     user::FUNCTIONS,
+    virtualenv::FUNCTIONS,
 ];
 
 /// Whether there is an execution function of this full name.

@@ -22,6 +22,7 @@ mod locale;
 mod logrotate;
 mod module;
 mod mount;
+mod pip;
 mod pkg;
 mod pkgrepo;
 mod salt;
@@ -33,6 +34,7 @@ mod sysctl;
 mod test;
 mod timezone;
 mod user;
+mod virtualenv;
 
 use std::sync::Arc;
 
@@ -66,6 +68,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     logrotate::FUNCTIONS,
     module::FUNCTIONS,
     mount::FUNCTIONS,
+    pip::FUNCTIONS,
     pkg::FUNCTIONS,
     pkgrepo::FUNCTIONS,
     salt::FUNCTIONS,
@@ -77,6 +80,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     test::FUNCTIONS,
     timezone::FUNCTIONS,
     user::FUNCTIONS,
+    virtualenv::FUNCTIONS,
 ];
 
 /// Takes another state along, if they fit together: says whether it did.

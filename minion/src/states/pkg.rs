@@ -171,6 +171,7 @@ fn install(
             .with_changes(changes.collect()));
     }
     refresh(context, packages, when)?;
+    let asked = targets.clone();
     resolve(context, packages, &mut targets)?;
     let output = packages.install(&context.call, &targets)?;
     let after = packages.installed(&context.call)?;
@@ -184,7 +185,17 @@ fn install(
         let comment = format!("The following packages failed to install/update: {}", missing.join(", "));
         return Ok(StateReturn::failed(name, comment).with_changes(changed));
     }
-    Ok(StateReturn::ok(name, format!("The following packages were installed/updated: {names}")).with_changes(changed))
+    let told = asked.iter().map(desired).collect::<Vec<_>>().join(", ");
+    Ok(StateReturn::ok(name, format!("The following packages were installed/updated: {told}")).with_changes(changed))
+}
+
+/// A package with the version that was asked for.
+fn desired((package, version): &Wanted) -> String {
+    match version {
+        Some(version) if version.starts_with(['<', '>', '=']) => format!("{package}{version}"),
+        Some(version) => format!("{package}={version}"),
+        None => package.clone(),
+    }
 }
 
 /// Turns ranges and globs into versions that there are: apt is asked for one version.

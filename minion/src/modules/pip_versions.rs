@@ -1,0 +1,193 @@
+//! Versions of Python's packages: their order, and what a requirement asks for.
+
+use std::cmp::Ordering;
+
+/// What comes behind the numbers of a version, in its order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Development(u64),
+    Alpha(u64),
+    Beta(u64),
+    Candidate(u64),
+    Final,
+}
+
+/// A version, as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Version {
+    epoch: u64,
+    numbers: Vec<u64>,
+    stage: Stage,
+    post: Option<u64>,
+    is_final_of_its_stage: bool,
+    local: String,
+}
+
+/// A number at the start of a text, and what is behind it.
+fn number(text: &str) -> (Option<u64>, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    (text[..end].parse().ok(), &text[end..])
+}
+
+fn parse(text: &str) -> Version {
+    let lower = text.trim().to_lowercase();
+    let lower = lower.strip_prefix('v').unwrap_or(&lower);
+    let (public, local) = lower.split_once('+').unwrap_or((lower, ""));
+    let (epoch, public) =
+        public.split_once('!').map_or((0, public), |(epoch, rest)| (epoch.parse().unwrap_or(0), rest));
+    let (mut numbers, mut rest) = (Vec::new(), public);
+    while let (Some(found), behind) = number(rest) {
+        numbers.push(found);
+        rest = behind;
+        match behind.strip_prefix('.').filter(|next| next.starts_with(|c: char| c.is_ascii_digit())) {
+            Some(next) => rest = next,
+            None => break,
+        }
+    }
+    while numbers.last() == Some(&0) {
+        numbers.pop();
+    }
+    let mut version = Version {
+        epoch,
+        numbers,
+        stage: Stage::Final,
+        post: None,
+        is_final_of_its_stage: true,
+        local: local.to_owned(),
+    };
+    loop {
+        rest = rest.trim_start_matches(['.', '-', '_']);
+        let word = &rest[..rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len())];
+        let (count, behind) = number(rest[word.len()..].trim_start_matches(['.', '-', '_']));
+        let count = count.unwrap_or(0);
+        match word {
+            "a" | "alpha" => version.stage = Stage::Alpha(count),
+            "b" | "beta" => version.stage = Stage::Beta(count),
+            "rc" | "c" | "pre" | "preview" => version.stage = Stage::Candidate(count),
+            "post" | "rev" | "r" => version.post = Some(count),
+            "dev" if version.stage == Stage::Final && version.post.is_none() => {
+                version.stage = Stage::Development(count);
+            }
+            "dev" => version.is_final_of_its_stage = false,
+            _ => return version,
+        }
+        rest = behind;
+    }
+}
+
+/// The order of two versions.
+pub fn compare(a: &str, b: &str) -> Ordering {
+    parse(a).cmp(&parse(b))
+}
+
+/// A package, and the versions that are good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// The name; nothing for a URL or a path.
+    pub name: Option<String>,
+    /// Operators and versions.
+    pub versions: Vec<(String, String)>,
+}
+
+impl Requirement {
+    /// Reads `name[extras]>=1,<2; marker`, or says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let whole = text.split(';').next().unwrap_or(text).trim();
+        let is_place = ["://", "git+", "svn+", "hg+", "bzr+"].iter().any(|mark| whole.contains(mark))
+            || whole.starts_with(['/', '.'])
+            || std::path::Path::new(whole).extension().is_some_and(|ending| ending == "whl");
+        if is_place && !whole.contains(" @ ") {
+            return Ok(Requirement { name: None, versions: Vec::new() });
+        }
+        let end = whole.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(whole.len());
+        let (name, mut rest) = whole.split_at(end);
+        let wrong = || {
+            if text.contains('=') && !text.contains("==") {
+                return format!(
+                    "Invalid version specification in package {text}. '=' is not supported, use '==' instead."
+                );
+            }
+            format!("pip raised an exception while parsing '{text}': Invalid requirement: '{text}'")
+        };
+        if name.is_empty() {
+            return Err(wrong());
+        }
+        rest = rest.trim();
+        if let Some(inside) = rest.strip_prefix('[') {
+            rest = inside.split_once(']').ok_or_else(wrong)?.1.trim();
+        }
+        if rest.starts_with('@') {
+            return Ok(Requirement { name: Some(name.to_owned()), versions: Vec::new() });
+        }
+        let rest = rest.trim_start_matches('(').trim_end_matches(')');
+        let mut versions = Vec::new();
+        for part in rest.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let operator =
+                ["===", "==", "~=", "!=", ">=", "<=", ">", "<"].into_iter().find(|sign| part.starts_with(sign));
+            let operator = operator.ok_or_else(wrong)?;
+            versions.push((operator.to_owned(), part[operator.len()..].trim().to_owned()));
+        }
+        Ok(Requirement { name: Some(name.to_owned()), versions })
+    }
+
+    /// Whether a version is good.
+    pub fn is_fulfilled(&self, version: &str) -> bool {
+        self.versions.iter().all(|(operator, wanted)| fits(version, operator, wanted))
+    }
+}
+
+fn fits(version: &str, operator: &str, wanted: &str) -> bool {
+    if let Some(start) = wanted.strip_suffix(".*") {
+        let is_below = version == start || version.starts_with(&format!("{start}."));
+        return is_below == (operator != "!=");
+    }
+    let order = compare(version, wanted);
+    match operator {
+        "===" => version == wanted,
+        "==" => order.is_eq(),
+        "!=" => order.is_ne(),
+        ">=" => order.is_ge(),
+        "<=" => order.is_le(),
+        ">" => order.is_gt(),
+        "<" => order.is_lt(),
+        // As new as that, and alike but for the last number.
+        _ => {
+            let start = wanted.rsplit_once('.').map_or(wanted, |(start, _)| start);
+            order.is_ge() && (version == start || version.starts_with(&format!("{start}.")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_have_the_order_of_their_releases() {
+        let order = ["1.0.dev1", "1.0a1", "1.0b2", "1.0rc1", "1.0", "1.0.post1", "1.0.1", "1.9", "1.10", "2", "1!0.1"];
+        for pair in order.windows(2) {
+            assert_eq!(compare(pair[0], pair[1]), Ordering::Less, "{pair:?}");
+        }
+        assert_eq!(compare("1.0", "1.0.0"), Ordering::Equal);
+    }
+
+    #[test]
+    fn requirements_are_read() {
+        for (text, version, good) in [
+            ("x", "1", true),
+            ("x==1.0", "1", true),
+            ("x>=1,<2", "1.5", true),
+            ("x>=1,<2", "2.0", false),
+            ("x[a,b]~=1.4; python_version > '3'", "1.9", true),
+            ("x~=1.4", "2.0", false),
+            ("x==1.*", "1.7", true),
+            ("x!=1.7", "1.7", false),
+        ] {
+            let found = Requirement::parse(text).unwrap();
+            assert_eq!((found.name.as_deref(), found.is_fulfilled(version)), (Some("x"), good), "{text} {version}");
+        }
+        assert_eq!(Requirement::parse("git+https://h/x").unwrap().name, None);
+        assert!(Requirement::parse("x=1").unwrap_err().starts_with("Invalid version specification"));
+        assert!(Requirement::parse("").is_err());
+    }
+}

@@ -1,0 +1,3 @@
+all:
+  pip.uptodate:
+    - bin_env: ROOT/bin/pip

@@ -1,0 +1,4 @@
+brine-case:
+  pkg.installed:
+    - version: '1.0'
+    - refresh: True

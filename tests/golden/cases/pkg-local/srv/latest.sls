@@ -1,0 +1,3 @@
+brine-case:
+  pkg.latest:
+    - refresh: True

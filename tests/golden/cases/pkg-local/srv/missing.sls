@@ -1,0 +1,2 @@
+brine-case-never:
+  pkg.installed: []

@@ -1,0 +1,5 @@
+packages:
+  virtualenv.managed:
+    - name: ROOT/v/packages
+    - venv_bin: virtualenv
+    - clear: True
