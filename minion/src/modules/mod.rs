@@ -58,6 +58,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     service::FUNCTIONS,
     slsutil::FUNCTIONS,
     state::FUNCTIONS,
+    state::disabled::FUNCTIONS,
     status::FUNCTIONS,
     sys::FUNCTIONS,
     test::FUNCTIONS,
