@@ -101,6 +101,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     slsutil::FUNCTIONS,
     ssh::FUNCTIONS,
     state::FUNCTIONS,
+    state::disabled::FUNCTIONS,
     status::FUNCTIONS,
     sys::FUNCTIONS,
     sysctl::FUNCTIONS,

@@ -1,5 +1,7 @@
 //! `state`: bringing this host to the state that SLS files describe, and looking at them.
 
+pub(super) mod disabled;
+
 use brine_core::function::CallError;
 use brine_core::sls::compile::{Chunk, HighData, Low, Step};
 use brine_core::value::FromValue;
@@ -29,6 +31,10 @@ functions! {
     ///
     ///     salt '*' state.sls core,edit.vim
     fn sls(context, mods: Value, **kwargs) out "highstate" {
+        let refusals = disabled::refusals(context, &names(&mods));
+        if !refusals.is_empty() {
+            return state::errors(context, refusals);
+        }
         applied(context, kwargs, |run| run.sls(names(&mods)))
     }
 
@@ -38,6 +44,9 @@ functions! {
     ///
     ///     salt '*' state.highstate
     fn highstate(context, **kwargs) out "highstate" {
+        if let Some(refusal) = disabled::highstate(context) {
+            return Ok(refusal);
+        }
         let run = match started(context, kwargs, true)? {
             Ok(run) => run,
             Err(errors) => return state::errors(context, errors),
