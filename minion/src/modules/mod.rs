@@ -92,6 +92,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     pillar::FUNCTIONS,
     pip::FUNCTIONS,
     pkg::FUNCTIONS,
+    pkg::HOLDS,
     pkg::REPOSITORIES,
     publish::FUNCTIONS,
     random::FUNCTIONS,

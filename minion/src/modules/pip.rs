@@ -10,6 +10,7 @@ use brine_core::{Map, Value, functions, map};
 
 use super::cmd::{self, find_program, quote};
 use super::pip_versions::compare;
+use super::user::names;
 use crate::context::Context;
 use crate::process::Output;
 
@@ -218,17 +219,6 @@ pub fn normalized(name: &str) -> String {
         }
     }
     out
-}
-
-/// Names in a list, or in a text with commas.
-fn names(value: &Value) -> Vec<String> {
-    match value {
-        Value::Nil => Vec::new(),
-        Value::List(items) => items.iter().map(ToString::to_string).collect(),
-        text => {
-            text.to_string().split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
-        }
-    }
 }
 
 /// The words that start pip.

@@ -14,6 +14,7 @@ use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions, map};
 
 use super::cmd::{self, quote};
+use super::user::names;
 use crate::context::Context;
 use contents::at;
 pub use contents::{Contents, Format, contents};
@@ -255,15 +256,6 @@ fn on_one_file(
     words.extend(options.filter(|options| !options.is_empty()));
     words.push(file);
     lines(context, &words, &map! {"template" => template, "runas" => runas})
-}
-
-/// Names in a list, or in a text with commas.
-fn names(names: &Value) -> Vec<String> {
-    match names {
-        Value::Nil => Vec::new(),
-        Value::List(items) => items.iter().map(ToString::to_string).collect(),
-        text => text.to_string().split(',').map(|name| name.trim().to_owned()).collect(),
-    }
 }
 
 /// Names, those with wildcards as the paths that they fit.

@@ -12,6 +12,7 @@ use brine_core::{Map, Value, functions};
 use indexmap::IndexMap;
 
 use super::archive::split_options;
+use super::user::names;
 use crate::context::Context;
 use crate::web::redacted;
 pub use repository::{Git, GitError, Remote, strings, with_login};
@@ -579,15 +580,6 @@ fn options(options: &Value) -> Result<Vec<String>, CallError> {
             words.pop_if(|word| word == "--");
             Ok(words)
         }
-    }
-}
-
-/// Names in a list, or in a text with commas.
-fn names(names: &Value) -> Vec<String> {
-    match names {
-        Value::Nil => Vec::new(),
-        Value::List(items) => items.iter().map(ToString::to_string).collect(),
-        text => text.to_string().split(',').map(|name| name.trim().to_owned()).collect(),
     }
 }
 

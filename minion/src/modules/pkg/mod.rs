@@ -4,6 +4,7 @@
 //! functions of their own, so that they can be tried without changing the machine. `repositories.rs` and `sources.rs`
 //! are about where packages come from.
 
+mod holds;
 mod repositories;
 mod sources;
 
@@ -18,6 +19,7 @@ use super::user::names;
 use crate::context::Context;
 use crate::process::Output;
 
+pub use holds::{FUNCTIONS as HOLDS, selections};
 pub use repositories::{FUNCTIONS as REPOSITORIES, combined, described};
 pub use sources::Source;
 

@@ -10,6 +10,7 @@ use super::packages;
 use super::sources::{Source, Sources};
 use crate::context::Context;
 use crate::modules::programs::run;
+use crate::modules::user::names;
 
 functions! {
     module "pkg", context Context;
@@ -200,14 +201,6 @@ fn remove(repo: &str) -> Result<String, CallError> {
 /// What of the arguments is written into a source.
 const OF_LINES: [&str; 8] = ["uri", "comps", "architectures", "disabled", "file", "dist", "signedby", "trusted"];
 const OF_SECTIONS: [&str; 3] = ["uris", "suites", "types"];
-
-/// Names in a list, or with commas between them.
-fn names(value: &Value) -> Vec<String> {
-    match value {
-        Value::List(_) => Vec::from_value(value).unwrap_or_default(),
-        text => text.to_string().split(',').map(|name| name.trim().to_owned()).collect(),
-    }
-}
 
 fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs: Map) -> Result<(), CallError> {
     let mut sources = sources()?;

@@ -128,6 +128,8 @@ impl Section {
                 value.push_str(line.trim_end());
             }
         }
+        let trimmed = |(name, value): (String, String)| (name, value.trim().to_owned());
+        section.tags = std::mem::take(&mut section.tags).into_iter().map(trimmed).collect();
         section
     }
 

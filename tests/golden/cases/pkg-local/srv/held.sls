@@ -1,0 +1,2 @@
+brine-case:
+  pkg.held: []
