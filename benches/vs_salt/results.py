@@ -111,6 +111,27 @@ master share the {os.cpu_count()} processors.
 {doc.table(["what", "minions", "Salt 3008.3", "Brine", "ratio"], rows)}"""
 
 
+def states_part(found):
+    salt, brine = found["salt"], found["brine"]
+    rows = []
+    for key, what, asked in [
+        ("again", f"`state.apply` of {found['files']} `file.managed` that change nothing", "30 times"),
+        ("first", "the same for the first time", "10 times"),
+        ("low", f"`state.show_lowstate` of {found['tree']} SLS files", "50 times"),
+    ]:
+        theirs, ours = salt[key], brine[key]
+        rows.append([f"{what}, s", number(theirs["seconds"]), number(ours["seconds"])])
+        rows[-1] += [number(theirs["seconds"] / ours["seconds"]), asked]
+        rows.append(["... most memory, MB", *(f"{one['memory'] / MB:.1f}" for one in (theirs, ours))])
+        rows[-1] += [number(theirs["memory"] / ours["memory"]), "60 MB"]
+    return f"""\
+By `benches/vs_salt/run states`, Salt 3008.3 and Brine in one run: whole runs of `salt-call --local`, medians of five after \
+a warm-up, with the results checked. The files come from `salt://`; for the first time means that neither they nor the \
+minion's cache are there. Each SLS of the tree includes the one before, imports a map, and has four states with requisites.
+
+{doc.table(["what", "Salt 3008.3", "Brine", "ratio", "asked"], rows)}"""
+
+
 def rulebook_part(found):
     rows = [
         ["ansible-rulebook 1.3.2", f"{found['events']:,}", number(found["rulebook"]), ""],
@@ -191,6 +212,7 @@ PARTS = {
     "masters": ("Master and minion", masters_part),
     "reactor": ("Reactor", reactor_part),
     "fleet": ("Fleets", fleet_part),
+    "states": ("States", states_part),
     "rulebook": ("Beside ansible-rulebook", rulebook_part),
     "soak": ("Over time", soak_part),
     "burst": ("A burst of slow reactions", burst_part),

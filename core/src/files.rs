@@ -47,12 +47,22 @@ fn hint(error: &io::Error) -> &'static str {
 /// never a part of it. `mode` holds before the first byte is written, whatever the umask says.
 pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let path = path.as_ref();
-    let temporary = write_beside(path, bytes, mode)?;
-    fs::rename(&temporary, path).map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        FileError::at("write", path)(error)
-    })?;
+    rename(&write_beside(path, bytes, mode, true)?, path)?;
     sync_parent(path)
+}
+
+/// As [`write_atomic`], but the system decides when it goes to the disk, which takes a hundredth of the time: for what
+/// is made anew when the power has failed.
+pub fn write_soon(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+    let path = path.as_ref();
+    rename(&write_beside(path, bytes, mode, false)?, path)
+}
+
+fn rename(temporary: &Path, path: &Path) -> Result<(), FileError> {
+    fs::rename(temporary, path).map_err(|error| {
+        let _ = fs::remove_file(temporary);
+        FileError::at("write", path)(error)
+    })
 }
 
 /// As [`write_atomic`], through links, to a file that keeps its mode and owner; a new one gets `mode`.
@@ -69,7 +79,7 @@ pub fn rewrite(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), Fi
 /// `false`. Of several processes at the same moment exactly one wins.
 pub fn write_new(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
     let path = path.as_ref();
-    let temporary = write_beside(path, bytes, mode)?;
+    let temporary = write_beside(path, bytes, mode, true)?;
     // A rename would replace what another process just wrote; a link never does.
     let linked = fs::hard_link(&temporary, path);
     let _ = fs::remove_file(&temporary);
@@ -81,14 +91,14 @@ pub fn write_new(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool
 }
 
 /// Writes a new file in the folder of `path`, under a name that nobody can guess and plant a link at.
-fn write_beside(path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf, FileError> {
+fn write_beside(path: &Path, bytes: &[u8], mode: u32, sync: bool) -> Result<PathBuf, FileError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         file.set_permissions(Permissions::from_mode(mode))?;
         file.write_all(bytes)?;
-        file.sync_all()
+        if sync { file.sync_all() } else { Ok(()) }
     };
     write().map_err(|error| {
         let _ = fs::remove_file(&temporary);

@@ -83,7 +83,7 @@ impl PillarSource {
     /// Renders a minion's pillar. Errors are in it as a list below `_errors`.
     pub fn render(&self, request: &PillarRequest<'_>) -> Map {
         let mut errors = Vec::new();
-        let mut pillar = request.over.clone();
+        let mut pillar = Map::new();
         // Templates take `opts.id` for the minion, not for who renders.
         let mut opts = (*self.opts).clone();
         opts.insert("id".into(), request.id.into());
@@ -91,6 +91,8 @@ impl PillarSource {
         let sections = tops::sections(&Tree::new(self, request, &opts, &Map::new()), &mut errors);
         let external_first = self.is_on("ext_pillar_first", false);
         if external_first {
+            // Only then do templates see what goes over it all.
+            pillar.clone_from(request.over);
             external::add_to(self, request, &mut pillar, &mut errors);
         }
         let mut tree = Tree::new(self, request, &opts, &pillar);

@@ -207,13 +207,13 @@ fn a_file_tree_is_for_one_minion_and_its_groups() {
 #[test]
 fn paths_that_are_sealed_are_named_when_they_stay_so() {
     let text = "-----BEGIN PGP MESSAGE-----\n\nx\n-----END PGP MESSAGE-----";
-    let files = [("base/top.sls", "base: {'*': [a]}"), ("base/a.sls", "{{ {'a': {'b': salt['pillar.get']('t')}} }}")];
+    let files = [("base/top.sls", "base: {'*': [a]}"), ("base/a.sls", "c: 1")];
     let master = |decrypt: Value| {
         let keys = tempfile::tempdir().unwrap();
         let opts = map! {
             "decrypt_pillar" => decrypt, "gpg_decrypt_must_succeed" => true, "gpg_keydir" => keys.path().to_owned(),
         };
-        Master::new(&files, opts).pillar("m", None, &map! {"t" => text})
+        Master::new(&files, opts).pillar("m", None, &map! {"a" => map! {"b" => text}})
     };
     let told = |pillar: Map| pillar.get("_errors").map(|errors| errors.as_list().unwrap()[0].to_string());
     let error = told(master(list!["a:b"])).unwrap();

@@ -196,7 +196,8 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
             .unwrap_or(0o666 & !how.umask);
         // Through a link, the file behind it is what is managed.
         let target = behind(path);
-        files::write_atomic(&target, wanted, mode).map_err(|error| format!("Unable to manage file: {error}"))?;
+        // The next run makes it again if the power fails: hundreds of files are not waited for one by one.
+        files::write_soon(&target, wanted, mode).map_err(|error| format!("Unable to manage file: {error}"))?;
         if let Some(status) = status {
             use std::os::unix::fs::MetadataExt;
             // Only root may give files away; others had the file already.

@@ -1,0 +1,153 @@
+"""Measures `salt-call --local`: applying 500 file.managed states for the first time and again, and the low state of a tree
+of 200 SLS files."""
+
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import tempfile
+import time
+
+import results
+from reacting import arguments, tools
+
+FILES = 500
+TREE = 200
+
+MANAGED = """\
+{{% for n in range({files}) %}}
+{out}/{{{{ n }}}}.conf:
+  file.managed:
+    - source: salt://files/{{{{ n }}}}.conf
+    - mode: '0644'
+    - makedirs: True
+{{% endfor %}}
+"""
+
+MAP = """\
+{%- set defaults = {'port': 8000, 'user': 'app', 'packages': ['one', 'two']} %}
+{%- set settings = salt['pillar.get']('app', default=defaults, merge=True) %}
+"""
+
+# One file of the tree: a map, a loop, requisites, some of them to the file before.
+ROLE = """\
+{{%- from 'map.jinja' import settings with context %}}
+{include}
+role{n}-config:
+  file.managed:
+    - name: /etc/role{n}/main.conf
+    - contents: |
+        port = {{{{ settings.port + {n} }}}}
+        host = {{{{ grains['id'] }}}}
+    - user: {{{{ settings.user }}}}
+{{%- for package in settings.packages %}}
+role{n}-{{{{ package }}}}:
+  test.configurable_test_state:
+    - changes: False
+    - result: True
+    - require:
+      - file: role{n}-config
+{{%- endfor %}}
+role{n}-run:
+  cmd.run:
+    - name: 'true'
+    - onchanges:
+      - file: role{n}-config
+{require}
+"""
+
+
+def lay_out(root, kind, files, tree):
+    """The configuration and the state files: the folder of the configuration."""
+    home, srv = root / kind, root / kind / "srv"
+    (srv / "files").mkdir(parents=True)
+    (home / "etc").mkdir()
+    for n in range(files):
+        (srv / "files" / f"{n}.conf").write_text(f"# file {n}\n" + "key = value\n" * 20)
+    (srv / "managed.sls").write_text(MANAGED.format(files=files, out=home / "out"))
+    (srv / "map.jinja").write_text(MAP)
+    for n in range(tree):
+        before = n - 1
+        include = f"include:\n  - role{before}\n" if n else ""
+        require = f"    - require:\n      - cmd: role{before}-run" if n else ""
+        (srv / f"role{n}.sls").write_text(ROLE.format(n=n, include=include, require=require))
+    roles = "".join(f"    - role{n}\n" for n in range(tree))
+    (srv / "top.sls").write_text(f"base:\n  '*':\n{roles}")
+    config = {
+        "id": "bench",
+        "file_client": "local",
+        "root_dir": str(home / "root"),
+        "pki_dir": str(home / "pki"),
+        "cachedir": str(home / "cache"),
+        "file_roots": {"base": [str(srv)]},
+        "log_level": "quiet",
+        "log_level_logfile": "quiet",
+    }
+    (home / "etc" / "minion").write_text(json.dumps(config))
+    return home
+
+
+def run(command, out):
+    """Runs a command with its output to a file: the seconds, and the most memory that it had in KiB."""
+    began = time.monotonic()
+    words = [*command, "--out=json", f"--out-file={out}"]
+    pid = os.posix_spawn(words[0], words, os.environ)
+    _, status, used = os.wait4(pid, 0)
+    took = time.monotonic() - began
+    if os.waitstatus_to_exitcode(status):
+        raise SystemExit(f"{' '.join(words)} has failed:\n{pathlib.Path(out).read_text()[-3000:]}")
+    return took, used.ru_maxrss
+
+
+def measure(kind, tool, root, quick):
+    """Times in seconds and the most memory in KiB, by what is done."""
+    files, tree, runs = (20, 10, 1) if quick else (FILES, TREE, 5)
+    home = lay_out(root, kind, files, tree)
+    out = home / "said.json"
+    call = [*tool("salt-call"), "-c", str(home / "etc"), "--local", "--retcode-passthrough"]
+    found = {}
+
+    def several(name, words, check, before=lambda: None):
+        samples = []
+        for _ in range(runs + 1):
+            before()
+            samples.append(run([*call, *words], out))
+            check(json.loads(out.read_text())["local"])
+        # The first one warms up what the system keeps of files.
+        times, sizes = zip(*samples[1:])
+        found[name] = {"seconds": statistics.median(times), "memory": max(sizes)}
+        print(f"{kind}: {name} {found[name]['seconds']:.3f} s, {found[name]['memory'] / 1024:.1f} MB", flush=True)
+
+    def anew():
+        for folder in ("out", "cache"):
+            shutil.rmtree(home / folder, ignore_errors=True)
+
+    def applied(with_changes):
+        def check(states):
+            right = [s for s in states.values() if s["result"] is True and bool(s["changes"]) == with_changes]
+            assert len(right) == files, f"{kind}: {len(right)} of {files} states are as they should be"
+
+        return check
+
+    def compiled(low):
+        assert len(low) == 4 * tree, f"{kind}: {len(low)} low chunks"
+
+    several("first", ["state.apply", "managed"], applied(True), anew)
+    several("again", ["state.apply", "managed"], applied(False))
+    several("low", ["state.show_lowstate"], compiled)
+    return found
+
+
+def main():
+    options = arguments(__doc__).parse_args()
+    root = pathlib.Path(tempfile.mkdtemp(prefix="vs-"))
+    try:
+        found = {kind: measure(kind, tool, root, options.quick) for kind, tool in tools(options).items()}
+    finally:
+        shutil.rmtree(root)
+    results.keep("states", found | {"files": FILES, "tree": TREE}, options.quick)
+
+
+if __name__ == "__main__":
+    main()
