@@ -118,8 +118,8 @@ impl Caller<'_> {
     /// The states that a chunk requires, by module and name.
     fn required(&self, chunk: &Chunk) -> Vec<(String, String)> {
         let required = chunk.requisites.iter().filter(|requisite| requisite.kind == RequisiteKind::Require);
-        let places = required.flat_map(|requisite| requisite.reference.find(self.chunks));
-        places.map(|place| (self.chunks[place].state.clone(), self.chunks[place].name.clone())).collect()
+        let chunks = required.flat_map(|requisite| &requisite.chunks).filter_map(|place| self.chunks.get(*place));
+        chunks.map(|chunk| (chunk.state.clone(), chunk.name.clone())).collect()
     }
 
     /// One attempt.

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap};
 use indexmap::{IndexMap, IndexSet};
 
 use super::low::{Chunk, Dependency, Low, Step, set_order};
-use super::requisite::{Reference, RequisiteKind};
+use super::requisite::{Places, Reference, RequisiteKind};
 use crate::value::Value;
 
 /// What `last` and negative numbers are counted from, behind the highest number in use.
@@ -60,8 +60,9 @@ impl From<Number> for Value {
 pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low, Vec<String>> {
     let (mut errors, mut cap) = (Vec::new(), 1_i64);
     let mut graph = Graph::of(chunks.len());
+    let places = Places::of(&chunks);
     for place in 0..chunks.len() {
-        let found = chunks[place].read_requisites(disabled).and_then(|()| graph.add(&mut chunks, place));
+        let found = chunks[place].read_requisites(disabled).and_then(|()| graph.add(&mut chunks, &places, place));
         match (found, chunks[place].args.get("order")) {
             (Err(error), _) => errors.push(error),
             (Ok(()), Some(Value::Int(order))) if *order > cap - 1 && *order > 0 => cap = order.saturating_add(100),
@@ -110,10 +111,10 @@ impl Graph {
     }
 
     /// Adds the requisites of one chunk.
-    fn add(&mut self, chunks: &mut [Chunk], place: usize) -> Result<(), String> {
-        for requisite in chunks[place].requisites.clone() {
+    fn add(&mut self, chunks: &mut [Chunk], places: &Places, place: usize) -> Result<(), String> {
+        for (number, requisite) in chunks[place].requisites.clone().into_iter().enumerate() {
             let Reference { module, name } = &requisite.reference;
-            let named = requisite.reference.find(chunks);
+            let named = requisite.reference.find(chunks, places);
             if named.is_empty() && !(requisite.reference.is_sls() && requisite.reference.is_pattern()) {
                 return Err(format!(
                     "Referenced state does not exist for requisite [{}: ({module}: {name})] in state [{}] in SLS [{}]",
@@ -122,6 +123,7 @@ impl Graph {
                     chunks[place].sls
                 ));
             }
+            chunks[place].requisites[number].chunks.clone_from(&named);
             for other in named {
                 if requisite.kind == RequisiteKind::Prereq {
                     chunks[place].prerequiring = true;

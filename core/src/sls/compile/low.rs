@@ -1,5 +1,8 @@
 //! Low chunks: one call of a state function each.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use super::graph::Number;
 use super::high::{states_of, text};
 use super::requisite::{Reference, Requisite, RequisiteKind, of_kind, pairs};
@@ -215,7 +218,7 @@ impl Low {
 
 /// The chunks of checked high data, as they come.
 pub(super) fn chunks(states: &Map, target: &Target) -> Vec<Chunk> {
-    let mut chunks: Vec<Chunk> = Vec::new();
+    let (mut chunks, mut places) = (Vec::new(), HashMap::new());
     for (id, body) in states.iter().filter(|(id, _)| !is_dunder(id)) {
         let included_from = body.get("__sls_included_from__").and_then(Value::as_list).unwrap_or_default();
         for (state, arguments) in states_of(body) {
@@ -226,9 +229,12 @@ pub(super) fn chunks(states: &Map, target: &Target) -> Vec<Chunk> {
             for mut chunk in named(base, arguments.as_list().unwrap_or_default()) {
                 watch_or_require(&mut chunk, target);
                 // The same name twice is one chunk; the later one says what it is.
-                match chunks.iter_mut().find(|have| have.id == chunk.id && have.tag() == chunk.tag()) {
-                    Some(have) => *have = chunk,
-                    None => chunks.push(chunk),
+                match places.entry((chunk.id.clone(), chunk.tag())) {
+                    Entry::Occupied(place) => chunks[*place.get()] = chunk,
+                    Entry::Vacant(entry) => {
+                        entry.insert(chunks.len());
+                        chunks.push(chunk);
+                    }
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! What a state says about other states.
 
+use std::collections::HashMap;
+
 use super::low::Chunk;
 use crate::glob::{Glob, is_pattern};
 use crate::value::{Map, Value};
@@ -118,17 +120,52 @@ impl Reference {
         is_pattern(&self.name)
     }
 
-    /// The places of the chunks that are meant.
-    pub fn find(&self, chunks: &[Chunk]) -> Vec<usize> {
-        let glob = if self.is_pattern() { Glob::new(&self.name).ok() } else { None };
-        let matches = |text: &String| glob.as_ref().map_or(*text == self.name, |glob| glob.is_match(text));
-        let meant = |chunk: &Chunk| {
-            if self.is_sls() {
-                return matches(&chunk.sls) || chunk.included_from.iter().any(matches);
+    /// The places of the chunks that are meant, rising.
+    pub(super) fn find(&self, chunks: &[Chunk], places: &Places) -> Vec<usize> {
+        let is_meant = |place: &usize| self.module == "id" || self.is_sls() || self.module == chunks[*place].state;
+        if let Some(glob) = self.is_pattern().then(|| Glob::new(&self.name).ok()).flatten() {
+            let matches = |text: &String| glob.is_match(text);
+            let fits = |place: &usize| {
+                let chunk = &chunks[*place];
+                if self.is_sls() {
+                    return matches(&chunk.sls) || chunk.included_from.iter().any(matches);
+                }
+                matches(&chunk.id) || matches(&chunk.name)
+            };
+            return (0..chunks.len()).filter(is_meant).filter(fits).collect();
+        }
+        let named = if self.is_sls() { &places.of_sls } else { &places.of_name };
+        named.get(&self.name).into_iter().flatten().copied().filter(is_meant).collect()
+    }
+}
+
+/// Where chunks are, so that a reference costs the same whether there are ten of them or ten thousand.
+pub(super) struct Places {
+    /// By id and name.
+    of_name: HashMap<String, Vec<usize>>,
+    /// By the SLS that they are from, and those that have included it.
+    of_sls: HashMap<String, Vec<usize>>,
+}
+
+impl Places {
+    pub fn of(chunks: &[Chunk]) -> Self {
+        fn note(places: &mut HashMap<String, Vec<usize>>, text: &str, place: usize) {
+            match places.get_mut(text) {
+                Some(all) if all.last() == Some(&place) => {}
+                Some(all) => all.push(place),
+                None => _ = places.insert(text.to_owned(), vec![place]),
             }
-            (self.module == "id" || self.module == chunk.state) && (matches(&chunk.id) || matches(&chunk.name))
-        };
-        (0..chunks.len()).filter(|place| meant(&chunks[*place])).collect()
+        }
+        let (mut of_name, mut of_sls) = (HashMap::new(), HashMap::new());
+        for (place, chunk) in chunks.iter().enumerate() {
+            for name in [&chunk.id, &chunk.name] {
+                note(&mut of_name, name, place);
+            }
+            for sls in [&chunk.sls].into_iter().chain(&chunk.included_from) {
+                note(&mut of_sls, sls, place);
+            }
+        }
+        Places { of_name, of_sls }
     }
 }
 
@@ -139,6 +176,8 @@ pub struct Requisite {
     pub kind: RequisiteKind,
     /// Which they are.
     pub reference: Reference,
+    /// The places of the chunks that it means, once all chunks are known.
+    pub chunks: Vec<usize>,
 }
 
 /// Reads the requisites of a kind out of a chunk's arguments. An error is a text in Salt's words.
@@ -156,7 +195,8 @@ pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisit
         match name {
             Value::Nil => {}
             Value::Str(name) => {
-                found.push(Requisite { kind, reference: Reference { module, name: name.clone() } });
+                let reference = Reference { module, name: name.clone() };
+                found.push(Requisite { kind, reference, chunks: Vec::new() });
             }
             _ => {
                 return Err(format!(
