@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use brine_core::config::MinionConfig;
 use brine_core::crypt::{Cipher, PrivateKey, PublicKey, Session, token};
-use brine_core::transport::{Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber};
+use brine_core::transport::{Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker};
 use brine_core::value::msgpack;
 use brine_core::wire::{AuthReply, AuthRequest, Binding, TOPIC_GCM};
 use brine_core::{Map, Value, list, map};
@@ -55,7 +55,7 @@ impl Between {
 }
 
 impl Handler for Between {
-    async fn handle(&self, _: Peer, request: Bytes) -> Option<Bytes> {
+    async fn handle(&self, _: Peer, request: Bytes, _: Worker) -> Option<Bytes> {
         let mut envelope = msgpack::unpack_map(&request).unwrap();
         if envelope.get("enc") != Some(&"clear".into()) {
             return self.master.request(request, LONG).await.ok();
@@ -273,7 +273,7 @@ struct SaltMaster {
 }
 
 impl Handler for SaltMaster {
-    async fn handle(&self, _: Peer, request: Bytes) -> Option<Bytes> {
+    async fn handle(&self, _: Peer, request: Bytes, _: Worker) -> Option<Bytes> {
         let mut envelope = msgpack::unpack_map(&request).unwrap();
         let asked = AuthRequest::from_map(load(&mut envelope)).unwrap();
         let minion = PublicKey::from_pem(&asked.public_key).unwrap();

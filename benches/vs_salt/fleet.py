@@ -2,6 +2,8 @@
 `salt '*' test.ping` takes over all of them, and what memory the master has then."""
 
 import json
+import os
+import pathlib
 import resource
 import subprocess
 import time
@@ -13,6 +15,8 @@ from system import System, pss
 SIZES = (100, 500, 1000)
 LARGE = 9000
 PINGS = 3
+# By then a master has given back what a burst has left.
+SETTLED = 15  # seconds
 
 
 def swarm(system, brine, minions, prefix):
@@ -38,16 +42,40 @@ def ping(system, minions):
     return took
 
 
+def processor(root):
+    """The seconds of processor time that a process and its descendants have had."""
+    children, used = {}, {}
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(folder.name))
+        used[int(folder.name)] = int(fields[11]) + int(fields[12])
+    family, total = [root], 0
+    while family:
+        one = family.pop()
+        total += used.get(one, 0)
+        family += children.get(one, [])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
 def measure(kind, tool, brine, minions):
     """The seconds to let so many minions in and to ping them, and the master's memory in MB."""
-    system = System(kind, tool, options={"auto_accept": True, "max_open_files": 20000})
+    # Nothing is to react to a minion's start: it would be a job for each, which all others get, too.
+    options = {"auto_accept": True, "max_open_files": 20000}
+    system = System(kind, tool, reactor=[("bench/go", "go")], options=options)
     try:
         system.start_master()
         master = system.running[0]
         time.sleep(2)
+        before = processor(master.pid)
         join = swarm(system, brine, minions, "fleet-")
+        used = {"master_processor": processor(master.pid) - before, "swarm_processor": processor(system.running[-1].pid)}
         pings = sorted(ping(system, minions) for _ in range(PINGS + 1))
-        return {"join": join, "ping": pings[PINGS // 2], "memory": pss(master)}
+        memory = pss(master)
+        time.sleep(SETTLED)
+        return {"join": join, "ping": pings[PINGS // 2], "memory": memory, "settled": pss(master)} | used
     finally:
         system.stop()
 

@@ -97,7 +97,14 @@ master share the {os.cpu_count()} processors."""
 def fleet_part(found):
     salt, brine = found["salt"], found["brine"]
     rows = []
-    for key, what in [("join", "all let in from cold, s"), ("ping", "`salt '*' test.ping`, s"), ("memory", "master, MB PSS")]:
+    for key, what in [
+        ("join", "all let in from cold, s"),
+        ("master_processor", "... processor time of the master, s"),
+        ("swarm_processor", "... processor time of the swarm, s"),
+        ("ping", "`salt '*' test.ping`, s"),
+        ("memory", "master just after the pings, MB PSS"),
+        ("settled", "master 15 s later, MB PSS"),
+    ]:
         for minions, ours in brine.items():
             theirs = salt.get(minions)
             pair = [number(theirs[key]), number(ours[key]), number(theirs[key] / ours[key])] if theirs else ["", number(ours[key]), ""]
@@ -105,7 +112,7 @@ def fleet_part(found):
     return f"""\
 By `benches/vs_salt/run fleet`, Salt 3008.3 and Brine in one run: fleets of `brine swarm`, which speaks to each master as \
 the master can (Salt's cipher, or AES-256-GCM). From cold: keys that the master has not seen, accepted by \
-`auto_accept`, a session and a start event each. The ping is the median of several, in which all answered. Swarm and \
+`auto_accept`, a session and a start event each, with the master's key not known to the minion. The ping is the median of several, in which all answered. Swarm and \
 master share the {os.cpu_count()} processors.
 
 {doc.table(["what", "minions", "Salt 3008.3", "Brine", "ratio"], rows)}"""

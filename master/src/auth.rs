@@ -72,7 +72,8 @@ impl Shared {
         public_key: PublicKey,
         cipher: Cipher,
     ) -> Result<Vec<u8>, CryptError> {
-        let publish_key = self.sessions.publish_keys().of(cipher).key_text();
+        let publish_keys = self.sessions.publish_keys();
+        let publish_key = publish_keys.of(cipher).key_text();
         // A token that is sealed to another key is from a minion that knows another master here: it will see by
         // this one's public key what has happened.
         let token = request.token.as_ref().and_then(|token| {
@@ -83,8 +84,10 @@ impl Shared {
         });
         let token = token.map(|token| public_key.encrypt(&token, request.encryption)).transpose()?;
         let publish = public_key.encrypt(publish_key.as_bytes(), request.encryption)?;
-        let digest: String = brine_core::crypt::token::hex(Sha256::digest(publish_key.as_bytes()));
-        let signature = self.identity.private_key.sign_x931(digest.as_bytes())?;
+        let signature = publish_keys.signature(cipher, |key| {
+            let digest: String = brine_core::crypt::token::hex(Sha256::digest(key.as_bytes()));
+            self.identity.private_key.sign_x931(digest.as_bytes())
+        })?;
         let public_key = Arc::new(public_key);
         let session = self.sessions.begin(&request.id, Arc::clone(&public_key), cipher);
         let reply = AuthReply::Accepted {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brine_core::store::StoreError;
-use brine_core::transport::{Handler, Peer};
+use brine_core::transport::{Handler, Peer, Worker};
 use brine_core::value::msgpack;
 use brine_core::wire::{Call, ClientCommand, Envelope, ListKind, MinionCommand, PublishRequest, WireError};
 use brine_core::{Map, MinionId, Value, crypt::token, list, map, metrics};
@@ -25,7 +25,7 @@ const BAD_LOAD: &str = "bad load";
 pub(crate) struct Requests(pub Arc<Shared>);
 
 impl Handler for Requests {
-    async fn handle(&self, peer: Peer, request: Bytes) -> Option<Bytes> {
+    async fn handle(&self, peer: Peer, request: Bytes, worker: Worker) -> Option<Bytes> {
         let envelope = match Envelope::unpack(&request) {
             Ok(envelope) => envelope,
             Err(error) => return Some(refuse(&peer, None, &error)),
@@ -41,7 +41,7 @@ impl Handler for Requests {
                     Ok(ClientCommand::Auth(auth, _)) if version < self.0.config.minimum_auth_version => {
                         return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
                     }
-                    Ok(command) => self.0.client_command(&peer, command).await,
+                    Ok(command) => self.0.client_command(&peer, command, worker).await,
                     Err(error) => return Some(refuse(&peer, None, &error)),
                 }
             }
@@ -61,7 +61,7 @@ impl Handler for Requests {
                 asked = named(&opened.load);
                 match MinionCommand::from_map(&opened.load) {
                     Ok(command @ MinionCommand::Pillar { .. }) => {
-                        let value = self.0.minion_command(&id, command).await;
+                        let value = self.0.minion_command(&id, command, worker).await;
                         let shared = Arc::clone(&self.0);
                         // RSA takes milliseconds: not on the threads that serve sockets.
                         let sealed = tokio::task::spawn_blocking(move || {
@@ -74,7 +74,7 @@ impl Handler for Requests {
                         }
                     }
                     Ok(command) => {
-                        let value = self.0.minion_command(&id, command).await;
+                        let value = self.0.minion_command(&id, command, worker).await;
                         opened.reply(&value)
                     }
                     Err(error) => {
@@ -104,7 +104,7 @@ fn tell_refused(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Erro
 }
 
 impl Shared {
-    async fn client_command(self: &Arc<Self>, peer: &Peer, command: ClientCommand) -> Vec<u8> {
+    async fn client_command(self: &Arc<Self>, peer: &Peer, command: ClientCommand, worker: Worker) -> Vec<u8> {
         match command {
             ClientCommand::Ping => clear(map! {"cmd" => "ping", "id" => &self.id}.into()),
             ClientCommand::Auth(request, binding) => self.authenticate(*request, binding).await,
@@ -118,12 +118,12 @@ impl Shared {
                     Err(error) => clear(map! {"error" => map! {"message" => error.to_string()}}.into()),
                 }
             }
-            ClientCommand::Runner(call) => self.client_call(peer, "runner", call).await,
-            ClientCommand::Wheel(call) => self.client_call(peer, "wheel", call).await,
+            ClientCommand::Runner(call) => self.client_call(peer, "runner", call, worker).await,
+            ClientCommand::Wheel(call) => self.client_call(peer, "wheel", call, worker).await,
         }
     }
 
-    async fn client_call(self: &Arc<Self>, peer: &Peer, kind: &'static str, call: Call) -> Vec<u8> {
+    async fn client_call(self: &Arc<Self>, peer: &Peer, kind: &'static str, call: Call, worker: Worker) -> Vec<u8> {
         if !self.is_root_key(call.key.as_deref()) {
             return self.unauthorised(peer, kind, &call.user);
         }
@@ -133,6 +133,8 @@ impl Shared {
         if asynchronous {
             return clear(map! {"jid" => &started.jid, "tag" => started.tag.as_str()}.into());
         }
+        // It may ask minions, whose returns have to be handled.
+        drop(worker);
         clear(started.finish().await.into())
     }
 
@@ -164,15 +166,22 @@ impl Shared {
         clear(map! {"error" => map! {"name" => "AuthorizationError", "message" => message}}.into())
     }
 
-    async fn minion_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand) -> Value {
+    async fn minion_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand, worker: Worker) -> Value {
         match command {
-            MinionCommand::Events(events) => Value::Bool(self.minion_events(id, events).await),
-            MinionCommand::Returns(loads) => Value::Bool(self.returns(id, loads).await),
+            MinionCommand::Events(events) => {
+                let fired = self.minion_events(id, events).await;
+                self.is_kept(fired, worker).await.into()
+            }
+            MinionCommand::Returns(loads) => {
+                let fired = self.returns(id, loads).await;
+                self.is_kept(fired, worker).await.into()
+            }
             MinionCommand::Pillar { grains, saltenv, pillarenv, pillar_override: over, clean_cache: anew } => {
                 self.pillar(Asked { id: id.clone(), grains, saltenv, pillarenv, over, anew }).await
             }
             MinionCommand::SyndicReturns(loads) => {
-                self.syndic_returns(id, loads).await;
+                let fired = self.syndic_returns(id, loads).await;
+                self.is_kept(fired, worker).await;
                 Value::Nil
             }
             MinionCommand::MasterOpts { env_only } => self.master_opts(env_only),
@@ -183,9 +192,15 @@ impl Shared {
                 true.into()
             }
             MinionCommand::PeerPublish(asked) => self.peer_publish(id, *asked).await,
-            MinionCommand::PeerPublishAndWait(asked) => self.peer_publish_and_wait(id, *asked).await,
+            MinionCommand::PeerPublishAndWait(asked) => {
+                drop(worker);
+                self.peer_publish_and_wait(id, *asked).await
+            }
             MinionCommand::PeerReturns(jid) => self.peer_returns(id, jid).await,
-            MinionCommand::PeerRun(asked) => self.peer_run(id, asked).await,
+            MinionCommand::PeerRun(asked) => {
+                drop(worker);
+                self.peer_run(id, asked).await
+            }
             blocking => {
                 let shared = Arc::clone(self);
                 let id = id.clone();
@@ -196,14 +211,22 @@ impl Shared {
         }
     }
 
-    /// Fires a minion's events. The reply follows when the journal has them.
-    async fn minion_events(&self, id: &MinionId, events: Vec<(String, Map)>) -> bool {
+    /// Whether the journal has what was fired, once it has: minions take that for an answer.
+    async fn is_kept(&self, fired: Option<u64>, worker: Worker) -> bool {
+        let Some(last) = fired else { return false };
+        // Others can be handled meanwhile, and go into the journal together.
+        drop(worker);
+        self.bus.kept(last).await.is_ok()
+    }
+
+    /// Fires a minion's events: the number of the last one, or nothing if one is refused.
+    async fn minion_events(&self, id: &MinionId, events: Vec<(String, Map)>) -> Option<u64> {
         let mut last = 0;
         for (tag, mut body) in events {
             if !may_fire(id, &tag) {
                 metrics::EVENTS_REFUSED.add(1);
                 tracing::warn!(minion = %id, %tag, "a minion fires an event that only the master or another minion may");
-                return false;
+                return None;
             }
             if body.contains_key("cmd") {
                 body.insert("id".into(), id.into());
@@ -218,15 +241,15 @@ impl Shared {
                 Ok(seq) => last = seq,
                 Err(error) => {
                     tracing::warn!(minion = %id, %tag, %error, "a minion's event is refused");
-                    return false;
+                    return None;
                 }
             }
         }
-        self.bus.kept(last).await.is_ok()
+        Some(last)
     }
 
-    /// Fires a minion's job returns. The reply follows when the journal has them.
-    async fn returns(&self, id: &MinionId, loads: Vec<Map>) -> bool {
+    /// Fires a minion's job returns: the number of the last one's event, or nothing if one is refused.
+    async fn returns(&self, id: &MinionId, loads: Vec<Map>) -> Option<u64> {
         let mut last = 0;
         for mut load in loads {
             let jid = match load.get("jid").and_then(Value::as_str) {
@@ -246,13 +269,13 @@ impl Shared {
                     Err(error) => {
                         metrics::REQUESTS_REFUSED.add(1);
                         tracing::warn!(minion = %id, %error, "a return is refused");
-                        return false;
+                        return None;
                     }
                 },
                 None => {
                     metrics::REQUESTS_REFUSED.add(1);
                     tracing::warn!(minion = %id, "a return without a job id is refused");
-                    return false;
+                    return None;
                 }
             };
             load.retain(|key, _| !matches!(key.as_str(), Some("tok" | "nonce" | "serial" | "load")));
@@ -266,33 +289,35 @@ impl Shared {
                 Ok(seq) => last = seq,
                 Err(error) => {
                     tracing::warn!(minion = %id, %jid, %error, "a return is refused");
-                    return false;
+                    return None;
                 }
             }
             for (tag, body) in state_errors::of_return(&load) {
                 self.fire(&tag, &body).await;
             }
         }
-        self.bus.kept(last).await.is_ok()
+        Some(last)
     }
 
     /// Fires returns of minions of a master below this one, as their minions would have brought them. Whether a
     /// minion is such a master nobody can see: `order_masters` says whether there are any.
-    async fn syndic_returns(&self, id: &MinionId, loads: Vec<Map>) {
+    async fn syndic_returns(&self, id: &MinionId, loads: Vec<Map>) -> Option<u64> {
+        let mut last = None;
         if !self.config.order_masters {
             metrics::REQUESTS_REFUSED.add(1);
             tracing::warn!(minion = %id, "returns of other minions are refused: 'order_masters' is off");
-            return;
+            return None;
         }
         for load in loads {
             let of = load.get("id").map(|id| id.to_string().parse::<MinionId>());
             if let Some(Ok(of)) = of {
-                self.returns(&of, vec![load]).await;
+                last = self.returns(&of, vec![load]).await.or(last);
             } else {
                 metrics::REQUESTS_REFUSED.add(1);
                 tracing::warn!(minion = %id, "a return of a minion with an impossible name is refused");
             }
         }
+        last
     }
 
     fn master_opts(&self, env_only: bool) -> Value {

@@ -1,8 +1,8 @@
 //! Session keys: one for each minion, one for each cipher of the publish stream, and their rotation.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use brine_core::crypt::{
     Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm,
@@ -63,11 +63,28 @@ pub struct PublishKeys {
     pub cbc: Session,
     /// For minions that use AES-256-GCM.
     pub gcm: Session,
+    /// The master's signatures of both, once they are made.
+    signatures: Arc<[OnceLock<Vec<u8>>; 2]>,
 }
 
 impl PublishKeys {
     fn generate() -> Self {
-        PublishKeys { cbc: Session::generate(Cipher::AesCbcHmac), gcm: Session::generate(Cipher::Aes256Gcm) }
+        PublishKeys {
+            cbc: Session::generate(Cipher::AesCbcHmac),
+            gcm: Session::generate(Cipher::Aes256Gcm),
+            signatures: Arc::default(),
+        }
+    }
+
+    /// The master's signature of a key, which is the same for all minions: `sign` makes it from the key's text the
+    /// first time.
+    pub fn signature<E>(&self, cipher: Cipher, sign: impl FnOnce(&str) -> Result<Vec<u8>, E>) -> Result<Vec<u8>, E> {
+        let kept = &self.signatures[usize::from(cipher == Cipher::Aes256Gcm)];
+        if let Some(known) = kept.get() {
+            return Ok(known.clone());
+        }
+        let made = sign(&self.of(cipher).key_text())?;
+        Ok(kept.get_or_init(|| made).clone())
     }
 
     /// The key for this cipher.

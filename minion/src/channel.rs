@@ -129,6 +129,8 @@ pub struct Channel {
     serial: AtomicU64,
     seen: Mutex<ReplayWindow>,
     authenticating: tokio::sync::Mutex<()>,
+    /// The master's key, if it is kept here and not on disk.
+    master: Option<RwLock<Option<PublicKey>>>,
 }
 
 impl Channel {
@@ -138,10 +140,11 @@ impl Channel {
         let private_key = PrivateKey::load_or_generate(&config.pki_dir, "minion", config.keysize)?;
         let limits = Limits { message: config.max_message_size, ..Limits::default() };
         let client = RequestClient::new(Endpoint::Tcp(host.to_owned(), config.master_port), limits);
-        Ok(Self::with_key(id, config, Arc::new(private_key), client))
+        Ok(Channel { master: None, ..Self::with_key(id, config, Arc::new(private_key), client) })
     }
 
-    /// As [`Channel::new`], with a key and a connection for requests that others may share.
+    /// As [`Channel::new`], with a key and a connection for requests that others may share. Nothing is kept on disk:
+    /// the first contact makes the master known for as long as this lives.
     pub fn with_key(
         id: MinionId,
         config: Arc<MinionConfig>,
@@ -157,6 +160,7 @@ impl Channel {
             serial: AtomicU64::new(0),
             seen: Mutex::default(),
             authenticating: tokio::sync::Mutex::default(),
+            master: Some(RwLock::default()),
         }
     }
 
@@ -300,8 +304,7 @@ impl Channel {
         }
         if secret.is_none() {
             // The first contact: this is the master from now on.
-            files::write_atomic(self.config.pki_dir.join(MASTER_KEY), master.to_pem().as_bytes(), 0o644)?;
-            tracing::info!(fingerprint = %master.fingerprint(), "this is the master's key from now on");
+            self.keep_master_key(master)?;
         }
         Ok(Keys { session, publish, publish_port })
     }
@@ -335,8 +338,20 @@ impl Channel {
     }
 
     fn master_key(&self) -> Result<Option<PublicKey>, ChannelError> {
+        if let Some(kept) = &self.master {
+            return Ok(kept.read().clone());
+        }
         let pem = files::read_if_exists(self.config.pki_dir.join(MASTER_KEY))?;
         Ok(pem.map(|pem| PublicKey::from_pem(&pem)).transpose()?)
+    }
+
+    fn keep_master_key(&self, master: PublicKey) -> Result<(), ChannelError> {
+        tracing::info!(fingerprint = %master.fingerprint(), "this is the master's key from now on");
+        match &self.master {
+            Some(kept) => *kept.write() = Some(master),
+            None => files::write_atomic(self.config.pki_dir.join(MASTER_KEY), master.to_pem().as_bytes(), 0o644)?,
+        }
+        Ok(())
     }
 
     fn check_fingerprint(&self, master: &PublicKey) -> Result<(), ChannelError> {

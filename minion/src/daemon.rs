@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brine_core::bus::{Bus, BusLimits, EventSockets, SocketNames};
@@ -14,8 +14,7 @@ use brine_core::fileserver;
 use brine_core::function::{CallError, Registry};
 use brine_core::job::Return;
 use brine_core::schedule::Schedule;
-use brine_core::sls::jinja::Host;
-use brine_core::sls::pillar::{PillarRequest, PillarSource};
+use brine_core::sls::pillar::PillarSource;
 use brine_core::target::{Target, TargetKind};
 use brine_core::transport::{Backoff, Limits, Subscriber, TransportError};
 use brine_core::wire::{Publication, TOPIC_GCM};
@@ -27,14 +26,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::beacons::{self, Configured};
 use crate::channel::{Channel, ChannelError};
-use crate::context::{Context, FileClient, Job, MasterEvent, Minion, Upstream};
+use crate::context::{FileClient, Job, MasterEvent, Minion, Upstream};
 use crate::events::Kind;
 use crate::fileclient::{LocalFiles, MasterFiles};
 use crate::jobs;
 use crate::local_bus::LocalBus;
 use crate::schedule;
 use crate::state::OwnFacts;
-use crate::state::source::MinionHost;
+use crate::upstream::{LocalUpstream, MasterUpstream, is_taken, pillar_load, send_event};
 
 /// When a minion looks for the first time whether its key has been accepted.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
@@ -77,104 +76,6 @@ pub fn minion_id(config: &MinionConfig) -> Result<MinionId, MinionError> {
     }
     let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     Ok(name.unwrap_or_else(|| "localhost".into()).parse()?)
-}
-
-/// Events and pillar of a minion with a master.
-struct MasterUpstream {
-    id: MinionId,
-    channel: Arc<Channel>,
-    runtime: Handle,
-    grains: Arc<RwLock<Arc<Map>>>,
-}
-
-impl Upstream for MasterUpstream {
-    fn has_master(&self) -> bool {
-        true
-    }
-
-    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
-        self.runtime.block_on(send_event(&self.channel, &self.id, &event))
-    }
-
-    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
-        self.ask_pillar(pillar_load(&self.grains.read(), saltenv, pillarenv, over))
-    }
-
-    fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
-        let mut load = pillar_load(&self.grains.read(), saltenv, pillarenv, &Map::new());
-        load.insert("clean_cache".into(), true.into());
-        self.ask_pillar(load)
-    }
-
-    fn ask(&self, mut load: Map) -> Result<Value, String> {
-        load.insert("id".into(), (&self.id).into());
-        self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
-    }
-}
-
-impl MasterUpstream {
-    fn ask_pillar(&self, load: Map) -> Result<Map, String> {
-        let answer = self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())?;
-        answer.as_map().cloned().ok_or_else(|| "the master sent no pillar".into())
-    }
-}
-
-/// Whether a master has taken what it was told: Brine's says so, Salt's says nothing.
-fn is_taken(answer: &Value) -> bool {
-    matches!(answer, Value::Bool(true) | Value::Nil)
-}
-
-async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEvent) -> Result<(), String> {
-    let sent = channel.request(event.request(id.as_str()));
-    let within = event.timeout.unwrap_or(Duration::MAX);
-    match tokio::time::timeout(within, sent).await {
-        Ok(Ok(answer)) if is_taken(&answer) => Ok(()),
-        Ok(Ok(_)) => Err(format!("the master does not take the event {} from this minion", event.tag)),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("the master did not answer to the event {} within {within:?}", event.tag)),
-    }
-}
-
-fn pillar_load(grains: &Map, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Map {
-    map! {
-        "cmd" => "_pillar",
-        "grains" => grains.clone(),
-        "saltenv" => saltenv,
-        "pillarenv" => pillarenv,
-        "pillar_override" => over.clone(),
-        "ver" => "2",
-    }
-}
-
-/// Events and pillar of a minion without a master.
-struct LocalUpstream {
-    id: MinionId,
-    pillar: PillarSource,
-    grains: Arc<RwLock<Arc<Map>>>,
-    /// Whose functions pillar files can call.
-    minion: OnceLock<Weak<Minion>>,
-}
-
-impl Upstream for LocalUpstream {
-    fn has_master(&self) -> bool {
-        false
-    }
-
-    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
-        Err(format!("Local mode detected. Event with tag {} will NOT be sent.", event.tag))
-    }
-
-    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
-        let grains = Arc::clone(&self.grains.read());
-        let functions = self.minion.get().and_then(Weak::upgrade).map(|minion| {
-            let job =
-                Arc::new(Job::local(&brine_core::Jid::new(), "pillar.items", &brine_core::function::Args::default()));
-            // The pillar in the making is not there yet.
-            let context = Context { run_pillar: Some(Arc::default()), ..Context::new(minion, job).for_template() };
-            Arc::new(MinionHost { context }) as Arc<dyn Host>
-        });
-        Ok(self.pillar.render(&PillarRequest { id: &self.id, grains: &grains, saltenv, pillarenv, over, functions }))
-    }
 }
 
 fn build(

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`daemon`] | the life of a minion: join, listen, run, return |
 //! | [`channel`] | the session with the master |
+//! | `upstream` | where events go and the pillar comes from: the master, or this host alone |
 //! | [`local_bus`] | the minion's own event bus, from here or from a `salt-call` |
 //! | [`context`] | what a running function sees: configuration, grains, pillar, files, its job |
 //! | [`jobs`], [`process`] | jobs under way, and their child processes |
@@ -35,6 +36,7 @@ pub(crate) mod schedule;
 pub mod state;
 pub mod states;
 mod ticks;
+mod upstream;
 pub mod web;
 
 pub use check::check;

@@ -232,7 +232,8 @@ fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value
     }
     let asks_for_something = !(value.is_nil() || matches!(value, Value::Bool(false)) || is_empty(value));
     let done_anyway = known::USED.contains(&name.as_str())
-        || known::AS_IT_IS.iter().any(|(known, is)| *known == name && one_or_only(value) == Some(is));
+        || values(value)
+            .all(|value| known::AS_IT_IS.iter().any(|(known, is)| *known == name && value.as_str() == Some(is)));
     (asks_for_something && !done_anyway).then_some(Warning::Unused { file, line, name })
 }
 
@@ -240,12 +241,10 @@ fn is_empty(value: &Value) -> bool {
     value.as_map().is_some_and(Map::is_empty) || value.as_list().is_some_and(<[_]>::is_empty)
 }
 
-/// A text, or the only one in a list.
-fn one_or_only(value: &Value) -> Option<&str> {
-    value.as_str().or_else(|| match value.as_list() {
-        Some([one]) => one.as_str(),
-        _ => None,
-    })
+/// A value, or those in a list.
+fn values(value: &Value) -> impl Iterator<Item = &Value> {
+    let list = value.as_list();
+    list.into_iter().flatten().chain(list.is_none().then_some(value))
 }
 
 fn nearest<T: Options>(name: &str) -> Option<&'static str> {
@@ -346,16 +345,16 @@ mod tests {
         let (loaded, path) = master(&[
             (
                 "master",
-                "transport: zeromq\nfileserver_backend: [roots]\next_pillar: [{cmd_yaml: ls}]\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\n",
+                "transport: zeromq\nfileserver_backend: [roots, gitfs]\next_pillar: [{cmd_yaml: ls}]\nengines: [{a: {}}]\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\n",
             ),
-            ("master.d/git.conf", "fileserver_backend: [roots, gitfs]\n"),
+            ("master.d/s3.conf", "fileserver_backend: [roots, s3fs]\n"),
         ]);
         let texts: Vec<_> = loaded.unwrap().warnings.iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,
             [
-                format!("{path}/master:3: Salt's option 'ext_pillar' has no effect in Brine"),
-                format!("{path}/master.d/git.conf:1: Salt's option 'fileserver_backend' has no effect in Brine"),
+                format!("{path}/master:4: Salt's option 'engines' has no effect in Brine"),
+                format!("{path}/master.d/s3.conf:1: Salt's option 'fileserver_backend' has no effect in Brine"),
             ]
         );
     }

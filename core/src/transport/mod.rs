@@ -19,7 +19,7 @@ pub use endpoint::{Endpoint, Listener};
 pub use publisher::Publisher;
 pub use pull::{Pull, Push};
 pub use request::RequestClient;
-pub use router::{Handler, Peer, Router};
+pub use router::{Handler, Peer, Router, Worker};
 pub use subscriber::Subscriber;
 pub use zmtp::{Accepted, Limits, Message, Reader, SocketType, Writer, connect};
 pub(crate) use zmtp::{Subscriptions, accept_raw};

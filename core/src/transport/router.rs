@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::zmtp::{self, Limits, Message, Reader, SocketType, Writer};
@@ -27,10 +27,16 @@ pub struct Peer {
     pub connection: Weak<()>,
 }
 
+/// The place of a request among those that are handled at a time. It is given back when this is dropped: early by who
+/// only waits from then on, for a disk or for other requests, and would keep these from being handled.
+pub struct Worker {
+    _permit: OwnedSemaphorePermit,
+}
+
 /// What handles requests.
 pub trait Handler: Send + Sync + 'static {
     /// Answers one request. What it gives back is sent; nothing sends nothing.
-    fn handle(&self, peer: Peer, request: Bytes) -> impl Future<Output = Option<Bytes>> + Send;
+    fn handle(&self, peer: Peer, request: Bytes, worker: Worker) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
 /// The request server.
@@ -116,9 +122,8 @@ async fn serve_peer(
         metrics::REQUESTS.add(1);
         let (handler, writer, peer) = (Arc::clone(handler), Arc::clone(&writer), peer.clone());
         tokio::spawn(async move {
-            let reply = handler.handle(peer.clone(), request).await;
-            // A peer that reads slowly must not hold a worker.
-            drop(worker);
+            // A peer that reads its reply slowly holds no worker any more.
+            let reply = handler.handle(peer.clone(), request, Worker { _permit: worker }).await;
             if let Some(reply) = reply {
                 frames.push(reply);
                 let write = async { writer.lock().await.send(&frames).await };

@@ -14,7 +14,7 @@ use super::*;
 struct Echo;
 
 impl Handler for Echo {
-    async fn handle(&self, _peer: Peer, request: Bytes) -> Option<Bytes> {
+    async fn handle(&self, _peer: Peer, request: Bytes, _: Worker) -> Option<Bytes> {
         (request != "silence").then_some(request)
     }
 }
@@ -51,6 +51,33 @@ async fn many_requests_over_one_connection_get_their_own_replies() {
     }
     let large = vec![7; 3_000_000];
     assert_eq!(client.request(large.clone(), LONG).await.unwrap(), large);
+}
+
+/// Answers `wait` when something else has been asked, without holding a worker meanwhile.
+struct Waiting(tokio::sync::Notify);
+
+impl Handler for Waiting {
+    async fn handle(&self, _peer: Peer, request: Bytes, worker: Worker) -> Option<Bytes> {
+        if request == "wait" {
+            drop(worker);
+            self.0.notified().await;
+        } else {
+            self.0.notify_one();
+        }
+        Some(request)
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_another_request_does_not_keep_it_from_being_handled() {
+    let listener = any_port().await;
+    let client = client(listener.endpoint());
+    let shutdown = CancellationToken::new();
+    let handler = Arc::new(Waiting(tokio::sync::Notify::new()));
+    tokio::spawn(Router::serve(listener, handler, 1, Limits::default(), shutdown.clone()));
+    let _guard = shutdown.drop_guard();
+    let (waits, goes) = tokio::join!(client.request("wait", LONG), client.request("go", LONG));
+    assert_eq!((waits.unwrap().as_ref(), goes.unwrap().as_ref()), (&b"wait"[..], &b"go"[..]));
 }
 
 #[tokio::test]

@@ -155,11 +155,12 @@ impl Reader {
     }
 
     async fn fill(&mut self) -> Result<(), TransportError> {
-        if self.buffer.is_empty() {
-            // While nothing comes, a connection holds no buffer: there may be twenty thousand.
-            self.buffer = BytesMut::new();
-        }
         loop {
+            if self.buffer.is_empty() {
+                // While nothing comes, a connection holds no buffer: there may be twenty thousand. Not even when it
+                // was said that something has come and nothing had.
+                self.buffer = BytesMut::new();
+            }
             match &self.half {
                 ReadHalf::Tcp(half) => half.readable().await?,
                 ReadHalf::Unix(half) => half.readable().await?,
@@ -425,7 +426,8 @@ impl Subscriptions {
             }
         };
         if add && self.0.len() < Self::MOST {
-            self.0.push(prefix);
+            // A slice would hold the whole buffer that it was read into.
+            self.0.push(Bytes::copy_from_slice(&prefix));
         } else if let (false, Some(at)) = (add, self.0.iter().position(|have| *have == prefix)) {
             self.0.swap_remove(at);
         }

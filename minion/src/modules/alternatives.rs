@@ -18,8 +18,7 @@ functions! {
     ///
     ///     salt '*' alternatives.display editor
     fn display(context, name: String) {
-        let output = call(context, &["--display", &name])?;
-        Ok(if is_refused(&output) { output.stderr } else { output.stdout }.into())
+        Ok(shown(context, &name)?.into())
     }
 
     /// The link of a name.
@@ -48,8 +47,7 @@ functions! {
     ///
     ///     salt '*' alternatives.check_exists name path
     fn check_exists(context, name: String, path: String) {
-        let output = call(context, &["--display", &name])?;
-        Ok((!is_refused(&output) && output.stdout.lines().any(|line| line.starts_with(&path))).into())
+        Ok(exists(context, &name, &path)?.into())
     }
 
     /// Whether a name means a path now.
@@ -67,7 +65,7 @@ functions! {
     ///
     ///     salt '*' alternatives.install editor /usr/bin/editor /usr/bin/emacs23 50
     fn install(context, name: String, link: String, path: String, priority: i64) {
-        change(context, &["--install", &argument(&link)?, &name, &path, &priority.to_string()])
+        add(context, &name, &link, &path, priority)
     }
 
     /// Removes a path from those that a name may mean.
@@ -104,12 +102,24 @@ fn call(context: &Context, words: &[&str]) -> Result<Output, CallError> {
     run(context, &words, &[])
 }
 
+/// What is known of a name, or why nothing is.
+pub fn shown(context: &Context, name: &str) -> Result<String, CallError> {
+    let output = call(context, &["--display", name])?;
+    Ok(if is_refused(&output) { output.stderr } else { output.stdout })
+}
+
+/// Whether a path is one of those that a name may mean.
+pub fn exists(context: &Context, name: &str, path: &str) -> Result<bool, CallError> {
+    let output = call(context, &["--display", name])?;
+    Ok(!is_refused(&output) && output.stdout.lines().any(|line| line.starts_with(path)))
+}
+
 fn is_refused(output: &Output) -> bool {
     output.retcode != 0 && !output.stderr.is_empty()
 }
 
 /// What a call that changes something says.
-fn change(context: &Context, words: &[&str]) -> Result<Value, CallError> {
+pub fn change(context: &Context, words: &[&str]) -> Result<Value, CallError> {
     let output = call(context, words)?;
     if output.retcode == 0 {
         return Ok(output.stdout.into());
@@ -118,6 +128,12 @@ fn change(context: &Context, words: &[&str]) -> Result<Value, CallError> {
     Ok(output.stderr.into())
 }
 
-fn current(name: &str) -> Option<String> {
+/// Adds a path to those that a name may mean.
+pub fn add(context: &Context, name: &str, link: &str, path: &str, priority: i64) -> Result<Value, CallError> {
+    change(context, &["--install", &argument(link)?, name, path, &priority.to_string()])
+}
+
+/// What a name means now.
+pub fn current(name: &str) -> Option<String> {
     Some(std::fs::read_link(Path::new("/etc/alternatives").join(name)).ok()?.display().to_string())
 }

@@ -1,7 +1,7 @@
 //! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
 
 pub mod accounts;
-mod alternatives;
+pub mod alternatives;
 pub mod archive;
 mod beacons;
 pub mod cmd;

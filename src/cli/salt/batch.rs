@@ -9,6 +9,7 @@ use brine_core::jid::Jid;
 use brine_core::job::batch_size;
 use brine_core::wire::{Call, PublishRequest};
 use brine_core::{Value, map};
+use tokio::time::Instant;
 
 use super::super::client::user;
 use super::super::common::Shower;
@@ -36,44 +37,60 @@ pub(super) async fn run(
     let wait = arguments.batch_wait.unwrap_or(0.0);
     let mut state = BatchState::new(&request, waiting.make_contiguous(), size, wait, arguments.failhard, job.times);
     state.tell(job.client, Stage::New).await;
-    while !waiting.is_empty() && !stopped {
-        let now: Vec<String> = waiting.drain(..size.min(waiting.len())).collect();
-        if !arguments.fixed {
-            let names = Value::from(now.clone());
-            println!("\nExecuting run on {names}\n");
+    let mut events = job.client.events("salt/job/").await?;
+    let mut watch = job.watch(&mut events);
+    // A minion that is through leaves its place to the next one, when the pause between them is over.
+    let (mut active, mut pauses) = (0_usize, VecDeque::new());
+    let mut last_jid = None;
+    loop {
+        while pauses.front().is_some_and(|over| *over <= Instant::now()) {
+            pauses.pop_front();
         }
-        let request = PublishRequest {
-            tgt: now.iter().map(String::as_str).collect(),
-            tgt_type: "list".into(),
-            user: user(),
-            ..request.clone()
-        };
-        let mut events = job.client.events("salt/job/").await?;
-        let published = job.client.publish(request).await?;
-        let Some(jid) = published.jid else { continue };
-        state.asked(&published.minions);
-        state.tell(job.client, Stage::Progress).await;
-        let mut watch = job.watch(&jid, &published.minions, &mut events);
-        while let Some(ended) = watch.next().await? {
-            match ended {
-                Ended::Returned(one) => {
-                    state.returned(&one);
-                    worst = worst.max(one.retcode());
-                    stopped |= arguments.failhard && one.retcode() != 0;
-                    let out = one.map().get("out").and_then(Value::as_str).unwrap_or("nested");
-                    show(&mut shower, arguments, one.id().as_str(), one.value(), one.retcode(), &jid, out)?;
-                }
-                Ended::Missing(id) => {
-                    state.missing(&id);
-                    println!("Minion {id} did not respond. No job will be sent.");
-                }
-                Ended::Interrupted => return Ok(super::interrupted(&jid)),
+        let room = size.saturating_sub(active + pauses.len()).min(waiting.len());
+        if room > 0 && !stopped {
+            let now: Vec<String> = waiting.drain(..room).collect();
+            if !arguments.fixed {
+                let names = Value::from(now.clone());
+                println!("\nExecuting run on {names}\n");
             }
+            let request = PublishRequest {
+                tgt: now.iter().map(String::as_str).collect(),
+                tgt_type: "list".into(),
+                user: user(),
+                ..request.clone()
+            };
+            let published = job.client.publish(request).await?;
+            let Some(jid) = published.jid else { continue };
+            active += published.minions.len();
+            watch.add(&jid, &published.minions);
+            last_jid = Some(jid);
+            state.asked(&published.minions);
             state.tell(job.client, Stage::Progress).await;
         }
-        if let Some(pause) = arguments.batch_wait.filter(|_| !waiting.is_empty()) {
-            tokio::time::sleep(Duration::from_secs_f64(pause.clamp(0.0, 86_400.0))).await;
+        let next = pauses.front().copied().filter(|_| !waiting.is_empty() && !stopped);
+        match watch.next_until(next).await? {
+            None => break,
+            Some(Ended::Late) => continue,
+            Some(Ended::Interrupted) => {
+                return Ok(last_jid.map_or(ExitCode::FAILURE, |jid| super::interrupted(&jid)));
+            }
+            Some(Ended::Returned(one)) => {
+                state.returned(&one);
+                worst = worst.max(one.retcode());
+                stopped |= arguments.failhard && one.retcode() != 0;
+                let out = one.map().get("out").and_then(Value::as_str).unwrap_or("nested");
+                show(&mut shower, arguments, one.id().as_str(), one.value(), one.retcode(), one.jid(), out)?;
+            }
+            Some(Ended::Missing(id)) => {
+                state.missing(&id);
+                println!("Minion {id} did not respond. No job will be sent.");
+            }
         }
+        active -= 1;
+        if wait > 0.0 {
+            pauses.push_back(Instant::now() + Duration::from_secs_f64(wait.min(86_400.0)));
+        }
+        state.tell(job.client, Stage::Progress).await;
     }
     if stopped {
         state.halt();
@@ -149,11 +166,13 @@ async fn present(job: &Job<'_>, ping: PublishRequest) -> anyhow::Result<Option<V
     let published = job.client.publish(ping).await?;
     let Some(jid) = published.jid else { return Ok(None) };
     let mut there = Vec::new();
-    let mut watch = job.watch(&jid, &published.minions, &mut events);
+    let mut watch = job.watch(&mut events);
+    watch.add(&jid, &published.minions);
     while let Some(ended) = watch.next().await? {
         match ended {
             Ended::Returned(one) => there.push(one.id().to_string()),
             Ended::Missing(id) => println!("Minion {id} did not respond. No job will be sent."),
+            Ended::Late => {}
             Ended::Interrupted => break,
         }
     }

@@ -21,55 +21,76 @@ pub(super) enum Ended {
     Returned(Box<Return>),
     /// It did not, and does not say that it still works.
     Missing(String),
+    /// Nothing yet; it is as late as one wanted to wait.
+    Late,
     /// Somebody pressed Ctrl-C.
     Interrupted,
 }
 
-/// The returns of one job.
+/// The returns of jobs.
 pub(super) struct Watch<'a> {
-    client: &'a MasterClient,
+    job: &'a Job<'a>,
     events: &'a mut Events,
-    watch: brine_core::job::Watch,
+    watches: Vec<brine_core::job::Watch>,
     gone: VecDeque<String>,
 }
 
 impl<'a> Job<'a> {
-    /// Watches a job that has gone out; `events` were subscribed to before.
-    pub fn watch(&'a self, jid: &Jid, minions: &[String], events: &'a mut Events) -> Watch<'a> {
-        let watch = brine_core::job::Watch::new(jid.clone(), minions.to_vec(), self.times, Instant::now());
-        Watch { client: self.client, events, watch, gone: VecDeque::new() }
+    /// Watches jobs; `events` were subscribed to before they go out.
+    pub fn watch(&'a self, events: &'a mut Events) -> Watch<'a> {
+        Watch { job: self, events, watches: Vec::new(), gone: VecDeque::new() }
     }
 }
 
 impl Watch<'_> {
+    /// A job that has just gone out.
+    pub fn add(&mut self, jid: &Jid, minions: &[String]) {
+        let watch = brine_core::job::Watch::new(jid.clone(), minions.to_vec(), self.job.times, Instant::now());
+        self.watches.push(watch);
+    }
+
     /// What came of the next minion; nothing when all are through.
     pub async fn next(&mut self) -> Result<Option<Ended>, ClientError> {
+        self.next_until(None).await
+    }
+
+    /// As [`Watch::next`], but no later than that, even if all are through.
+    pub async fn next_until(&mut self, late: Option<Instant>) -> Result<Option<Ended>, ClientError> {
         loop {
             if let Some(id) = self.gone.pop_front() {
                 return Ok(Some(Ended::Missing(id)));
             }
-            if self.watch.is_over() {
-                return Ok(None);
-            }
+            self.watches.retain(|watch| !watch.is_over());
+            let next = self.watches.iter().map(brine_core::job::Watch::deadline).chain(late).min();
+            let Some(next) = next else { return Ok(None) };
             tokio::select! {
                 event = self.events.next() => {
-                    let returned = self.watch.take(&event?, Instant::now());
+                    let event = event?;
+                    let returned = self.watches.iter_mut().find_map(|watch| watch.take(&event, Instant::now()));
                     if let Some(one) = returned.and_then(|(_, data): (String, Map)| Return::from_map(data).ok()) {
                         return Ok(Some(Ended::Returned(Box::new(one))));
                     }
                 }
-                () = tokio::time::sleep_until(self.watch.deadline()) => self.time_is_up().await?,
+                () = tokio::time::sleep_until(next) => {
+                    self.time_is_up().await?;
+                    if late.is_some_and(|late| late <= Instant::now()) && self.gone.is_empty() {
+                        return Ok(Some(Ended::Late));
+                    }
+                }
                 _ = tokio::signal::ctrl_c() => return Ok(Some(Ended::Interrupted)),
             }
         }
     }
 
     async fn time_is_up(&mut self) -> Result<(), ClientError> {
-        match self.watch.time_is_up(&user(), Instant::now()) {
-            Due::Missing(ids) => self.gone.extend(ids),
-            Due::Ask(request) => {
-                let asked = self.client.publish(*request).await?;
-                self.watch.asked(asked.jid, Instant::now());
+        let now = Instant::now();
+        for watch in self.watches.iter_mut().filter(|watch| watch.deadline() <= now) {
+            match watch.time_is_up(&user(), now) {
+                Due::Missing(ids) => self.gone.extend(ids),
+                Due::Ask(request) => {
+                    let asked = self.job.client.publish(*request).await?;
+                    watch.asked(asked.jid, Instant::now());
+                }
             }
         }
         Ok(())

@@ -170,7 +170,8 @@ async fn one_job(
             shower.show(&map! {id => value}.into(), out)
         }
     };
-    let mut watch = job.watch(&jid, &published.minions, &mut events);
+    let mut watch = job.watch(&mut events);
+    watch.add(&jid, &published.minions);
     let mut hint = String::from("nested");
     while let Some(ended) = watch.next().await? {
         match ended {
@@ -187,6 +188,7 @@ async fn one_job(
                     show_missing(&mut shower, &id, &jid)?;
                 }
             }
+            Ended::Late => {}
             Ended::Interrupted => return Ok(interrupted(&jid)),
         }
     }

@@ -25,9 +25,16 @@ const TRIES: usize = 20;
 pub(super) struct Shared {
     /// How many may show their keys at a time.
     turns: Semaphore,
-    /// The last publish, opened: it is the same for all.
-    last: Mutex<Option<(Bytes, Arc<Publication>)>>,
+    /// The last publish: it is the same for all.
+    last: Mutex<Option<(Bytes, Arc<Opened>)>>,
     returns: AtomicU64,
+}
+
+/// A publish that was opened.
+struct Opened {
+    publication: Publication,
+    /// Nothing if it is no target that Brine knows.
+    target: Option<Target>,
 }
 
 impl Shared {
@@ -40,16 +47,19 @@ impl Shared {
         self.returns.load(Ordering::Relaxed)
     }
 
-    fn open(&self, channel: &Channel, payload: &Bytes) -> Result<Arc<Publication>, ChannelError> {
+    fn open(&self, channel: &Channel, payload: &Bytes) -> Result<Arc<Opened>, ChannelError> {
         let mut last = self.last.lock();
-        if let Some((known, publication)) = &*last
+        if let Some((known, opened)) = &*last
             && known == payload
         {
-            return Ok(Arc::clone(publication));
+            return Ok(Arc::clone(opened));
         }
-        let publication = Arc::new(channel.open_publish(payload)?);
-        *last = Some((payload.clone(), Arc::clone(&publication)));
-        Ok(publication)
+        let publication = channel.open_publish(payload)?;
+        let kind = publication.tgt_type.parse::<TargetKind>().ok();
+        let target = kind.and_then(|kind| Target::parse(kind, publication.tgt.clone(), ":", &Map::new()).ok());
+        let opened = Arc::new(Opened { publication, target });
+        *last = Some((payload.clone(), Arc::clone(&opened)));
+        Ok(opened)
     }
 }
 
@@ -127,9 +137,9 @@ impl Simulated {
             let frames = publishes.recv().await?;
             let Some(payload) = frames.last() else { continue };
             match self.shared.open(&self.channel, payload) {
-                Ok(publication) => {
-                    if self.is_meant(&publication) {
-                        tokio::spawn(Arc::clone(self).answer(publication));
+                Ok(opened) => {
+                    if opened.target.as_ref().is_some_and(|target| target.matches(&**self)) {
+                        tokio::spawn(Arc::clone(self).answer(opened));
                     }
                 }
                 Err(ChannelError::Crypt(_)) => self.join().await?,
@@ -149,13 +159,8 @@ impl Simulated {
         }
     }
 
-    fn is_meant(&self, publication: &Publication) -> bool {
-        let kind: Result<TargetKind, _> = publication.tgt_type.parse();
-        let target = kind.and_then(|kind| Target::parse(kind, publication.tgt.clone(), ":", &Map::new()));
-        target.is_ok_and(|target| target.matches(self))
-    }
-
-    async fn answer(self: Arc<Self>, publication: Arc<Publication>) {
+    async fn answer(self: Arc<Self>, opened: Arc<Opened>) {
+        let publication = &opened.publication;
         let fun = publication.fun.to_string();
         let mut load = map! {
             "cmd" => "_return",

@@ -10,6 +10,7 @@ mod sources;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use brine_core::function::CallError;
 use brine_core::{Map, Value, functions, map};
@@ -36,6 +37,14 @@ pub trait Packages {
     fn candidates(&self, context: &Context, names: &[String]) -> Result<Versions, CallError>;
     /// Installs packages, each with a version or the newest.
     fn install(&self, context: &Context, wanted: &[(String, Option<String>)]) -> Result<Output, CallError>;
+    /// The name and version of the package in a file.
+    fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError>;
+    /// Installs packages that are files.
+    fn install_files(&self, context: &Context, paths: &[&Path]) -> Result<Output, CallError>;
+    /// The new versions that there are; with `dist` also those for which other packages must come or go.
+    fn upgrades(&self, context: &Context, dist: bool) -> Result<Versions, CallError>;
+    /// Installs all of these.
+    fn upgrade(&self, context: &Context, dist: bool) -> Result<Output, CallError>;
     /// Removes packages, with `purge` their configuration too.
     fn remove(&self, context: &Context, names: &[String], purge: bool) -> Result<Output, CallError>;
     /// Asks the repositories what there is: by repository, whether that worked.
@@ -89,6 +98,34 @@ functions! {
         Ok(latest_version(context, vec![name.into()], Map::new())?.is_truthy().into())
     }
 
+    /// The new versions that there are, by package.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pkg.list_upgrades
+    fn list_upgrades(context, refresh: bool = true, dist_upgrade: bool = true, **_kwargs) {
+        if refresh {
+            packages().refresh(context)?;
+        }
+        let newer = packages().upgrades(context, dist_upgrade)?;
+        Ok(Value::Map(newer.into_iter().map(|(name, version)| (name.into(), version.into())).collect()))
+    }
+
+    /// Brings all packages to their newest versions.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pkg.upgrade
+    fn upgrade(context, refresh: bool = true, dist_upgrade: bool = false, **_kwargs) {
+        if refresh {
+            packages().refresh(context)?;
+        }
+        let before = packages().installed(context)?;
+        let output = packages().upgrade(context, dist_upgrade)?;
+        let changes = changes(&before, &packages().installed(context)?);
+        failure(context, &output, changes)
+    }
+
     /// All packages that are installed, with their versions.
     ///
     /// CLI Example:
@@ -119,7 +156,8 @@ functions! {
             packages().refresh(context)?;
         }
         if kwargs.get("sources").is_some_and(Value::is_truthy) {
-            return Err(CallError::Execution("packages from sources cannot be installed yet".into()));
+            let told = "files of packages are installed by the state: salt-call state.single pkg.installed NAME sources=...";
+            return Err(CallError::Execution(told.into()));
         }
         let wanted = wanted(name.as_deref(), &pkgs, version.as_deref())?;
         let before = packages().installed(context)?;
@@ -255,6 +293,10 @@ const QUIET: &[(&str, &str)] = &[
     ("UCF_FORCE_CONFFOLD", "1"),
 ];
 
+/// Files of the configuration that were changed by hand stay.
+const APT_GET: &[&str] =
+    &["apt-get", "-q", "-y", "-o", "DPkg::Options::=--force-confold", "-o", "DPkg::Options::=--force-confdef"];
+
 impl Packages for Apt {
     fn installed(&self, context: &Context) -> Result<Versions, CallError> {
         dpkg_list(context, "installed")
@@ -274,6 +316,32 @@ impl Packages for Apt {
 
     fn install(&self, context: &Context, wanted: &[(String, Option<String>)]) -> Result<Output, CallError> {
         run(context, &install_command(wanted), QUIET)
+    }
+
+    fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
+        let path = path.display().to_string();
+        let output = run(context, &words(&["dpkg-deb", "--showformat=${Package} ${Version}", "--show", &path]), &[])?;
+        let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+        let (name, version) = output.stdout.trim().split_once(' ').ok_or_else(told)?;
+        Ok((name.to_owned(), version.to_owned()))
+    }
+
+    fn install_files(&self, context: &Context, paths: &[&Path]) -> Result<Output, CallError> {
+        // As in Salt: what they need has to be there.
+        let mut command = words(&["dpkg", "--force-confold", "--force-confdef", "--install"]);
+        command.extend(paths.iter().map(|path| path.display().to_string()));
+        run(context, &command, QUIET)
+    }
+
+    fn upgrades(&self, context: &Context, dist: bool) -> Result<Versions, CallError> {
+        let command = words(&["apt-get", "--just-print", if dist { "dist-upgrade" } else { "upgrade" }]);
+        Ok(planned(&run(context, &command, QUIET)?.stdout))
+    }
+
+    fn upgrade(&self, context: &Context, dist: bool) -> Result<Output, CallError> {
+        let mut command = words(APT_GET);
+        command.push(if dist { "dist-upgrade" } else { "upgrade" }.to_owned());
+        run(context, &command, QUIET)
     }
 
     fn remove(&self, context: &Context, names: &[String], purge: bool) -> Result<Output, CallError> {
@@ -330,6 +398,17 @@ fn policy(text: &str) -> Versions {
     found
 }
 
+/// The versions that apt would install: lines such as `Inst bash [5.2-1] (5.2-2 Debian:12/stable [amd64])`.
+fn planned(text: &str) -> Versions {
+    let lines = text.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("Inst ")?.split_once(' ')?;
+        // What is not there yet is no new version of anything.
+        let (_, new) = rest.strip_prefix('[')?.split_once("] (")?;
+        Some((name.to_owned(), new.split(' ').next()?.to_owned()))
+    });
+    lines.collect()
+}
+
 /// The repositories that `apt-get update` has read: true for new, nothing for unchanged, false for
 /// failed.
 fn refreshed(text: &str) -> Map {
@@ -349,15 +428,7 @@ fn refreshed(text: &str) -> Map {
 }
 
 fn install_command(wanted: &[(String, Option<String>)]) -> Vec<String> {
-    let mut command = words(&[
-        "apt-get",
-        "-q",
-        "-y",
-        "-o",
-        "DPkg::Options::=--force-confold",
-        "-o",
-        "DPkg::Options::=--force-confdef",
-    ]);
+    let mut command = words(APT_GET);
     if wanted.iter().any(|(_, version)| version.is_some()) {
         // A version that is said may be an older one.
         command.push("--allow-downgrades".into());
@@ -391,6 +462,12 @@ mod tests {
     fn apts_policy_is_read() {
         let text = "bash:\n  Installed: 5.2.15-2+b8\n  Candidate: 5.2.15-2+b13\n  Version table:\n     5.2.15-2+b13 500\nvirtual:\n  Installed: (none)\n  Candidate: (none)\n";
         assert_eq!(policy(text).into_iter().collect::<Vec<_>>(), [("bash".into(), "5.2.15-2+b13".into())]);
+    }
+
+    #[test]
+    fn what_apt_would_do_is_read() {
+        let text = "Inst bash [5.2-1] (5.2-2 Debian:12/stable [amd64])\nInst new (1.0 Debian:12 [amd64])\nConf bash (5.2-2 x)\n";
+        assert_eq!(planned(text), Versions::from([("bash".into(), "5.2-2".into())]));
     }
 
     #[test]

@@ -1,4 +1,11 @@
-//! `pkg`: packages as states.
+//! `pkg`: packages as states. `holds.rs` keeps versions, `sources.rs` installs files, `upgrade.rs` is about all
+//! packages at once.
+
+mod holds;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod upgrade;
 
 use std::cmp::Ordering;
 
@@ -9,7 +16,8 @@ use brine_core::{Map, Value, functions, map};
 use parking_lot::Mutex;
 
 use super::{StateContext, StateReturn};
-use crate::modules::pkg::{Packages, Versions, changes, complaints, packages, selections, wanted};
+use crate::modules::pkg::{Packages, Versions, changes, complaints, packages, wanted};
+use holds::{hold, unhold};
 
 /// A package and the version it should have, if that matters.
 type Wanted = (String, Option<String>);
@@ -19,8 +27,8 @@ functions! {
 
     /// A package, or several by `pkgs`, installed, with a version if one is said.
     fn installed(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **kwargs) {
-        if kwargs.get("sources").is_some_and(Value::is_truthy) {
-            return Ok(StateReturn::failed(&name, "packages from sources cannot be installed yet").into());
+        if let Some(sources) = kwargs.get("sources").filter(|sources| sources.is_truthy()) {
+            return told(&name, sources::install(context, packages(), &name, sources));
         }
         if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
             return Ok(StateReturn::ok(&name, "No packages to install provided").into());
@@ -33,6 +41,11 @@ functions! {
     fn latest(context, name: String, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **_kwargs) {
         let names: Vec<String> = wanted(Some(&name), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
         told(&name, newest(context, packages(), &name, &names, refresh))
+    }
+
+    /// All packages, or those in `pkgs`, in the newest versions that there are.
+    fn uptodate(context, name: String, refresh: bool = false, pkgs: Value = Value::Nil, dist_upgrade: bool = false, **_kwargs) {
+        told(&name, upgrade::all(context, packages(), &name, &pkgs, refresh, dist_upgrade))
     }
 
     /// A package, or several by `pkgs`, not installed.
@@ -112,71 +125,6 @@ fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallE
         Err(CallError::Execution(message)) => Ok(StateReturn::failed(name, message).into()),
         Err(error) => Err(error),
     }
-}
-
-/// Holds or releases one package: whether that worked, and what is told of it.
-fn select(
-    context: &StateContext,
-    function: &str,
-    package: &str,
-    changes: &mut Map,
-) -> Result<(bool, String), CallError> {
-    let args = brine_core::function::Args::positional([package.into()]);
-    let done = context.call.call(function, args)?;
-    changes.extend(done.as_map().cloned().unwrap_or_default());
-    let one = done.get(package).cloned().unwrap_or_default();
-    let comment = one.get("comment").map(ToString::to_string).unwrap_or_default();
-    Ok((one.get("result").is_some_and(Value::is_truthy), comment))
-}
-
-fn holds(context: &StateContext) -> Result<Vec<String>, CallError> {
-    Ok(selections(&context.call, "*")?.shift_remove("hold").unwrap_or_default())
-}
-
-/// The state of a run that held or released packages.
-fn selected(name: &str, good: bool, comments: &[String], changes: Map) -> StateReturn {
-    let comment = if comments.is_empty() { "No changes made".to_owned() } else { comments.join("\n") };
-    StateReturn { result: Some(good), ..StateReturn::ok(name, comment) }.with_changes(changes)
-}
-
-fn hold(context: &StateContext, name: &str, wanted: &[Wanted], replace: bool) -> Result<StateReturn, CallError> {
-    let held = holds(context)?;
-    let (mut good, mut comments, mut changes) = (true, Vec::new(), Map::new());
-    for (package, version) in wanted.iter().filter(|(package, _)| !held.contains(package)) {
-        if context.test {
-            let version = version.as_ref().map(|version| format!(" (version = {version})")).unwrap_or_default();
-            comments.push(format!("The following package would be held: {package}{version}"));
-            continue;
-        }
-        let (done, _) = select(context, "pkg.hold", package, &mut changes)?;
-        good &= done;
-        let how = if done { "is now being held" } else { "was not held" };
-        comments.push(format!("Package {package} {how}"));
-    }
-    if replace {
-        let others = |package: &str| !wanted.iter().any(|(wanted, _)| wanted == package);
-        let more = unhold(context, name, others)?;
-        good &= more.result == Some(true);
-        if !more.changes.is_empty() || context.test && more.comment != "No changes made" {
-            comments.push(more.comment);
-        }
-        changes.extend(more.changes);
-    }
-    Ok(selected(name, good, &comments, changes))
-}
-
-fn unhold(context: &StateContext, name: &str, is_meant: impl Fn(&str) -> bool) -> Result<StateReturn, CallError> {
-    let (mut good, mut comments, mut changes) = (true, Vec::new(), Map::new());
-    for package in holds(context)?.iter().filter(|package| is_meant(package)) {
-        if context.test {
-            comments.push(format!("The following package would be unheld: {package}"));
-            continue;
-        }
-        let (done, comment) = select(context, "pkg.unhold", package, &mut changes)?;
-        good &= done;
-        comments.push(comment);
-    }
-    Ok(selected(name, good, &comments, changes))
 }
 
 /// Asks the repositories, if the state says so or, when it says nothing, once in a job.
@@ -405,199 +353,4 @@ fn without(
         return Ok(StateReturn::failed(name, comment).with_changes(changed));
     }
     Ok(StateReturn::ok(name, format!("All targeted packages were {done}.")).with_changes(changed))
-}
-
-#[cfg(test)]
-mod tests {
-    use brine_core::value::json::to_json;
-
-    use super::*;
-    use crate::context::Context;
-    use crate::process::Output;
-    use crate::testing;
-    use brine_core::list;
-
-    /// A host whose packages are in memory. Versions are compared as text.
-    #[derive(Default)]
-    struct Fake {
-        installed: Mutex<Versions>,
-        known: Versions,
-        refreshed: Mutex<usize>,
-    }
-
-    impl Fake {
-        fn new() -> Self {
-            let of = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-            Fake {
-                installed: Mutex::new(of(&[("bash", "5.1"), ("vim", "9.0")])),
-                known: of(&[("bash", "5.2"), ("vim", "9.0"), ("tree", "2.1")]),
-                ..Fake::default()
-            }
-        }
-    }
-
-    fn output(retcode: i64, stderr: &str) -> Output {
-        Output { pid: 1, retcode, stdout: String::new(), stderr: stderr.into(), timed_out: false }
-    }
-
-    impl Packages for Fake {
-        fn installed(&self, _context: &Context) -> Result<Versions, CallError> {
-            Ok(self.installed.lock().clone())
-        }
-
-        fn left_over(&self, _context: &Context) -> Result<Versions, CallError> {
-            Ok(Versions::new())
-        }
-
-        fn candidates(&self, _context: &Context, names: &[String]) -> Result<Versions, CallError> {
-            Ok(self
-                .known
-                .iter()
-                .filter(|(name, _)| names.contains(name))
-                .map(|(a, b)| (a.clone(), b.clone()))
-                .collect())
-        }
-
-        fn install(&self, _context: &Context, wanted: &[Wanted]) -> Result<Output, CallError> {
-            if let Some((name, _)) = wanted.iter().find(|(name, _)| !self.known.contains_key(name)) {
-                return Ok(output(100, &format!("E: Unable to locate package {name}")));
-            }
-            for (name, version) in wanted {
-                let version = version.clone().unwrap_or_else(|| self.known[name].clone());
-                self.installed.lock().insert(name.clone(), version);
-            }
-            Ok(output(0, ""))
-        }
-
-        fn remove(&self, _context: &Context, names: &[String], _purge: bool) -> Result<Output, CallError> {
-            self.installed.lock().retain(|name, _| !names.contains(name));
-            Ok(output(0, ""))
-        }
-
-        fn refresh(&self, _context: &Context) -> Result<Map, CallError> {
-            *self.refreshed.lock() += 1;
-            Ok(Map::new())
-        }
-
-        fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
-            Ok(a.cmp(b))
-        }
-    }
-
-    fn tell(done: Result<StateReturn, CallError>) -> String {
-        match done {
-            Ok(done) => format!("{}: {} | {}\n", Value::from(done.result), done.comment, to_json(&done.changes.into())),
-            Err(error) => format!("{error}\n"),
-        }
-    }
-
-    fn story(test: bool) -> String {
-        let (context, fake) = (testing::state_context(test, &[]), Fake::new());
-        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let one = |name: &str, version: Option<&str>| vec![(name.to_owned(), version.map(str::to_owned))];
-        let mut told = String::new();
-        for wanted in [
-            one("bash", None),
-            one("bash", Some("5.1")),
-            one("bash", Some(">=5.0, <6")),
-            one("bash", Some("5.*")),
-            one("bash", Some(">=9")),
-            one("tree", None),
-            one("nosuch", None),
-        ] {
-            told += &tell(install(&context, &fake, "n", &wanted, None));
-        }
-        for names in [list(&["vim"]), list(&["bash"]), list(&["bash", "vim"]), list(&["nosuch"])] {
-            told += &tell(newest(&context, &fake, "n", &names, Some(false)));
-        }
-        for (names, purge) in [
-            (list(&["vim", "nosuch"]), false),
-            (list(&["nosuch"]), false),
-            (list(&["bash"]), true),
-            (list(&["nosuch"]), true),
-        ] {
-            told += &tell(without(&context, &fake, "n", &names, purge));
-        }
-        told + &format!("refreshed {} times", fake.refreshed.lock())
-    }
-
-    #[test]
-    fn packages_of_several_states_are_one_call() {
-        let chunk = |id: &str, fun: &str, args: Map| {
-            let mut low = map! {"state" => "pkg", "fun" => fun, "name" => id};
-            low.extend(args);
-            Chunk::from_value(&low).unwrap()
-        };
-        let mut one = chunk("vim", "installed", map! {"version" => "2:9"});
-        let two = list!["git", map! {"jq" => "1.6"}];
-        for (other, taken) in [
-            (chunk("curl", "installed", Map::new()), true),
-            (chunk("two", "installed", map! {"pkgs" => two}), true),
-            (chunk("git", "installed", Map::new()), true),
-            (chunk("x", "removed", Map::new()), false),
-            (chunk("y", "installed", map! {"hold" => true}), false),
-            (chunk("z", "installed", map! {"fromrepo" => "backports"}), false),
-            (chunk("file", "installed", map! {"sources" => list![map! {"f" => "/f.deb"}]}), false),
-        ] {
-            assert_eq!(aggregate(&mut one, &other), taken, "{}", other.name);
-        }
-        let pkgs = list![map! {"vim" => "2:9"}, "curl", "git", map! {"jq" => "1.6"}];
-        assert_eq!((one.args.get("pkgs"), one.args.get("version")), (Some(&pkgs), None));
-        assert_eq!(one.tag(), "pkg_|-vim_|-vim_|-installed");
-    }
-
-    #[test]
-    fn packages_are_told_as_salt_tells_them() {
-        insta::assert_snapshot!(story(false), @r#"
-        True: All specified packages are already installed | {}
-        True: All specified packages are already installed and are at the desired version | {}
-        True: All specified packages are already installed and are at the desired version | {}
-        True: All specified packages are already installed and are at the desired version | {}
-        ERROR: No version matching 'bash>=9' could be found
-        True: The following packages were installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
-        False: Problem encountered installing package(s). Additional info follows:
-
-        errors:
-            - E: Unable to locate package nosuch | {}
-        True: Package vim is already up-to-date | {}
-        True: The following packages were successfully installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
-        True: All packages are up-to-date (bash, vim). | {}
-        False: No information found for 'nosuch'. | {}
-        True: All targeted packages were removed. | {"vim": {"old": "9.0", "new": ""}}
-        True: All specified packages are already absent | {}
-        True: All targeted packages were purged. | {"installed": {"bash": {"old": "5.2", "new": ""}}, "removed": {}}
-        True: None of the targeted packages are installed or partially installed | {}
-        refreshed 1 times
-        "#);
-    }
-
-    #[test]
-    fn nothing_changes_in_test_mode() {
-        insta::assert_snapshot!(story(true), @r#"
-        True: All specified packages are already installed | {}
-        True: All specified packages are already installed and are at the desired version | {}
-        True: All specified packages are already installed and are at the desired version | {}
-        True: All specified packages are already installed and are at the desired version | {}
-        None: The following packages would be installed/updated: bash | {"bash": {"old": "", "new": "installed"}}
-        None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "installed"}}
-        None: The following packages would be installed/updated: nosuch | {"nosuch": {"old": "", "new": "installed"}}
-        True: Package vim is already up-to-date | {}
-        None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
-        None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
-        False: No information found for 'nosuch'. | {}
-        None: The following packages will be removed: vim. | {"vim": {"old": "", "new": "removed"}}
-        True: All specified packages are already absent | {}
-        None: The following packages will be purged: bash. | {"bash": {"old": "", "new": "purged"}}
-        True: None of the targeted packages are installed or partially installed | {}
-        refreshed 0 times
-        "#);
-    }
-
-    #[test]
-    fn an_empty_list_is_no_work() {
-        let context = testing::state_context(true, &[]);
-        let args = brine_core::function::Args::keyword(map! {"name" => "x", "pkgs" => brine_core::list![]});
-        let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
-        assert_eq!(done.get("comment"), Some(&"No packages to install provided".into()));
-    }
 }

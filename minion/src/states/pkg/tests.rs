@@ -1,0 +1,262 @@
+use std::path::Path;
+
+use brine_core::list;
+use brine_core::value::json::to_json;
+
+use super::*;
+use crate::context::Context;
+use crate::process::Output;
+use crate::testing;
+
+/// A host whose packages are in memory. Versions are compared as text.
+#[derive(Default)]
+struct Fake {
+    installed: Mutex<Versions>,
+    known: Versions,
+    refreshed: Mutex<usize>,
+}
+
+impl Fake {
+    fn new() -> Self {
+        let of = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        Fake {
+            installed: Mutex::new(of(&[("bash", "5.1"), ("vim", "9.0")])),
+            known: of(&[("bash", "5.2"), ("vim", "9.0"), ("tree", "2.1")]),
+            ..Fake::default()
+        }
+    }
+}
+
+fn output(retcode: i64, stderr: &str) -> Output {
+    Output { pid: 1, retcode, stdout: String::new(), stderr: stderr.into(), timed_out: false }
+}
+
+impl Packages for Fake {
+    fn installed(&self, _context: &Context) -> Result<Versions, CallError> {
+        Ok(self.installed.lock().clone())
+    }
+
+    fn left_over(&self, _context: &Context) -> Result<Versions, CallError> {
+        Ok(Versions::new())
+    }
+
+    fn candidates(&self, _context: &Context, names: &[String]) -> Result<Versions, CallError> {
+        Ok(self.known.iter().filter(|(name, _)| names.contains(name)).map(|(a, b)| (a.clone(), b.clone())).collect())
+    }
+
+    fn install(&self, _context: &Context, wanted: &[Wanted]) -> Result<Output, CallError> {
+        if let Some((name, _)) = wanted.iter().find(|(name, _)| !self.known.contains_key(name)) {
+            return Ok(output(100, &format!("E: Unable to locate package {name}")));
+        }
+        for (name, version) in wanted {
+            let version = version.clone().unwrap_or_else(|| self.known[name].clone());
+            self.installed.lock().insert(name.clone(), version);
+        }
+        Ok(output(0, ""))
+    }
+
+    fn of_file(&self, _context: &Context, path: &Path) -> Result<(String, String), CallError> {
+        let text = std::fs::read_to_string(path).map_err(CallError::execution)?;
+        text.split_once(' ').map(|(a, b)| (a.into(), b.into())).ok_or_else(|| CallError::Execution("no package".into()))
+    }
+
+    fn install_files(&self, context: &Context, paths: &[&Path]) -> Result<Output, CallError> {
+        for path in paths {
+            self.installed.lock().extend([self.of_file(context, path)?]);
+        }
+        Ok(output(0, ""))
+    }
+
+    fn upgrades(&self, _context: &Context, _dist: bool) -> Result<Versions, CallError> {
+        let newer = |(name, new): (&String, &String)| self.installed.lock().get(name).is_some_and(|have| have != new);
+        Ok(self.known.iter().filter(|pair| newer(*pair)).map(|(a, b)| (a.clone(), b.clone())).collect())
+    }
+
+    fn upgrade(&self, context: &Context, dist: bool) -> Result<Output, CallError> {
+        let newer = self.upgrades(context, dist)?;
+        self.installed.lock().extend(newer);
+        Ok(output(0, ""))
+    }
+
+    fn remove(&self, _context: &Context, names: &[String], _purge: bool) -> Result<Output, CallError> {
+        self.installed.lock().retain(|name, _| !names.contains(name));
+        Ok(output(0, ""))
+    }
+
+    fn refresh(&self, _context: &Context) -> Result<Map, CallError> {
+        *self.refreshed.lock() += 1;
+        Ok(Map::new())
+    }
+
+    fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        Ok(a.cmp(b))
+    }
+}
+
+fn tell(done: Result<StateReturn, CallError>) -> String {
+    match done {
+        Ok(done) => format!("{}: {} | {}\n", Value::from(done.result), done.comment, to_json(&done.changes.into())),
+        Err(error) => format!("{error}\n"),
+    }
+}
+
+fn story(test: bool) -> String {
+    let (context, fake) = (testing::state_context(test, &[]), Fake::new());
+    let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let one = |name: &str, version: Option<&str>| vec![(name.to_owned(), version.map(str::to_owned))];
+    let mut told = String::new();
+    for wanted in [
+        one("bash", None),
+        one("bash", Some("5.1")),
+        one("bash", Some(">=5.0, <6")),
+        one("bash", Some("5.*")),
+        one("bash", Some(">=9")),
+        one("tree", None),
+        one("nosuch", None),
+    ] {
+        told += &tell(install(&context, &fake, "n", &wanted, None));
+    }
+    for names in [list(&["vim"]), list(&["bash"]), list(&["bash", "vim"]), list(&["nosuch"])] {
+        told += &tell(newest(&context, &fake, "n", &names, Some(false)));
+    }
+    for (names, purge) in [
+        (list(&["vim", "nosuch"]), false),
+        (list(&["nosuch"]), false),
+        (list(&["bash"]), true),
+        (list(&["nosuch"]), true),
+    ] {
+        told += &tell(without(&context, &fake, "n", &names, purge));
+    }
+    told + &format!("refreshed {} times", fake.refreshed.lock())
+}
+
+#[test]
+fn packages_of_several_states_are_one_call() {
+    let chunk = |id: &str, fun: &str, args: Map| {
+        let mut low = map! {"state" => "pkg", "fun" => fun, "name" => id};
+        low.extend(args);
+        Chunk::from_value(&low).unwrap()
+    };
+    let mut one = chunk("vim", "installed", map! {"version" => "2:9"});
+    let two = list!["git", map! {"jq" => "1.6"}];
+    for (other, taken) in [
+        (chunk("curl", "installed", Map::new()), true),
+        (chunk("two", "installed", map! {"pkgs" => two}), true),
+        (chunk("git", "installed", Map::new()), true),
+        (chunk("x", "removed", Map::new()), false),
+        (chunk("y", "installed", map! {"hold" => true}), false),
+        (chunk("z", "installed", map! {"fromrepo" => "backports"}), false),
+        (chunk("file", "installed", map! {"sources" => list![map! {"f" => "/f.deb"}]}), false),
+    ] {
+        assert_eq!(aggregate(&mut one, &other), taken, "{}", other.name);
+    }
+    let pkgs = list![map! {"vim" => "2:9"}, "curl", "git", map! {"jq" => "1.6"}];
+    assert_eq!((one.args.get("pkgs"), one.args.get("version")), (Some(&pkgs), None));
+    assert_eq!(one.tag(), "pkg_|-vim_|-vim_|-installed");
+}
+
+#[test]
+fn packages_are_told_as_salt_tells_them() {
+    insta::assert_snapshot!(story(false), @r#"
+    True: All specified packages are already installed | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    ERROR: No version matching 'bash>=9' could be found
+    True: The following packages were installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
+    False: Problem encountered installing package(s). Additional info follows:
+
+    errors:
+        - E: Unable to locate package nosuch | {}
+    True: Package vim is already up-to-date | {}
+    True: The following packages were successfully installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
+    True: All packages are up-to-date (bash, vim). | {}
+    False: No information found for 'nosuch'. | {}
+    True: All targeted packages were removed. | {"vim": {"old": "9.0", "new": ""}}
+    True: All specified packages are already absent | {}
+    True: All targeted packages were purged. | {"installed": {"bash": {"old": "5.2", "new": ""}}, "removed": {}}
+    True: None of the targeted packages are installed or partially installed | {}
+    refreshed 1 times
+    "#);
+}
+
+#[test]
+fn nothing_changes_in_test_mode() {
+    insta::assert_snapshot!(story(true), @r#"
+    True: All specified packages are already installed | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    None: The following packages would be installed/updated: bash | {"bash": {"old": "", "new": "installed"}}
+    None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "installed"}}
+    None: The following packages would be installed/updated: nosuch | {"nosuch": {"old": "", "new": "installed"}}
+    True: Package vim is already up-to-date | {}
+    None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
+    None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
+    False: No information found for 'nosuch'. | {}
+    None: The following packages will be removed: vim. | {"vim": {"old": "", "new": "removed"}}
+    True: All specified packages are already absent | {}
+    None: The following packages will be purged: bash. | {"bash": {"old": "", "new": "purged"}}
+    True: None of the targeted packages are installed or partially installed | {}
+    refreshed 0 times
+    "#);
+}
+
+#[test]
+fn an_empty_list_is_no_work() {
+    let context = testing::state_context(true, &[]);
+    let args = brine_core::function::Args::keyword(map! {"name" => "x", "pkgs" => brine_core::list![]});
+    let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
+    assert_eq!(done.get("comment"), Some(&"No packages to install provided".into()));
+}
+
+#[test]
+fn all_packages_are_brought_to_their_newest_versions() {
+    let (run, test, fake) = (testing::state_context(false, &[]), testing::state_context(true, &[]), Fake::new());
+    let mut told = tell(upgrade::all(&test, &fake, "n", &Value::Nil, false, false));
+    told += &tell(upgrade::all(&run, &fake, "n", &list!["vim"], false, false));
+    told += &tell(upgrade::all(&run, &fake, "n", &list!["bash"], true, false));
+    fake.installed.lock().insert("bash".into(), "5.1".into());
+    told += &tell(upgrade::all(&run, &fake, "n", &Value::Nil, false, false));
+    told += &tell(upgrade::all(&run, &fake, "n", &Value::Nil, false, false));
+    insta::assert_snapshot!(told, @r#"
+    None: System update will be performed | {"bash": {"new": "5.2", "old": "5.1"}}
+    True: System is already up-to-date | {}
+    True: Upgrade ran successfully | {"bash": {"old": "5.1", "new": "5.2"}}
+    True: Upgrade ran successfully | {"bash": {"old": "5.1", "new": "5.2"}}
+    True: System is already up-to-date | {}
+    "#);
+}
+
+#[test]
+fn packages_come_as_files() {
+    let (run, test, fake) = (testing::state_context(false, &[]), testing::state_context(true, &[]), Fake::new());
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        folder.path().join(name).display().to_string()
+    };
+    let (one, other, none) = (file("one.deb", "one 1.0"), file("other.deb", "other 2.0"), file("none.deb", "text"));
+    let mut told = String::new();
+    for (context, sources) in [
+        (&test, list![map! {"one" => &one}]),
+        (&run, list![map! {"one" => &one}, map! {"other" => &other}]),
+        (&run, list![map! {"one" => &one}, map! {"other" => &other}]),
+        (&test, list![map! {"one" => &one}]),
+        (&run, list![map! {"two" => &one}]),
+        (&run, list![map! {"one" => &none}]),
+        (&run, list!["one"]),
+    ] {
+        let done = sources::install(context, &fake, "n", &sources);
+        told += &tell(done).replace(&folder.path().display().to_string(), "/folder");
+    }
+    insta::assert_snapshot!(told, @r#"
+    None: The following packages would be installed/updated: one | {"one": {"old": "", "new": "installed"}}
+    True: The following packages were installed/updated: one, other | {"one": {"old": "", "new": "1.0"}, "other": {"old": "", "new": "2.0"}}
+    True: All specified packages are already installed | {}
+    True: All specified packages are already installed | {}
+    ERROR: '/folder/one.deb' is the package one and not two
+    ERROR: no package
+    ERROR: 'sources' is a list of mappings of a package to its file
+    "#);
+}

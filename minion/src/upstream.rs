@@ -1,0 +1,114 @@
+//! Where a minion's events go and its pillar comes from: its master, or this host alone.
+
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use brine_core::function::Args;
+use brine_core::sls::jinja::Host;
+use brine_core::sls::pillar::{PillarRequest, PillarSource};
+use brine_core::{Jid, Map, MinionId, Value, map};
+use parking_lot::RwLock;
+use tokio::runtime::Handle;
+
+use crate::channel::Channel;
+use crate::context::{Context, Job, MasterEvent, Minion, Upstream};
+use crate::state::source::MinionHost;
+
+/// Events and pillar of a minion with a master.
+pub struct MasterUpstream {
+    pub id: MinionId,
+    pub channel: Arc<Channel>,
+    pub runtime: Handle,
+    pub grains: Arc<RwLock<Arc<Map>>>,
+}
+
+impl Upstream for MasterUpstream {
+    fn has_master(&self) -> bool {
+        true
+    }
+
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        self.runtime.block_on(send_event(&self.channel, &self.id, &event))
+    }
+
+    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+        self.ask_pillar(pillar_load(&self.grains.read(), saltenv, pillarenv, over))
+    }
+
+    fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
+        let mut load = pillar_load(&self.grains.read(), saltenv, pillarenv, &Map::new());
+        load.insert("clean_cache".into(), true.into());
+        self.ask_pillar(load)
+    }
+
+    fn ask(&self, mut load: Map) -> Result<Value, String> {
+        load.insert("id".into(), (&self.id).into());
+        self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
+    }
+}
+
+impl MasterUpstream {
+    fn ask_pillar(&self, load: Map) -> Result<Map, String> {
+        let answer = self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())?;
+        answer.as_map().cloned().ok_or_else(|| "the master sent no pillar".into())
+    }
+}
+
+/// Whether a master has taken what it was told: Brine's says so, Salt's says nothing.
+pub fn is_taken(answer: &Value) -> bool {
+    matches!(answer, Value::Bool(true) | Value::Nil)
+}
+
+/// Brings an event to the master.
+pub async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEvent) -> Result<(), String> {
+    let sent = channel.request(event.request(id.as_str()));
+    let within = event.timeout.unwrap_or(Duration::MAX);
+    match tokio::time::timeout(within, sent).await {
+        Ok(Ok(answer)) if is_taken(&answer) => Ok(()),
+        Ok(Ok(_)) => Err(format!("the master does not take the event {} from this minion", event.tag)),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("the master did not answer to the event {} within {within:?}", event.tag)),
+    }
+}
+
+/// Asks for a pillar.
+pub fn pillar_load(grains: &Map, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Map {
+    map! {
+        "cmd" => "_pillar",
+        "grains" => grains.clone(),
+        "saltenv" => saltenv,
+        "pillarenv" => pillarenv,
+        "pillar_override" => over.clone(),
+        "ver" => "2",
+    }
+}
+
+/// Events and pillar of a minion without a master.
+pub struct LocalUpstream {
+    pub id: MinionId,
+    pub pillar: PillarSource,
+    pub grains: Arc<RwLock<Arc<Map>>>,
+    /// Whose functions pillar files can call.
+    pub minion: OnceLock<Weak<Minion>>,
+}
+
+impl Upstream for LocalUpstream {
+    fn has_master(&self) -> bool {
+        false
+    }
+
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        Err(format!("Local mode detected. Event with tag {} will NOT be sent.", event.tag))
+    }
+
+    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+        let grains = Arc::clone(&self.grains.read());
+        let functions = self.minion.get().and_then(Weak::upgrade).map(|minion| {
+            let job = Arc::new(Job::local(&Jid::new(), "pillar.items", &Args::default()));
+            // The pillar in the making is not there yet.
+            let context = Context { run_pillar: Some(Arc::default()), ..Context::new(minion, job).for_template() };
+            Arc::new(MinionHost { context }) as Arc<dyn Host>
+        });
+        Ok(self.pillar.render(&PillarRequest { id: &self.id, grains: &grains, saltenv, pillarenv, over, functions }))
+    }
+}
