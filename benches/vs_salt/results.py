@@ -115,7 +115,10 @@ the master can (Salt's cipher, or AES-256-GCM). From cold: keys that the master 
 `auto_accept`, a session and a start event each, with the master's key not known to the minion. The ping is the median of several, in which all answered. Swarm and \
 master share the {os.cpu_count()} processors.
 
-{doc.table(["what", "minions", "Salt 3008.3", "Brine", "ratio"], rows)}"""
+{doc.table(["what", "minions", "Salt 3008.3", "Brine", "ratio"], rows)}
+
+Letting minions in is held back by RSA in pure Rust, one private operation in the master and two in each minion: see \
+ARCHITECTURE.md, Sessions."""
 
 
 def states_part(found):

@@ -48,17 +48,19 @@ impl Source {
         if let Some(files) = self.files.lock().get(saltenv) {
             return Arc::clone(files);
         }
-        let listed = self.context.minion.files.list(saltenv).unwrap_or_else(|error| {
+        let mut listed = self.context.minion.files.list(saltenv).unwrap_or_else(|error| {
             tracing::error!(saltenv, error, "the files of the environment cannot be listed");
             Vec::new()
         });
+        // A master may send them in any order.
+        listed.sort();
         let files = Arc::new(listed);
         self.files.lock().insert(saltenv.to_owned(), Arc::clone(&files));
         files
     }
 
     fn has(&self, path: &str, saltenv: &str) -> bool {
-        self.files(saltenv).iter().any(|file| file == path)
+        self.files(saltenv).binary_search_by(|file| file.as_str().cmp(path)).is_ok()
     }
 
     /// Renders one file, or gives nothing if there is none.

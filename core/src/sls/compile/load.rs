@@ -1,7 +1,7 @@
 //! Rendering SLS files and all that they include, each once.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use super::high::{HighData, Part, merge_states, not_a_mapping};
 use crate::glob::{fnmatch, is_pattern};
@@ -30,7 +30,7 @@ pub fn load(source: &impl SlsSource, wanted: &[(String, Vec<String>)]) -> (HighD
         source,
         wanted: wanted.iter().map(|(saltenv, _)| saltenv.clone()).collect(),
         available: HashMap::new(),
-        rendered: Vec::new(),
+        rendered: HashSet::new(),
         high: HighData::new(),
         errors: Vec::new(),
     };
@@ -55,7 +55,7 @@ struct Loader<'a, S> {
     wanted: Vec<String>,
     available: HashMap<String, Option<Vec<String>>>,
     /// Each SLS is rendered once: environment and name.
-    rendered: Vec<(String, String)>,
+    rendered: HashSet<(String, String)>,
     high: HighData,
     errors: Vec<String>,
 }
@@ -97,7 +97,7 @@ impl<S: SlsSource> Loader<'_, S> {
     }
 
     fn was_rendered(&self, sls: &str, saltenv: &str) -> bool {
-        self.rendered.iter().any(|(env, name)| env == saltenv && name == sls)
+        self.rendered.contains(&(saltenv.to_owned(), sls.to_owned()))
     }
 
     /// What an SLS and its includes say, or nothing if there is no such SLS.
@@ -115,7 +115,7 @@ impl<S: SlsSource> Loader<'_, S> {
                 Value::Nil
             }
         };
-        self.rendered.push((saltenv.to_owned(), sls.to_owned()));
+        self.rendered.insert((saltenv.to_owned(), sls.to_owned()));
         let mut data = match data {
             Value::Map(data) => data,
             data if data.is_truthy() => {
