@@ -1,13 +1,13 @@
 //! What an orchestration's states ask of this master: jobs that are waited for as long as minions work on them,
 //! runner and wheel functions, events.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::{Filter, Start};
 use brine_core::function::Args;
-use brine_core::job::{Due, Times, Watch, batch_size};
+use brine_core::job::{Times, Watch, batch_size};
 use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
 use brine_core::wire::PublishRequest;
 use brine_core::{Map, Value};
@@ -128,25 +128,6 @@ impl Orchestrator {
         }
         let all = published.minions.into_iter().chain(published.missing);
         Ok(all.map(|id| Answer { returned: returned.remove(&id), jid: jid.clone(), id }).collect())
-    }
-}
-
-impl Shared {
-    /// Asks minions that are silent whether they still work on a job, or tells which of them have not answered to
-    /// that. To be called when the deadline has come. The error is one sentence.
-    pub(crate) async fn look_for_silent(
-        self: &Arc<Self>,
-        watch: &mut Watch,
-        user: &str,
-    ) -> Result<BTreeSet<String>, String> {
-        match watch.time_is_up(user, Instant::now()) {
-            Due::Missing(ids) => Ok(ids),
-            Due::Ask(request) => {
-                let asked = self.publish(*request).await;
-                watch.asked(asked.as_ref().ok().and_then(|asked| asked.jid.clone()), Instant::now());
-                asked.map(|_| BTreeSet::new()).map_err(|error| error.to_string())
-            }
-        }
     }
 }
 

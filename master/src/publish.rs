@@ -1,16 +1,19 @@
 //! Publishing a job: who is meant, under which job id, and out to the minions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::{Filter, Start};
 use brine_core::crypt::{Cipher, SignatureAlgorithm};
+use brine_core::job::{Due, Times, Watch};
 use brine_core::target::{Target, TargetError, TargetKind};
 use brine_core::value::msgpack;
 use brine_core::wire::{PublishRequest, TOPIC_GCM, purpose};
 use brine_core::{Jid, Map, Value, map, metrics};
 use bytes::Bytes;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::Shared;
 
@@ -178,19 +181,36 @@ impl Shared {
         let published = self.publish(request).await?;
         let mut answers = Answers { returned: Vec::new(), missing: published.minions };
         let Some(jid) = published.jid else { return Ok(answers) };
-        let prefix = format!("salt/job/{jid}/ret/");
+        // Nobody is asked again: what counts is who answers in time.
+        let times = Times { timeout, gather: Duration::ZERO };
+        let mut watch = Watch::new(jid, answers.missing.clone(), times, Instant::now());
         let gather = async {
-            while !answers.missing.is_empty() {
+            while !watch.is_over() {
                 let Some(event) = returns.recv().await else { return };
-                let Some(id) = event.tag().strip_prefix(&prefix) else { continue };
-                if let Some(at) = answers.missing.iter().position(|missing| missing == id) {
-                    answers.returned.push((answers.missing.remove(at), event.data()));
-                }
+                answers.returned.extend(watch.take(&event, Instant::now()));
             }
         };
         // Who has not answered by then stays missing.
         _ = tokio::time::timeout(timeout, gather).await;
+        answers.missing.retain(|id| watch.waits_for(id));
         Ok(answers)
+    }
+
+    /// Asks minions that are silent whether they still work on a job, or tells which of them have not answered to
+    /// that. To be called when the deadline has come. The error is one sentence.
+    pub(crate) async fn look_for_silent(
+        self: &Arc<Self>,
+        watch: &mut Watch,
+        user: &str,
+    ) -> Result<BTreeSet<String>, String> {
+        match watch.time_is_up(user, Instant::now()) {
+            Due::Missing(ids) => Ok(ids),
+            Due::Ask(request) => {
+                let asked = self.publish(*request).await;
+                watch.asked(asked.as_ref().ok().and_then(|asked| asked.jid.clone()), Instant::now());
+                asked.map(|_| BTreeSet::new()).map_err(|error| error.to_string())
+            }
+        }
     }
 
     /// The load that minions get, without its serial.

@@ -74,6 +74,11 @@ impl Watch {
         self.waiting.remove(id);
     }
 
+    /// Whether this one is waited for.
+    pub fn waits_for(&self, id: &str) -> bool {
+        self.waiting.contains(id)
+    }
+
     /// Whether nobody is waited for.
     pub fn is_over(&self) -> bool {
         self.waiting.is_empty()
