@@ -57,7 +57,11 @@ pub enum WebError {
 
 /// Who asks web servers this way.
 pub fn agent(options: &Options) -> Result<Agent, WebError> {
-    let tls = TlsConfig::builder().root_certs(roots(options)?).disable_verification(options.trust_anyone).build();
+    let tls = TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .root_certs(roots(options)?)
+        .disable_verification(options.trust_anyone)
+        .build();
     let config = Agent::config_builder()
         .timeout_global(Some(options.timeout))
         .max_redirects(if options.follow { 10 } else { 0 })
@@ -199,7 +203,7 @@ pub(crate) mod tests {
     fn sealed_server() -> SocketAddr {
         let certificates = CertificateDer::pem_slice_iter(SERVER).collect::<Result<_, _>>().unwrap();
         let key = PrivateKeyDer::from_pem_slice(SERVER).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config =
             rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let config = Arc::new(config.with_no_client_auth().with_single_cert(certificates, key).unwrap());

@@ -1,9 +1,12 @@
-//! RSA keys: reading and writing them as PEM, and what is done with them. Private operations are
-//! blinded, so that their duration tells nothing about the key.
+//! RSA keys: reading and writing them as PEM, and what is done with them. What needs the private half
+//! is done by AWS-LC, whose duration tells nothing about the key; the `rsa` crate reads and writes
+//! keys and does what the public half can do.
 
 use std::fmt;
+use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use brine_rsa::Hash;
 use rsa::pkcs1::{DecodeRsaPrivateKey, DecodeRsaPublicKey, EncodeRsaPrivateKey};
 use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePublicKey, LineEnding};
 use rsa::{Oaep, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
@@ -14,19 +17,27 @@ use super::{CryptError, EncryptionAlgorithm, SignatureAlgorithm, passphrase};
 
 /// The private half of an identity. Shows only its fingerprint when printed.
 #[derive(Clone)]
-pub struct PrivateKey(pub(super) RsaPrivateKey);
+pub struct PrivateKey {
+    numbers: RsaPrivateKey,
+    pub(super) native: Arc<brine_rsa::Key>,
+}
 
 /// The public half of an identity. Two are equal if their numbers are, however their texts are laid out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey(pub(super) RsaPublicKey);
 
 impl PrivateKey {
-    /// Makes a new key. 2048 bits take some hundred milliseconds, 4096 some seconds.
+    /// Makes a new key. 2048 bits take some ten milliseconds, 4096 some hundred.
     pub fn generate(bits: usize) -> Result<Self, CryptError> {
-        if !(2048..=RsaPublicKey::MAX_SIZE).contains(&bits) {
-            return Err(CryptError::BadKeySize(bits));
-        }
-        RsaPrivateKey::new(&mut rand::rng(), bits).map(PrivateKey).map_err(|_| CryptError::BadKeySize(bits))
+        let allowed = u16::try_from(bits).ok().filter(|_| (2048..=RsaPublicKey::MAX_SIZE).contains(&bits));
+        let der = allowed.and_then(brine_rsa::Key::generate).ok_or(CryptError::BadKeySize(bits))?;
+        Self::from_der(&der)
+    }
+
+    fn from_numbers(numbers: RsaPrivateKey) -> Result<Self, CryptError> {
+        let der = numbers.to_pkcs1_der().map_err(|_| BAD_NUMBERS)?;
+        let native = Arc::new(brine_rsa::Key::from_der(der.as_bytes()).ok_or(BAD_NUMBERS)?);
+        Ok(PrivateKey { numbers, native })
     }
 
     /// Reads a key in PKCS#1 form, which Salt writes, or in PKCS#8 form. Not one with a passphrase.
@@ -49,45 +60,43 @@ impl PrivateKey {
     }
 
     fn from_der(der: &[u8]) -> Result<Self, CryptError> {
-        RsaPrivateKey::from_pkcs1_der(der)
-            .ok()
-            .or_else(|| RsaPrivateKey::from_pkcs8_der(der).ok())
-            .map(PrivateKey)
-            .ok_or(CryptError::BadKey("its numbers are not those of an RSA private key"))
+        let numbers = RsaPrivateKey::from_pkcs1_der(der).ok().or_else(|| RsaPrivateKey::from_pkcs8_der(der).ok());
+        numbers.ok_or(BAD_NUMBERS).and_then(Self::from_numbers)
     }
 
     /// The key in PKCS#1 form, as Salt writes it.
     pub fn to_pem(&self) -> Result<String, CryptError> {
-        let pem = self.0.to_pkcs1_pem(LineEnding::LF).map_err(|_| CryptError::BadKey("it cannot be written"))?;
+        let pem = self.numbers.to_pkcs1_pem(LineEnding::LF).map_err(|_| CryptError::BadKey("it cannot be written"))?;
         Ok(pem.as_str().to_owned())
     }
 
     /// The key in the form in which Salt writes keys with a passphrase.
     pub fn to_pem_with(&self, passphrase: &str) -> Result<String, CryptError> {
-        let der = self.0.to_pkcs1_der().map_err(|_| CryptError::BadKey("it cannot be written"))?;
+        let der = self.numbers.to_pkcs1_der().map_err(|_| CryptError::BadKey("it cannot be written"))?;
         Ok(passphrase::Sealed::seal(der.as_bytes(), passphrase).to_pem())
     }
 
     /// The half that everybody may know.
     pub fn public(&self) -> PublicKey {
-        PublicKey(self.0.to_public_key())
+        PublicKey(self.numbers.to_public_key())
     }
 
     /// Decrypts what was encrypted to the public half.
     pub fn decrypt(&self, data: &[u8], algorithm: EncryptionAlgorithm) -> Result<Vec<u8>, CryptError> {
-        let rng = &mut rand::rng();
-        match algorithm {
-            EncryptionAlgorithm::OaepSha1 => self.0.decrypt_blinded(rng, Oaep::<Sha1>::new(), data),
-            EncryptionAlgorithm::OaepSha224 => self.0.decrypt_blinded(rng, Oaep::<Sha224>::new(), data),
-        }
-        .map_err(|_| CryptError::WrongKey)
+        let hash = match algorithm {
+            EncryptionAlgorithm::OaepSha1 => Hash::Sha1,
+            EncryptionAlgorithm::OaepSha224 => Hash::Sha224,
+        };
+        self.native.decrypt_oaep(data, hash).ok_or(CryptError::WrongKey)
     }
 
     /// Signs data.
     pub fn sign(&self, data: &[u8], algorithm: SignatureAlgorithm) -> Result<Vec<u8>, CryptError> {
-        let (scheme, digest) = scheme(data, algorithm);
-        let failed = |_| CryptError::BadKey("it fails to sign; is the file damaged?");
-        self.0.sign_with_rng(&mut rand::rng(), scheme, &digest).map_err(failed)
+        let signature = match algorithm {
+            SignatureAlgorithm::Pkcs1v15Sha1 => self.native.sign_pkcs1(&Sha1::digest(data), Hash::Sha1),
+            SignatureAlgorithm::Pkcs1v15Sha224 => self.native.sign_pkcs1(&Sha224::digest(data), Hash::Sha224),
+        };
+        signature.ok_or(FAILED)
     }
 }
 
@@ -134,7 +143,10 @@ impl PublicKey {
 
     /// Checks a signature of the private half.
     pub fn verify(&self, data: &[u8], signature: &[u8], algorithm: SignatureAlgorithm) -> Result<(), CryptError> {
-        let (scheme, digest) = scheme(data, algorithm);
+        let (scheme, digest) = match algorithm {
+            SignatureAlgorithm::Pkcs1v15Sha1 => (Pkcs1v15Sign::new::<Sha1>(), Sha1::digest(data).to_vec()),
+            SignatureAlgorithm::Pkcs1v15Sha224 => (Pkcs1v15Sign::new::<Sha224>(), Sha224::digest(data).to_vec()),
+        };
         self.0.verify(scheme, &digest, signature).map_err(|_| CryptError::BadSignature)
     }
 }
@@ -151,13 +163,8 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-fn scheme(data: &[u8], algorithm: SignatureAlgorithm) -> (Pkcs1v15Sign, Vec<u8>) {
-    match algorithm {
-        SignatureAlgorithm::Pkcs1v15Sha1 => (Pkcs1v15Sign::new::<Sha1>(), Sha1::digest(data).to_vec()),
-        SignatureAlgorithm::Pkcs1v15Sha224 => (Pkcs1v15Sign::new::<Sha224>(), Sha224::digest(data).to_vec()),
-    }
-}
-
+pub(super) const FAILED: CryptError = CryptError::BadKey("it fails to sign; is the file damaged?");
+const BAD_NUMBERS: CryptError = CryptError::BadKey("its numbers are not those of an RSA private key");
 const PASSPHRASE: &str = "it has a passphrase: give it as `key_pass`, or write the key without one (openssl rsa)";
 
 /// The label and the bytes of the first PEM block. Line breaks and spaces may be anywhere or nowhere.

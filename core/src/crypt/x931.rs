@@ -6,9 +6,10 @@
 //! are those of `CC` in one of the two only.
 
 use rsa::BoxedUint;
-use rsa::hazmat::{rsa_decrypt_and_check, rsa_encrypt};
+use rsa::hazmat::rsa_encrypt;
 use rsa::traits::PublicKeyParts;
 
+use super::rsa::FAILED;
 use super::{CryptError, PrivateKey, PublicKey};
 
 const HEADER: u8 = 0x6B;
@@ -22,7 +23,7 @@ impl PrivateKey {
     /// Signs data so that [`PublicKey::recover_x931`] gives it back. From 1 byte to 4 less than the
     /// modulus has.
     pub fn sign_x931(&self, data: &[u8]) -> Result<Vec<u8>, CryptError> {
-        let size = self.0.size();
+        let size = self.native.size();
         let bad_length = CryptError::BadLength(data.len());
         if data.is_empty() || data.len() + OVERHEAD > size {
             return Err(bad_length);
@@ -33,12 +34,11 @@ impl PrivateKey {
         block.extend_from_slice(data);
         block.push(TRAILER);
 
-        let failed = |_| CryptError::BadKey("it fails to sign; is the file damaged?");
-        let number = number(&block, &self.0).ok_or(bad_length)?;
-        // The check afterwards keeps a computing error from giving the key away.
-        let signature = rsa_decrypt_and_check(&self.0, Some(&mut rand::rng()), &number).map_err(failed)?;
-        let negative = self.0.n().as_ref().wrapping_sub(&signature);
-        Ok(bytes(&signature.min(negative), size))
+        let signature = self.native.sign_block(&block).ok_or(FAILED)?;
+        let public = self.public();
+        let number = number(&signature, &public.0).ok_or(FAILED)?;
+        let negative = public.0.n().as_ref().wrapping_sub(&number);
+        Ok(bytes(&number.min(negative), size))
     }
 }
 
