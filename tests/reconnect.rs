@@ -3,10 +3,10 @@
 
 mod support;
 
-use brine_core::map;
-use support::{System, stdout};
+use brine_core::{Value, map};
+use support::{System, stdout, text};
 
-fn ping(system: &System) -> brine_core::Value {
+fn ping(system: &System) -> Value {
     let output = system.tool("salt", &["web1", "test.ping", "-t", "1", "--static", "--out=json"]);
     brine_core::value::json::from_json(&stdout(&output)).unwrap_or_default()
 }
@@ -89,4 +89,24 @@ async fn a_master_with_another_fingerprint_is_not_trusted_at_the_first_contact()
     let mut events = system.events("salt/minion/").await;
     system.spawn_minion("web1");
     events.until("salt/minion/web1/start").await;
+}
+
+/// Salt's `autosign_grains`: the minion shows grains with its key, the master's files say which are let in.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_accepted_by_the_grains_that_come_with_them() {
+    let mut system =
+        System::new("autosign_grains_dir: ROOT/autosign_grains\nauth_events_autosign_grains: [accept, pend]\n");
+    system.write("autosign_grains/role", "# who may come in\nweb\n");
+    system.start_master().await;
+    let mut events = system.events("salt/auth").await;
+    for (id, role, act) in [("web1", "web", "accept"), ("db1", "db", "pend")] {
+        let config = format!("grains: {{role: {role}, other: secret}}\nautosign_grains: [role, absent]\n");
+        system.configure_minion(id, &config);
+        system.spawn_minion(id);
+        let (_, event) = events.until("salt/auth").await;
+        let shown = map! {"role" => role, "absent" => Value::Nil};
+        assert_eq!((text(&event, "id"), text(&event, "act")), (id.to_owned(), act.to_owned()));
+        assert_eq!(event.get("autosign_grains"), Some(&shown.into()));
+        system.kill_minion(id);
+    }
 }

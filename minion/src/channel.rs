@@ -131,6 +131,8 @@ pub struct Channel {
     authenticating: tokio::sync::Mutex<()>,
     /// The master's key, if it is kept here and not on disk.
     master: Option<RwLock<Option<PublicKey>>>,
+    /// What is shown along with the key, for the master to accept it by.
+    autosign_grains: Map,
 }
 
 impl Channel {
@@ -161,7 +163,17 @@ impl Channel {
             seen: Mutex::default(),
             authenticating: tokio::sync::Mutex::default(),
             master: Some(RwLock::default()),
+            autosign_grains: Map::new(),
         }
+    }
+
+    /// Shows those of these grains along with the key that `autosign_grains` names. One that is not there is shown as
+    /// none, as by Salt.
+    #[must_use]
+    pub fn showing(mut self, grains: &Map) -> Self {
+        let shown = |name: &String| (name.as_str().into(), grains.get(name.as_str()).cloned().unwrap_or_default());
+        self.autosign_grains = self.config.autosign_grains.iter().map(shown).collect();
+        self
     }
 
     /// Where publishes come from; known once the session has begun.
@@ -192,7 +204,7 @@ impl Channel {
             signature,
             token: sealed,
             ciphers: self.config.ciphers.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
-            autosign_grains: Map::new(),
+            autosign_grains: self.autosign_grains.clone(),
         };
         let timeout = Duration::from_secs(self.config.auth_timeout.max(1));
         let load = request.to_map();

@@ -170,11 +170,12 @@ impl Connected {
         let id = minion_id(&config)?;
         let config = Arc::new(config);
         let host = config.master.first().ok_or(MinionError::NoMaster)?;
-        let channel = Arc::new(Channel::new(id.clone(), Arc::clone(&config), host)?);
+        let grains = crate::grains::collect(&config, id.as_str());
+        let channel = Arc::new(Channel::new(id.clone(), Arc::clone(&config), host)?.showing(&grains));
         if config.master.len() > 1 {
             tracing::warn!(host, "of several masters only the first is tried");
         }
-        let grains = Arc::new(RwLock::new(Arc::new(crate::grains::collect(&config, id.as_str()))));
+        let grains = Arc::new(RwLock::new(Arc::new(grains)));
         let runtime = Handle::current();
         let files = Arc::new(MasterFiles::new(Arc::clone(&channel), runtime.clone()));
         let upstream =
