@@ -30,6 +30,9 @@ impl Handler for Requests {
             Ok(envelope) => envelope,
             Err(error) => return Some(refuse(&peer, None, &error)),
         };
+        // Thousands of requests may wait for the disk at a time: what they do not need any more goes, and what only some
+        // need is in boxes.
+        drop(request);
         let start = Instant::now();
         let named =
             |load: &Map| if self.0.config.master_stats { load.get("cmd").map(ToString::to_string) } else { None };
@@ -41,7 +44,7 @@ impl Handler for Requests {
                     Ok(ClientCommand::Auth(auth, _)) if version < self.0.config.minimum_auth_version => {
                         return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
                     }
-                    Ok(command) => self.0.client_command(&peer, command, worker).await,
+                    Ok(command) => Box::pin(self.0.client_command(&peer, command, worker)).await,
                     Err(error) => return Some(refuse(&peer, None, &error)),
                 }
             }
@@ -49,17 +52,19 @@ impl Handler for Requests {
                 return Some(refuse(&peer, Some(&id), &WireError::OldVersion(version)));
             }
             Envelope::Sealed { id, load, encryption, signature, .. } => {
-                let opened = match self.0.sessions.open(&id, &load) {
+                let mut opened = match self.0.sessions.open(&id, &load) {
                     Ok(opened) => opened,
                     Err(error) => return Some(refuse(&peer, Some(&id), &error)),
                 };
+                drop(load);
                 let ttl = self.0.config.request_server_ttl;
                 if ttl > 0 && !opened.is_within(ttl) {
                     return Some(refuse(&peer, Some(&id), &SessionError::TooOld));
                 }
                 self.0.presence.heard(&id, &peer);
                 asked = named(&opened.load);
-                match MinionCommand::from_map(&opened.load) {
+                let command = MinionCommand::from_map(&std::mem::take(&mut opened.load));
+                match command {
                     Ok(command @ MinionCommand::Pillar { .. }) => {
                         let value = self.0.minion_command(&id, command, worker).await;
                         let shared = Arc::clone(&self.0);
@@ -169,18 +174,18 @@ impl Shared {
     async fn minion_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand, worker: Worker) -> Value {
         match command {
             MinionCommand::Events(events) => {
-                let fired = self.minion_events(id, events).await;
+                let fired = Box::pin(self.minion_events(id, events)).await;
                 self.is_kept(fired, worker).await.into()
             }
             MinionCommand::Returns(loads) => {
-                let fired = self.returns(id, loads).await;
+                let fired = Box::pin(self.returns(id, loads)).await;
                 self.is_kept(fired, worker).await.into()
             }
             MinionCommand::Pillar { grains, saltenv, pillarenv, pillar_override: over, clean_cache: anew } => {
-                self.pillar(Asked { id: id.clone(), grains, saltenv, pillarenv, over, anew }).await
+                Box::pin(self.pillar(Asked { id: id.clone(), grains, saltenv, pillarenv, over, anew })).await
             }
             MinionCommand::SyndicReturns(loads) => {
-                let fired = self.syndic_returns(id, loads).await;
+                let fired = Box::pin(self.syndic_returns(id, loads)).await;
                 self.is_kept(fired, worker).await;
                 Value::Nil
             }
@@ -188,18 +193,19 @@ impl Shared {
             MinionCommand::MasterTops => Value::map(),
             // Brine has no targets that mean a minion's resources.
             MinionCommand::Resources(_) => {
-                self.fire(&format!("resource/refresh/{id}"), &map! {"Resource cache refresh" => id}).await;
+                let body = map! {"Resource cache refresh" => id};
+                Box::pin(self.fire(&format!("resource/refresh/{id}"), &body)).await;
                 true.into()
             }
-            MinionCommand::PeerPublish(asked) => self.peer_publish(id, *asked).await,
+            MinionCommand::PeerPublish(asked) => Box::pin(self.peer_publish(id, *asked)).await,
             MinionCommand::PeerPublishAndWait(asked) => {
                 drop(worker);
-                self.peer_publish_and_wait(id, *asked).await
+                Box::pin(self.peer_publish_and_wait(id, *asked)).await
             }
-            MinionCommand::PeerReturns(jid) => self.peer_returns(id, jid).await,
+            MinionCommand::PeerReturns(jid) => Box::pin(self.peer_returns(id, jid)).await,
             MinionCommand::PeerRun(asked) => {
                 drop(worker);
-                self.peer_run(id, asked).await
+                Box::pin(self.peer_run(id, asked)).await
             }
             blocking => {
                 let shared = Arc::clone(self);
