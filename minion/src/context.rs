@@ -27,6 +27,10 @@ pub trait FileClient: Send + Sync {
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String>;
     /// All files of an environment, sorted.
     fn list(&self, saltenv: &str) -> Result<Vec<String>, String>;
+    /// Whether an environment has a file, if that can be told without a list of all; nothing if not.
+    fn holds(&self, _path: &str, _saltenv: &str) -> Option<bool> {
+        None
+    }
     /// All folders of an environment, sorted.
     fn folders(&self, saltenv: &str) -> Result<Vec<String>, String>;
     /// All environments.

@@ -53,6 +53,10 @@ impl FileClient for LocalFiles {
         Ok(self.roots.file_list(saltenv, ""))
     }
 
+    fn holds(&self, path: &str, saltenv: &str) -> Option<bool> {
+        Some(self.roots.find(path, saltenv).is_some())
+    }
+
     fn folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
         Ok(self.roots.dir_list(saltenv, ""))
     }

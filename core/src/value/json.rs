@@ -1,5 +1,7 @@
 //! Values as JSON, for people and programs.
 
+use std::borrow::Cow;
+
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
@@ -38,9 +40,9 @@ pub fn from_json(text: &str) -> Result<Value, serde_json::Error> {
 fn write(value: &Value, formatter: impl serde_json::ser::Formatter) -> String {
     let mut out = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, formatter);
-    // Keys are always written as text below, and a `Vec` takes everything: this cannot fail.
+    // Keys are always written as text below, a `Vec` takes everything, and what is written is UTF-8: this cannot fail.
     _ = value.serialize(&mut serializer);
-    String::from_utf8_lossy(&out).into_owned()
+    String::from_utf8(out).unwrap_or_default()
 }
 
 struct PythonSpacing;
@@ -60,11 +62,12 @@ impl serde_json::ser::Formatter for PythonSpacing {
 }
 
 /// The text of a key where only text may be one, as Python's `json` writes it.
-fn key_text(key: &Value) -> String {
+fn key_text(key: &Value) -> Cow<'_, str> {
     match key {
         Value::Nil => "null".into(),
-        Value::Bool(b) => b.to_string(),
-        other => other.to_string(),
+        Value::Str(text) => text.into(),
+        Value::Bool(b) => b.to_string().into(),
+        other => other.to_string().into(),
     }
 }
 

@@ -60,7 +60,8 @@ impl Source {
     }
 
     fn has(&self, path: &str, saltenv: &str) -> bool {
-        self.files(saltenv).binary_search_by(|file| file.as_str().cmp(path)).is_ok()
+        let listed = || self.files(saltenv).binary_search_by(|file| file.as_str().cmp(path)).is_ok();
+        self.context.minion.files.holds(path, saltenv).unwrap_or_else(listed)
     }
 
     /// Renders one file, or gives nothing if there is none.
@@ -134,17 +135,18 @@ impl SlsSource for Source {
         found.map_or(Ok(None), |path| self.render_file(&path, sls, saltenv))
     }
 
-    fn available(&self, saltenv: &str) -> Result<Option<Vec<String>>, String> {
-        if !self.context.minion.files.environments()?.iter().any(|known| known == saltenv) {
-            return Ok(None);
-        }
+    fn has_environment(&self, saltenv: &str) -> Result<bool, String> {
+        Ok(self.context.minion.files.environments()?.iter().any(|known| known == saltenv))
+    }
+
+    fn available(&self, saltenv: &str) -> Vec<String> {
         let files = self.files(saltenv);
         let names = files.iter().filter_map(|path| {
             let path = path.strip_suffix(".sls")?;
             let path = path.strip_suffix("/init").unwrap_or(path);
             (!path.contains('.')).then(|| path.replace('/', "."))
         });
-        Ok(Some(names.collect()))
+        names.collect()
     }
 
     fn is_init(&self, sls: &str, saltenv: &str) -> bool {

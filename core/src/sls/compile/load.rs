@@ -13,8 +13,12 @@ pub trait SlsSource {
     /// as what follows `Rendering SLS 'base:x' failed: `.
     fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, String>;
 
-    /// The names of all SLS files of an environment, sorted; nothing if there is no such environment.
-    fn available(&self, saltenv: &str) -> Result<Option<Vec<String>>, String>;
+    /// Whether there is an environment of this name.
+    fn has_environment(&self, saltenv: &str) -> Result<bool, String>;
+
+    /// The names of all SLS files of an environment, sorted. Asked for only where names are patterns: there may be
+    /// many thousands.
+    fn available(&self, saltenv: &str) -> Vec<String>;
 
     /// Whether an SLS is the `init.sls` of a folder: relative includes start there.
     fn is_init(&self, sls: &str, saltenv: &str) -> bool;
@@ -29,6 +33,7 @@ pub fn load(source: &impl SlsSource, wanted: &[(String, Vec<String>)]) -> (HighD
     let mut loader = Loader {
         source,
         wanted: wanted.iter().map(|(saltenv, _)| saltenv.clone()).collect(),
+        environments: HashMap::new(),
         available: HashMap::new(),
         rendered: HashSet::new(),
         high: HighData::new(),
@@ -53,7 +58,8 @@ struct Loader<'a, S> {
     source: &'a S,
     /// The environments that SLS files were asked of.
     wanted: Vec<String>,
-    available: HashMap<String, Option<Vec<String>>>,
+    environments: HashMap<String, bool>,
+    available: HashMap<String, Vec<String>>,
     /// Each SLS is rendered once: environment and name.
     rendered: HashSet<(String, String)>,
     high: HighData,
@@ -61,21 +67,26 @@ struct Loader<'a, S> {
 }
 
 impl<S: SlsSource> Loader<'_, S> {
-    fn available(&mut self, saltenv: &str) -> Result<Option<&[String]>, String> {
-        let found = match self.available.entry(saltenv.to_owned()) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => entry.insert(self.source.available(saltenv)?),
-        };
-        Ok(found.as_deref())
+    fn has_environment(&mut self, saltenv: &str) -> Result<bool, String> {
+        Ok(match self.environments.entry(saltenv.to_owned()) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(entry) => *entry.insert(self.source.has_environment(saltenv)?),
+        })
+    }
+
+    fn available(&mut self, saltenv: &str) -> &[String] {
+        self.available.entry(saltenv.to_owned()).or_insert_with(|| self.source.available(saltenv))
     }
 
     /// The SLS files of an environment that a name or glob means. A name that means none stands for itself:
     /// rendering it says that it is missing.
     fn matching(&mut self, name: &str, saltenv: &str) -> Result<Option<Vec<String>>, String> {
-        let Some(all) = self.available(saltenv)? else { return Ok(None) };
+        if !self.has_environment(saltenv)? {
+            return Ok(None);
+        }
         let mut found: Vec<String> = Vec::new();
         if is_pattern(name) {
-            found.extend(all.iter().filter(|sls| fnmatch(name, sls)).cloned());
+            found.extend(self.available(saltenv).iter().filter(|sls| fnmatch(name, sls)).cloned());
         }
         if found.is_empty() {
             found.push(name.to_owned());
@@ -175,7 +186,7 @@ impl<S: SlsSource> Loader<'_, S> {
             Some((environment, name)) => (environment.to_string(), name.to_string()),
             None => (saltenv.to_owned(), item.to_string()),
         };
-        if environment != ANY_ENVIRONMENT && self.available(&environment)?.is_none() {
+        if environment != ANY_ENVIRONMENT && !self.has_environment(&environment)? {
             return Err(format!(
                 "Nonexistent saltenv '{environment}' found in include of '{name}' within SLS '{saltenv}:{sls}'"
             ));
@@ -185,8 +196,7 @@ impl<S: SlsSource> Loader<'_, S> {
         let mut having = Vec::new();
         for candidate in &candidates {
             let taken_as_is = environment != ANY_ENVIRONMENT && self.wanted.contains(candidate);
-            let all = self.available(candidate)?.unwrap_or_default();
-            if taken_as_is || all.iter().any(|sls| fnmatch(&name, sls)) {
+            if taken_as_is || self.available(candidate).iter().any(|sls| fnmatch(&name, sls)) {
                 having.push(candidate.clone());
             }
         }

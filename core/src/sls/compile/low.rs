@@ -54,7 +54,9 @@ impl Chunk {
 
     /// The chunk as `state.show_lowstate` shows it.
     pub fn to_value(&self) -> Value {
-        let mut map = crate::map! {"state" => &self.state, "name" => self.written_name()};
+        let mut map = Map::with_capacity(self.args.len() + 8);
+        map.insert("state".into(), (&self.state).into());
+        map.insert("name".into(), self.written_name());
         if !self.sls.is_empty() {
             map.insert("__sls__".into(), (&self.sls).into());
         }

@@ -25,12 +25,16 @@ impl SlsSource for Tree {
         yaml::load(text).map(Some).map_err(|error| error.to_string())
     }
 
-    fn available(&self, saltenv: &str) -> Result<Option<Vec<String>>, String> {
+    fn has_environment(&self, saltenv: &str) -> Result<bool, String> {
+        Ok(saltenv == "base" || !self.available(saltenv).is_empty())
+    }
+
+    fn available(&self, saltenv: &str) -> Vec<String> {
         let here = |path: &String| path.strip_prefix(&format!("{saltenv}:")).map(ToOwned::to_owned);
         let mut all: Vec<_> =
             self.0.keys().filter_map(here).map(|sls| sls.trim_end_matches("/init").to_owned()).collect();
         all.sort();
-        Ok((saltenv == "base" || !all.is_empty()).then_some(all))
+        all
     }
 
     fn is_init(&self, sls: &str, saltenv: &str) -> bool {

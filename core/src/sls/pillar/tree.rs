@@ -1,5 +1,6 @@
 //! The SLS files of pillar, rendered with the minion's grains, and what they include.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::host::PillarHost;
 use super::tops::{self, Matched, Sections};
 use super::{PillarFacts, PillarRequest, PillarSource};
 use crate::files;
-use crate::glob::fnmatch;
+use crate::glob::{fnmatch, is_pattern};
 use crate::sls::jinja::{Context, Host};
 use crate::sls::render::{Sls, sls_variables};
 use crate::sls::top;
@@ -30,8 +31,9 @@ pub(super) struct Tree<'a> {
 /// The files of one environment, as they are rendered.
 struct Environment<'a> {
     name: &'a str,
-    /// All SLS that there are, for globs.
-    available: Vec<String>,
+    roots: &'a [PathBuf],
+    /// All SLS that there are, once a glob is to be matched: there may be many thousands.
+    available: OnceCell<Vec<String>>,
     may_be_missing: &'a [String],
     /// What each that is rendered says by itself.
     done: IndexMap<String, Map>,
@@ -50,12 +52,13 @@ impl<'a> Tree<'a> {
         let matched = tops::matched(sections, self.request.pillarenv, &facts, nodegroups, &mut self.errors);
         let mut all = Map::new();
         for (name, Matched { names, may_be_missing }) in in_order(matched, &self.source.opts) {
-            let Some(available) = self.available(&name) else {
+            let Some(roots) = self.source.roots.get(&name) else {
                 self.errors.push(format!("No matching pillar environment for environment '{name}' found"));
                 continue;
             };
             let may_be_missing = &may_be_missing;
-            let mut environment = Environment { name: &name, available, may_be_missing, done: IndexMap::new() };
+            let mut environment =
+                Environment { name: &name, roots, available: OnceCell::new(), may_be_missing, done: IndexMap::new() };
             let meant: Vec<String> = names.iter().flat_map(|name| environment.meant(name)).collect();
             for sls in meant {
                 let data = self.sls(&sls, &mut environment, &Map::new());
@@ -180,39 +183,39 @@ impl<'a> Tree<'a> {
     pub fn find(&self, relative: &str, environment: &str) -> Option<PathBuf> {
         find_in(self.source.roots.get(environment)?, relative)
     }
+}
 
-    /// The names of all SLS of an environment, sorted; nothing if there is no such environment.
-    fn available(&self, environment: &str) -> Option<Vec<String>> {
-        let mut names = Vec::new();
-        for root in self.source.roots.get(environment)? {
-            let mut waiting = vec![(root.clone(), String::new())];
-            while let Some((folder, prefix)) = waiting.pop() {
-                for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-                    let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-                    // A link to a folder could lead in circles.
-                    if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                        waiting.push((path, format!("{prefix}{name}.")));
-                    } else if let Some(name) = name.strip_suffix(".sls") {
-                        let is_init = name == "init" && !prefix.is_empty();
-                        names.push(if is_init {
-                            prefix.trim_end_matches('.').into()
-                        } else {
-                            format!("{prefix}{name}")
-                        });
-                    }
+/// The names of all SLS in these folders, sorted.
+fn available(roots: &[PathBuf]) -> Vec<String> {
+    let mut names = Vec::new();
+    for root in roots {
+        let mut waiting = vec![(root.clone(), String::new())];
+        while let Some((folder, prefix)) = waiting.pop() {
+            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+                // A link to a folder could lead in circles.
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    waiting.push((path, format!("{prefix}{name}.")));
+                } else if let Some(name) = name.strip_suffix(".sls") {
+                    let is_init = name == "init" && !prefix.is_empty();
+                    names.push(if is_init { prefix.trim_end_matches('.').into() } else { format!("{prefix}{name}") });
                 }
             }
         }
-        names.sort();
-        names.dedup();
-        Some(names)
     }
+    names.sort();
+    names.dedup();
+    names
 }
 
 impl Environment<'_> {
     /// The SLS that a name means, which may be a glob; one that means nothing stands for itself.
     fn meant(&self, name: &str) -> Vec<String> {
-        let found: Vec<String> = self.available.iter().filter(|sls| fnmatch(name, sls)).cloned().collect();
+        if !is_pattern(name) {
+            return vec![name.to_owned()];
+        }
+        let available = self.available.get_or_init(|| available(self.roots));
+        let found: Vec<String> = available.iter().filter(|sls| fnmatch(name, sls)).cloned().collect();
         if found.is_empty() { vec![name.to_owned()] } else { found }
     }
 }
