@@ -424,3 +424,8 @@ async fn a_fleet_of_salt_3006_goes_there_and_back() {
 async fn a_fleet_of_salt_3008_goes_there_and_back() {
     there_and_back("3008.3").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_of_salt_3007_goes_there_and_back() {
+    there_and_back("3007.15").await;
+}
