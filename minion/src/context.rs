@@ -4,6 +4,7 @@
 //! `salt['cmd.run']` in its middle cannot wait. What must reach the network does so through the
 //! traits here, whose implementations wait on the runtime.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::beacons::Configured;
 use crate::local_bus::LocalBus;
+use crate::process::{Output, ProcessError, Program};
 
 /// Files under `salt://`, from the master or from this host.
 pub trait FileClient: Send + Sync {
@@ -86,6 +88,14 @@ pub trait Upstream: Send + Sync {
     }
 }
 
+/// How the programs of this host are found and run.
+pub trait Programs: Send + Sync {
+    /// Where the program of this name is.
+    fn find(&self, name: &str) -> Option<PathBuf>;
+    /// Runs a program to its end.
+    fn run(&self, program: &Program, job: &Job) -> Result<Output, ProcessError>;
+}
+
 /// What all jobs of a minion share.
 pub struct Minion {
     /// The minion's id.
@@ -100,6 +110,8 @@ pub struct Minion {
     pub files: Arc<dyn FileClient>,
     /// The master's bus, and pillar.
     pub upstream: Arc<dyn Upstream>,
+    /// The programs of this host.
+    pub programs: Arc<dyn Programs>,
     /// The minion's own bus.
     pub local: LocalBus,
     /// The beacons of the configuration, as they are now.

@@ -31,6 +31,7 @@ use crate::events::Kind;
 use crate::fileclient::{LocalFiles, MasterFiles};
 use crate::jobs;
 use crate::local_bus::LocalBus;
+use crate::modules::programs::System;
 use crate::schedule;
 use crate::state::OwnFacts;
 use crate::upstream::{LocalUpstream, MasterUpstream, is_taken, pillar_load, send_event};
@@ -97,6 +98,7 @@ fn build(
         pillar: RwLock::default(),
         files,
         upstream,
+        programs: Arc::new(System),
         local,
         beacons: Configured::new(config.beacons.clone()),
         schedule: Mutex::new(Schedule::new(config.schedule.clone())),

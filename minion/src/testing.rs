@@ -1,5 +1,7 @@
 //! A minion for unit tests: files in memory, no master.
 
+mod scripted;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +17,10 @@ use tokio::runtime::Handle;
 use crate::beacons::Configured;
 use crate::context::{Context, FileClient, Job, MasterEvent, Minion, Upstream};
 use crate::local_bus::LocalBus;
+use crate::modules::programs::System;
 use crate::states::StateContext;
+
+pub use scripted::{Scripted, context_with};
 
 struct Files(BTreeMap<String, String>);
 
@@ -86,6 +91,7 @@ pub fn minion_with(files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<M
         pillar: RwLock::new(Arc::new(map! {"secret" => map!{"word" => "xyzzy", "empty" => ""}})),
         files: Arc::new(Files(files)),
         upstream,
+        programs: Arc::new(System),
         local: LocalBus::Sockets { folder: "/nonexistent".into(), names: SocketNames::minion("test-minion") },
         beacons: Configured::default(),
         schedule: Mutex::new(Schedule::new(Map::new())),

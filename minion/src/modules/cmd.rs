@@ -227,7 +227,13 @@ impl Scratch {
 
     /// A new file that only its owner reads and runs.
     pub fn new(content: &[u8], owner: Option<&str>) -> Result<Self, CallError> {
-        let path = std::env::temp_dir().join(format!("{SCRATCH}{:016x}", rand::random::<u64>()));
+        Scratch::ending(content, owner, None)
+    }
+
+    /// The same, with an ending that tells programs what it is.
+    pub fn ending(content: &[u8], owner: Option<&str>, ending: Option<&str>) -> Result<Self, CallError> {
+        let ending = ending.map(|ending| format!(".{ending}")).unwrap_or_default();
+        let path = std::env::temp_dir().join(format!("{SCRATCH}{:016x}{ending}", rand::random::<u64>()));
         if !files::write_new(&path, content, 0o700).map_err(CallError::execution)? {
             return Err(CallError::Execution(format!("{} is there already", path.display())));
         }

@@ -92,6 +92,8 @@ pub static MODULES: &[&[Function<Context>]] = &[
     pillar::FUNCTIONS,
     pip::FUNCTIONS,
     pkg::FUNCTIONS,
+    pkg::KEYS,
+    pkg::QUERIES,
     pkg::HOLDS,
     pkg::REPOSITORIES,
     publish::FUNCTIONS,

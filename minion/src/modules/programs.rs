@@ -1,11 +1,26 @@
 //! Calling the system's programs word by word: no shell reads what comes from a state or a call.
 
+use std::path::PathBuf;
+
 use brine_core::Value;
 use brine_core::function::CallError;
 
-use super::cmd::quote;
-use crate::context::Context;
-use crate::process::{Output, Program};
+use super::cmd::{find_program, quote};
+use crate::context::{Context, Job, Programs};
+use crate::process::{Output, ProcessError, Program};
+
+/// The programs that are really there.
+pub struct System;
+
+impl Programs for System {
+    fn find(&self, name: &str) -> Option<PathBuf> {
+        find_program(name)
+    }
+
+    fn run(&self, program: &Program, job: &Job) -> Result<Output, ProcessError> {
+        program.run(&job.children, &job.cancel)
+    }
+}
 
 /// A word that a program must not take for an option.
 pub fn argument(word: &str) -> Result<String, CallError> {
@@ -16,7 +31,7 @@ pub fn argument(word: &str) -> Result<String, CallError> {
 }
 
 /// Where a program is that is looked for in the folders of `PATH`.
-pub fn which(name: &str) -> Option<std::path::PathBuf> {
+pub fn which(name: &str) -> Option<PathBuf> {
     let path = super::environ::variable("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
 }
@@ -30,7 +45,7 @@ pub fn program(words: &[String], env: &[(&str, &str)]) -> Program {
 
 /// Runs a program to its end. Its exit status is not the job's: the function says what it means.
 pub fn run(context: &Context, words: &[String], env: &[(&str, &str)]) -> Result<Output, CallError> {
-    program(words, env).run(&context.job.children, &context.job.cancel).map_err(CallError::execution)
+    context.minion.programs.run(&program(words, env), &context.job).map_err(CallError::execution)
 }
 
 /// Runs a program that changes something, and says whether it succeeded. What it complained of is logged.

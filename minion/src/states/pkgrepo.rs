@@ -1,25 +1,27 @@
-//! `pkgrepo`: the repositories that packages come from.
+//! `pkgrepo`: the repositories that packages come from. What is apt's, dnf's or zypper's alone is behind
+//! `Repositories`.
 
 use brine_core::function::{Args, CallError};
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions};
 
 use super::{StateContext, StateReturn};
-use crate::modules::pkg::{Source, combined, described};
+use crate::modules::pkg::{Repositories, packages};
 
 functions! {
     module "pkgrepo", context StateContext;
 
-    /// A repository, said as a line of `sources.list`, in apt's files.
+    /// A repository: for apt said as a line of `sources.list`, for dnf and zypper by its name, with the options of its
+    /// `.repo` file such as `baseurl`, `mirrorlist`, `gpgcheck` and `gpgkey`; `humanname` is its name for people.
     fn managed(context, name: String, ppa: Value = Value::Nil, copr: Value = Value::Nil, aptkey: bool = true, **kwargs) {
-        _ = copr;
-        let repo = if ppa.is_truthy() { format!("ppa:{ppa}") } else { name.clone() };
-        Ok(configured(context, &name, &repo, aptkey, kwargs).unwrap_or_else(|failed| *failed).into())
+        let mut kwargs = kwargs;
+        kwargs.extend(brine_core::map! {"ppa" => ppa, "copr" => copr}.into_iter().filter(|(_, value)| value.is_truthy()));
+        Ok(configured(context, &name, aptkey, kwargs).unwrap_or_else(|failed| *failed).into())
     }
 
-    /// A repository that is in none of apt's files.
+    /// A repository that is in none of the package manager's files.
     fn absent(context, name: String, **kwargs) {
-        Ok(removed(context, &name, &kwargs).unwrap_or_else(|failed| *failed).into())
+        Ok(removed(context, &name, kwargs).unwrap_or_else(|failed| *failed).into())
     }
 }
 
@@ -34,19 +36,21 @@ fn message(error: CallError) -> String {
     }
 }
 
+/// The repositories of this host's package manager.
+fn repositories(context: &StateContext, name: &str) -> Result<&'static dyn Repositories, Early> {
+    let failed = |comment: &str| Box::new(StateReturn::failed(name, comment));
+    let packages = packages(&context.call).map_err(|error| failed(&message(error)))?;
+    packages.repositories().ok_or_else(|| failed("Repo management not implemented on this platform"))
+}
+
 fn call(context: &StateContext, function: &str, repo: &str, kwargs: &Map) -> Result<Value, String> {
     let args = Args { positional: vec![repo.into()], keyword: kwargs.clone() };
     context.call.call(function, args).map_err(message)
 }
 
-fn configured(
-    context: &StateContext,
-    name: &str,
-    repo: &str,
-    aptkey: bool,
-    mut kwargs: Map,
-) -> Result<StateReturn, Early> {
+fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map) -> Result<StateReturn, Early> {
     let failed = |comment: &str| Box::new(StateReturn::failed(name, comment));
+    let repositories = repositories(context, name)?;
     if kwargs.contains_key("repo") {
         return Err(failed(
             "'repo' is not a supported argument for this state. The 'name' argument is probably what was intended.",
@@ -76,19 +80,19 @@ fn configured(
     if is_insecure && !allow_insecure {
         return Err(failed("Cannot have 'key_url' using http with 'allow_insecure_key' set to True"));
     }
-    kwargs.insert("name".into(), name.into());
     kwargs.insert("disabled".into(), disabled.into());
-    let pre = call(context, "pkg.get_repo", repo, &kwargs)
+    let repo = repositories.named(name, &mut kwargs);
+    let pre = call(context, "pkg.get_repo", &repo, &kwargs)
         .map_err(|error| failed(&format!("Failed to examine repo '{name}': {error}")))?;
     let mut pre = pre.as_map().cloned().unwrap_or_default();
-    let mut wanted = described(repo, &kwargs);
+    let mut wanted = repositories.described(&repo, &kwargs);
     let file = kwargs.get("file").filter(|file| file.is_truthy()).map(ToString::to_string);
     let clean = kwargs.get("clean_file").is_some_and(Value::is_truthy);
     let cleans = clean && has_others(file.as_deref(), name);
     if !(pre.is_empty() || cleans) {
         pre.shift_remove("file");
         wanted.shift_remove("file");
-        if !differs(&pre, &wanted, &kwargs) {
+        if !repositories.differs(&pre, &wanted, &kwargs) {
             return Ok(StateReturn::ok(name, format!("Package repo '{name}' already configured")));
         }
     }
@@ -108,11 +112,13 @@ fn configured(
         std::fs::write(file, "").map_err(|error| failed(&format!("Failed to configure repo '{name}': {error}")))?;
     }
     let mut args = kwargs.clone();
-    args.insert("saltenv".into(), context.saltenv.as_str().into());
-    args.insert("aptkey".into(), aptkey.into());
-    call(context, "pkg.mod_repo", repo, &args)
+    if repositories.has_keys() {
+        args.insert("saltenv".into(), context.saltenv.as_str().into());
+        args.insert("aptkey".into(), aptkey.into());
+    }
+    call(context, "pkg.mod_repo", &repo, &args)
         .map_err(|error| failed(&format!("Failed to configure repo '{name}': {error}")))?;
-    let post = call(context, "pkg.get_repo", repo, &kwargs).unwrap_or_default();
+    let post = call(context, "pkg.get_repo", &repo, &kwargs).unwrap_or_default();
     let post = post.as_map().cloned().unwrap_or_default();
     let changes = if pre.is_empty() {
         brine_core::map! {"repo" => repo}
@@ -137,52 +143,18 @@ fn changes(new: &Map, old: &Map, keys: &Map) -> Map {
         .collect()
 }
 
-/// The words of a line, those behind the distribution in order.
-fn in_order(line: &str) -> Vec<String> {
-    let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    if let Some(comps) = words.get_mut(3..) {
-        comps.sort();
-    }
-    words
-}
-
-fn differs(pre: &Map, wanted: &Map, kwargs: &Map) -> bool {
-    let sorted = |value: &Value| {
-        let mut names = Vec::<String>::from_value(value).unwrap_or_default();
-        names.sort();
-        names.dedup();
-        names
-    };
-    wanted.iter().any(|(key, value)| {
-        let Some(have) = pre.get(key) else { return false };
-        match key.as_str().unwrap_or_default() {
-            "comps" => sorted(value) != sorted(have),
-            "architectures" if value.is_truthy() => sorted(value) != sorted(have),
-            "line" => {
-                let have = have.to_string();
-                let (line, comment) = have.split_once('#').unwrap_or((&have, ""));
-                let is_enabled = !wanted.get("disabled").is_some_and(Value::is_truthy);
-                let told = kwargs.get("comments").map(combined);
-                is_enabled
-                    && (in_order(&value.to_string()) != in_order(line)
-                        || told.is_some_and(|told| told != comment.trim()))
-            }
-            _ => value.to_string() != have.to_string(),
-        }
-    })
-}
-
-fn removed(context: &StateContext, name: &str, kwargs: &Map) -> Result<StateReturn, Early> {
+fn removed(context: &StateContext, name: &str, mut kwargs: Map) -> Result<StateReturn, Early> {
     let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
-    let repo = without_slashes(name);
-    let found = call(context, "pkg.get_repo", &repo, kwargs)
+    let repositories = repositories(context, name)?;
+    let has_key = kwargs.get("keyid").is_some_and(|keyid| !keyid.is_nil());
+    if has_key && !repositories.has_keys() {
+        return Err(failed("Repo key management is not implemented for this platform".into()));
+    }
+    let repo = repositories.named(name, &mut kwargs);
+    let found = call(context, "pkg.get_repo", &repo, &kwargs)
         .map_err(|error| failed(format!("Failed to configure repo '{name}': {error}")))?;
-    let sorted = |mut names: Vec<String>| {
-        names.sort();
-        names
-    };
-    let have = found.get("architectures").and_then(Vec::from_value).unwrap_or_default();
-    if !found.is_truthy() || sorted(have) != sorted(Source::line(&repo).architectures()) {
+    let found = found.as_map().cloned().unwrap_or_default();
+    if found.is_empty() || !repositories.is_meant(&repo, &found) {
         return Ok(StateReturn::ok(name, format!("Package repo {name} is absent")));
     }
     if context.test {
@@ -192,13 +164,13 @@ fn removed(context: &StateContext, name: &str, kwargs: &Map) -> Result<StateRetu
         );
         return Ok(StateReturn::would(name, comment));
     }
-    call(context, "pkg.del_repo", &repo, kwargs).map_err(failed)?;
+    call(context, "pkg.del_repo", &repo, &kwargs).map_err(failed)?;
     let mut done = StateReturn::ok(name, format!("Removed repo {name}"));
     done.changes.insert("repo".into(), name.into());
-    if kwargs.get("keyid").is_none_or(Value::is_nil) {
+    if !has_key {
         return Ok(done);
     }
-    match call(context, "pkg.del_repo_key", &repo, kwargs) {
+    match repositories.delete_key(&context.call, &kwargs).map_err(message) {
         Ok(key) => {
             done.comment += &format!(", and keyid {key}");
             done.changes.insert("keyid".into(), key);
@@ -209,11 +181,4 @@ fn removed(context: &StateContext, name: &str, kwargs: &Map) -> Result<StateRetu
         }
     }
     Ok(done)
-}
-
-/// The line with addresses that do not end with a slash.
-fn without_slashes(repo: &str) -> String {
-    let is_address = |word: &&str| ["http://", "https://", "ftp://"].iter().any(|start| word.starts_with(start));
-    let bare = |word: &str| if is_address(&word) { word.trim_end_matches('/').to_owned() } else { word.to_owned() };
-    repo.split_whitespace().map(bare).collect::<Vec<_>>().join(" ")
 }

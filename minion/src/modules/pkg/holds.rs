@@ -2,12 +2,12 @@
 
 use brine_core::function::CallError;
 use brine_core::{Map, Value, functions, map};
-use indexmap::IndexMap;
 
+use super::apt::selections;
+use super::manager::{Locks, Packages, packages};
+use super::options::Options;
 use super::wanted;
 use crate::context::Context;
-use crate::modules::programs::argument;
-use crate::process::Program;
 
 functions! {
     module "pkg", context Context;
@@ -18,6 +18,9 @@ functions! {
     ///
     ///     salt '*' pkg.get_selections 'python-*'
     fn get_selections(context, pattern: Option<String> = None, state: Option<String> = None) {
+        if context.os_family() != "Debian" {
+            return Err(CallError::NotAvailable("pkg.get_selections".into()));
+        }
         let mut found = selections(context, pattern.as_deref().unwrap_or("*"))?;
         if let Some(state) = state {
             let names = found.shift_remove(&state).unwrap_or_default();
@@ -26,13 +29,23 @@ functions! {
         Ok(found.into_iter().map(|(state, names)| (state.into(), names.into())).collect::<Map>().into())
     }
 
+    /// The packages that are held, by dnf or zypper: with `full`, with their versions.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pkg.list_holds full=False
+    fn list_holds(context, full: bool = true, **kwargs) {
+        let packages = packages(context)?;
+        Ok(locks(packages, "pkg.list_holds")?.told(context, full, &Options::read(&kwargs))?.into())
+    }
+
     /// Keeps packages at the versions that they have.
     ///
     /// CLI Example:
     ///
     ///     salt '*' pkg.hold <package name>
-    fn hold(context, name: Option<String> = None, pkgs: Value = Value::Nil, **_kwargs) {
-        select(context, name.as_deref(), &pkgs, true)
+    fn hold(context, name: Option<String> = None, pkgs: Value = Value::Nil, **kwargs) {
+        set(context, name.as_deref(), &pkgs, true, &kwargs)
     }
 
     /// Lets packages get new versions again.
@@ -40,56 +53,56 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' pkg.unhold <package name>
-    fn unhold(context, name: Option<String> = None, pkgs: Value = Value::Nil, **_kwargs) {
-        select(context, name.as_deref(), &pkgs, false)
+    fn unhold(context, name: Option<String> = None, pkgs: Value = Value::Nil, **kwargs) {
+        set(context, name.as_deref(), &pkgs, false, &kwargs)
     }
 }
 
-fn dpkg(context: &Context, words: &str, stdin: Option<String>) -> Result<String, CallError> {
-    let program = Program { command: format!("dpkg {words}"), stdin, ..Program::default() };
-    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
-    // A name that fits nothing is no failure here.
-    Ok(output.stdout)
+/// The locks of a package manager, for a function that needs them.
+fn locks<'p>(packages: &'p dyn Packages, function: &str) -> Result<&'p dyn Locks, CallError> {
+    packages.locks().ok_or_else(|| CallError::NotAvailable(function.to_owned()))
 }
 
-/// The packages that fit, by what dpkg is to do with them.
-pub fn selections(context: &Context, pattern: &str) -> Result<IndexMap<String, Vec<String>>, CallError> {
-    let pattern = crate::modules::cmd::quote(&argument(pattern)?);
-    let mut found: IndexMap<String, Vec<String>> = IndexMap::new();
-    for line in dpkg(context, &format!("--get-selections {pattern}"), None)?.lines() {
-        if let [name, state] = line.split_whitespace().collect::<Vec<_>>()[..] {
-            found.entry(state.to_owned()).or_default().push(name.to_owned());
-        }
-    }
-    Ok(found)
-}
-
-fn select(context: &Context, name: Option<&str>, pkgs: &Value, hold: bool) -> Result<Value, CallError> {
-    let names = wanted(name, pkgs, None)?;
-    if names.is_empty() {
+fn set(context: &Context, name: Option<&str>, pkgs: &Value, hold: bool, kwargs: &Map) -> Result<Value, CallError> {
+    let packages = packages(context)?;
+    let locks = locks(packages, if hold { "pkg.hold" } else { "pkg.unhold" })?;
+    let wanted = wanted(name, pkgs, None)?;
+    if wanted.is_empty() {
         return Err(CallError::Execution("One of name, pkgs, or sources must be specified.".into()));
     }
-    let mut told = Map::new();
-    for (name, _) in names {
-        let found = selections(context, &name)?;
-        let old = found.keys().next().cloned();
-        let is_held = found.contains_key("hold");
-        let (not, new) = if hold { ("", "hold") } else { ("not ", "install") };
-        let mut changes = Map::new();
-        let (result, comment) = if old.is_none() && !hold {
-            (Value::Bool(false), format!("Package {name} does not have a state."))
-        } else if is_held == hold {
-            (true.into(), format!("Package {name} is already set {not}to be held."))
-        } else if context.config().test {
-            (Value::Nil, format!("Package {name} is set {not}to be held."))
-        } else {
-            dpkg(context, "--set-selections", Some(format!("{name} {new}\n")))?;
-            changes = map! {"old" => old, "new" => new};
-            let how = if hold { "is now being held" } else { "is no longer being held" };
-            (true.into(), format!("Package {name} {how}."))
-        };
-        let one = map! {"name" => name.as_str(), "changes" => changes, "result" => result, "comment" => comment};
-        told.insert(name.into(), one.into());
+    Ok(locks.set(context, &wanted, hold, &Options::read(kwargs))?.into())
+}
+
+/// What is told of a package that was held or released.
+pub struct Told {
+    result: Value,
+    comment: String,
+    changes: Map,
+}
+
+impl Told {
+    /// It is as it should be.
+    pub fn nothing(comment: String) -> Self {
+        Told { result: true.into(), comment, changes: Map::new() }
     }
-    Ok(told.into())
+
+    /// It would be changed.
+    pub fn would(comment: String) -> Self {
+        Told { result: Value::Nil, comment, changes: Map::new() }
+    }
+
+    /// It was changed.
+    pub fn done(comment: String, changes: Map) -> Self {
+        Told { result: true.into(), comment, changes }
+    }
+
+    /// It could not be changed.
+    pub fn failed(comment: String) -> Self {
+        Told { result: false.into(), comment, changes: Map::new() }
+    }
+
+    /// The mapping that is told of this package.
+    pub fn of(self, name: &str) -> Map {
+        map! {"name" => name, "changes" => self.changes, "result" => self.result, "comment" => self.comment}
+    }
 }

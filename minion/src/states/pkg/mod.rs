@@ -1,63 +1,72 @@
-//! `pkg`: packages as states. `holds.rs` keeps versions, `sources.rs` installs files, `upgrade.rs` is about all
-//! packages at once.
+//! `pkg`: packages as states. `install.rs` installs packages and `sources.rs` files, `remove.rs` removes, `upgrade.rs`
+//! brings to the newest versions, `holds.rs` keeps versions.
 
 mod holds;
+mod install;
+mod remove;
 mod sources;
 #[cfg(test)]
 mod tests;
 mod upgrade;
 
-use std::cmp::Ordering;
-
 use brine_core::function::CallError;
-use brine_core::glob::{fnmatch, is_pattern};
 use brine_core::sls::compile::Chunk;
 use brine_core::{Map, Value, functions, map};
 use parking_lot::Mutex;
 
 use super::{StateContext, StateReturn};
-use crate::modules::pkg::{Packages, Versions, changes, complaints, packages, wanted};
+use crate::modules::pkg::{Options, Packages, Wanted, packages, wanted};
 use holds::{hold, unhold};
-
-/// A package and the version it should have, if that matters.
-type Wanted = (String, Option<String>);
 
 functions! {
     module "pkg", context StateContext;
 
-    /// A package, or several by `pkgs`, installed, with a version if one is said.
+    /// A package, or several by `pkgs`, installed, with a version if one is said: one, a glob, or conditions such as
+    /// `>=1.2, <2`. With `hold`, kept at its version, or let go.
+    ///
+    /// Takes what `pkg.install` takes, such as `fromrepo`, `skip_verify` and `reinstall`.
     fn installed(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **kwargs) {
-        if let Some(sources) = kwargs.get("sources").filter(|sources| sources.is_truthy()) {
-            return told(&name, sources::install(context, packages(), &name, sources));
-        }
         if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
             return Ok(StateReturn::ok(&name, "No packages to install provided").into());
         }
-        let wanted = wanted(Some(&name), &pkgs, version.as_deref())?;
-        told(&name, install(context, packages(), &name, &wanted, refresh))
+        let packages = packages(&context.call)?;
+        if let Some(sources) = kwargs.get("sources").filter(|sources| sources.is_truthy()) {
+            return told(&name, sources::install(context, packages, &name, sources, &Options::read(&kwargs)));
+        }
+        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, version.as_deref())?, &kwargs);
+        let how = install::How { refresh, hold: kwargs.get("hold").map(Value::is_truthy), options: Options::read(&kwargs) };
+        told(&name, install::install(context, packages, &name, &wanted, &how))
     }
 
     /// A package, or several by `pkgs`, in the newest version.
-    fn latest(context, name: String, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **_kwargs) {
-        let names: Vec<String> = wanted(Some(&name), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
-        told(&name, newest(context, packages(), &name, &names, refresh))
+    fn latest(context, name: String, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **kwargs) {
+        if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
+            return Ok(StateReturn::ok(&name, "No packages to install provided").into());
+        }
+        let packages = packages(&context.call)?;
+        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, None)?, &kwargs);
+        let names = upgrade::Names { all: wanted.into_iter().map(|(name, _)| name).collect(), is_list: !pkgs.is_nil() };
+        told(&name, upgrade::newest(context, packages, &name, &names, refresh, &Options::read(&kwargs)))
     }
 
     /// All packages, or those in `pkgs`, in the newest versions that there are.
-    fn uptodate(context, name: String, refresh: bool = false, pkgs: Value = Value::Nil, dist_upgrade: bool = false, **_kwargs) {
-        told(&name, upgrade::all(context, packages(), &name, &pkgs, refresh, dist_upgrade))
+    fn uptodate(context, name: String, refresh: bool = false, pkgs: Value = Value::Nil, dist_upgrade: bool = false, **kwargs) {
+        let packages = packages(&context.call)?;
+        told(&name, upgrade::all(context, packages, &name, &pkgs, (refresh, dist_upgrade), &Options::read(&kwargs)))
     }
 
-    /// A package, or several by `pkgs`, not installed.
-    fn removed(context, name: String, pkgs: Value = Value::Nil, **_kwargs) {
-        let names: Vec<String> = wanted(Some(&name), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
-        told(&name, without(context, packages(), &name, &names, false))
+    /// A package, or several by `pkgs`, not installed; with a version, not in that one.
+    fn removed(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, **kwargs) {
+        let packages = packages(&context.call)?;
+        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, version.as_deref())?, &kwargs);
+        told(&name, remove::without(context, packages, &name, &wanted, false, &Options::read(&kwargs)))
     }
 
     /// A package, or several by `pkgs`, not installed, and nothing left of its configuration.
-    fn purged(context, name: String, pkgs: Value = Value::Nil, **_kwargs) {
-        let names: Vec<String> = wanted(Some(&name), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
-        told(&name, without(context, packages(), &name, &names, true))
+    fn purged(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, **kwargs) {
+        let packages = packages(&context.call)?;
+        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, version.as_deref())?, &kwargs);
+        told(&name, remove::without(context, packages, &name, &wanted, true, &Options::read(&kwargs)))
     }
 
     /// A package, or several by `pkgs`, kept at the version that it has; with `replace`, no others.
@@ -65,7 +74,8 @@ functions! {
         if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !replace {
             return Ok(StateReturn::ok(&name, "No packages to be held provided").into());
         }
-        told(&name, hold(context, &name, &wanted(Some(&name), &pkgs, version.as_deref())?, replace))
+        let packages = packages(&context.call)?;
+        told(&name, hold(context, packages, &name, &wanted(Some(&name), &pkgs, version.as_deref())?, replace))
     }
 
     /// A package, or several by `pkgs`, that may get new versions; with `all`, each that there is.
@@ -73,8 +83,8 @@ functions! {
         if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !all {
             return Ok(StateReturn::ok(&name, "No packages to be unheld provided").into());
         }
-        let wanted = wanted(Some(&name), &pkgs, None)?;
-        told(&name, unhold(context, &name, |held| all || wanted.iter().any(|(package, _)| package == held)))
+        let (packages, wanted) = (packages(&context.call)?, wanted(Some(&name), &pkgs, None)?);
+        told(&name, unhold(context, packages, &name, |held| all || wanted.iter().any(|(package, _)| package == held)))
     }
 
     /// What is done when something watched has changed: the state looks again.
@@ -127,230 +137,32 @@ fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallE
     }
 }
 
+/// The packages without architectures that are the host's, unless names are to be left as they are.
+fn normal(context: &StateContext, packages: &dyn Packages, wanted: Vec<Wanted>, kwargs: &Map) -> Vec<Wanted> {
+    if kwargs.get("normalize").is_some_and(|normalize| !normalize.is_truthy()) {
+        return wanted;
+    }
+    wanted.into_iter().map(|(name, version)| (packages.normal_name(&context.call, &name), version)).collect()
+}
+
+/// The versions of a package that are there, in a text with commas.
+fn has_version(have: Option<&String>, version: &str) -> bool {
+    have.is_some_and(|have| have.split(',').any(|one| one == version))
+}
+
 /// Asks the repositories, if the state says so or, when it says nothing, once in a job.
-fn refresh(context: &StateContext, packages: &dyn Packages, wanted: Option<bool>) -> Result<(), CallError> {
+fn refresh(
+    context: &StateContext,
+    packages: &dyn Packages,
+    wanted: Option<bool>,
+    options: &Options,
+) -> Result<(), CallError> {
     static REFRESHED: Mutex<String> = Mutex::new(String::new());
     let jid = &context.call.job.jid;
     let first = *REFRESHED.lock() != *jid;
     if wanted.unwrap_or(first) {
-        packages.refresh(&context.call)?;
+        packages.refresh(&context.call, options)?;
         REFRESHED.lock().clone_from(jid);
     }
     Ok(())
-}
-
-/// Whether an installed version is good: the same, one that a glob fits, or one in a range.
-fn satisfies(context: &StateContext, packages: &dyn Packages, have: &str, wanted: &str) -> Result<bool, CallError> {
-    for part in wanted.split(',').map(str::trim) {
-        let good = if let Some((operator, version)) = operator(part) {
-            let order = packages.compare(&context.call, have, version)?;
-            match operator {
-                ">=" => order != Ordering::Less,
-                "<=" => order != Ordering::Greater,
-                ">" => order == Ordering::Greater,
-                "<" => order == Ordering::Less,
-                "!=" => order != Ordering::Equal,
-                _ => order == Ordering::Equal,
-            }
-        } else if is_pattern(part) {
-            fnmatch(part, have)
-        } else {
-            have == part
-        };
-        if !good {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-fn operator(text: &str) -> Option<(&'static str, &str)> {
-    [">=", "<=", "!=", "==", ">", "<", "="]
-        .iter()
-        .find_map(|operator| text.strip_prefix(operator).map(|version| (*operator, version.trim())))
-}
-
-fn install(
-    context: &StateContext,
-    packages: &dyn Packages,
-    name: &str,
-    wanted: &[Wanted],
-    when: Option<bool>,
-) -> Result<StateReturn, CallError> {
-    let before = packages.installed(&context.call)?;
-    let mut targets: Vec<Wanted> = Vec::new();
-    for (package, version) in wanted {
-        let good = match (before.get(package), version) {
-            (Some(have), Some(version)) => satisfies(context, packages, have, version)?,
-            (have, _) => have.is_some(),
-        };
-        if !good {
-            targets.push((package.clone(), version.clone()));
-        }
-    }
-    if targets.is_empty() {
-        let versions =
-            if wanted.iter().any(|(_, version)| version.is_some()) { " and are at the desired version" } else { "" };
-        return Ok(StateReturn::ok(name, format!("All specified packages are already installed{versions}")));
-    }
-    let names = targets.iter().map(|(package, _)| package.as_str()).collect::<Vec<_>>().join(", ");
-    if context.test {
-        let changes =
-            targets.iter().map(|(package, _)| (package.into(), map! {"old" => "", "new" => "installed"}.into()));
-        return Ok(StateReturn::would(name, format!("The following packages would be installed/updated: {names}"))
-            .with_changes(changes.collect()));
-    }
-    refresh(context, packages, when)?;
-    let asked = targets.clone();
-    resolve(context, packages, &mut targets)?;
-    let output = packages.install(&context.call, &targets)?;
-    let after = packages.installed(&context.call)?;
-    let changed = changes(&before, &after);
-    if output.retcode != 0 {
-        return Ok(StateReturn::failed(name, problem("installing", &complaints(&output))).with_changes(changed));
-    }
-    let missing: Vec<&str> =
-        targets.iter().map(|(package, _)| package.as_str()).filter(|package| !after.contains_key(*package)).collect();
-    if !missing.is_empty() {
-        let comment = format!("The following packages failed to install/update: {}", missing.join(", "));
-        return Ok(StateReturn::failed(name, comment).with_changes(changed));
-    }
-    let told = asked.iter().map(desired).collect::<Vec<_>>().join(", ");
-    Ok(StateReturn::ok(name, format!("The following packages were installed/updated: {told}")).with_changes(changed))
-}
-
-/// A package with the version that was asked for.
-fn desired((package, version): &Wanted) -> String {
-    match version {
-        Some(version) if version.starts_with(['<', '>', '=']) => format!("{package}{version}"),
-        Some(version) => format!("{package}={version}"),
-        None => package.clone(),
-    }
-}
-
-/// Turns ranges and globs into versions that there are: apt is asked for one version.
-fn resolve(context: &StateContext, packages: &dyn Packages, targets: &mut [Wanted]) -> Result<(), CallError> {
-    for (package, version) in targets {
-        let Some(spec) = version.as_deref() else { continue };
-        match operator(spec) {
-            Some(("==" | "=", exact)) => *version = Some(exact.to_owned()),
-            Some(_) => {
-                let candidates = packages.candidates(&context.call, std::slice::from_ref(package))?;
-                let candidate = candidates.get(package).cloned().unwrap_or_default();
-                if !satisfies(context, packages, &candidate, spec)? {
-                    return Err(CallError::Execution(format!("No version matching '{package}{spec}' could be found")));
-                }
-                *version = Some(candidate);
-            }
-            None => {}
-        }
-    }
-    Ok(())
-}
-
-fn problem(doing: &str, errors: &[String]) -> String {
-    let errors: Vec<String> = errors.iter().map(|error| format!("    - {error}")).collect();
-    format!("Problem encountered {doing} package(s). Additional info follows:\n\nerrors:\n{}", errors.join("\n"))
-}
-
-fn newest(
-    context: &StateContext,
-    packages: &dyn Packages,
-    name: &str,
-    names: &[String],
-    when: Option<bool>,
-) -> Result<StateReturn, CallError> {
-    if !context.test {
-        refresh(context, packages, when)?;
-    }
-    let (before, candidates) = (packages.installed(&context.call)?, packages.candidates(&context.call, names)?);
-    let unknown: Vec<String> = names
-        .iter()
-        .filter(|package| !candidates.contains_key(*package) && !before.contains_key(*package))
-        .map(|package| format!("No information found for '{package}'."))
-        .collect();
-    if !unknown.is_empty() {
-        return Ok(StateReturn::failed(name, unknown.join("\n")));
-    }
-    let targets: Vec<Wanted> = names
-        .iter()
-        .filter_map(|package| candidates.get(package).map(|candidate| (package, candidate)))
-        .filter(|(package, candidate)| before.get(*package) != Some(*candidate))
-        .map(|(package, candidate)| (package.clone(), Some(candidate.clone())))
-        .collect();
-    if targets.is_empty() {
-        let comment = match names {
-            [one] => format!("Package {one} is already up-to-date"),
-            several => format!("All packages are up-to-date ({}).", several.join(", ")),
-        };
-        return Ok(StateReturn::ok(name, comment));
-    }
-    let told = targets.iter().map(|(package, _)| package.as_str()).collect::<Vec<_>>().join(", ");
-    if context.test {
-        let changes: Map = targets
-            .iter()
-            .map(|(package, new)| {
-                let old = before.get(package).cloned().unwrap_or_default();
-                (package.into(), map! {"old" => old, "new" => new.clone()}.into())
-            })
-            .collect();
-        return Ok(StateReturn::would(name, format!("The following packages would be installed/upgraded: {told}"))
-            .with_changes(changes));
-    }
-    let output = packages.install(&context.call, &targets)?;
-    let changed = changes(&before, &packages.installed(&context.call)?);
-    if output.retcode != 0 {
-        let comment =
-            format!("An error was encountered while installing package(s): {}", complaints(&output).join("\n"));
-        return Ok(StateReturn::failed(name, comment).with_changes(changed));
-    }
-    Ok(StateReturn::ok(name, format!("The following packages were successfully installed/upgraded: {told}"))
-        .with_changes(changed))
-}
-
-fn without(
-    context: &StateContext,
-    packages: &dyn Packages,
-    name: &str,
-    names: &[String],
-    purge: bool,
-) -> Result<StateReturn, CallError> {
-    let before = packages.installed(&context.call)?;
-    let left = if purge { packages.left_over(&context.call)? } else { Versions::new() };
-    let mut targets: Vec<String> =
-        names.iter().filter(|name| before.contains_key(*name) || left.contains_key(*name)).cloned().collect();
-    targets.sort();
-    let (done, verb) = if purge { ("purged", "purging") } else { ("removed", "removing") };
-    if targets.is_empty() {
-        let comment = if purge {
-            "None of the targeted packages are installed or partially installed"
-        } else {
-            "All specified packages are already absent"
-        };
-        return Ok(StateReturn::ok(name, comment));
-    }
-    if context.test {
-        let changes =
-            targets.iter().map(|package| (package.into(), map! {"old" => "", "new" => done}.into())).collect();
-        let comment = format!("The following packages will be {done}: {}.", targets.join(", "));
-        return Ok(StateReturn::would(name, comment).with_changes(changes));
-    }
-    let output = packages.remove(&context.call, &targets, purge)?;
-    let after = packages.installed(&context.call)?;
-    let mut changed = changes(&before, &after);
-    if purge {
-        let left_changes = changes(&left, &packages.left_over(&context.call)?);
-        changed = map! {"installed" => changed, "removed" => left_changes};
-    }
-    if output.retcode != 0 {
-        return Ok(StateReturn::failed(name, problem(verb, &complaints(&output))).with_changes(changed));
-    }
-    let failed: Vec<&String> = targets.iter().filter(|package| after.contains_key(*package)).collect();
-    if !failed.is_empty() {
-        let failed: Vec<&str> = failed.into_iter().map(String::as_str).collect();
-        let comment =
-            format!("The following packages failed to {}: {}.", done.trim_end_matches('d'), failed.join(", "));
-        return Ok(StateReturn::failed(name, comment).with_changes(changed));
-    }
-    Ok(StateReturn::ok(name, format!("All targeted packages were {done}.")).with_changes(changed))
 }

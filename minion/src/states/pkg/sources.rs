@@ -1,74 +1,52 @@
 //! Packages that come as files: `sources` of `pkg.installed`.
 
-use std::path::Path;
-
 use brine_core::function::CallError;
 use brine_core::{Map, Value, map};
 
-use super::problem;
-use crate::fileclient;
-use crate::modules::cmd::Scratch;
-use crate::modules::pkg::{Packages, changes, complaints};
+use super::has_version;
+use crate::modules::pkg::{Doing, Options, Packages, install_files, package_files, sources, trouble};
 use crate::states::{StateContext, StateReturn};
-
-/// The names of the packages and where their files are: a list of mappings, or one.
-fn read(sources: &Value) -> Result<Vec<(String, String)>, CallError> {
-    let wrong = || CallError::Execution("'sources' is a list of mappings of a package to its file".to_owned());
-    let pairs = |map: &Map| map.iter().map(|(name, path)| (name.to_string(), path.to_string())).collect::<Vec<_>>();
-    match sources {
-        Value::Map(map) => Ok(pairs(map)),
-        Value::List(items) => {
-            let each = items.iter().map(|item| item.as_map().map(pairs).ok_or_else(wrong));
-            Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
-        }
-        _ => Err(wrong()),
-    }
-}
 
 /// Installs the files whose packages are not there in their versions.
 pub(super) fn install(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    sources: &Value,
+    said: &Value,
+    options: &Options,
 ) -> Result<StateReturn, CallError> {
-    let before = packages.installed(&context.call)?;
-    let (mut targets, mut files) = (Vec::new(), Vec::new());
-    for (package, source) in read(sources)? {
-        // Without its file, all that is known of a package is its name.
-        if context.test {
-            if !before.contains_key(&package) {
-                targets.push(package);
-            }
-            continue;
-        }
-        let content = fileclient::content(&context.call, &source, &context.saltenv).map_err(CallError::Execution)?;
-        let missing = || CallError::Execution(format!("'{source}', the file of package {package}, is not there"));
-        let file = Scratch::new(&content.ok_or_else(missing)?, None)?;
-        let (found, version) = packages.of_file(&context.call, file.path())?;
-        if found != package {
-            return Err(CallError::Execution(format!("'{source}' is the package {found} and not {package}")));
-        }
-        if before.get(&package) != Some(&version) {
-            targets.push(package);
-            files.push(file);
-        }
-    }
-    if targets.is_empty() {
-        return Ok(StateReturn::ok(name, "All specified packages are already installed"));
-    }
-    let names = targets.join(", ");
+    let before = packages.installed(&context.call, options)?;
+    let is_there = || StateReturn::ok(name, "All specified packages are already installed");
     if context.test {
+        // Without its file, all that is known of a package is its name.
+        let mut targets: Vec<String> = sources(said)?.into_iter().map(|(package, _)| package).collect();
+        targets.retain(|package| !before.contains_key(package));
+        if targets.is_empty() {
+            return Ok(is_there());
+        }
         let changes: Map =
             targets.iter().map(|package| (package.into(), map! {"old" => "", "new" => "installed"}.into())).collect();
-        let comment = format!("The following packages would be installed/updated: {names}");
+        let comment = format!("The following packages would be installed/updated: {}", targets.join(", "));
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
-    let paths: Vec<&Path> = files.iter().map(Scratch::path).collect();
-    let output = packages.install_files(&context.call, &paths)?;
-    let changed = changes(&before, &packages.installed(&context.call)?);
-    if output.retcode != 0 {
-        return Ok(StateReturn::failed(name, problem("installing", &complaints(&output))).with_changes(changed));
+    let mut files = package_files(&context.call, packages, said, &context.saltenv)?;
+    files.retain(|file| options.reinstall || !has_version(before.get(&file.name), &file.version));
+    if files.is_empty() {
+        return Ok(is_there());
     }
-    Ok(StateReturn::ok(name, format!("The following packages were installed/updated: {names}")).with_changes(changed))
+    let names = files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ");
+    let done = match install_files(&context.call, packages, &files, options) {
+        Ok(done) => done,
+        Err(CallError::Execution(message)) => {
+            let comment = format!("An error was encountered while installing package(s): {message}");
+            return Ok(StateReturn::failed(name, comment));
+        }
+        Err(error) => return Err(error),
+    };
+    if !done.errors.is_empty() {
+        let comment = trouble(packages, Doing::Installing, &done.errors);
+        return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
+    }
+    Ok(StateReturn::ok(name, format!("The following packages were installed/updated: {names}"))
+        .with_changes(done.changes))
 }

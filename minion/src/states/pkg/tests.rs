@@ -1,3 +1,4 @@
+use std::cmp::Ordering;
 use std::path::Path;
 
 use brine_core::list;
@@ -5,7 +6,7 @@ use brine_core::value::json::to_json;
 
 use super::*;
 use crate::context::Context;
-use crate::process::Output;
+use crate::modules::pkg::{Files, Listed, Versions, resolve};
 use crate::testing;
 
 /// A host whose packages are in memory. Versions are compared as text.
@@ -27,32 +28,34 @@ impl Fake {
     }
 }
 
-fn output(retcode: i64, stderr: &str) -> Output {
-    Output { pid: 1, retcode, stdout: String::new(), stderr: stderr.into(), timed_out: false }
-}
-
 impl Packages for Fake {
-    fn installed(&self, _context: &Context) -> Result<Versions, CallError> {
-        Ok(self.installed.lock().clone())
+    fn list(&self, _context: &Context, _options: &Options) -> Result<Listed, CallError> {
+        let installed = self.installed.lock();
+        Ok(installed.iter().map(|(name, version)| (name.clone(), vec![version.as_str().into()])).collect())
     }
 
-    fn left_over(&self, _context: &Context) -> Result<Versions, CallError> {
-        Ok(Versions::new())
+    fn keeps_configuration(&self) -> bool {
+        true
     }
 
-    fn candidates(&self, _context: &Context, names: &[String]) -> Result<Versions, CallError> {
+    fn candidates(&self, _context: &Context, names: &[String], _options: &Options) -> Result<Versions, CallError> {
         Ok(self.known.iter().filter(|(name, _)| names.contains(name)).map(|(a, b)| (a.clone(), b.clone())).collect())
     }
 
-    fn install(&self, _context: &Context, wanted: &[Wanted]) -> Result<Output, CallError> {
+    fn available(&self, _context: &Context, name: &str, _options: &Options) -> Result<Vec<String>, CallError> {
+        Ok(self.known.get(name).into_iter().cloned().collect())
+    }
+
+    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+        let (wanted, errors) = resolve(context, self, wanted, options)?;
         if let Some((name, _)) = wanted.iter().find(|(name, _)| !self.known.contains_key(name)) {
-            return Ok(output(100, &format!("E: Unable to locate package {name}")));
+            return Ok(vec![format!("E: Unable to locate package {name}")]);
         }
         for (name, version) in wanted {
-            let version = version.clone().unwrap_or_else(|| self.known[name].clone());
-            self.installed.lock().insert(name.clone(), version);
+            let version = version.unwrap_or_else(|| self.known[&name].clone());
+            self.installed.lock().insert(name, version);
         }
-        Ok(output(0, ""))
+        Ok(errors)
     }
 
     fn of_file(&self, _context: &Context, path: &Path) -> Result<(String, String), CallError> {
@@ -60,36 +63,56 @@ impl Packages for Fake {
         text.split_once(' ').map(|(a, b)| (a.into(), b.into())).ok_or_else(|| CallError::Execution("no package".into()))
     }
 
-    fn install_files(&self, context: &Context, paths: &[&Path]) -> Result<Output, CallError> {
+    fn install_files(&self, context: &Context, paths: &[&Path], _options: &Options) -> Result<Vec<String>, CallError> {
         for path in paths {
             self.installed.lock().extend([self.of_file(context, path)?]);
         }
-        Ok(output(0, ""))
+        Ok(Vec::new())
     }
 
-    fn upgrades(&self, _context: &Context, _dist: bool) -> Result<Versions, CallError> {
+    fn upgrades(&self, _context: &Context, _dist: bool, _options: &Options) -> Result<Versions, CallError> {
         let newer = |(name, new): (&String, &String)| self.installed.lock().get(name).is_some_and(|have| have != new);
         Ok(self.known.iter().filter(|pair| newer(*pair)).map(|(a, b)| (a.clone(), b.clone())).collect())
     }
 
-    fn upgrade(&self, context: &Context, dist: bool) -> Result<Output, CallError> {
-        let newer = self.upgrades(context, dist)?;
+    fn upgrade(
+        &self,
+        context: &Context,
+        _names: &[String],
+        dist: bool,
+        options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        let newer = self.upgrades(context, dist, options)?;
         self.installed.lock().extend(newer);
-        Ok(output(0, ""))
+        Ok(Vec::new())
     }
 
-    fn remove(&self, _context: &Context, names: &[String], _purge: bool) -> Result<Output, CallError> {
-        self.installed.lock().retain(|name, _| !names.contains(name));
-        Ok(output(0, ""))
+    fn remove(
+        &self,
+        _context: &Context,
+        targets: &[Wanted],
+        _purge: bool,
+        _options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        self.installed.lock().retain(|name, _| !targets.iter().any(|(target, _)| target == name));
+        Ok(Vec::new())
     }
 
-    fn refresh(&self, _context: &Context) -> Result<Map, CallError> {
+    fn refresh(&self, _context: &Context, _options: &Options) -> Result<Value, CallError> {
         *self.refreshed.lock() += 1;
-        Ok(Map::new())
+        Ok(Value::Nil)
     }
 
     fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
         Ok(a.cmp(b))
+    }
+
+    fn owner(&self, _context: &Context, _path: &str) -> Result<String, CallError> {
+        Ok(String::new())
+    }
+
+    fn files(&self, _context: &Context, _names: &[String]) -> Result<Files, CallError> {
+        Ok(Files::default())
     }
 }
 
@@ -114,10 +137,11 @@ fn story(test: bool) -> String {
         one("tree", None),
         one("nosuch", None),
     ] {
-        told += &tell(install(&context, &fake, "n", &wanted, None));
+        told += &tell(install::install(&context, &fake, "n", &wanted, &install::How::default()));
     }
-    for names in [list(&["vim"]), list(&["bash"]), list(&["bash", "vim"]), list(&["nosuch"])] {
-        told += &tell(newest(&context, &fake, "n", &names, Some(false)));
+    for all in [list(&["vim"]), list(&["bash"]), list(&["bash", "vim"]), list(&["nosuch"])] {
+        let names = upgrade::Names { is_list: all.len() > 1, all };
+        told += &tell(upgrade::newest(&context, &fake, "n", &names, Some(false), &Options::default()));
     }
     for (names, purge) in [
         (list(&["vim", "nosuch"]), false),
@@ -125,7 +149,8 @@ fn story(test: bool) -> String {
         (list(&["bash"]), true),
         (list(&["nosuch"]), true),
     ] {
-        told += &tell(without(&context, &fake, "n", &names, purge));
+        let wanted: Vec<Wanted> = names.into_iter().map(|name| (name, None)).collect();
+        told += &tell(remove::without(&context, &fake, "n", &wanted, purge, &Options::default()));
     }
     told + &format!("refreshed {} times", fake.refreshed.lock())
 }
@@ -162,7 +187,10 @@ fn packages_are_told_as_salt_tells_them() {
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
-    ERROR: No version matching 'bash>=9' could be found
+    False: Problem encountered installing package(s). Additional info follows:
+
+    errors:
+        - No version matching 'bash>=9' could be found (available: 5.2) | {}
     True: The following packages were installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
     False: Problem encountered installing package(s). Additional info follows:
 
@@ -172,7 +200,7 @@ fn packages_are_told_as_salt_tells_them() {
     True: The following packages were successfully installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
     True: All packages are up-to-date (bash, vim). | {}
     False: No information found for 'nosuch'. | {}
-    True: All targeted packages were removed. | {"vim": {"old": "9.0", "new": ""}}
+    True: The following packages were not installed: nosuch The following packages were removed: vim. | {"vim": {"old": "9.0", "new": ""}}
     True: All specified packages are already absent | {}
     True: All targeted packages were purged. | {"installed": {"bash": {"old": "5.2", "new": ""}}, "removed": {}}
     True: None of the targeted packages are installed or partially installed | {}
@@ -187,12 +215,13 @@ fn nothing_changes_in_test_mode() {
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
-    None: The following packages would be installed/updated: bash | {"bash": {"old": "", "new": "installed"}}
-    None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "installed"}}
-    None: The following packages would be installed/updated: nosuch | {"nosuch": {"old": "", "new": "installed"}}
+    None: The following packages would be installed/updated: bash | {"bash": {"new": "installed", "old": ""}}
+    None: The following packages would be installed/updated: tree | {"tree": {"new": "installed", "old": ""}}
+    None: The following packages would be installed/updated: nosuch | {"nosuch": {"new": "installed", "old": ""}}
     True: Package vim is already up-to-date | {}
     None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
-    None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
+    None: The following packages would be installed/upgraded: bash
+    The following packages are already up-to-date: vim (9.0) | {"bash": {"old": "5.1", "new": "5.2"}}
     False: No information found for 'nosuch'. | {}
     None: The following packages will be removed: vim. | {"vim": {"old": "", "new": "removed"}}
     True: All specified packages are already absent | {}
@@ -213,12 +242,12 @@ fn an_empty_list_is_no_work() {
 #[test]
 fn all_packages_are_brought_to_their_newest_versions() {
     let (run, test, fake) = (testing::state_context(false, &[]), testing::state_context(true, &[]), Fake::new());
-    let mut told = tell(upgrade::all(&test, &fake, "n", &Value::Nil, false, false));
-    told += &tell(upgrade::all(&run, &fake, "n", &list!["vim"], false, false));
-    told += &tell(upgrade::all(&run, &fake, "n", &list!["bash"], true, false));
+    let mut told = tell(upgrade::all(&test, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    told += &tell(upgrade::all(&run, &fake, "n", &list!["vim"], (false, false), &Options::default()));
+    told += &tell(upgrade::all(&run, &fake, "n", &list!["bash"], (true, false), &Options::default()));
     fake.installed.lock().insert("bash".into(), "5.1".into());
-    told += &tell(upgrade::all(&run, &fake, "n", &Value::Nil, false, false));
-    told += &tell(upgrade::all(&run, &fake, "n", &Value::Nil, false, false));
+    told += &tell(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    told += &tell(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
     insta::assert_snapshot!(told, @r#"
     None: System update will be performed | {"bash": {"new": "5.2", "old": "5.1"}}
     True: System is already up-to-date | {}
@@ -247,7 +276,7 @@ fn packages_come_as_files() {
         (&run, list![map! {"one" => &none}]),
         (&run, list!["one"]),
     ] {
-        let done = sources::install(context, &fake, "n", &sources);
+        let done = sources::install(context, &fake, "n", &sources, &Options::default());
         told += &tell(done).replace(&folder.path().display().to_string(), "/folder");
     }
     insta::assert_snapshot!(told, @r#"

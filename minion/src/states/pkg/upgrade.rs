@@ -1,28 +1,131 @@
-//! All packages in their newest versions.
+//! Packages in their newest versions: some, or all.
 
 use brine_core::function::CallError;
 use brine_core::{Map, Value, map};
 
-use crate::modules::pkg::{Packages, changes, complaints, wanted};
+use super::{has_version, refresh};
+use crate::modules::pkg::{Doing, Options, Packages, Wanted, install, newer, trouble, upgrade, wanted};
 use crate::states::{StateContext, StateReturn};
+
+/// The packages that are to be the newest.
+pub(super) struct Names {
+    /// Their names.
+    pub all: Vec<String>,
+    /// Whether they were said as a list: then what is up to date among them is told.
+    pub is_list: bool,
+}
+
+/// As many names as one reads, or their number.
+fn several(names: &[String]) -> Option<String> {
+    (names.len() <= 10).then(|| names.join(", "))
+}
+
+pub(super) fn newest(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    names: &Names,
+    when: Option<bool>,
+    options: &Options,
+) -> Result<StateReturn, CallError> {
+    if !context.test {
+        refresh(context, packages, when, options)?;
+    }
+    let before = packages.installed(&context.call, options)?;
+    let newer = newer(&context.call, packages, &names.all, options)?;
+    let unknown: Vec<String> = names
+        .all
+        .iter()
+        .filter(|package| !newer.contains_key(*package) && !before.contains_key(*package))
+        .map(|package| format!("No information found for '{package}'."))
+        .collect();
+    if !unknown.is_empty() {
+        return Ok(StateReturn::failed(name, unknown.join(" ")));
+    }
+    let mut targets: Vec<String> = names.all.iter().filter(|package| newer.contains_key(*package)).cloned().collect();
+    targets.sort();
+    if targets.is_empty() {
+        let comment = match &names.all[..] {
+            [one] => format!("Package {one} is already up-to-date"),
+            all => {
+                let mut sorted = all.to_vec();
+                sorted.sort();
+                several(&sorted).map_or_else(
+                    || format!("All {} packages are up-to-date.", all.len()),
+                    |list| format!("All packages are up-to-date ({list})."),
+                )
+            }
+        };
+        return Ok(StateReturn::ok(name, comment));
+    }
+    let mut untouched: Vec<String> =
+        names.all.iter().filter(|package| names.is_list && !targets.contains(package)).cloned().collect();
+    untouched.sort();
+    let version = |package: &String| before.get(package).cloned().unwrap_or_default();
+    if context.test {
+        let mut comment = format!("The following packages would be installed/upgraded: {}", targets.join(", "));
+        if !untouched.is_empty() {
+            let told: Vec<String> =
+                untouched.iter().map(|package| format!("{package} ({})", version(package))).collect();
+            comment += &several(&told).map_or_else(
+                || format!("\n{} packages are already up-to-date", told.len()),
+                |list| format!("\nThe following packages are already up-to-date: {list}"),
+            );
+        }
+        let change = |package: &String| map! {"old" => version(package), "new" => newer.get(package).cloned()};
+        let changes = targets.iter().map(|package| (package.into(), change(package).into())).collect();
+        return Ok(StateReturn::would(name, comment).with_changes(changes));
+    }
+    let asked: Vec<Wanted> = targets.iter().map(|package| (package.clone(), None)).collect();
+    let failed = |message: String| {
+        StateReturn::failed(name, format!("An error was encountered while installing package(s): {message}"))
+    };
+    let done = match install(&context.call, packages, &asked, options) {
+        Ok(done) => done,
+        Err(CallError::Execution(message)) => return Ok(failed(message)),
+        Err(error) => return Err(error),
+    };
+    if !done.errors.is_empty() {
+        return Ok(failed(trouble(packages, Doing::Installing, &done.errors)).with_changes(done.changes));
+    }
+    let after = packages.installed(&context.call, options)?;
+    let is_newest =
+        |package: &String| newer.get(package).is_some_and(|version| has_version(after.get(package), version));
+    let (good, bad): (Vec<String>, Vec<String>) = targets.into_iter().partition(is_newest);
+    let mut comments = Vec::new();
+    if !bad.is_empty() {
+        comments.push(format!("The following packages failed to update: {}", bad.join(", ")));
+    }
+    if !good.is_empty() {
+        comments.push(format!("The following packages were successfully installed/upgraded: {}", good.join(", ")));
+    }
+    if !untouched.is_empty() {
+        comments.push(several(&untouched).map_or_else(
+            || format!("{} packages were already up-to-date ", untouched.len()),
+            |list| format!("The following packages were already up-to-date: {list}"),
+        ));
+    }
+    let result = Some(bad.is_empty());
+    Ok(StateReturn { result, ..StateReturn::ok(name, comments.join(" ")) }.with_changes(done.changes))
+}
 
 pub(super) fn all(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
     pkgs: &Value,
-    refresh: bool,
-    dist: bool,
+    (refresh, dist): (bool, bool),
+    options: &Options,
 ) -> Result<StateReturn, CallError> {
     if refresh {
-        packages.refresh(&context.call)?;
+        packages.refresh(&context.call, options)?;
     }
-    let before = packages.installed(&context.call)?;
+    let before = packages.installed(&context.call, options)?;
     let names: Option<Vec<String>> = match pkgs {
         Value::Nil => None,
         pkgs => Some(wanted(None, pkgs, None)?.into_iter().map(|(name, _)| name).collect()),
     };
-    let mut newer = packages.upgrades(&context.call, true)?;
+    let mut newer = packages.upgrades(&context.call, true, options)?;
     newer.retain(|package, _| names.as_ref().is_none_or(|names| names.contains(package)));
     if newer.is_empty() {
         return Ok(StateReturn::ok(name, "System is already up-to-date"));
@@ -37,22 +140,17 @@ pub(super) fn all(
             .collect();
         return Ok(StateReturn::would(name, "System update will be performed").with_changes(expected));
     }
-    let output = if names.is_none() {
-        packages.upgrade(&context.call, dist)?
-    } else {
-        let all: Vec<_> = newer.iter().map(|(package, version)| (package.clone(), Some(version.clone()))).collect();
-        packages.install(&context.call, &all)?
-    };
-    let changed = changes(&before, &packages.installed(&context.call)?);
-    if output.retcode != 0 {
-        let comment = format!("An error was encountered while updating packages: {}", complaints(&output).join("\n"));
-        return Ok(StateReturn::failed(name, comment).with_changes(changed));
+    let some: Vec<String> = if names.is_some() { newer.keys().cloned().collect() } else { Vec::new() };
+    let done = upgrade(&context.call, packages, &some, dist, options)?;
+    if !done.errors.is_empty() {
+        let comment = trouble(packages, Doing::Upgrading, &done.errors);
+        return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
     }
-    let missing: Vec<&str> =
-        newer.keys().map(String::as_str).filter(|package| names.is_some() && !changed.contains_key(*package)).collect();
+    let changed = |package: &str| done.changes.contains_key(&Value::from(package));
+    let missing: Vec<&str> = some.iter().map(String::as_str).filter(|package| !changed(package)).collect();
     if !missing.is_empty() {
         let comment = format!("The following package(s) failed to update: {}", missing.join(", "));
-        return Ok(StateReturn::failed(name, comment).with_changes(changed));
+        return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
     }
-    Ok(StateReturn::ok(name, "Upgrade ran successfully").with_changes(changed))
+    Ok(StateReturn::ok(name, "Upgrade ran successfully").with_changes(done.changes))
 }
