@@ -1,5 +1,8 @@
 //! `service`: the services of this host, by systemd or by the scripts of System V.
 
+pub(crate) mod systemd;
+mod sysv;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -7,7 +10,7 @@ use brine_core::function::CallError;
 use brine_core::glob::{fnmatch, is_pattern};
 use brine_core::{Map, functions};
 
-use super::programs::{argument, run};
+use super::programs::which;
 use crate::context::Context;
 
 /// What starts services here.
@@ -15,66 +18,82 @@ use crate::context::Context;
 pub enum Init {
     /// systemd runs.
     Systemd,
+    /// systemd is installed and does not run, as in many containers and while an image is made.
+    Offline,
     /// Scripts in `/etc/init.d`.
     SysV,
+}
+
+/// How something is done to a service; systemd alone knows these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct How {
+    /// Not to wait for the end of it.
+    pub no_block: Option<bool>,
+    /// To unmask the service before.
+    pub unmask: bool,
+    /// To unmask the service before, if it is masked until the next start of the host.
+    pub unmask_runtime: bool,
 }
 
 impl Init {
     /// That of this host.
     pub fn of_host() -> Self {
-        if Path::new("/run/systemd/system").is_dir() { Init::Systemd } else { Init::SysV }
+        if Path::new("/run/systemd/system").exists() {
+            Init::Systemd
+        } else if which("systemctl").is_some_and(|program| is_program(&program)) {
+            Init::Offline
+        } else {
+            Init::SysV
+        }
     }
 
-    /// The words of the call that does something to a service.
-    fn command(self, action: &str, name: &str) -> Result<Vec<String>, CallError> {
-        let name = argument(name)?;
-        let words = match (self, action) {
-            (Init::Systemd, "status") => vec!["systemctl".into(), "is-active".into(), unit(&name)],
-            (Init::Systemd, "enabled") => vec!["systemctl".into(), "is-enabled".into(), unit(&name)],
-            (Init::Systemd, "available") => {
-                vec!["systemctl".into(), "show".into(), "--property=LoadState".into(), unit(&name)]
-            }
-            (Init::Systemd, action) => vec!["systemctl".into(), action.into(), unit(&name)],
-            (Init::SysV, "enable") => vec!["update-rc.d".into(), name, "defaults".into()],
-            (Init::SysV, "disable") => vec!["update-rc.d".into(), name, "disable".into()],
-            (Init::SysV, action) => vec!["service".into(), name, action.into()],
-        };
-        Ok(words)
-    }
-
-    /// Whether the service runs.
-    pub fn is_running(self, context: &Context, name: &str) -> Result<bool, CallError> {
-        Ok(run(context, &self.command("status", name)?, &[])?.retcode == 0)
+    /// Whether the service runs; without systemd, with `sig`, whether a process does that has it in its command line.
+    pub fn is_running(self, context: &Context, name: &str, sig: Option<&str>) -> Result<bool, CallError> {
+        match (self, sig) {
+            (Init::Systemd, _) => systemd::is_running(context, name),
+            (_, Some(sig)) => Ok(sysv::has_process(sig)),
+            (_, None) => sysv::act(context, "status", name),
+        }
     }
 
     /// Whether there is such a service.
     pub fn is_available(self, context: &Context, name: &str) -> Result<bool, CallError> {
         match self {
-            Init::Systemd => {
-                let output = run(context, &self.command("available", name)?, &[])?;
-                Ok(matches!(output.stdout.trim(), "LoadState=loaded" | "LoadState=masked"))
-            }
-            Init::SysV => Ok(scripts("/etc/init.d").iter().any(|script| script == name)),
+            Init::Systemd => systemd::is_available(context, name),
+            _ => Ok(sysv::all(context)?.iter().any(|service| service == name)),
         }
     }
 
     /// Whether the service starts with the host.
     pub fn is_enabled(self, context: &Context, name: &str) -> Result<bool, CallError> {
         match self {
-            Init::Systemd => Ok(run(context, &self.command("enabled", name)?, &[])?.retcode == 0),
-            Init::SysV => {
-                Ok(["2", "3", "4", "5", "S"].iter().any(|level| starts(&scripts(&format!("/etc/rc{level}.d")), name)))
-            }
+            Init::Systemd => systemd::is_enabled(context, name),
+            _ => sysv::is_enabled(context, name),
         }
     }
 
-    /// Does something to a service, and says whether that worked.
-    pub fn act(self, context: &Context, action: &str, name: &str) -> Result<bool, CallError> {
-        let output = run(context, &self.command(action, name)?, &[])?;
-        if output.retcode != 0 {
-            tracing::error!(jid = context.job.jid, service = name, action, "{}{}", output.stdout, output.stderr);
+    /// Whether services can be kept from being started at all.
+    pub fn can_mask(self) -> bool {
+        self != Init::SysV
+    }
+
+    /// Does something to a service, and says whether that worked. systemd's complaint is an error.
+    pub fn act(self, context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError> {
+        match self {
+            Init::Systemd => systemd::act(context, action, name, how),
+            _ => sysv::act(context, action, name),
         }
-        Ok(output.retcode == 0)
+    }
+
+    fn all(self, context: &Context) -> Result<Vec<String>, CallError> {
+        match self {
+            Init::Systemd => Ok(systemd::all()),
+            _ => sysv::all(context),
+        }
+    }
+
+    fn need_systemd(self, function: &str) -> Result<(), CallError> {
+        if self == Init::Systemd { Ok(()) } else { Err(CallError::NotAvailable(format!("service.{function}"))) }
     }
 }
 
@@ -86,8 +105,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' service.start <service name>
-    fn start(context, name: String, **_kwargs) {
-        Ok(Init::of_host().act(context, "start", &name)?.into())
+    fn start(context, name: String, no_block: Option<bool> = None, unmask: bool = false, unmask_runtime: bool = false) {
+        Ok(Init::of_host().act(context, "start", &name, How { no_block, unmask, unmask_runtime })?.into())
     }
 
     /// Stops a service.
@@ -95,8 +114,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' service.stop <service name>
-    fn stop(context, name: String, **_kwargs) {
-        Ok(Init::of_host().act(context, "stop", &name)?.into())
+    fn stop(context, name: String, no_block: Option<bool> = None) {
+        Ok(Init::of_host().act(context, "stop", &name, How { no_block, ..How::default() })?.into())
     }
 
     /// Stops and starts a service.
@@ -104,8 +123,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' service.restart <service name>
-    fn restart(context, name: String, **_kwargs) {
-        Ok(Init::of_host().act(context, "restart", &name)?.into())
+    fn restart(context, name: String, no_block: Option<bool> = None, unmask: bool = false, unmask_runtime: bool = false) {
+        Ok(Init::of_host().act(context, "restart", &name, How { no_block, unmask, unmask_runtime })?.into())
     }
 
     /// Has a service read its configuration again.
@@ -113,23 +132,33 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' service.reload <service name>
-    fn reload(context, name: String, **_kwargs) {
-        Ok(Init::of_host().act(context, "reload", &name)?.into())
+    fn reload(context, name: String, no_block: Option<bool> = None, unmask: bool = false, unmask_runtime: bool = false) {
+        Ok(Init::of_host().act(context, "reload", &name, How { no_block, unmask, unmask_runtime })?.into())
+    }
+
+    /// Has a service read its configuration again, or restarts one that cannot.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.force_reload <service name>
+    fn force_reload(context, name: String, no_block: bool = true, unmask: bool = false, unmask_runtime: bool = false) {
+        let how = How { no_block: Some(no_block), unmask, unmask_runtime };
+        Ok(Init::of_host().act(context, "force-reload", &name, how)?.into())
     }
 
     /// Whether a service runs; for a glob, all that match.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' service.status <service name>
-    fn status(context, name: String, **_kwargs) {
+    ///     salt '*' service.status <service name> [service signature]
+    fn status(context, name: String, sig: Option<String> = None) {
         let init = Init::of_host();
         if !is_pattern(&name) {
-            return Ok(init.is_running(context, &name)?.into());
+            return Ok(init.is_running(context, &name, sig.as_deref())?.into());
         }
         let mut found = Map::new();
-        for service in all(context, init)?.iter().filter(|service| fnmatch(&name, service)) {
-            found.insert(service.into(), init.is_running(context, service)?.into());
+        for service in init.all(context)?.iter().filter(|service| fnmatch(&name, service)) {
+            found.insert(service.into(), init.is_running(context, service, None)?.into());
         }
         Ok(found.into())
     }
@@ -157,8 +186,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' service.enable <service name>
-    fn enable(context, name: String, **_kwargs) {
-        Ok(Init::of_host().act(context, "enable", &name)?.into())
+    fn enable(context, name: String, no_block: Option<bool> = None, unmask: bool = false, unmask_runtime: bool = false, **_kwargs) {
+        Ok(Init::of_host().act(context, "enable", &name, How { no_block, unmask, unmask_runtime })?.into())
     }
 
     /// Has a service not start with the host.
@@ -166,8 +195,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' service.disable <service name>
-    fn disable(context, name: String, **_kwargs) {
-        Ok(Init::of_host().act(context, "disable", &name)?.into())
+    fn disable(context, name: String, no_block: Option<bool> = None, **_kwargs) {
+        Ok(Init::of_host().act(context, "disable", &name, How { no_block, ..How::default() })?.into())
     }
 
     /// Whether a service starts with the host.
@@ -179,127 +208,146 @@ functions! {
         Ok(Init::of_host().is_enabled(context, &name)?.into())
     }
 
-    /// Whether there is such a service and it does not start with the host.
+    /// Whether a service does not start with the host. Without systemd, only one that is there.
     ///
     /// CLI Example:
     ///
     ///     salt '*' service.disabled <service name>
     fn disabled(context, name: String) {
         let init = Init::of_host();
-        Ok((init.is_available(context, &name)? && !init.is_enabled(context, &name)?).into())
+        let is_service = init == Init::Systemd || init.is_available(context, &name)?;
+        Ok((is_service && !init.is_enabled(context, &name)?).into())
     }
 
-    /// The names of all services.
+    /// The names of all services; of other units of systemd, with their kinds.
     ///
     /// CLI Example:
     ///
     ///     salt '*' service.get_all
     fn get_all(context) {
-        Ok(all(context, Init::of_host())?.into())
+        Ok(Init::of_host().all(context)?.into())
+    }
+
+    /// The names of the services that start with the host.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.get_enabled
+    fn get_enabled(context) {
+        match Init::of_host() {
+            Init::Systemd => Ok(systemd::in_state(context, "enabled")?.into()),
+            _ => Ok(sysv::enabled(context)?.into()),
+        }
+    }
+
+    /// The names of the services that do not start with the host.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.get_disabled
+    fn get_disabled(context) {
+        if Init::of_host() == Init::Systemd {
+            return Ok(systemd::in_state(context, "disabled")?.into());
+        }
+        let enabled = sysv::enabled(context)?;
+        Ok(sysv::all(context)?.into_iter().filter(|name| !enabled.contains(name)).collect())
+    }
+
+    /// The names of the units that others need and nobody enables.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.get_static
+    fn get_static(context) {
+        Init::of_host().need_systemd("get_static")?;
+        Ok(systemd::in_state(context, "static")?.into())
+    }
+
+    /// The names of the units that run.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.get_running
+    fn get_running(context) {
+        Init::of_host().need_systemd("get_running")?;
+        Ok(systemd::running(context)?.into())
+    }
+
+    /// Keeps a service from being started.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.mask foo
+    ///     salt '*' service.mask foo runtime=True
+    fn mask(context, name: String, runtime: bool = false) {
+        Init::of_host().need_systemd("mask")?;
+        systemd::set_mask(context, &name, true, runtime)?;
+        Ok(true.into())
+    }
+
+    /// Lets a service be started again.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.unmask foo
+    ///     salt '*' service.unmask foo runtime=True
+    fn unmask(context, name: String, runtime: bool = false) {
+        Init::of_host().need_systemd("unmask")?;
+        systemd::set_mask(context, &name, false, runtime)?;
+        Ok(true.into())
+    }
+
+    /// Whether a service is kept from being started.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.masked foo
+    ///     salt '*' service.masked foo runtime=True
+    fn masked(context, name: String, runtime: bool = false) {
+        Init::of_host().need_systemd("masked")?;
+        Ok(systemd::is_masked(context, &name, runtime)?.into())
+    }
+
+    /// What systemd knows of a unit.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.show <service name>
+    fn show(context, name: String) {
+        Init::of_host().need_systemd("show")?;
+        Ok(systemd::show(context, &name)?.into())
+    }
+
+    /// Has systemd read its unit files again.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.systemctl_reload
+    fn systemctl_reload(context) {
+        Init::of_host().need_systemd("systemctl_reload")?;
+        systemd::read_units_again(context)?;
+        Ok(true.into())
+    }
+
+    /// Whether systemd is installed and does not run.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' service.offline
+    fn offline(_context) {
+        Ok((Init::of_host() == Init::Offline).into())
     }
 }
 
-/// systemd's name of a service.
-fn unit(name: &str) -> String {
-    let kinds = [
-        ".service",
-        ".socket",
-        ".timer",
-        ".mount",
-        ".path",
-        ".target",
-        ".slice",
-        ".swap",
-        ".automount",
-        ".device",
-        ".scope",
-    ];
-    if kinds.iter().any(|kind| name.ends_with(kind)) { name.to_owned() } else { format!("{name}.service") }
+/// Whether a file is one that can be run.
+fn is_program(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
 }
 
-/// The names of the programs in a folder, sorted.
-fn scripts(folder: &str) -> Vec<String> {
+/// The names of what is in a folder, sorted.
+fn names_in(folder: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let runs = |path: &Path| {
-        std::fs::metadata(path).is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
-    };
-    let mut names: Vec<String> = entries
-        .filter(|entry| runs(&entry.path()))
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
-}
-
-/// Whether links such as `S01redis-server` start a service.
-fn starts(links: &[String], name: &str) -> bool {
-    links.iter().any(|link| {
-        let place = link.strip_prefix('S').and_then(|rest| rest.strip_suffix(name));
-        place.is_some_and(|place| !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_digit()))
-    })
-}
-
-fn all(context: &Context, init: Init) -> Result<Vec<String>, CallError> {
-    match init {
-        Init::SysV => Ok(scripts("/etc/init.d")),
-        Init::Systemd => {
-            let words = ["systemctl", "list-unit-files", "--type=service", "--no-legend", "--no-pager", "--full"];
-            let output = run(context, &words.map(str::to_owned), &[])?;
-            Ok(unit_names(&output.stdout))
-        }
-    }
-}
-
-/// The services in a list of unit files, templates left out.
-fn unit_names(text: &str) -> Vec<String> {
-    let names = text.lines().filter_map(|line| line.split_whitespace().next()?.strip_suffix(".service"));
-    let mut names: Vec<String> = names.filter(|name| !name.ends_with('@')).map(str::to_owned).collect();
-    names.sort();
-    names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn services_are_handled_by_what_runs() {
-        let said = |init: Init, action| init.command(action, "web").map(|words| words.join(" ")).unwrap();
-        let mut told = String::new();
-        for init in [Init::Systemd, Init::SysV] {
-            for action in ["start", "reload", "status", "enable", "disable"] {
-                told = format!("{told}{}\n", said(init, action));
-            }
-        }
-        insta::assert_snapshot!(told, @r#"
-        systemctl start web.service
-        systemctl reload web.service
-        systemctl is-active web.service
-        systemctl enable web.service
-        systemctl disable web.service
-        service web start
-        service web reload
-        service web status
-        update-rc.d web defaults
-        update-rc.d web disable
-        "#);
-        assert_eq!(unit("a.socket"), "a.socket");
-        assert!(Init::SysV.command("start", "--help").is_err());
-    }
-
-    #[test]
-    fn links_that_start_a_service_have_its_whole_name() {
-        let links = ["S01redis-server".to_owned(), "K01dbus".into(), "S02my-web".into()];
-        for (name, enabled) in
-            [("redis-server", true), ("dbus", false), ("server", false), ("web", false), ("my-web", true)]
-        {
-            assert_eq!(starts(&links, name), enabled, "{name}");
-        }
-    }
-
-    #[test]
-    fn systemds_list_is_read() {
-        let text = "ssh.service enabled enabled\ngetty@.service enabled enabled\ncron.service disabled enabled\n\n";
-        assert_eq!(unit_names(text), ["cron", "ssh"]);
-    }
 }

@@ -1,60 +1,123 @@
 //! `service`: services as states.
 
-use brine_core::function::CallError;
-use brine_core::{Value, functions, map};
+mod boot;
+mod masks;
+#[cfg(test)]
+mod tests;
 
+use std::time::Duration;
+
+use brine_core::function::CallError;
+use brine_core::{Map, Value, functions, map};
+
+use self::boot::{apply, toggle};
 use super::{StateContext, StateReturn};
 use crate::context::Context;
-use crate::modules::service::Init;
+use crate::modules::service::{How, Init, systemd};
 
 functions! {
     module "service", context StateContext;
 
     /// A service that runs, and with `enable` starts with the host or does not.
-    fn running(context, name: String, enable: Option<bool> = None, init_delay: Option<f64> = None, **_kwargs) {
-        let host = Host { init: Init::of_host(), call: &context.call };
-        if offline(context) {
-            return Ok(StateReturn::ok(&name, "Running in OFFLINE mode. Nothing to do").into());
-        }
-        let delay = std::time::Duration::from_secs_f64(init_delay.unwrap_or(0.0).clamp(0.0, 3600.0));
-        told(&name, be(&host, context, &name, true, enable, delay))
+    fn running(context, name: String, enable: Option<bool> = None, sig: Option<String> = None, init_delay: Value = Value::Nil, **kwargs) {
+        let wanted = Wanted { runs: true, enable, sig, delay: init_delay, how: how(&kwargs) };
+        told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
     }
 
     /// A service that does not run, and with `enable` starts with the host or does not.
-    fn dead(context, name: String, enable: Option<bool> = None, **_kwargs) {
-        let host = Host { init: Init::of_host(), call: &context.call };
-        if offline(context) {
-            return Ok(StateReturn::ok(&name, "Running in OFFLINE mode. Nothing to do").into());
-        }
-        told(&name, be(&host, context, &name, false, enable, std::time::Duration::ZERO))
+    fn dead(context, name: String, enable: Option<bool> = None, sig: Option<String> = None, init_delay: Value = Value::Nil, **kwargs) {
+        let wanted = Wanted { runs: false, enable, sig, delay: init_delay, how: how(&kwargs) };
+        told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
     }
 
     /// A service that starts with the host.
-    fn enabled(context, name: String, **_kwargs) {
-        let host = Host { init: Init::of_host(), call: &context.call };
-        told(&name, enable_state(&host, context, &name, true))
+    fn enabled(context, name: String, **kwargs) {
+        told(&name, boot::state(&Host::new(context), context, &name, true, how(&kwargs)))
     }
 
     /// A service that does not start with the host.
-    fn disabled(context, name: String, **_kwargs) {
-        let host = Host { init: Init::of_host(), call: &context.call };
-        told(&name, enable_state(&host, context, &name, false))
+    fn disabled(context, name: String, **kwargs) {
+        told(&name, boot::state(&Host::new(context), context, &name, false, how(&kwargs)))
+    }
+
+    /// A service that nobody can start, for good or with `runtime` until the next start of the host.
+    fn masked(context, name: String, runtime: bool = false) {
+        told(&name, masks::state(&Host::new(context), context, &name, true, runtime))
+    }
+
+    /// A service that can be started again.
+    fn unmasked(context, name: String, runtime: bool = false) {
+        told(&name, masks::state(&Host::new(context), context, &name, false, runtime))
     }
 
     /// What is done when something watched has changed: the service is restarted, or with `reload`
     /// reads its configuration again; one that should be dead is stopped.
-    fn mod_watch(context, name: String, sfun: String = "running".into(), reload: bool = false, **_kwargs) {
-        let host = Host { init: Init::of_host(), call: &context.call };
-        told(&name, watched(&host, context, &name, &sfun, reload))
+    fn mod_watch(
+        context,
+        name: String,
+        sfun: Value = Value::Nil,
+        sig: Option<String> = None,
+        reload: bool = false,
+        full_restart: bool = false,
+        init_delay: Value = Value::Nil,
+        force: bool = false,
+        **kwargs
+    ) {
+        // For other systems than these.
+        _ = full_restart;
+        let wanted = Watched { sfun: sfun.to_string(), sig, reload, force, delay: init_delay, how: how(&kwargs) };
+        told(&name, watched(&Host::new(context), context, &name, &wanted))
     }
+}
+
+/// What systemd alone knows to do.
+fn how(kwargs: &Map) -> How {
+    let said = |key: &str| kwargs.get(key).map(Value::is_truthy);
+    How {
+        no_block: said("no_block"),
+        unmask: said("unmask").unwrap_or_default(),
+        unmask_runtime: said("unmask_runtime").unwrap_or_default(),
+    }
+}
+
+/// A mistake that many make.
+fn asked(name: &str, kwargs: &Map) -> Option<StateReturn> {
+    kwargs.get("enabled")?;
+    let comment =
+        format!("Service {name} uses non-existent option \"enabled\".  Perhaps \"enable\" option was intended?");
+    Some(StateReturn::failed(name, comment))
+}
+
+/// How a service should be.
+struct Wanted {
+    runs: bool,
+    enable: Option<bool>,
+    sig: Option<String>,
+    delay: Value,
+    how: How,
+}
+
+/// What a watched change should do.
+struct Watched {
+    sfun: String,
+    sig: Option<String>,
+    reload: bool,
+    force: bool,
+    delay: Value,
+    how: How,
 }
 
 /// What a service can be asked and told.
 trait Services {
+    /// Whether there is nobody who starts services, though systemd is installed.
+    fn is_offline(&self) -> bool;
+    fn can_mask(&self) -> bool;
     fn is_available(&self, name: &str) -> Result<bool, CallError>;
-    fn is_running(&self, name: &str) -> Result<bool, CallError>;
+    fn is_running(&self, name: &str, sig: Option<&str>) -> Result<bool, CallError>;
     fn is_enabled(&self, name: &str) -> Result<bool, CallError>;
-    fn act(&self, action: &str, name: &str) -> Result<bool, CallError>;
+    fn is_masked(&self, name: &str, runtime: bool) -> Result<bool, CallError>;
+    fn mask(&self, name: &str, masked: bool, runtime: bool) -> Result<(), CallError>;
+    fn act(&self, action: &str, name: &str, how: How) -> Result<bool, CallError>;
 }
 
 /// The services of this host.
@@ -63,27 +126,44 @@ struct Host<'c> {
     call: &'c Context,
 }
 
+impl<'c> Host<'c> {
+    fn new(context: &'c StateContext) -> Self {
+        Host { init: Init::of_host(), call: &context.call }
+    }
+}
+
 impl Services for Host<'_> {
+    fn is_offline(&self) -> bool {
+        self.init == Init::Offline
+    }
+
+    fn can_mask(&self) -> bool {
+        self.init.can_mask()
+    }
+
     fn is_available(&self, name: &str) -> Result<bool, CallError> {
         self.init.is_available(self.call, name)
     }
 
-    fn is_running(&self, name: &str) -> Result<bool, CallError> {
-        self.init.is_running(self.call, name)
+    fn is_running(&self, name: &str, sig: Option<&str>) -> Result<bool, CallError> {
+        self.init.is_running(self.call, name, sig)
     }
 
     fn is_enabled(&self, name: &str) -> Result<bool, CallError> {
         self.init.is_enabled(self.call, name)
     }
 
-    fn act(&self, action: &str, name: &str) -> Result<bool, CallError> {
-        self.init.act(self.call, action, name)
+    fn is_masked(&self, name: &str, runtime: bool) -> Result<bool, CallError> {
+        systemd::is_masked(self.call, name, runtime)
     }
-}
 
-/// Without an init, as in most containers, there is nobody to start services.
-fn offline(context: &StateContext) -> bool {
-    context.call.grains().get("init").and_then(Value::as_str) == Some("unknown")
+    fn mask(&self, name: &str, masked: bool, runtime: bool) -> Result<(), CallError> {
+        systemd::set_mask(self.call, name, masked, runtime)
+    }
+
+    fn act(&self, action: &str, name: &str, how: How) -> Result<bool, CallError> {
+        self.init.act(self.call, action, name, how)
+    }
 }
 
 fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
@@ -94,284 +174,123 @@ fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallE
     }
 }
 
-/// A service that runs, or does not.
-fn be(
-    services: &impl Services,
-    context: &StateContext,
-    name: &str,
-    wanted: bool,
-    enable: Option<bool>,
-    delay: std::time::Duration,
-) -> Result<StateReturn, CallError> {
-    if !services.is_available(name)? {
-        if !wanted {
-            return Ok(StateReturn::ok(name, format!("The named service {name} is not available")));
-        }
-        if context.test {
-            let comment =
-                format!("Service {name} not present; if created in this state run, it would have been started");
-            return Ok(StateReturn::would(name, comment));
-        }
-        return Ok(StateReturn::failed(name, format!("The named service {name} is not available")));
-    }
-    let runs = services.is_running(name)?;
-    let other = match enable {
-        Some(enable) => services.is_enabled(name)? != enable,
-        None => false,
-    };
-    let (state, now) = if wanted { ("running", "is running") } else { ("dead", "is dead") };
-    if runs == wanted && !other {
-        return Ok(StateReturn::ok(name, format!("The service {name} is already {state}")));
-    }
-    let word = if enable == Some(true) { "enabled" } else { "disabled" };
-    if context.test {
-        let comment = match (runs == wanted, wanted) {
-            (true, _) => format!("Service {name} set to be {word}"),
-            (false, true) => format!("Service {name} is set to start"),
-            (false, false) => format!("Service {name} is set to be killed"),
-        };
-        return Ok(StateReturn::would(name, comment));
-    }
-    if other && !services.act(if enable == Some(true) { "enable" } else { "disable" }, name)? {
-        return Ok(StateReturn::failed(name, format!("Failed when setting service {name} to be {word}")));
-    }
-    if runs != wanted {
-        let acted = services.act(if wanted { "start" } else { "stop" }, name)?;
-        if !delay.is_zero() && crate::process::cancelled_within(&context.call.job.cancel, delay) {
-            return Ok(StateReturn::failed(name, "the job was ended"));
-        }
-        if !acted || services.is_running(name)? != wanted {
-            let comment = if wanted {
-                format!("Service {name} failed to start")
-            } else {
-                format!("Service {name} failed to die")
-            };
-            return Ok(StateReturn::failed(name, comment));
-        }
-    }
-    let comment = match (enable, wanted) {
-        (Some(_), _) if other => format!("Service {name} has been {word}, and {now}"),
-        (Some(_), _) => format!("Service {name} is already {word}, and {now}"),
-        (None, true) => format!("Started service {name}"),
-        (None, false) => format!("Service {name} was killed"),
-    };
-    Ok(StateReturn::ok(name, comment).with_changes(map! {name => wanted}))
+/// Waits for a service that needs a while. Says whether the job was ended meanwhile.
+fn wait(context: &StateContext, delay: &Value) -> bool {
+    let seconds = delay.as_f64().unwrap_or_default().clamp(0.0, 3600.0);
+    seconds > 0.0 && crate::process::cancelled_within(&context.call.job.cancel, Duration::from_secs_f64(seconds))
 }
 
-fn enable_state(
-    services: &impl Services,
-    context: &StateContext,
-    name: &str,
-    wanted: bool,
-) -> Result<StateReturn, CallError> {
-    let word = if wanted { "enabled" } else { "disabled" };
+/// A service that runs, or does not.
+fn be(services: &impl Services, context: &StateContext, name: &str, wanted: &Wanted) -> Result<StateReturn, CallError> {
+    if services.is_offline() {
+        return Ok(StateReturn::ok(name, "Running in OFFLINE mode. Nothing to do"));
+    }
+    let runs = wanted.runs;
     if !services.is_available(name)? {
-        return Ok(match (wanted, context.test) {
-            (true, true) => StateReturn::would(
-                name,
-                format!("Service {name} not present; if created in this state run, it would have been enabled"),
-            ),
-            (true, false) => StateReturn::failed(name, format!("The named service {name} is not available")),
-            (false, _) => StateReturn::ok(name, format!("The named service {name} is not available")),
+        let would = if runs { "started" } else { "stopped" };
+        let comment = format!("The named service {name} is not available");
+        return Ok(match (context.test, runs) {
+            (true, _) => {
+                let comment =
+                    format!("Service {name} not present; if created in this state run, it would have been {would}");
+                StateReturn::would(name, comment)
+            }
+            (false, true) => StateReturn::failed(name, comment),
+            (false, false) => StateReturn::ok(name, comment),
         });
     }
-    if services.is_enabled(name)? == wanted {
-        return Ok(StateReturn::ok(name, format!("Service {name} is already {word}, and is in the desired state")));
+    let before = services.is_running(name, wanted.sig.as_deref())?;
+    let enabled_before = services.is_enabled(name)?;
+    let unmasked = if wanted.how.unmask && runs {
+        Some(masks::state(services, context, name, false, wanted.how.unmask_runtime)?.comment)
+    } else {
+        None
+    };
+    let with_mask = |comment: String| match &unmasked {
+        Some(told) if !told.is_empty() => format!("{comment}\n{told}"),
+        _ => comment,
+    };
+    let other = wanted.enable.filter(|enable| *enable != enabled_before);
+    if before == runs {
+        let state = if runs { "running" } else { "dead" };
+        let done = StateReturn::ok(name, with_mask(format!("The service {name} is already {state}")));
+        return match other {
+            Some(enable) => Ok(apply(done, toggle(services, context, name, enable, None, true, wanted.how)?)),
+            None => Ok(done),
+        };
     }
     if context.test {
-        return Ok(StateReturn::would(name, format!("Service {name} set to be {word}")));
+        let would = if runs { "start" } else { "be killed" };
+        return Ok(StateReturn::would(name, with_mask(format!("Service {name} is set to {would}"))));
     }
-    if !services.act(if wanted { "enable" } else { "disable" }, name)? {
-        return Ok(StateReturn::failed(name, format!("Failed when setting service {name} to be {word}")));
+    let acted = services.act(if runs { "start" } else { "stop" }, name, wanted.how)?;
+    let failure = format!("Service {name} failed to {}", if runs { "start" } else { "die" });
+    if !acted {
+        let done = StateReturn::failed(name, failure);
+        return match wanted.enable {
+            Some(enable) => Ok(apply(done, toggle(services, context, name, enable, Some(!runs), false, wanted.how)?)),
+            None => Ok(done),
+        };
     }
-    Ok(StateReturn::ok(name, format!("Service {name} has been {word}, and is in the desired state"))
-        .with_changes(map! {name => wanted}))
+    if wait(context, &wanted.delay) {
+        return Ok(StateReturn::failed(name, "the job was ended"));
+    }
+    let after = services.is_running(name, wanted.sig.as_deref().filter(|_| runs))?;
+    let mut done = match (after == runs, runs) {
+        (false, _) => StateReturn::failed(name, failure),
+        (true, true) => StateReturn::ok(name, format!("Started service {name}")),
+        (true, false) => StateReturn::ok(name, format!("Service {name} was killed")),
+    };
+    if after != before || services.is_enabled(name)? != enabled_before {
+        done.changes = map! {name => after};
+    }
+    if let Some(enable) = wanted.enable {
+        let toggled = toggle(services, context, name, enable, Some(after), after == runs, wanted.how)?;
+        done = apply(done, toggled);
+    }
+    if runs && wanted.delay.is_truthy() {
+        done.comment = format!("{}\nDelayed return for {} seconds", done.comment, wanted.delay);
+    }
+    if let Some(told) = unmasked {
+        done.comment = format!("{}\n{told}", done.comment);
+    }
+    Ok(done)
 }
 
 fn watched(
     services: &impl Services,
     context: &StateContext,
     name: &str,
-    sfun: &str,
-    reload: bool,
+    wanted: &Watched,
 ) -> Result<StateReturn, CallError> {
-    let runs = services.is_running(name)?;
-    let (action, done) = match (sfun, runs) {
-        ("dead", false) => return Ok(StateReturn::ok(name, "Service is already stopped")),
-        ("dead", true) => ("stop", "stopped"),
-        ("running", false) => ("start", "started"),
-        ("running", true) if reload => ("reload", "reloaded"),
-        ("running", true) => ("restart", "restarted"),
-        (other, _) => return Ok(StateReturn::failed(name, format!("Unable to trigger watch for service.{other}"))),
+    let stops = wanted.sfun == "dead";
+    if !stops && wanted.sfun != "running" {
+        return Ok(StateReturn::failed(name, format!("Unable to trigger watch for service.{}", wanted.sfun)));
+    }
+    let runs = services.is_running(name, wanted.sig.as_deref())?;
+    let (action, words, done) = match (stops, runs) {
+        (true, false) => return Ok(StateReturn::ok(name, "Service is already stopped")),
+        (true, true) => ("stop", "stop", "stopped"),
+        (false, false) => ("start", "start", "started"),
+        (false, true) if wanted.reload && wanted.force => ("force-reload", "forcefully reload", "forcefully reloaded"),
+        (false, true) if wanted.reload => ("reload", "reload", "reloaded"),
+        (false, true) => ("restart", "restart", "restarted"),
     };
     if context.test {
         return Ok(StateReturn::would(name, format!("Service is set to be {done}")));
     }
-    let acted = services.act(action, name)?;
-    let mut result = if acted {
+    if action == "start" {
+        // What is left of one that failed goes first.
+        services.act("stop", name, How::default())?;
+    }
+    let acted = services.act(action, name, wanted.how)?;
+    if wait(context, &wanted.delay) {
+        return Ok(StateReturn::failed(name, "the job was ended"));
+    }
+    let result = if acted {
         StateReturn::ok(name, format!("Service {done}"))
     } else {
-        StateReturn::failed(name, format!("Failed to {action} the service"))
+        StateReturn::failed(name, format!("Failed to {words} the service"))
     };
-    result.changes = map! {name => acted};
-    Ok(result)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-    use crate::testing;
-
-    /// One service in memory, named `web`.
-    struct Fake {
-        runs: Cell<bool>,
-        enabled: Cell<bool>,
-        obeys: bool,
-    }
-
-    impl Services for Fake {
-        fn is_available(&self, name: &str) -> Result<bool, CallError> {
-            Ok(name == "web")
-        }
-
-        fn is_running(&self, _name: &str) -> Result<bool, CallError> {
-            Ok(self.runs.get())
-        }
-
-        fn is_enabled(&self, _name: &str) -> Result<bool, CallError> {
-            Ok(self.enabled.get())
-        }
-
-        fn act(&self, action: &str, _name: &str) -> Result<bool, CallError> {
-            match action {
-                _ if !self.obeys => {}
-                "start" | "restart" => self.runs.set(true),
-                "stop" => self.runs.set(false),
-                "enable" => self.enabled.set(true),
-                "disable" => self.enabled.set(false),
-                _ => {}
-            }
-            Ok(self.obeys)
-        }
-    }
-
-    fn story(test: bool, obeys: bool) -> String {
-        let context = testing::state_context(test, &[]);
-        let web = || Fake { runs: Cell::new(false), enabled: Cell::new(false), obeys };
-        let up = || Fake { runs: Cell::new(true), ..web() };
-        let none = std::time::Duration::ZERO;
-        let states = [
-            be(&web(), &context, "nosuch", true, None, none),
-            be(&web(), &context, "nosuch", false, None, none),
-            be(&web(), &context, "web", true, None, none),
-            be(&web(), &context, "web", true, Some(true), none),
-            be(&up(), &context, "web", true, None, none),
-            be(&up(), &context, "web", true, Some(true), none),
-            be(&up(), &context, "web", false, None, none),
-            be(&up(), &context, "web", false, Some(false), none),
-            be(&web(), &context, "web", false, None, none),
-            enable_state(&web(), &context, "web", true),
-            enable_state(&web(), &context, "web", false),
-            enable_state(&web(), &context, "nosuch", true),
-            enable_state(&web(), &context, "nosuch", false),
-            watched(&up(), &context, "web", "running", false),
-            watched(&up(), &context, "web", "running", true),
-            watched(&web(), &context, "web", "running", false),
-            watched(&up(), &context, "web", "dead", false),
-            watched(&web(), &context, "web", "enabled", false),
-        ];
-        let told = states.into_iter().map(|done| {
-            let done = done.unwrap();
-            format!(
-                "{}: {} | {}",
-                Value::from(done.result),
-                done.comment,
-                brine_core::value::json::to_json(&done.changes.into())
-            )
-        });
-        told.collect::<Vec<_>>().join("\n")
-    }
-
-    #[test]
-    fn services_are_told_as_salt_tells_them() {
-        insta::assert_snapshot!(story(false, true), @r#"
-        False: The named service nosuch is not available | {}
-        True: The named service nosuch is not available | {}
-        True: Started service web | {"web": true}
-        True: Service web has been enabled, and is running | {"web": true}
-        True: The service web is already running | {}
-        True: Service web has been enabled, and is running | {"web": true}
-        True: Service web was killed | {"web": false}
-        True: Service web is already disabled, and is dead | {"web": false}
-        True: The service web is already dead | {}
-        True: Service web has been enabled, and is in the desired state | {"web": true}
-        True: Service web is already disabled, and is in the desired state | {}
-        False: The named service nosuch is not available | {}
-        True: The named service nosuch is not available | {}
-        True: Service restarted | {"web": true}
-        True: Service reloaded | {"web": true}
-        True: Service started | {"web": true}
-        True: Service stopped | {"web": true}
-        False: Unable to trigger watch for service.enabled | {}
-        "#);
-    }
-
-    #[test]
-    fn nothing_changes_in_test_mode() {
-        insta::assert_snapshot!(story(true, true), @r#"
-        None: Service nosuch not present; if created in this state run, it would have been started | {}
-        True: The named service nosuch is not available | {}
-        None: Service web is set to start | {}
-        None: Service web is set to start | {}
-        True: The service web is already running | {}
-        None: Service web set to be enabled | {}
-        None: Service web is set to be killed | {}
-        None: Service web is set to be killed | {}
-        True: The service web is already dead | {}
-        None: Service web set to be enabled | {}
-        True: Service web is already disabled, and is in the desired state | {}
-        None: Service nosuch not present; if created in this state run, it would have been enabled | {}
-        True: The named service nosuch is not available | {}
-        None: Service is set to be restarted | {}
-        None: Service is set to be reloaded | {}
-        None: Service is set to be started | {}
-        None: Service is set to be stopped | {}
-        False: Unable to trigger watch for service.enabled | {}
-        "#);
-    }
-
-    #[test]
-    fn services_that_do_not_obey_are_failures() {
-        insta::assert_snapshot!(story(false, false), @r#"
-        False: The named service nosuch is not available | {}
-        True: The named service nosuch is not available | {}
-        False: Service web failed to start | {}
-        False: Failed when setting service web to be enabled | {}
-        True: The service web is already running | {}
-        False: Failed when setting service web to be enabled | {}
-        False: Service web failed to die | {}
-        False: Service web failed to die | {}
-        True: The service web is already dead | {}
-        False: Failed when setting service web to be enabled | {}
-        True: Service web is already disabled, and is in the desired state | {}
-        False: The named service nosuch is not available | {}
-        True: The named service nosuch is not available | {}
-        False: Failed to restart the service | {"web": false}
-        False: Failed to reload the service | {"web": false}
-        False: Failed to start the service | {"web": false}
-        False: Failed to stop the service | {"web": false}
-        False: Unable to trigger watch for service.enabled | {}
-        "#);
-    }
-
-    #[test]
-    fn without_an_init_there_is_nothing_to_do() {
-        let context = testing::state_context(false, &[]);
-        *context.call.minion.grains.write() = std::sync::Arc::new(map! {"init" => "unknown"});
-        let args = brine_core::function::Args::keyword(map! {"name" => "web"});
-        let done = context.call.minion.states.call(&context, "service.running", args).unwrap();
-        assert_eq!(done.get("comment"), Some(&"Running in OFFLINE mode. Nothing to do".into()));
-    }
+    Ok(result.with_changes(map! {name => acted}))
 }
