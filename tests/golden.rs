@@ -133,12 +133,13 @@ fn differences(case: &Path) -> Vec<String> {
 /// Puts a case's files into its temporary folder.
 fn lay_out(case: &Path, root: &Path) {
     let extra = fs::read_to_string(case.join("minion")).unwrap_or_default();
-    for name in ["srv", "pillar", "box", "bin", "etc"] {
+    for name in ["srv", "pillar", "box", "bin", "machine", "etc"] {
         fs::create_dir_all(root.join(name)).unwrap();
         copy(&case.join(name), &root.join(name), root);
     }
     let text = format!("{MINION}{extra}").replace("ROOT", &root.display().to_string());
     fs::write(root.join("etc/minion"), text).unwrap();
+    fs::write(root.join("mounts"), fs::read_to_string(case.join("mounts")).unwrap_or_default()).unwrap();
 }
 
 fn copy(from: &Path, to: &Path, root: &Path) {
@@ -166,24 +167,11 @@ fn path(root: &Path) -> String {
 /// Runs `brine salt-call --local`: what the recording has of a run.
 fn salt_call(line: &str, root: &Path) -> Value {
     let command = line.replace("ROOT", &root.display().to_string());
-    // The case's apt folder is /etc/apt, for this process alone.
-    let (mut shell, bind) = if root.join("box/apt").is_dir() {
-        let mut unshare = Command::new("unshare");
-        unshare.args(["--mount", "sh"]);
-        (unshare, format!("mount --bind '{}' /etc/apt && ", root.join("box/apt").display()))
-    } else {
-        (Command::new("sh"), String::new())
-    };
+    let mut shell = Command::new("unshare");
     let done = shell
-        .args([
-            "-c",
-            &format!("{bind}umask 022; exec \"$0\" \"$@\""),
-            BRINE,
-            "salt-call",
-            "--local",
-            "--out=json",
-            "-c",
-        ])
+        .args(["--mount", "sh", "-c"])
+        .arg(format!("{}umask 022; exec \"$0\" \"$@\"", mounts(root)))
+        .args([BRINE, "salt-call", "--local", "--out=json", "-c"])
         .arg(root.join("etc"))
         .args(split(&command))
         .current_dir(root.join("box"))
@@ -208,6 +196,16 @@ fn salt_call(line: &str, root: &Path) -> Value {
         }
     }
     run
+}
+
+/// What puts the case's own files and folders in the place of the machine's, for one process alone.
+fn mounts(root: &Path) -> String {
+    let text = fs::read_to_string(root.join("mounts")).unwrap_or_default();
+    let mount = |line: &str| {
+        let (from, to) = line.split_once(' ').unwrap_or_else(|| panic!("{line} in mounts names no place"));
+        format!("if [ -e {to} ]; then mount --bind '{}' {to} || exit 70; fi; ", root.join(from).display())
+    };
+    text.lines().map(mount).collect()
 }
 
 /// The words of a line, with quotes as in a shell.
@@ -244,7 +242,7 @@ fn plain(value: Value, key: &str, root: &Path) -> Value {
             }
             items.into()
         }
-        Value::String(_) | Value::Number(_) if ["start_time", "duration", "pid"].contains(&key) => {
+        Value::String(_) | Value::Number(_) if ["start_time", "duration", "pid", "lstchg"].contains(&key) => {
             format!("<{key}>").into()
         }
         Value::String(text) => plain_text(&text, root).into(),

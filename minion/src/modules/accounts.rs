@@ -1,5 +1,8 @@
 //! The users and groups of this host, from `/etc/passwd` and `/etc/group`.
 
+use brine_core::Value;
+use brine_core::value::FromValue;
+
 /// A line of `/etc/passwd`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
@@ -73,6 +76,16 @@ impl Accounts {
     /// The group of this name.
     pub fn group(&self, name: &str) -> Option<&GroupEntry> {
         self.groups.iter().find(|group| group.name == name)
+    }
+
+    /// The first group of this number.
+    pub fn group_numbered(&self, gid: u32) -> Option<&GroupEntry> {
+        self.groups.iter().find(|group| group.gid == gid)
+    }
+
+    /// The number of a group that is named by its number or its name.
+    pub fn number_of(&self, group: &Value) -> Option<u32> {
+        u32::from_value(group).or_else(|| self.group(group.as_str()?).map(|group| group.gid))
     }
 
     /// The names of the groups that a user is in, sorted.

@@ -4,7 +4,7 @@ use brine_core::{Value, functions};
 
 use super::accounts::Accounts;
 use super::programs::{argument, succeeds};
-use super::user::{describe_group, names};
+use super::user::{describe_group, local_program, names};
 use crate::context::Context;
 
 functions! {
@@ -35,11 +35,13 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' group.add foo 3456
-    fn add(context, name: String, gid: Option<u32> = None, system: bool = false, non_unique: bool = false, **_kwargs) {
-        let mut command = vec!["groupadd".to_owned()];
-        command.extend(gid.into_iter().flat_map(|gid| ["-g".to_owned(), gid.to_string()]));
+    fn add(context, name: String, gid: Value = Value::Nil, system: bool = false, non_unique: bool = false, local: bool = false) {
+        let mut command = vec![if local { local_program("lgroupadd")? } else { "groupadd" }.to_owned()];
+        if gid.is_truthy() {
+            command.extend(["-g".to_owned(), argument(&gid.to_string())?]);
+            command.extend((non_unique && !local).then(|| "-o".into()));
+        }
         command.extend(system.then(|| "-r".into()));
-        command.extend(non_unique.then(|| "-o".into()));
         command.push(argument(&name)?);
         succeeds(context, &command)
     }
@@ -49,8 +51,9 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' group.delete foo
-    fn delete(context, name: String) {
-        succeeds(context, &["groupdel".into(), argument(&name)?])
+    fn delete(context, name: String, local: bool = false) {
+        let program = if local { local_program("lgroupdel")? } else { "groupdel" };
+        succeeds(context, &[program.into(), argument(&name)?])
     }
 
     /// Gives a group another number.
@@ -58,8 +61,14 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' group.chgid foo 4376
-    fn chgid(context, name: String, gid: u32) {
-        succeeds(context, &["groupmod".into(), "-g".into(), gid.to_string(), argument(&name)?])
+    fn chgid(context, name: String, gid: u32, non_unique: bool = false) {
+        match Accounts::read().group(&name) {
+            None => return Ok(false.into()),
+            Some(group) if group.gid == gid => return Ok(true.into()),
+            Some(_) => {}
+        }
+        let flags = if non_unique { "-og" } else { "-g" };
+        succeeds(context, &["groupmod".into(), flags.into(), gid.to_string(), argument(&name)?])
     }
 
     /// Puts a user in a group.

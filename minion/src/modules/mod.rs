@@ -40,6 +40,7 @@ mod random;
 mod saltutil;
 mod schedule;
 pub mod service;
+pub mod shadow;
 mod slsutil;
 pub mod ssh;
 mod state;
@@ -101,6 +102,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     saltutil::FUNCTIONS,
     schedule::FUNCTIONS,
     service::FUNCTIONS,
+    shadow::FUNCTIONS,
     slsutil::FUNCTIONS,
     ssh::FUNCTIONS,
     state::FUNCTIONS,

@@ -75,7 +75,7 @@ functions! {
 pub fn default_file() -> &'static str {
     match Init::of_host() {
         Init::Systemd => "/etc/sysctl.d/99-salt.conf",
-        Init::SysV => "/etc/sysctl.conf",
+        Init::Offline | Init::SysV => "/etc/sysctl.conf",
     }
 }
 

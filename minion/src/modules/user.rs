@@ -4,7 +4,7 @@ use brine_core::function::CallError;
 use brine_core::{Map, Value, functions, map};
 
 use super::accounts::{Account, Accounts, GroupEntry};
-use super::programs::{argument, succeeds};
+use super::programs::{argument, run, succeeds, which};
 use crate::context::Context;
 
 functions! {
@@ -73,7 +73,7 @@ functions! {
     fn add(
         context,
         name: String,
-        uid: Option<u32> = None,
+        uid: Value = Value::Nil,
         gid: Value = Value::Nil,
         groups: Value = Value::Nil,
         home: Option<String> = None,
@@ -81,10 +81,21 @@ functions! {
         unique: bool = true,
         system: bool = false,
         fullname: String = String::new(),
+        roomnumber: String = String::new(),
+        workphone: String = String::new(),
+        homephone: String = String::new(),
+        other: String = String::new(),
         createhome: bool = true,
-        **_kwargs
+        loginclass: Value = Value::Nil,
+        nologinit: bool = false,
+        usergroup: Option<bool> = None,
+        local: bool = false
     ) {
-        let new = NewUser { uid, gid, groups: names(&groups), home, shell, unique, system, fullname, createhome };
+        // Login classes are BSD's.
+        _ = loginclass;
+        let gecos = gecos(&[&fullname, &roomnumber, &workphone, &homephone, &other]);
+        let new = NewUser { uid, gid, groups: names(&groups), home, shell, unique, system, gecos, createhome, nologinit, usergroup, local };
+        new.check()?;
         succeeds(context, &new.command(&name)?)
     }
 
@@ -93,12 +104,33 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' user.delete name remove=True force=True
-    fn delete(context, name: String, remove: bool = false, force: bool = false) {
-        let mut command = vec!["userdel".to_owned()];
+    fn delete(context, name: String, remove: bool = false, force: bool = false, local: bool = false) {
+        let program = if local { local_program("luserdel")? } else { "userdel" };
+        let mut command = vec![program.to_owned()];
         command.extend(remove.then(|| "-r".into()));
-        command.extend(force.then(|| "-f".into()));
+        command.extend((force && !local).then(|| "-f".into()));
         command.push(argument(&name)?);
-        succeeds(context, &command)
+        let output = run(context, &command, &[])?;
+        // Debian's userdel takes a mailbox that is not there for a failure.
+        let no_mailbox = output.retcode == 12 && ["var/mail", "var/spool/mail"].iter().any(|place| output.stderr.contains(place));
+        if output.retcode != 0 && !no_mailbox {
+            tracing::error!(jid = context.job.jid, program, retcode = output.retcode, "{}", output.stderr);
+        }
+        Ok((output.retcode == 0 || no_mailbox).into())
+    }
+
+    /// Gives a user another name.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.rename name new_name
+    fn rename(context, name: String, new_name: String) {
+        if Accounts::read().user(&new_name).is_some() {
+            return Err(CallError::Execution(format!("User '{new_name}' already exists")));
+        }
+        there(&name)?;
+        change(context, &name, &["-l", &argument(&new_name)?])?;
+        Ok(Accounts::read().user(&new_name).is_some().into())
     }
 
     /// Gives a user another number.
@@ -106,8 +138,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' user.chuid foo 4376
-    fn chuid(context, name: String, uid: u32) {
-        change(context, &name, &["-u", &uid.to_string()])
+    fn chuid(context, name: String, uid: Value) {
+        change_field(context, &name, &["-u"], &uid, |user| user.uid.into())
     }
 
     /// Gives a user another own group.
@@ -116,7 +148,7 @@ functions! {
     ///
     ///     salt '*' user.chgid foo 4376
     fn chgid(context, name: String, gid: Value) {
-        change(context, &name, &["-g", &argument(&gid.to_string())?])
+        change_field(context, &name, &["-g"], &gid, |user| user.gid.into())
     }
 
     /// Gives a user another shell.
@@ -125,7 +157,7 @@ functions! {
     ///
     ///     salt '*' user.chshell foo /bin/zsh
     fn chshell(context, name: String, shell: String) {
-        change(context, &name, &["-s", &argument(&shell)?])
+        change_field(context, &name, &["-s"], &shell.into(), |user| (&user.shell).into())
     }
 
     /// Gives a user another home folder; `persist` moves what is in it.
@@ -134,9 +166,8 @@ functions! {
     ///
     ///     salt '*' user.chhome foo /home/users/foo True
     fn chhome(context, name: String, home: String, persist: bool = false) {
-        let home = argument(&home)?;
-        let with: &[&str] = if persist { &["-d", &home, "-m"] } else { &["-d", &home] };
-        change(context, &name, with)
+        let flags: &[&str] = if persist { &["-m", "-d"] } else { &["-d"] };
+        change_field(context, &name, flags, &home.into(), |user| (&user.home).into())
     }
 
     /// Puts a user in groups: in these alone, or with `append` in these too.
@@ -145,7 +176,13 @@ functions! {
     ///
     ///     salt '*' user.chgroups foo wheel,root
     fn chgroups(context, name: String, groups: Value, append: bool = false) {
-        let list = names(&groups).join(",");
+        let mut groups = names(&groups);
+        groups.sort();
+        groups.dedup();
+        if Accounts::read().groups_of(&name) == groups {
+            return Ok(true.into());
+        }
+        let list = groups.join(",");
         let with: &[&str] = if append { &["-a", "-G", &list] } else { &["-G", &list] };
         change(context, &name, with)
     }
@@ -156,23 +193,50 @@ functions! {
     ///
     ///     salt '*' user.chfullname foo "Foo Bar"
     fn chfullname(context, name: String, fullname: String) {
-        let accounts = Accounts::read();
-        let Some(user) = accounts.user(&name) else {
-            return Err(CallError::Execution(format!("User '{name}' does not exist")));
-        };
-        if fullname.contains([':', ',', '\n']) {
-            return Err(CallError::Execution(format!("the full name '{fullname}' has a ':', a ',' or a line end in it")));
-        }
-        let mut fields: Vec<&str> = user.gecos.split(',').collect();
-        fields[0] = &fullname;
-        change(context, &name, &["-c", &fields.join(",")])
+        change_gecos(context, &name, 0, &fullname)
+    }
+
+    /// Gives a user another room number.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.chroomnumber foo 123
+    fn chroomnumber(context, name: String, roomnumber: String) {
+        change_gecos(context, &name, 1, &roomnumber)
+    }
+
+    /// Gives a user another telephone number at work.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.chworkphone foo 7735550123
+    fn chworkphone(context, name: String, workphone: String) {
+        change_gecos(context, &name, 2, &workphone)
+    }
+
+    /// Gives a user another telephone number at home.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.chhomephone foo 7735551234
+    fn chhomephone(context, name: String, homephone: String) {
+        change_gecos(context, &name, 3, &homephone)
+    }
+
+    /// Changes what else is said of a user.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' user.chother foobar
+    fn chother(context, name: String, other: String) {
+        change_gecos(context, &name, 4, &other)
     }
 }
 
 /// What a user is made with.
 pub struct NewUser {
     /// The number.
-    pub uid: Option<u32>,
+    pub uid: Value,
     /// The own group, by name or number.
     pub gid: Value,
     /// Further groups.
@@ -185,46 +249,100 @@ pub struct NewUser {
     pub unique: bool,
     /// Whether this is a user of the system.
     pub system: bool,
-    /// The full name.
-    pub fullname: String,
+    /// Full name and more, separated by commas.
+    pub gecos: String,
     /// Whether the home folder is made.
     pub createhome: bool,
+    /// Whether the logs of logins are left alone.
+    pub nologinit: bool,
+    /// Whether there is to be a group of the user's name.
+    pub usergroup: Option<bool>,
+    /// Whether libuser's programs are used, which change this host's files alone.
+    pub local: bool,
 }
 
 impl NewUser {
+    /// Whether the program is there.
+    pub fn check(&self) -> Result<(), CallError> {
+        if self.local { local_program("luseradd").map(drop) } else { Ok(()) }
+    }
+
     /// The words of the `useradd` call.
     pub fn command(&self, name: &str) -> Result<Vec<String>, CallError> {
-        let mut command = vec!["useradd".to_owned()];
+        let mut command = vec![if self.local { "luseradd" } else { "useradd" }.to_owned()];
         let mut option = |flag: &str, value: Option<String>| {
             if let Some(value) = value {
                 command.extend([flag.to_owned(), value]);
             }
         };
+        let said =
+            |value: &Value| (!value.is_nil() && value.as_str() != Some("")).then(|| argument(&value.to_string()));
         option("-s", self.shell.as_deref().map(argument).transpose()?);
-        option("-u", self.uid.map(|uid| uid.to_string()));
-        option("-g", self.gid.is_truthy().then(|| argument(&self.gid.to_string())).transpose()?);
-        option("-G", (!self.groups.is_empty()).then(|| argument(&self.groups.join(","))).transpose()?);
+        option("-u", said(&self.uid).transpose()?);
+        // A group of the user's name that is there already cannot be made with the user.
+        let own = self.groups.iter().any(|group| group == name).then(|| argument(name));
+        let own = if self.usergroup == Some(true) { None } else { own };
+        let own = said(&self.gid).or(own).transpose()?;
+        option("-g", own.clone());
+        let is_more = self.groups.iter().any(|group| Some(group) != own.as_ref());
+        option("-G", is_more.then(|| argument(&self.groups.join(","))).transpose()?);
         option("-d", self.home.as_deref().map(argument).transpose()?);
-        option("-c", (!self.fullname.is_empty()).then(|| self.fullname.clone()));
+        option("-c", (!self.gecos.is_empty()).then(|| self.gecos.clone()));
+        command.extend((self.gid.is_nil() && self.usergroup == Some(true) && !self.local).then(|| "-U".into()));
+        command.extend((self.usergroup == Some(false)).then(|| if self.local { "-n" } else { "-N" }.into()));
         command.extend((!self.unique).then(|| "-o".into()));
         command.extend(self.system.then(|| "-r".into()));
-        command.push(if self.createhome { "-m" } else { "-M" }.into());
+        command.extend(self.nologinit.then(|| "-l".into()));
+        match (self.createhome, self.local) {
+            (true, true) => {}
+            (true, false) => command.push("-m".into()),
+            (false, _) => command.push("-M".into()),
+        }
         command.push(argument(name)?);
         Ok(command)
     }
 }
 
-/// Gives a user a password, by its hash. The hash goes in by a pipe: everybody sees a program's words.
-pub fn set_password(context: &Context, name: &str, hash: &str) -> Result<bool, CallError> {
-    if name.contains([':', '\n']) || hash.contains([':', '\n']) {
-        return Err(CallError::Execution(format!(
-            "the name '{name}' or its password's hash has a ':' or a line end in it"
-        )));
+/// Fields of what is said of a user, as one text.
+fn gecos(fields: &[&str]) -> String {
+    fields.join(",").trim_end_matches(',').to_owned()
+}
+
+/// A program of libuser, if it is there.
+pub(super) fn local_program(name: &str) -> Result<&str, CallError> {
+    which(name).map(|_| name).ok_or_else(|| CallError::Execution(format!("Command '{name}' cannot be found")))
+}
+
+fn there(name: &str) -> Result<Account, CallError> {
+    let user = Accounts::read().user(name).cloned();
+    user.ok_or_else(|| CallError::Execution(format!("User '{name}' does not exist")))
+}
+
+/// Changes a field of a user, and says whether it is that then.
+fn change_field(
+    context: &Context,
+    name: &str,
+    flags: &[&str],
+    value: &Value,
+    of: fn(&Account) -> Value,
+) -> Result<Value, CallError> {
+    if of(&there(name)?) == *value {
+        return Ok(true.into());
     }
-    let stdin = Some(format!("{}:{hash}\n", argument(name)?));
-    let program = crate::process::Program { command: "chpasswd -e".into(), stdin, ..Default::default() };
-    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
-    Ok(output.retcode == 0)
+    let text = argument(&value.to_string())?;
+    change(context, name, &[flags, &[&text]].concat())?;
+    Ok((of(&there(name)?) == *value).into())
+}
+
+fn change_gecos(context: &Context, name: &str, place: usize, text: &str) -> Result<Value, CallError> {
+    let user = there(name)?;
+    let mut fields: Vec<&str> = user.gecos.splitn(5, ',').collect();
+    fields.resize(5, "");
+    fields[place] = text;
+    if gecos(&fields) == user.gecos {
+        return Ok(true.into());
+    }
+    change(context, name, &["-c", &gecos(&fields)])
 }
 
 /// A list, or names separated by commas.
@@ -287,29 +405,41 @@ mod tests {
     #[test]
     fn a_user_is_made_with_what_is_said() {
         let plain = || NewUser {
-            uid: None,
+            uid: Value::Nil,
             gid: Value::Nil,
             groups: vec![],
             home: None,
             shell: None,
             unique: true,
             system: false,
-            fullname: String::new(),
+            gecos: String::new(),
             createhome: true,
+            nologinit: false,
+            usergroup: None,
+            local: false,
         };
         assert_eq!(plain().command("fred").unwrap().join(" "), "useradd -m fred");
         let full = NewUser {
-            uid: Some(5),
+            uid: 5.into(),
             gid: "staff".into(),
             groups: vec!["a".into(), "b".into()],
             home: Some("/h".into()),
             shell: Some("/bin/sh".into()),
             unique: false,
             system: true,
-            fullname: "Fred F".into(),
+            gecos: "Fred F".into(),
             createhome: false,
+            nologinit: true,
+            usergroup: Some(false),
+            local: false,
         };
-        insta::assert_snapshot!(full.command("fred").unwrap().join(" "), @"useradd -s /bin/sh -u 5 -g staff -G a,b -d /h -c Fred F -o -r -M fred");
+        insta::assert_snapshot!(full.command("fred").unwrap().join(" "), @"useradd -s /bin/sh -u 5 -g staff -G a,b -d /h -c Fred F -N -o -r -l -M fred");
+        let group = NewUser { usergroup: Some(true), ..plain() };
+        assert_eq!(group.command("fred").unwrap().join(" "), "useradd -U -m fred");
+        let own = NewUser { groups: vec!["fred".into()], ..plain() };
+        assert_eq!(own.command("fred").unwrap().join(" "), "useradd -g fred -m fred");
+        let local = NewUser { local: true, ..plain() };
+        assert_eq!(local.command("fred").unwrap().join(" "), "luseradd fred");
         assert!(plain().command("-rf").is_err());
     }
 

@@ -1,10 +1,11 @@
 //! `group`: groups as states.
 
 use brine_core::function::{Args, CallError};
+use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions, map};
 
 use super::{StateContext, StateReturn};
-use crate::modules::accounts::Accounts;
+use crate::modules::accounts::{Accounts, GroupEntry};
 use crate::modules::user::{describe_group, names};
 
 functions! {
@@ -14,16 +15,17 @@ functions! {
     fn present(
         context,
         name: String,
-        gid: Option<u32> = None,
+        gid: Value = Value::Nil,
         system: bool = false,
-        addusers: Value = Value::Nil,
-        delusers: Value = Value::Nil,
+        addusers: Option<Value> = None,
+        delusers: Option<Value> = None,
         members: Option<Value> = None,
         non_unique: bool = false,
-        **_kwargs
+        local: bool = false
     ) {
+        let list = |users: Option<Value>| users.map(|users| names(&users));
         let wanted = Wanted {
-            gid, system, non_unique, add: names(&addusers), remove: names(&delusers), members: members.map(|members| names(&members)),
+            gid, system, non_unique, local, add: list(addusers), remove: list(delusers), members: list(members),
         };
         match present_state(context, &name, &wanted, &Accounts::read()) {
             Err(CallError::Execution(message)) => Ok(StateReturn::failed(&name, message).into()),
@@ -32,14 +34,14 @@ functions! {
     }
 
     /// No group of this name.
-    fn absent(context, name: String, **_kwargs) {
+    fn absent(context, name: String, local: bool = false) {
         if Accounts::read().group(&name).is_none() {
             return Ok(StateReturn::ok(&name, "Group not present").into());
         }
         if context.test {
             return Ok(StateReturn::would(&name, format!("Group {name} is set for removal")).into());
         }
-        if !call(context, "group.delete", &[name.as_str().into()])? {
+        if !call(context, "group.delete", &[name.as_str().into(), local.into()])? {
             return Ok(StateReturn::failed(&name, format!("Failed to remove group {name}")).into());
         }
         Ok(StateReturn::ok(&name, format!("Removed group {name}")).with_changes(map! {name.as_str() => ""}).into())
@@ -49,12 +51,45 @@ functions! {
 /// How a group should be.
 #[derive(Default)]
 struct Wanted {
-    gid: Option<u32>,
+    gid: Value,
     system: bool,
     non_unique: bool,
-    add: Vec<String>,
-    remove: Vec<String>,
+    local: bool,
+    add: Option<Vec<String>>,
+    remove: Option<Vec<String>>,
     members: Option<Vec<String>>,
+}
+
+impl Wanted {
+    /// What differs, in the order in which Salt tells it.
+    fn differences(&self, group: &GroupEntry) -> Map {
+        let mut changes = Map::new();
+        if self.gid.is_truthy() {
+            match u32::from_value(&self.gid) {
+                None => return map! {"result" => false, "comment" => "Invalid gid"},
+                Some(gid) if gid != group.gid => drop(changes.insert("gid".into(), gid.into())),
+                Some(_) => {}
+            }
+        }
+        let sorted = |names: &[String]| {
+            let mut names = names.to_vec();
+            names.sort();
+            names.dedup();
+            names
+        };
+        if let Some(members) = self.members.as_ref().filter(|members| sorted(members) != sorted(&group.members)) {
+            let (key, users) = if members.is_empty() { ("delusers", &group.members) } else { ("members", members) };
+            changes.insert(key.into(), users.clone().into());
+        }
+        for (key, users, inside) in [("addusers", &self.add, false), ("delusers", &self.remove, true)] {
+            let users: Vec<String> =
+                users.iter().flatten().filter(|user| group.members.contains(user) == inside).cloned().collect();
+            if !users.is_empty() {
+                changes.insert(key.into(), users.into());
+            }
+        }
+        changes
+    }
 }
 
 fn call(context: &StateContext, function: &str, args: &[Value]) -> Result<bool, CallError> {
@@ -67,90 +102,90 @@ fn present_state(
     wanted: &Wanted,
     accounts: &Accounts,
 ) -> Result<StateReturn, CallError> {
-    if wanted.members.is_some() && !(wanted.add.is_empty() && wanted.remove.is_empty()) {
+    if wanted.members.is_some() && (wanted.add.is_some() || wanted.remove.is_some()) {
         let comment =
             "Error: Conflicting options \"members\" with \"addusers\" and/or \"delusers\" can not be used together. ";
-        return Ok(StateReturn {
-            result: if context.test { None } else { Some(false) },
-            ..StateReturn::ok(name, comment)
-        });
+        return Ok(StateReturn::would(name, comment));
     }
-    if let Some(both) = wanted.add.iter().find(|user| wanted.remove.contains(user)) {
-        let comment = format!("Error. Same user(s) can not be added and deleted simultaneously: {both}");
-        return Ok(StateReturn::failed(name, comment));
+    let mut removed = wanted.remove.iter().flatten();
+    if removed.any(|user| wanted.add.iter().flatten().any(|added| added == user)) {
+        return Ok(StateReturn::would(name, "Error. Same user(s) can not be added and deleted simultaneously"));
     }
     let Some(group) = accounts.group(name) else {
-        if context.test {
-            return Ok(StateReturn::would(name, format!("Group {name} set to be added")));
-        }
-        if let Some(taken) = accounts.groups.iter().find(|group| Some(group.gid) == wanted.gid && !wanted.non_unique) {
-            let comment =
-                format!("Group {name} is not present but gid {} is already taken by group {}", taken.gid, taken.name);
-            return Ok(StateReturn::failed(name, comment));
-        }
-        let args = map! {"gid" => wanted.gid, "system" => wanted.system, "non_unique" => wanted.non_unique};
-        let added = context.call.call("group.add", Args { positional: vec![name.into()], keyword: args })?;
-        if !added.is_truthy() {
-            return Ok(StateReturn::failed(name, format!("Failed to create new group {name}")));
-        }
-        for user in wanted.add.iter().chain(wanted.members.iter().flatten()) {
-            if !call(context, "group.adduser", &[name.into(), user.into()])? {
-                return Ok(StateReturn::failed(
-                    name,
-                    format!("Group {name} has been created but, some changes could not be applied"),
-                ));
-            }
-        }
-        let changes = Accounts::read().group(name).map(describe_group).unwrap_or_default();
-        return Ok(StateReturn::ok(name, format!("New group {name} created")).with_changes(changes));
+        return if context.test {
+            Ok(StateReturn::would(name, format!("Group {name} set to be added")))
+        } else {
+            add(context, name, wanted, accounts)
+        };
     };
-    let mut changes = Map::new();
-    if let Some(gid) = wanted.gid.filter(|gid| *gid != group.gid) {
-        changes.insert("gid".into(), gid.into());
-    }
-    if let Some(members) = &wanted.members {
-        let (mut have, mut asked) = (group.members.clone(), members.clone());
-        have.sort();
-        asked.sort();
-        if have != asked {
-            changes.insert("members".into(), members.clone().into());
-        }
-    }
-    let users = |list: &[String], inside: bool| -> Vec<String> {
-        list.iter().filter(|user| group.members.contains(user) == inside).cloned().collect()
-    };
-    for (key, list) in [("addusers", users(&wanted.add, false)), ("delusers", users(&wanted.remove, true))] {
-        if !list.is_empty() {
-            changes.insert(key.into(), list.into());
-        }
-    }
+    let changes = wanted.differences(group);
     if changes.is_empty() {
         return Ok(StateReturn::ok(name, format!("Group {name} is present and up to date")));
     }
-    let lines: Vec<String> = changes.iter().map(|(key, value)| format!("{key}: {value}\n")).collect();
+    // Salt has those who must all go as a set.
+    let is_set = |key: &Value| wanted.members.is_some() && key.as_str() == Some("delusers");
+    let show = |key: &Value, value: &Value| match value.to_string() {
+        text if is_set(key) => format!("{{{}}}", text.trim_matches(['[', ']'])),
+        text => text,
+    };
+    let lines: Vec<String> = changes.iter().map(|(key, value)| format!("{key}: {}\n", show(key, value))).collect();
     let comment = format!("The following group attributes are set to be changed:\n{}", lines.concat());
     if context.test {
         return Ok(StateReturn::would(name, comment));
     }
     for (key, value) in &changes {
-        let done = match key.as_str() {
-            Some("gid") => call(context, "group.chgid", &[name.into(), value.clone()])?,
-            Some("members") => call(context, "group.members", &[name.into(), value.clone()])?,
-            key => {
-                let function = if key == Some("addusers") { "group.adduser" } else { "group.deluser" };
-                let mut all = true;
-                for user in value.as_list().unwrap_or_default() {
-                    all &= call(context, function, &[name.into(), user.clone()])?;
-                }
-                all
+        let function = match key.as_str() {
+            Some("gid") => {
+                call(context, "group.chgid", &[name.into(), value.clone(), wanted.non_unique.into()])?;
+                continue;
             }
+            Some("members") => {
+                call(context, "group.members", &[name.into(), value.clone()])?;
+                continue;
+            }
+            Some("addusers") => "group.adduser",
+            _ => "group.deluser",
         };
-        if !done {
-            let failed = StateReturn::failed(name, format!("{comment}Some changes could not be applied"));
-            return Ok(failed.with_changes(map! {"Failed" => map! {key.clone() => value.clone()}}));
+        for user in value.as_list().unwrap_or_default() {
+            call(context, function, &[name.into(), user.clone()])?;
         }
     }
+    let left = Accounts::read().group(name).map(|group| wanted.differences(group)).unwrap_or_default();
+    if !left.is_empty() {
+        let failed = StateReturn::failed(name, format!("{comment}Some changes could not be applied"));
+        return Ok(failed.with_changes(map! {"Failed" => left}));
+    }
     Ok(StateReturn::ok(name, comment).with_changes(map! {"Final" => "All changes applied successfully"}))
+}
+
+fn add(context: &StateContext, name: &str, wanted: &Wanted, accounts: &Accounts) -> Result<StateReturn, CallError> {
+    let taken = accounts.groups.iter().find(|group| Value::from(group.gid) == wanted.gid && !wanted.non_unique);
+    if let Some(taken) = taken {
+        let comment =
+            format!("Group {name} is not present but gid {} is already taken by group {}", taken.gid, taken.name);
+        return Ok(StateReturn::failed(name, comment));
+    }
+    let args = map! {
+        "gid" => wanted.gid.clone(), "system" => wanted.system, "non_unique" => wanted.non_unique, "local" => wanted.local,
+    };
+    let added = context.call.call("group.add", Args { positional: vec![name.into()], keyword: args })?;
+    if !added.is_truthy() {
+        return Ok(StateReturn::failed(name, format!("Failed to create new group {name}")));
+    }
+    let filled = |users: &Option<Vec<String>>| users.clone().filter(|users| !users.is_empty());
+    if let Some(members) = filled(&wanted.add).or_else(|| filled(&wanted.members)) {
+        call(context, "group.members", &[name.into(), members.into()])?;
+    }
+    let now = Accounts::read();
+    let Some(group) = now.group(name) else {
+        return Ok(StateReturn::failed(name, format!("Group {name} is gone")));
+    };
+    let left = wanted.differences(group);
+    if !left.is_empty() {
+        let comment = format!("Group {name} has been created but, some changes could not be applied");
+        return Ok(StateReturn::failed(name, comment).with_changes(map! {"Failed" => left}));
+    }
+    Ok(StateReturn::ok(name, format!("New group {name} created")).with_changes(describe_group(group)))
 }
 
 #[cfg(test)]
@@ -163,15 +198,16 @@ mod tests {
         let accounts = Accounts::parse("", "adm:x:4:fred,ann\nweb:x:5:\n");
         let context = testing::state_context(true, &[]);
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let some = |names: &[&str]| Some(list(names));
         let mut told = String::new();
         for (name, wanted) in [
             ("adm", Wanted::default()),
-            ("adm", Wanted { gid: Some(4), members: Some(list(&["ann", "fred"])), ..Wanted::default() }),
-            ("adm", Wanted { gid: Some(7), ..Wanted::default() }),
+            ("adm", Wanted { gid: 4.into(), members: Some(list(&["ann", "fred"])), ..Wanted::default() }),
+            ("adm", Wanted { gid: 7.into(), ..Wanted::default() }),
             ("adm", Wanted { members: Some(list(&["ann"])), ..Wanted::default() }),
-            ("adm", Wanted { add: list(&["ann", "joe"]), remove: list(&["fred", "sue"]), ..Wanted::default() }),
-            ("adm", Wanted { add: list(&["ann"]), members: Some(list(&["ann"])), ..Wanted::default() }),
-            ("adm", Wanted { add: list(&["ann"]), remove: list(&["ann"]), ..Wanted::default() }),
+            ("adm", Wanted { add: some(&["ann", "joe"]), remove: some(&["fred", "sue"]), ..Wanted::default() }),
+            ("adm", Wanted { add: some(&["ann"]), members: Some(list(&["ann"])), ..Wanted::default() }),
+            ("adm", Wanted { add: some(&["ann"]), remove: some(&["ann"]), ..Wanted::default() }),
             ("new", Wanted::default()),
         ] {
             let done = present_state(&context, name, &wanted, &accounts).unwrap();
@@ -191,10 +227,10 @@ mod tests {
         delusers: ['fred']
 
         None: Error: Conflicting options "members" with "addusers" and/or "delusers" can not be used together. 
-        False: Error. Same user(s) can not be added and deleted simultaneously: ann
+        None: Error. Same user(s) can not be added and deleted simultaneously
         None: Group new set to be added
         "#);
-        let taken = Wanted { gid: Some(4), ..Wanted::default() };
+        let taken = Wanted { gid: 4.into(), ..Wanted::default() };
         let done = present_state(&testing::state_context(false, &[]), "new", &taken, &accounts).unwrap();
         assert_eq!(done.comment, "Group new is not present but gid 4 is already taken by group adm");
     }

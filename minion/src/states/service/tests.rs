@@ -1,0 +1,181 @@
+//! One service in memory, and what is told of it.
+
+use std::cell::Cell;
+
+use super::*;
+use crate::testing;
+
+/// One service in memory, named `web`.
+struct Fake {
+    runs: Cell<bool>,
+    enabled: Cell<bool>,
+    masked: Cell<bool>,
+    obeys: bool,
+}
+
+impl Services for Fake {
+    fn is_offline(&self) -> bool {
+        false
+    }
+
+    fn can_mask(&self) -> bool {
+        true
+    }
+
+    fn is_available(&self, name: &str) -> Result<bool, CallError> {
+        Ok(name == "web")
+    }
+
+    fn is_running(&self, _name: &str, _sig: Option<&str>) -> Result<bool, CallError> {
+        Ok(self.runs.get())
+    }
+
+    fn is_enabled(&self, _name: &str) -> Result<bool, CallError> {
+        Ok(self.enabled.get())
+    }
+
+    fn is_masked(&self, _name: &str, _runtime: bool) -> Result<bool, CallError> {
+        Ok(self.masked.get())
+    }
+
+    fn mask(&self, _name: &str, masked: bool, _runtime: bool) -> Result<(), CallError> {
+        self.masked.set(if self.obeys { masked } else { self.masked.get() });
+        Ok(())
+    }
+
+    fn act(&self, action: &str, _name: &str, _how: How) -> Result<bool, CallError> {
+        match action {
+            _ if !self.obeys => {}
+            "start" | "restart" => self.runs.set(true),
+            "stop" => self.runs.set(false),
+            "enable" => self.enabled.set(true),
+            "disable" => self.enabled.set(false),
+            _ => {}
+        }
+        Ok(self.obeys)
+    }
+}
+
+fn wanted(runs: bool, enable: Option<bool>) -> Wanted {
+    Wanted { runs, enable, sig: None, delay: Value::Nil, how: How::default() }
+}
+
+fn watch(sfun: &str, reload: bool) -> Watched {
+    Watched { sfun: sfun.into(), sig: None, reload, force: false, delay: Value::Nil, how: How::default() }
+}
+
+fn story(test: bool, obeys: bool) -> String {
+    let context = testing::state_context(test, &[]);
+    let web = || Fake { runs: Cell::new(false), enabled: Cell::new(false), masked: Cell::new(false), obeys };
+    let up = || Fake { runs: Cell::new(true), ..web() };
+    let states = [
+        be(&web(), &context, "nosuch", &wanted(true, None)),
+        be(&web(), &context, "nosuch", &wanted(false, None)),
+        be(&web(), &context, "web", &wanted(true, None)),
+        be(&web(), &context, "web", &wanted(true, Some(true))),
+        be(&up(), &context, "web", &wanted(true, None)),
+        be(&up(), &context, "web", &wanted(true, Some(true))),
+        be(&up(), &context, "web", &wanted(false, None)),
+        be(&up(), &context, "web", &wanted(false, Some(false))),
+        be(&web(), &context, "web", &wanted(false, None)),
+        boot::state(&web(), &context, "web", true, How::default()),
+        boot::state(&web(), &context, "web", false, How::default()),
+        boot::state(&web(), &context, "nosuch", true, How::default()),
+        boot::state(&web(), &context, "nosuch", false, How::default()),
+        watched(&up(), &context, "web", &watch("running", false)),
+        watched(&up(), &context, "web", &watch("running", true)),
+        watched(&web(), &context, "web", &watch("running", false)),
+        watched(&up(), &context, "web", &watch("dead", false)),
+        watched(&web(), &context, "web", &watch("enabled", false)),
+        masks::state(&web(), &context, "web", true, false),
+        masks::state(&web(), &context, "web", false, true),
+    ];
+    let told = states.into_iter().map(|done| {
+        let done = done.unwrap();
+        format!(
+            "{}: {} | {}",
+            Value::from(done.result),
+            done.comment,
+            brine_core::value::json::to_json(&done.changes.into())
+        )
+    });
+    told.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn services_are_told_as_salt_tells_them() {
+    insta::assert_snapshot!(story(false, true), @r#"
+    False: The named service nosuch is not available | {}
+    True: The named service nosuch is not available | {}
+    True: Started service web | {"web": true}
+    True: Service web has been enabled, and is running | {"web": true}
+    True: The service web is already running | {}
+    True: Service web has been enabled, and is in the desired state | {"web": true}
+    True: Service web was killed | {"web": false}
+    True: Service web is already disabled, and is dead | {"web": false}
+    True: The service web is already dead | {}
+    True: Service web has been enabled, and is in the desired state | {"web": true}
+    True: Service web is already disabled, and is in the desired state | {}
+    False: The named service nosuch is not available | {}
+    True: The named service nosuch is not available | {}
+    True: Service restarted | {"web": true}
+    True: Service reloaded | {"web": true}
+    True: Service started | {"web": true}
+    True: Service stopped | {"web": true}
+    False: Unable to trigger watch for service.enabled | {}
+    True: Service web was masked | {"masked": {"old": false, "new": true}}
+    True: Service web was already runtime unmasked | {}
+    "#);
+}
+
+#[test]
+fn nothing_changes_in_test_mode() {
+    insta::assert_snapshot!(story(true, true), @r#"
+    None: Service nosuch not present; if created in this state run, it would have been started | {}
+    None: Service nosuch not present; if created in this state run, it would have been stopped | {}
+    None: Service web is set to start | {}
+    None: Service web is set to start | {}
+    True: The service web is already running | {}
+    None: Service web set to be enabled | {}
+    None: Service web is set to be killed | {}
+    None: Service web is set to be killed | {}
+    True: The service web is already dead | {}
+    None: Service web set to be enabled | {}
+    True: Service web is already disabled, and is in the desired state | {}
+    None: Service nosuch not present; if created in this state run, it would have been enabled | {}
+    True: The named service nosuch is not available | {}
+    None: Service is set to be restarted | {}
+    None: Service is set to be reloaded | {}
+    None: Service is set to be started | {}
+    None: Service is set to be stopped | {}
+    False: Unable to trigger watch for service.enabled | {}
+    None: Service web would be masked | {"masked": {"old": false, "new": true}}
+    True: Service web was already runtime unmasked | {}
+    "#);
+}
+
+#[test]
+fn services_that_do_not_obey_are_failures() {
+    insta::assert_snapshot!(story(false, false), @r#"
+    False: The named service nosuch is not available | {}
+    True: The named service nosuch is not available | {}
+    False: Service web failed to start | {}
+    False: Failed when setting service web to start at boot, and the service is dead | {}
+    True: The service web is already running | {}
+    False: Failed when setting service web to start at boot, but the service was already running | {}
+    False: Service web failed to die | {}
+    False: Service web is already disabled, and is running | {}
+    True: The service web is already dead | {}
+    False: Failed when setting service web to start at boot, but the service was already running | {}
+    True: Service web is already disabled, and is in the desired state | {}
+    False: The named service nosuch is not available | {}
+    True: The named service nosuch is not available | {}
+    False: Failed to restart the service | {"web": false}
+    False: Failed to reload the service | {"web": false}
+    False: Failed to start the service | {"web": false}
+    False: Failed to stop the service | {"web": false}
+    False: Unable to trigger watch for service.enabled | {}
+    True: Failed to mask service web | {}
+    True: Service web was already runtime unmasked | {}
+    "#);
+}

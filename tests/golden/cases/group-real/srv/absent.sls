@@ -1,0 +1,6 @@
+db:
+  group.absent: []
+never:
+  group.absent: []
+cyd:
+  group.absent: []

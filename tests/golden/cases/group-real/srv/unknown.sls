@@ -1,0 +1,3 @@
+web:
+  group.present:
+    - nosuch_argument: True

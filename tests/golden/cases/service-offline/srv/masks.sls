@@ -1,0 +1,6 @@
+masked:
+  service.masked:
+    - name: up
+unmasked:
+  service.unmasked:
+    - name: up

@@ -1,0 +1,7 @@
+up:
+  service.disabled: []
+script:
+  service.disabled: []
+down:
+  service.disabled:
+    - no_block: True

@@ -1,0 +1,5 @@
+up:
+  service.unmasked: []
+down:
+  service.unmasked:
+    - runtime: True

@@ -1,0 +1,4 @@
+up:
+  service.masked: []
+down:
+  service.unmasked: []

@@ -1,0 +1,5 @@
+up:
+  service.disabled: []
+down:
+  service.disabled:
+    - no_block: True

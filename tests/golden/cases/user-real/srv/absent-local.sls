@@ -1,0 +1,4 @@
+local:
+  user.absent:
+    - name: mail
+    - local: True

@@ -1,0 +1,4 @@
+unknown:
+  user.absent:
+    - name: mail
+    - nosuch_argument: 1

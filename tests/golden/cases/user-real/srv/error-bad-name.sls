@@ -1,0 +1,3 @@
+bad name:
+  user.present:
+    - name: "no spaces"

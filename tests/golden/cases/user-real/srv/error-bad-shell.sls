@@ -1,0 +1,4 @@
+bad shell:
+  user.present:
+    - name: bob
+    - shell: "/bin/\ng"

@@ -1,0 +1,4 @@
+bad uid:
+  user.present:
+    - name: newthree
+    - uid: many

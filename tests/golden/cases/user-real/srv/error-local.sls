@@ -1,0 +1,4 @@
+local:
+  user.present:
+    - name: newlocal
+    - local: True

@@ -1,0 +1,4 @@
+no such group:
+  user.present:
+    - name: newtwo
+    - gid: nosuch

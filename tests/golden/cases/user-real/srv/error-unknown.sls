@@ -1,0 +1,4 @@
+unknown:
+  user.present:
+    - name: ann
+    - nosuch_argument: 1
