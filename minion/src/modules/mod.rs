@@ -35,6 +35,7 @@ pub mod pip;
 pub mod pip_versions;
 pub mod pkg;
 pub mod programs;
+mod ps;
 mod publish;
 mod random;
 mod saltutil;
@@ -94,6 +95,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     pkg::FUNCTIONS,
     pkg::HOLDS,
     pkg::REPOSITORIES,
+    ps::FUNCTIONS,
     publish::FUNCTIONS,
     random::FUNCTIONS,
     saltutil::FUNCTIONS,

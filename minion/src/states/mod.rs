@@ -26,7 +26,9 @@ mod mount;
 mod pip;
 mod pkg;
 mod pkgrepo;
+mod process;
 mod salt;
+mod saltutil;
 mod schedule;
 mod service;
 mod ssh_auth;
@@ -73,7 +75,9 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     pip::FUNCTIONS,
     pkg::FUNCTIONS,
     pkgrepo::FUNCTIONS,
+    process::FUNCTIONS,
     salt::FUNCTIONS,
+    saltutil::FUNCTIONS,
     schedule::FUNCTIONS,
     service::FUNCTIONS,
     ssh_auth::FUNCTIONS,
