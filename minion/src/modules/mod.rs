@@ -20,6 +20,7 @@ mod hashutil;
 pub mod hosts;
 mod http;
 pub mod ini;
+mod iptables;
 pub mod kmod;
 mod lines;
 mod locale;
@@ -80,6 +81,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     hosts::FUNCTIONS,
     http::FUNCTIONS,
     ini::FUNCTIONS,
+    iptables::FUNCTIONS,
     kmod::FUNCTIONS,
     locale::FUNCTIONS,
     log::FUNCTIONS,

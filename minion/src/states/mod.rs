@@ -18,6 +18,7 @@ mod group;
 mod host;
 mod http;
 mod ini;
+mod iptables;
 mod kmod;
 mod locale;
 mod logrotate;
@@ -67,6 +68,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     host::FUNCTIONS,
     http::FUNCTIONS,
     ini::FUNCTIONS,
+    iptables::FUNCTIONS,
     kmod::FUNCTIONS,
     locale::FUNCTIONS,
     logrotate::FUNCTIONS,
