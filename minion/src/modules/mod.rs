@@ -1,6 +1,7 @@
 //! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
 
 pub mod accounts;
+mod acl;
 pub mod alternatives;
 pub mod archive;
 mod beacons;
@@ -62,6 +63,7 @@ pub(crate) use state::names;
 
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[
+    acl::FUNCTIONS,
     alternatives::FUNCTIONS,
     archive::FUNCTIONS,
     beacons::FUNCTIONS,

@@ -3,6 +3,7 @@
 //! A state function looks at the host, changes what differs, unless it is only asked what it would
 //! do, and says so in a [`StateReturn`].
 
+mod acl;
 mod alternatives;
 mod archive;
 mod beacon;
@@ -53,6 +54,7 @@ pub use salt::is_success;
 
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[
+    acl::FUNCTIONS,
     alternatives::FUNCTIONS,
     archive::FUNCTIONS,
     beacon::FUNCTIONS,
