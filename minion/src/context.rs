@@ -193,6 +193,9 @@ pub struct Context {
     pub in_template: bool,
     /// The pillar of a state run, in the place of the minion's: `pillar={...}` is for that run alone.
     pub run_pillar: Option<Arc<Map>>,
+    /// The options of a state run, in the place of the configuration's: with what the run itself is told, such as
+    /// `test`.
+    pub run_opts: Option<Arc<Map>>,
     /// Grains in the place of the minion's: those of the minion that a pillar is rendered for.
     pub own_grains: Option<Arc<Map>>,
 }
@@ -200,7 +203,7 @@ pub struct Context {
 impl Context {
     /// The context of a job's function.
     pub fn new(minion: Arc<Minion>, job: Arc<Job>) -> Self {
-        Context { minion, job, in_template: false, run_pillar: None, own_grains: None }
+        Context { minion, job, in_template: false, run_pillar: None, run_opts: None, own_grains: None }
     }
 
     /// Calls another execution function within the same job.
@@ -231,6 +234,11 @@ impl Context {
     /// The configuration.
     pub fn config(&self) -> &MinionConfig {
         &self.minion.config
+    }
+
+    /// The options as templates and functions see them: the configuration's, or the state run's.
+    pub fn opts(&self) -> Arc<Map> {
+        self.run_opts.clone().unwrap_or_else(|| Arc::new(self.config().opts.clone()))
     }
 
     /// The same context for calls that come out of a template.

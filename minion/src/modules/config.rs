@@ -1,5 +1,7 @@
 //! `config`: options by name, from wherever they are said first.
 
+use std::sync::Arc;
+
 use brine_core::sls::pillar::merge_deep;
 use brine_core::target::traverse;
 use brine_core::{Map, Value, functions};
@@ -21,7 +23,7 @@ functions! {
         let pillar = context.pillar();
         let master = pillar.get("master").and_then(Value::as_map).cloned().unwrap_or_default();
         let places = [
-            (omit_opts, context.config().opts.clone()),
+            (omit_opts, Arc::unwrap_or_clone(context.opts())),
             (omit_grains, (*context.grains()).clone()),
             (omit_pillar, (*pillar).clone()),
             (omit_master, master),

@@ -1,6 +1,7 @@
 //! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
 
 pub mod accounts;
+mod acl;
 pub mod alternatives;
 pub mod archive;
 mod beacons;
@@ -20,6 +21,7 @@ mod hashutil;
 pub mod hosts;
 mod http;
 pub mod ini;
+mod iptables;
 pub mod kmod;
 mod lines;
 mod locale;
@@ -35,6 +37,7 @@ pub mod pip;
 pub mod pip_versions;
 pub mod pkg;
 pub mod programs;
+mod ps;
 mod publish;
 mod random;
 mod saltutil;
@@ -61,6 +64,7 @@ pub(crate) use state::names;
 
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[
+    acl::FUNCTIONS,
     alternatives::FUNCTIONS,
     archive::FUNCTIONS,
     beacons::FUNCTIONS,
@@ -80,6 +84,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     hosts::FUNCTIONS,
     http::FUNCTIONS,
     ini::FUNCTIONS,
+    iptables::FUNCTIONS,
     kmod::FUNCTIONS,
     locale::FUNCTIONS,
     log::FUNCTIONS,
@@ -97,6 +102,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     pkg::QUERIES,
     pkg::HOLDS,
     pkg::REPOSITORIES,
+    ps::FUNCTIONS,
     publish::FUNCTIONS,
     random::FUNCTIONS,
     saltutil::FUNCTIONS,

@@ -83,7 +83,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
 /// A package, and the versions that are good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
-    /// The name; nothing for a URL or a path.
+    /// The name; nothing for a URL or a path that does not say it.
     pub name: Option<String>,
     /// Operators and versions.
     pub versions: Vec<(String, String)>,
@@ -97,7 +97,7 @@ impl Requirement {
             || whole.starts_with(['/', '.'])
             || std::path::Path::new(whole).extension().is_some_and(|ending| ending == "whl");
         if is_place && !whole.contains(" @ ") {
-            return Ok(Requirement { name: None, versions: Vec::new() });
+            return Ok(Self::of_place(whole));
         }
         let end = whole.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(whole.len());
         let (name, mut rest) = whole.split_at(end);
@@ -128,6 +128,24 @@ impl Requirement {
             versions.push((operator.to_owned(), part[operator.len()..].trim().to_owned()));
         }
         Ok(Requirement { name: Some(name.to_owned()), versions })
+    }
+
+    /// What a URL or a path says of its package: `#egg=name`, or the name of a wheel, which has a version in it.
+    fn of_place(place: &str) -> Self {
+        let (path, fragment) = place.split_once('#').unwrap_or((place, ""));
+        let egg = fragment.split('&').find_map(|part| part.strip_prefix("egg="));
+        if let Some(name) = egg.and_then(|egg| egg.split('[').next()).filter(|name| !name.is_empty()) {
+            return Requirement { name: Some(name.to_owned()), versions: Vec::new() };
+        }
+        let file = path.rsplit('/').next().unwrap_or(path);
+        let mut parts = file.strip_suffix(".whl").unwrap_or_default().split('-');
+        match (parts.next(), parts.next()) {
+            (Some(name), Some(version)) => {
+                let versions = vec![("==".to_owned(), version.to_owned())];
+                Requirement { name: Some(name.replace('_', "-")), versions }
+            }
+            _ => Requirement { name: None, versions: Vec::new() },
+        }
     }
 
     /// Whether a version is good.
@@ -186,7 +204,14 @@ mod tests {
             let found = Requirement::parse(text).unwrap();
             assert_eq!((found.name.as_deref(), found.is_fulfilled(version)), (Some("x"), good), "{text} {version}");
         }
-        assert_eq!(Requirement::parse("git+https://h/x").unwrap().name, None);
+        for (place, name) in [
+            ("git+https://h/x", None),
+            ("git+https://h/x.git@v1#egg=x[a]&subdirectory=y", Some("x")),
+            ("/tmp/some_thing-1.0-py3-none-any.whl", Some("some-thing")),
+            ("/tmp/x-1.0.tar.gz", None),
+        ] {
+            assert_eq!(Requirement::parse(place).unwrap().name.as_deref(), name, "{place}");
+        }
         assert!(Requirement::parse("x=1").unwrap_err().starts_with("Invalid version specification"));
         assert!(Requirement::parse("").is_err());
     }

@@ -284,6 +284,42 @@ functions! {
         Ok(list![])
     }
 
+    /// As `sync_all`, of `_wrapper` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_wrapper
+    fn sync_wrapper(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_tops` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_tops
+    fn sync_tops(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_all`, of `_thorium` alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_thorium
+    fn sync_thorium(_context, **_kwargs) {
+        Ok(list![])
+    }
+
+    /// As `sync_output`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_outputters
+    fn sync_outputters(_context, **_kwargs) {
+        Ok(list![])
+    }
+
     /// Forgets what jobs returned that are older than some hours. Gives true.
     ///
     /// CLI Example:

@@ -1,5 +1,6 @@
 //! `test`: for trying out.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_core::function::{Args, CallError};
@@ -234,7 +235,7 @@ functions! {
     ///
     ///     salt '*' test.get_opts
     fn get_opts(context) {
-        Ok(context.config().opts.clone().into())
+        Ok(Arc::unwrap_or_clone(context.opts()).into())
     }
 }
 

@@ -94,8 +94,9 @@ impl StateRun {
             context.set_retcode(PILLAR_FAILURE);
             return Err(NoPillar::Wrong(errors.iter().map(ToString::to_string).collect()));
         }
-        let source = Source::new(context, Arc::clone(&pillar));
-        let context = Context { run_pillar: Some(pillar), ..context.clone() };
+        let opts = Arc::new(own_opts(context, &options));
+        let context = Context { run_pillar: Some(Arc::clone(&pillar)), run_opts: Some(opts), ..context.clone() };
+        let source = Source::new(&context, pillar);
         Ok(StateRun { context, options, source })
     }
 
@@ -194,6 +195,18 @@ impl StateRun {
     pub fn exists(&self, sls: &str) -> bool {
         compile::SlsSource::render(&self.source, sls, &self.saltenv()).is_ok_and(|found| found.is_some())
     }
+}
+
+/// The options with what the run is told.
+fn own_opts(context: &Context, options: &Options) -> Map {
+    let mut opts = context.config().opts.clone();
+    opts.insert("test".into(), options.test.unwrap_or(context.config().test).into());
+    let saltenv = options.saltenv.as_ref().or(context.config().saltenv.as_ref());
+    opts.insert("saltenv".into(), saltenv.map_or("base", String::as_str).into());
+    if let Some(pillarenv) = &options.pillarenv {
+        opts.insert("pillarenv".into(), pillarenv.as_str().into());
+    }
+    opts
 }
 
 /// The pillar of a run: rendered anew for a job of the master or with an override; a call from the command line

@@ -3,6 +3,7 @@
 //! A state function looks at the host, changes what differs, unless it is only asked what it would
 //! do, and says so in a [`StateReturn`].
 
+mod acl;
 mod alternatives;
 mod archive;
 mod beacon;
@@ -18,6 +19,7 @@ mod group;
 mod host;
 mod http;
 mod ini;
+mod iptables;
 mod kmod;
 mod locale;
 mod logrotate;
@@ -26,7 +28,9 @@ mod mount;
 mod pip;
 mod pkg;
 mod pkgrepo;
+mod process;
 mod salt;
+mod saltutil;
 mod schedule;
 mod service;
 mod ssh_auth;
@@ -50,6 +54,7 @@ pub use salt::is_success;
 
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[
+    acl::FUNCTIONS,
     alternatives::FUNCTIONS,
     archive::FUNCTIONS,
     beacon::FUNCTIONS,
@@ -65,6 +70,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     host::FUNCTIONS,
     http::FUNCTIONS,
     ini::FUNCTIONS,
+    iptables::FUNCTIONS,
     kmod::FUNCTIONS,
     locale::FUNCTIONS,
     logrotate::FUNCTIONS,
@@ -73,7 +79,9 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     pip::FUNCTIONS,
     pkg::FUNCTIONS,
     pkgrepo::FUNCTIONS,
+    process::FUNCTIONS,
     salt::FUNCTIONS,
+    saltutil::FUNCTIONS,
     schedule::FUNCTIONS,
     service::FUNCTIONS,
     ssh_auth::FUNCTIONS,

@@ -1,25 +1,34 @@
 //! `module`: execution functions as states.
 
-use brine_core::function::{Args, CallError, ParamKind};
+use brine_core::function::{Args, CallError, Function, ParamKind};
+use brine_core::jid::Jid;
 use brine_core::{Map, Value, functions, map};
 
 use super::{StateContext, StateReturn};
+use crate::context::Context;
+use crate::daemon::return_beside;
 
 functions! {
     module "module", context StateContext;
 
     /// Calls execution functions: either those that are keys, `- test.echo: [{text: hi}]`, or the one that
-    /// is the name, with `args`, `kwargs` and its own parameters beside it.
+    /// is the name, with `args`, `kwargs` and its own parameters beside it, and a `returner`. A key may have a word
+    /// of its own behind a colon, `- test.echo:again: [hi]`, so that a function can be called several times.
     fn run(context, name: String, **kwargs) {
-        let calls: Vec<(String, Args)> = kwargs
+        let calls: Vec<Call> = kwargs
             .iter()
-            .filter_map(|(key, given)| Some((key.as_str().filter(|key| key.contains('.'))?.to_owned(), arguments(given))))
+            .filter_map(|(key, given)| Some(Call::new(key.as_str().filter(|key| key.contains('.'))?, given)))
             .collect();
         Ok(if calls.is_empty() { by_name(context, &name, &kwargs) } else { by_keys(context, &name, calls) })
     }
 
     /// Calls execution functions only when something watched has changed.
     fn wait(_context, name: String, **_kwargs) {
+        Ok(StateReturn::ok(&name, "").into())
+    }
+
+    /// As `wait`.
+    fn watch(_context, name: String, **_kwargs) {
         Ok(StateReturn::ok(&name, "").into())
     }
 
@@ -31,54 +40,106 @@ functions! {
     }
 }
 
-/// A list of values and of mappings of names to values.
-fn arguments(given: &Value) -> Args {
-    let mut args = Args::default();
-    let single = [given.clone()];
-    for item in given.as_list().unwrap_or(&single) {
-        match item {
-            Value::Map(named) => args.keyword.extend(named.clone()),
-            Value::Nil => {}
-            value => args.positional.push(value.clone()),
+/// One of the calls that are written as keys.
+struct Call {
+    /// The key as it is written.
+    key: String,
+    args: Args,
+}
+
+impl Call {
+    fn new(key: &str, given: &Value) -> Self {
+        let mut args = Args::default();
+        let single = [given.clone()];
+        for item in given.as_list().unwrap_or(if given.is_nil() { &[] } else { &single }) {
+            match item {
+                Value::Map(named) => args.keyword.extend(named.clone()),
+                value => args.positional.push(value.clone()),
+            }
         }
+        Call { key: key.to_owned(), args }
     }
-    args
+
+    fn function(&self) -> &str {
+        self.key.split(':').next().unwrap_or_default()
+    }
 }
 
-/// Whether a value says that its function failed.
+/// The parameters that a function must have and is not given.
+fn missing(function: &Function<Context>, args: &Args) -> Vec<&'static str> {
+    let required = function.params.iter().filter(|param| matches!(param.kind, ParamKind::Required));
+    let missing = required.skip(args.positional.len()).filter(|param| !args.keyword.contains_key(param.name));
+    missing.map(|param| param.name).collect()
+}
+
+/// Whether a value says that its function failed, in itself or below.
 fn is_failure(value: &Value) -> bool {
-    let says_no = |key: &str| value.get(key) == Some(&Value::Bool(false));
-    value == &Value::Bool(false) || says_no("result") || says_no("success")
+    match value {
+        Value::Bool(good) => !good,
+        Value::Map(map) => map.iter().any(|(key, value)| match key.as_str() {
+            Some("result") if *value == Value::Bool(false) => true,
+            Some("retcode") if *value != 0.into() && *value != Value::Bool(false) => true,
+            _ => value.as_map().is_some() && is_failure(value),
+        }),
+        _ => false,
+    }
 }
 
-fn by_keys(context: &StateContext, name: &str, calls: Vec<(String, Args)>) -> Value {
-    let known = |function: &str| context.call.minion.functions.get(function).is_some();
-    let missing: Vec<&str> = calls.iter().map(|(fun, _)| fun.as_str()).filter(|fun| !known(fun)).collect();
-    if !missing.is_empty() {
-        let plural = if missing.len() == 1 { "" } else { "s" };
-        let comment = format!("Unavailable function{plural}: {}.", missing.join(", "));
-        let missing: Vec<String> = missing.into_iter().map(str::to_owned).collect();
-        return named(StateReturn::failed(name, comment), missing);
+/// What an error says, without the words that the command line puts before it.
+fn told(error: CallError) -> String {
+    match error {
+        CallError::Arguments { message, .. }
+        | CallError::Invocation { message, .. }
+        | CallError::Execution(message)
+        | CallError::Exception(message) => message,
+        CallError::NotAvailable(_) => error.to_string(),
     }
-    let names: Vec<String> = calls.iter().map(|(fun, _)| fun.clone()).collect();
-    if context.test {
-        let plural = if names.len() == 1 { "" } else { "s" };
-        let comment = format!("Function{plural} {} to be executed.", names.join(", "));
-        return named(StateReturn::would(name, comment), names);
+}
+
+fn by_keys(context: &StateContext, name: &str, calls: Vec<Call>) -> Value {
+    let functions = &context.call.minion.functions;
+    let listed = |calls: &[&Call]| {
+        let names: Vec<&str> = calls.iter().map(|call| call.function()).collect();
+        (if names.len() == 1 { "" } else { "s" }, names.join(", "))
+    };
+    let names: Vec<String> = calls.iter().map(|call| call.key.clone()).collect();
+    let (known, unknown): (Vec<&Call>, Vec<&Call>) =
+        calls.iter().partition(|call| functions.get(call.function()).is_some());
+    if context.test || !unknown.is_empty() {
+        let mut comments = Vec::new();
+        if !unknown.is_empty() {
+            let (plural, names) = listed(&unknown);
+            comments.push(format!("Unavailable function{plural}: {names}."));
+        }
+        if context.test && !known.is_empty() {
+            let (plural, names) = listed(&known);
+            comments.push(format!("Function{plural} {names} to be executed."));
+        }
+        let result = (!unknown.is_empty()).then_some(false);
+        return named(StateReturn { result, ..StateReturn::ok(name, comments.join(" ")) }, names);
     }
     let (mut done, mut failed, mut changes) = (Vec::new(), Vec::new(), Map::new());
-    for (fun, args) in calls {
-        match context.call.call(&fun, args) {
-            Ok(value) if is_failure(&value) => failed.push(format!("'{fun}': {value}")),
+    for Call { key, args } in calls {
+        let fun = key.split(':').next().unwrap_or_default();
+        let missing = functions.get(fun).map(|function| missing(function, &args)).unwrap_or_default();
+        if !missing.is_empty() {
+            failed.push(format!("'{key}' failed: Missing arguments: {}", missing.join(", ")));
+            continue;
+        }
+        match context.call.call(fun, args) {
+            Ok(value) if is_failure(&value) => failed.push(match &value {
+                Value::Map(_) => format!("'{key}' failed: {}", comment(&value).unwrap_or("(error message N/A)".into())),
+                _ => format!("'{key}': {value}"),
+            }),
             Ok(value) => {
-                let shown = if value.as_map().is_some() { "Success".to_owned() } else { value.to_string() };
-                done.push(format!("{fun}: {shown}"));
-                changes.insert(fun.into(), value);
+                let shown = match &value {
+                    Value::Map(_) => comment(&value).unwrap_or("Success".into()),
+                    _ => value.to_string(),
+                };
+                done.push(format!("{key}: {shown}"));
+                changes.insert(key.into(), value);
             }
-            Err(CallError::Execution(message) | CallError::Exception(message)) => {
-                failed.push(format!("'{fun}' failed: {message}"));
-            }
-            Err(error) => failed.push(format!("'{fun}' failed: {error}")),
+            Err(error) => failed.push(format!("'{key}' failed: {}", told(error))),
         }
     }
     let succeeded = failed.is_empty();
@@ -86,6 +147,10 @@ fn by_keys(context: &StateContext, name: &str, calls: Vec<(String, Args)>) -> Va
     let mut all = StateReturn::ok(name, failed.join(", ")).with_changes(changes);
     all.result = Some(succeeded);
     named(all, names)
+}
+
+fn comment(value: &Value) -> Option<String> {
+    value.get("comment").map(ToString::to_string)
 }
 
 /// A result whose name is the list of functions that it is about.
@@ -97,13 +162,24 @@ fn named(done: StateReturn, names: Vec<String>) -> Value {
     done
 }
 
+/// How the parameter of a function is written beside its name: what states take for themselves begins with `m_`.
+fn written(param: &'static str) -> &'static str {
+    match param {
+        "name" => "m_name",
+        "names" => "m_names",
+        "fun" => "m_fun",
+        "state" => "m_state",
+        "saltenv" => "m_saltenv",
+        other => other,
+    }
+}
+
 fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> Value {
-    let fun = name.to_owned();
-    let Some(function) = context.call.minion.functions.get(&fun) else {
-        return StateReturn::failed(name, format!("Module function {fun} is not available")).into();
+    let Some(function) = context.call.minion.functions.get(name) else {
+        return StateReturn::failed(name, format!("Module function {name} is not available")).into();
     };
     if context.test {
-        return StateReturn::would(name, format!("Module function {fun} is set to execute")).into();
+        return StateReturn::would(name, format!("Module function {name} is set to execute")).into();
     }
     for (key, is_right, kind) in [
         ("args", kwargs.get("args").is_none_or(|args| args.as_list().is_some()), "list"),
@@ -116,31 +192,32 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> Value {
     let mut args = Args::default();
     for param in function.params {
         let own = matches!(param.kind, ParamKind::Required | ParamKind::Optional(_));
-        // A function's own `name` is written `m_name`, as `name` is the state's.
-        let key = if param.name == "name" { "m_name" } else { param.name };
-        if let (true, Some(value)) = (own, kwargs.get(key)) {
+        if let (true, Some(value)) = (own, kwargs.get(written(param.name))) {
             args.keyword.insert(param.name.into(), value.clone());
         }
     }
     args.positional = kwargs.get("args").and_then(Value::as_list).unwrap_or_default().to_vec();
     args.keyword.extend(kwargs.get("kwargs").and_then(Value::as_map).cloned().unwrap_or_default());
-    let required = function.params.iter().filter(|param| matches!(param.kind, ParamKind::Required));
-    let missing = required.skip(args.positional.len()).filter(|param| !args.keyword.contains_key(param.name));
-    let missing: Vec<&str> = missing.map(|param| param.name).collect();
+    let missing: Vec<&str> = missing(function, &args).into_iter().map(written).collect();
     if !missing.is_empty() {
-        let comment = format!("The following arguments are missing: {}", missing.join(", "));
+        let comment = format!("The following arguments are missing: {}", missing.join(" "));
         return StateReturn::failed(name, comment).into();
     }
-    match context.call.call(&fun, args) {
+    match context.call.call(name, args) {
         Ok(value) => {
-            let mut done = StateReturn::ok(name, format!("Module function {fun} executed"));
+            if let Some(returner) = kwargs.get("returner").and_then(Value::as_str) {
+                let minion = &context.call.minion;
+                let id = minion.id.as_str();
+                let load = map! {"jid" => Jid::new().to_string(), "id" => id, "fun" => name, "return" => value.clone()};
+                return_beside(minion, returner, load);
+            }
+            let mut done = StateReturn::ok(name, format!("Module function {name} executed"));
             done.result = Some(!is_failure(&value));
             done.with_changes(map! {"ret" => value}).into()
         }
         Err(error) => {
-            let message = error.to_string();
-            let message = message.strip_prefix("ERROR: ").unwrap_or(&message);
-            StateReturn::failed(name, format!("Module function {fun} threw an exception. Exception: {message}")).into()
+            let comment = format!("Module function {name} threw an exception. Exception: {}", told(error));
+            StateReturn::failed(name, comment).into()
         }
     }
 }

@@ -52,6 +52,9 @@ pub(super) fn set(
     if value.is_some() && !multivar.is_nil() {
         return Ok(StateReturn::failed(name, "Only one of 'value' and 'multivar' is permitted"));
     }
+    if value.is_none() && multivar.is_nil() {
+        return Ok(StateReturn::failed(name, "One of 'value' and 'multivar' is required"));
+    }
     if let Err(failed) = place.check(name) {
         return Ok(*failed);
     }

@@ -45,10 +45,14 @@ functions! {
         https_pass: Option<String> = None,
         refspec_branch: String = "*".to_owned(),
         refspec_tag: String = "*".to_owned(),
-        output_encoding: Value = Value::Nil
+        output_encoding: Value = Value::Nil,
+        **kwargs
     ) {
         _ = (password, output_encoding);
         let failed = |comment: &str| Ok(StateReturn::failed(&name, comment).into());
+        if let Some(wrong) = not_valid(&kwargs) {
+            return failed(&wrong);
+        }
         let force_reset = match &force_reset {
             Value::Bool(true) => latest::Reset::Always,
             Value::Bool(false) => latest::Reset::Never,
@@ -127,10 +131,14 @@ functions! {
         identity: Value = Value::Nil,
         https_user: Option<String> = None,
         https_pass: Option<String> = None,
-        output_encoding: Value = Value::Nil
+        output_encoding: Value = Value::Nil,
+        **kwargs
     ) {
         _ = (password, output_encoding);
         let failed = |comment: String| Ok(StateReturn::failed(&name, comment).into());
+        if let Some(wrong) = not_valid(&kwargs) {
+            return failed(wrong);
+        }
         if !rev.is_truthy() {
             return failed(format!("'{rev}' is not a valid value for the 'rev' argument"));
         }
@@ -202,6 +210,13 @@ functions! {
         let all = kwargs.get("all").is_some_and(Value::is_truthy);
         Ok(config::unset(context, &name, value_regex, all, config::Place::new(repo, user, &kwargs))?.into())
     }
+}
+
+/// What is said of arguments that a function does not have: its state alone fails.
+fn not_valid(kwargs: &Map) -> Option<String> {
+    let given = kwargs.iter().filter(|(key, _)| key.as_str().is_none_or(|key| !key.starts_with("__")));
+    let given: Vec<String> = given.map(|(key, value)| format!("{key}={value}")).collect();
+    (!given.is_empty()).then(|| format!("The following keyword arguments are not valid: {}", given.join(", ")))
 }
 
 /// A return that ends the state early.

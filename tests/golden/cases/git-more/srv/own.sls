@@ -1,0 +1,11 @@
+own:
+  git.latest:
+    - name: ROOT/up
+    - target: ROOT/w/short
+    - rev: main
+own_forced:
+  git.latest:
+    - name: ROOT/up
+    - target: ROOT/w/short
+    - rev: main
+    - force_reset: True

@@ -1,0 +1,6 @@
+plain:
+  schedule.disabled:
+    - offline: True
+never:
+  schedule.disabled:
+    - offline: True
