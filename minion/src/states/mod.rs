@@ -5,6 +5,7 @@
 
 mod alternatives;
 mod archive;
+pub mod available;
 mod beacon;
 mod cmd;
 mod cron;

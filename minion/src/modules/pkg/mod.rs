@@ -27,6 +27,9 @@ pub use sources::Source;
 /// Names and versions.
 pub type Versions = BTreeMap<String, String>;
 
+/// The version that means the newest one.
+pub const LATEST: &str = "latest";
+
 /// What a package manager can do.
 pub trait Packages {
     /// The packages that are installed.
@@ -159,7 +162,10 @@ functions! {
             let told = "files of packages are installed by the state: salt-call state.single pkg.installed NAME sources=...";
             return Err(CallError::Execution(told.into()));
         }
-        let wanted = wanted(name.as_deref(), &pkgs, version.as_deref())?;
+        let mut wanted = wanted(name.as_deref(), &pkgs, version.as_deref())?;
+        for (_, version) in &mut wanted {
+            *version = version.take().filter(|version| version != LATEST);
+        }
         let before = packages().installed(context)?;
         let output = packages().install(context, &wanted)?;
         let changes = changes(&before, &packages().installed(context)?);
@@ -203,7 +209,7 @@ fn by_name(args: &[Value], value: impl Fn(&str) -> String) -> Value {
     }
 }
 
-/// The packages that are asked for, with their versions.
+/// The packages that are asked for, with their versions, of which one may be [`LATEST`].
 pub fn wanted(
     name: Option<&str>,
     pkgs: &Value,
@@ -211,7 +217,7 @@ pub fn wanted(
 ) -> Result<Vec<(String, Option<String>)>, CallError> {
     let items = match pkgs {
         Value::Nil => {
-            let version = version.filter(|version| !version.is_empty() && *version != "latest").map(str::to_owned);
+            let version = version.filter(|version| !version.is_empty()).map(str::to_owned);
             let names: Vec<String> = name.into_iter().flat_map(|name| names(&name.into())).collect();
             let version = version.filter(|_| names.len() == 1);
             return names.into_iter().map(|name| Ok((argument(&name)?, version.clone()))).collect();
@@ -224,8 +230,7 @@ pub fn wanted(
         match item {
             Value::Map(map) => {
                 for (name, version) in map {
-                    let version =
-                        version.is_truthy().then(|| version.to_string()).filter(|version| version != "latest");
+                    let version = version.is_truthy().then(|| version.to_string());
                     wanted.push((argument(&name.to_string())?, version));
                 }
             }
@@ -487,7 +492,7 @@ mod tests {
         for (name, pkgs, version, expected) in [
             (Some("a"), Value::Nil, None, vec![one("a", None)]),
             (Some("a"), Value::Nil, Some("1"), vec![one("a", Some("1"))]),
-            (Some("a"), Value::Nil, Some("latest"), vec![one("a", None)]),
+            (Some("a"), Value::Nil, Some("latest"), vec![one("a", Some("latest"))]),
             (Some("a,b"), Value::Nil, None, vec![one("a", None), one("b", None)]),
             (Some("x"), list!["a", map! {"b" => "2"}], None, vec![one("a", None), one("b", Some("2"))]),
             (None, list![], None, vec![]),

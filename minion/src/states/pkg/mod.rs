@@ -16,7 +16,7 @@ use brine_core::{Map, Value, functions, map};
 use parking_lot::Mutex;
 
 use super::{StateContext, StateReturn};
-use crate::modules::pkg::{Packages, Versions, changes, complaints, packages, wanted};
+use crate::modules::pkg::{LATEST, Packages, Versions, changes, complaints, packages, wanted};
 use holds::{hold, unhold};
 
 /// A package and the version it should have, if that matters.
@@ -178,6 +178,7 @@ fn install(
     when: Option<bool>,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call)?;
+    let wanted = &newest_said(context, packages, &before, wanted, when)?;
     let mut targets: Vec<Wanted> = Vec::new();
     for (package, version) in wanted {
         let good = match (before.get(package), version) {
@@ -195,8 +196,13 @@ fn install(
     }
     let names = targets.iter().map(|(package, _)| package.as_str()).collect::<Vec<_>>().join(", ");
     if context.test {
-        let changes =
-            targets.iter().map(|(package, _)| (package.into(), map! {"old" => "", "new" => "installed"}.into()));
+        let packages_named: Vec<String> = targets.iter().map(|(package, _)| package.clone()).collect();
+        let candidates = packages.candidates(&context.call, &packages_named)?;
+        let changes = targets.iter().map(|(package, version)| {
+            let candidate = candidates.get(package).filter(|known| version.as_ref().is_none_or(|said| said == *known));
+            let new = candidate.map_or("installed", String::as_str);
+            (package.into(), map! {"old" => "", "new" => new}.into())
+        });
         return Ok(StateReturn::would(name, format!("The following packages would be installed/updated: {names}"))
             .with_changes(changes.collect()));
     }
@@ -217,6 +223,33 @@ fn install(
     }
     let told = asked.iter().map(desired).collect::<Vec<_>>().join(", ");
     Ok(StateReturn::ok(name, format!("The following packages were installed/updated: {told}")).with_changes(changed))
+}
+
+/// What is wanted, with the versions that [`LATEST`] means: the newest there is, or else what is installed.
+fn newest_said(
+    context: &StateContext,
+    packages: &dyn Packages,
+    before: &Versions,
+    wanted: &[Wanted],
+    when: Option<bool>,
+) -> Result<Vec<Wanted>, CallError> {
+    let is_latest = |version: &Option<String>| version.as_deref() == Some(LATEST);
+    let names: Vec<String> =
+        wanted.iter().filter(|(_, version)| is_latest(version)).map(|(package, _)| package.clone()).collect();
+    if names.is_empty() {
+        return Ok(wanted.to_vec());
+    }
+    if !context.test {
+        refresh(context, packages, when)?;
+    }
+    let candidates = packages.candidates(&context.call, &names)?;
+    let said = |(package, version): &Wanted| match version {
+        version if is_latest(version) => {
+            (package.clone(), candidates.get(package).or_else(|| before.get(package)).cloned())
+        }
+        version => (package.clone(), version.clone()),
+    };
+    Ok(wanted.iter().map(said).collect())
 }
 
 /// A package with the version that was asked for.

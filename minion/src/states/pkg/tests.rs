@@ -188,7 +188,7 @@ fn nothing_changes_in_test_mode() {
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
     None: The following packages would be installed/updated: bash | {"bash": {"old": "", "new": "installed"}}
-    None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "installed"}}
+    None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
     None: The following packages would be installed/updated: nosuch | {"nosuch": {"old": "", "new": "installed"}}
     True: Package vim is already up-to-date | {}
     None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
@@ -200,6 +200,27 @@ fn nothing_changes_in_test_mode() {
     True: None of the targeted packages are installed or partially installed | {}
     refreshed 0 times
     "#);
+}
+
+#[test]
+fn latest_is_a_version() {
+    let wanted = |name: &str| vec![(name.to_owned(), Some(LATEST.to_owned()))];
+    for (name, test, told) in [
+        ("vim", false, "True: All specified packages are already installed and are at the desired version | {}\n"),
+        (
+            "bash",
+            true,
+            "None: The following packages would be installed/updated: bash | {\"bash\": {\"old\": \"\", \"new\": \"5.2\"}}\n",
+        ),
+        (
+            "bash",
+            false,
+            "True: The following packages were installed/updated: bash=5.2 | {\"bash\": {\"old\": \"5.1\", \"new\": \"5.2\"}}\n",
+        ),
+    ] {
+        let context = testing::state_context(test, &[]);
+        assert_eq!(tell(install(&context, &Fake::new(), "n", &wanted(name), Some(false))), told);
+    }
 }
 
 #[test]
