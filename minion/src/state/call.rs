@@ -14,7 +14,7 @@ use super::Settings;
 use super::conditions;
 use super::slots;
 use crate::context::Context;
-use crate::states::StateContext;
+use crate::states::{StateContext, available};
 
 /// Arguments that are the run's. A function gets them only if it has a parameter of that name.
 const OWN_ARGS: &[&str] = &[
@@ -257,17 +257,23 @@ pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
     }
     if wrong.is_empty() {
         let full = full_name(chunk);
-        match context.minion.states.get(&full) {
-            None if chunk.sls.is_empty() => wrong.push(format!("Specified state '{full}' was not found")),
-            None => {
+        let function = context.minion.states.get(&full);
+        let missing = match available::missing(context, &chunk.state) {
+            Some(reason) => Some(format!("'{}' __virtual__ returned False: {reason}", chunk.state)),
+            None => function.is_none().then(|| format!("'{full}' is not available.")),
+        };
+        match (missing, function) {
+            (Some(_), _) if chunk.sls.is_empty() => wrong.push(format!("Specified state '{full}' was not found")),
+            (Some(reason), _) => {
                 wrong.push(format!("State '{full}' was not found in SLS '{}'", chunk.sls));
-                wrong.push(format!("Reason: '{full}' is not available."));
+                wrong.push(format!("Reason: {reason}"));
             }
-            Some(function) => {
+            (None, Some(function)) => {
                 let required = function.params.iter().filter(|param| matches!(param.kind, ParamKind::Required));
                 let missing = required.filter(|param| param.name != "name" && !chunk.args.contains_key(param.name));
                 wrong.extend(missing.map(|param| format!("Missing parameter {} for state {full}", param.name)));
             }
+            (None, None) => {}
         }
     }
     (!wrong.is_empty()).then(|| wrong.join("\n") + "\n")

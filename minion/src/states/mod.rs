@@ -6,6 +6,7 @@
 mod acl;
 mod alternatives;
 mod archive;
+pub mod available;
 mod beacon;
 mod cmd;
 mod cron;

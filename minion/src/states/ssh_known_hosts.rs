@@ -23,7 +23,13 @@ functions! {
         timeout: u32 = 5,
         fingerprint_hash_type: Option<String> = None,
     ) {
-        let (file, config) = match file(user.as_deref(), config) {
+        let known = place(user.as_deref(), config).and_then(|config| {
+            if context.test && key.is_some() && fingerprint.is_some() {
+                return Err("Specify either \"key\" or \"fingerprint\", not both.".to_owned());
+            }
+            Ok((File::of(given(user.as_deref()), Some(&config))?, config))
+        });
+        let (file, config) = match known {
             Ok(found) => found,
             Err(error) => return Ok(StateReturn::failed(&name, error).into()),
         };
@@ -57,18 +63,25 @@ functions! {
 
     /// A host that a user, or all, do not know.
     fn absent(context, name: String, user: Option<String> = None, config: Option<String> = None) {
-        let (file, config) = match file(user.as_deref(), config) {
-            Ok(found) => found,
+        let config = match place(user.as_deref(), config) {
+            Ok(config) => config,
             Err(error) => return Ok(StateReturn::failed(&name, error).into()),
         };
         let host = Host { name, ..Host::default() };
         let name = &host.name;
+        let would = || StateReturn::would(name, format!("Key for {name} is set to be removed from {config}"));
+        let file = match File::of(given(user.as_deref()), Some(&config)) {
+            Ok(file) => file,
+            // The user may be one whom a state before would make.
+            Err(_) if context.test => return Ok(would().into()),
+            Err(error) => return Ok(StateReturn::failed(name, error).into()),
+        };
         let entries = file.entries(&context.call, &host)?;
         if entries.is_empty() {
             return Ok(StateReturn::ok(name, "Host is already absent").into());
         }
         if context.test {
-            return Ok(StateReturn::would(name, format!("Key for {name} is set to be removed from {config}")).into());
+            return Ok(would().into());
         }
         let done = match file.remove(&context.call, &host)? {
             Done::Removed(comment) => StateReturn::ok(name, comment)
@@ -80,22 +93,23 @@ functions! {
     }
 }
 
-/// The file that is meant, and its name as it is told.
-fn file(user: Option<&str>, config: Option<String>) -> Result<(File, String), String> {
-    let user = user.filter(|user| !user.is_empty());
-    let usual = if user.is_some() { ".ssh/known_hosts" } else { "/etc/ssh/ssh_known_hosts" };
+/// A user that is named at all.
+fn given(user: Option<&str>) -> Option<&str> {
+    user.filter(|user| !user.is_empty())
+}
+
+/// The name of the file that is meant, as it is told.
+fn place(user: Option<&str>, config: Option<String>) -> Result<String, String> {
+    let usual = if given(user).is_some() { ".ssh/known_hosts" } else { "/etc/ssh/ssh_known_hosts" };
     let config = config.filter(|config| !config.is_empty()).unwrap_or_else(|| usual.into());
-    if user.is_none() && !config.starts_with('/') {
+    if given(user).is_none() && !config.starts_with('/') {
         return Err("If not specifying a \"user\", specify an absolute \"config\".".into());
     }
-    Ok((File::of(user, Some(&config))?, config))
+    Ok(config)
 }
 
 fn would(context: &StateContext, file: &File, host: &Host, config: &str) -> Result<StateReturn, CallError> {
     let name = &host.name;
-    if host.key.is_some() && host.fingerprint.is_some() {
-        return Ok(StateReturn::failed(name, "Specify either \"key\" or \"fingerprint\", not both."));
-    }
     Ok(match file.knows(&context.call, host)? {
         Some(true) => StateReturn::ok(name, format!("Host {name} is already in {config}")),
         None => StateReturn::would(name, format!("Key for {name} is set to be added to {config}")),

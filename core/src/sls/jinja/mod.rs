@@ -118,6 +118,15 @@ impl Template {
         let all = context.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let own = [("salt", salt), ("saltenv", JinjaValue::from(context.saltenv.as_str()))];
         let variables = JinjaValue::from_pairs(own.into_iter().chain(all));
+        let mut text = self.rendered(context, host, variables)?;
+        // As Salt does: Jinja takes a template's last newline away, and a tag that strips cannot have it.
+        if self.source.ends_with('\n') {
+            text.push('\n');
+        }
+        Ok(text)
+    }
+
+    fn rendered(&self, context: &Context, host: &Arc<dyn Host>, variables: JinjaValue) -> Result<String, JinjaError> {
         if !self.imports {
             return self
                 .environment
@@ -150,7 +159,7 @@ fn options_line(source: &str) -> (Vec<(String, bool)>, Option<String>) {
 
 fn syntax(trim_blocks: bool, lstrip_blocks: bool) -> SyntaxConfig {
     let mut syntax = SyntaxConfig::builder();
-    syntax.keep_trailing_newline(true).trim_blocks(trim_blocks).lstrip_blocks(lstrip_blocks);
+    syntax.trim_blocks(trim_blocks).lstrip_blocks(lstrip_blocks);
     // The only part that can fail to build is the delimiters, and these are the usual ones.
     syntax.build().unwrap_or_default()
 }

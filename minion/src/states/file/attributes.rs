@@ -6,17 +6,35 @@ use std::path::Path;
 use brine_core::{Map, Value};
 use nix::unistd::{Gid, Group, Uid, User};
 
+use crate::states::StateContext;
+
 /// What a file's mode and owner should be; what is not said stays.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Attributes {
     pub mode: Option<u32>,
-    user: Option<(Value, Uid)>,
-    group: Option<(Value, Gid)>,
+    user: Option<(Value, Option<Uid>)>,
+    group: Option<(Value, Option<Gid>)>,
 }
 
 impl Attributes {
     /// Reads a state's arguments. An error is in Salt's words.
     pub fn new(mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
+        let attributes = Self::with_unknown(mode, user, group)?;
+        if let Some((name, None)) = &attributes.user {
+            return Err(format!("User {name} is not available "));
+        }
+        if let Some((name, None)) = &attributes.group {
+            return Err(format!("Group {name} is not available"));
+        }
+        Ok(attributes)
+    }
+
+    /// As [`Attributes::new`]. In test mode the owner may be one whom a state before would make.
+    pub fn of_state(context: &StateContext, mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
+        if context.test { Self::with_unknown(mode, user, group) } else { Self::new(mode, user, group) }
+    }
+
+    fn with_unknown(mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
         let mut attributes = Attributes::default();
         // `keep` is the mode of the source, which is not sent along.
         if mode.is_truthy() && mode.as_str() != Some("keep") {
@@ -28,8 +46,7 @@ impl Attributes {
                 Ok(number) => Some(Uid::from_raw(number)),
                 Err(_) => User::from_name(&name).ok().flatten().map(|user| user.uid),
             };
-            let uid = found.ok_or_else(|| format!("User {name} is not available "))?;
-            attributes.user = Some((user.clone(), uid));
+            attributes.user = Some((user.clone(), found));
         }
         if group.is_truthy() {
             let name = group.to_string();
@@ -37,8 +54,7 @@ impl Attributes {
                 Ok(number) => Some(Gid::from_raw(number)),
                 Err(_) => Group::from_name(&name).ok().flatten().map(|group| group.gid),
             };
-            let gid = found.ok_or_else(|| format!("Group {name} is not available"))?;
-            attributes.group = Some((group.clone(), gid));
+            attributes.group = Some((group.clone(), found));
         }
         Ok(attributes)
     }
@@ -51,12 +67,12 @@ impl Attributes {
             changes.insert("mode".into(), show_mode(mode).into());
         }
         if let Some((name, uid)) = &self.user
-            && status.uid() != uid.as_raw()
+            && Some(Uid::from_raw(status.uid())) != *uid
         {
             changes.insert("user".into(), name.clone());
         }
         if let Some((name, gid)) = &self.group
-            && status.gid() != gid.as_raw()
+            && Some(Gid::from_raw(status.gid())) != *gid
         {
             changes.insert("group".into(), name.clone());
         }
@@ -68,8 +84,8 @@ impl Attributes {
     pub fn on_new_file(&self, from_source: bool) -> Map {
         let mut changes = Map::new();
         let names = [
-            ("user", self.user.as_ref().filter(|(_, uid)| *uid != Uid::effective()).map(|(name, _)| name)),
-            ("group", self.group.as_ref().filter(|(_, gid)| *gid != Gid::effective()).map(|(name, _)| name)),
+            ("user", self.user.as_ref().filter(|(_, uid)| *uid != Some(Uid::effective())).map(|(name, _)| name)),
+            ("group", self.group.as_ref().filter(|(_, gid)| *gid != Some(Gid::effective())).map(|(name, _)| name)),
         ];
         for (key, name) in names {
             if let Some(name) = name {
@@ -86,20 +102,26 @@ impl Attributes {
     /// Whether a link, not what it leads to, has another owner.
     pub fn link_differs(&self, path: &Path) -> bool {
         let Ok(status) = std::fs::symlink_metadata(path) else { return false };
-        self.user.as_ref().is_some_and(|(_, uid)| status.uid() != uid.as_raw())
-            || self.group.as_ref().is_some_and(|(_, gid)| status.gid() != gid.as_raw())
+        self.user.as_ref().is_some_and(|(_, uid)| Some(Uid::from_raw(status.uid())) != *uid)
+            || self.group.as_ref().is_some_and(|(_, gid)| Some(Gid::from_raw(status.gid())) != *gid)
     }
 
     /// Gives a link its owner. Says whether it had another one.
     pub fn apply_to_link(&self, path: &Path) -> Result<bool, String> {
         let differs = self.link_differs(path);
         if differs {
-            let uid = self.user.as_ref().map(|(_, uid)| uid.as_raw());
-            let gid = self.group.as_ref().map(|(_, gid)| gid.as_raw());
+            let (uid, gid) = self.owner();
             std::os::unix::fs::lchown(path, uid, gid)
                 .map_err(|error| format!("Failed to change {}: {error}", path.display()))?;
         }
         Ok(differs)
+    }
+
+    /// The numbers of who should own it.
+    fn owner(&self) -> (Option<u32>, Option<u32>) {
+        let uid = self.user.as_ref().and_then(|(_, uid)| *uid);
+        let gid = self.group.as_ref().and_then(|(_, gid)| *gid);
+        (uid.map(Uid::as_raw), gid.map(Gid::as_raw))
     }
 
     /// Whether nothing is asked for.
@@ -112,8 +134,7 @@ impl Attributes {
         let changes = self.differences(path);
         let failed = |error: std::io::Error| format!("Failed to change {}: {error}", path.display());
         if changes.contains_key("user") || changes.contains_key("group") {
-            let uid = self.user.as_ref().map(|(_, uid)| uid.as_raw());
-            let gid = self.group.as_ref().map(|(_, gid)| gid.as_raw());
+            let (uid, gid) = self.owner();
             std::os::unix::fs::chown(path, uid, gid).map_err(failed)?;
         }
         // After the owner: a change of owner takes bits away.

@@ -54,8 +54,6 @@ pub(super) fn managed(
     let path = Path::new(name);
     let attributes = match attributes {
         Ok(attributes) => attributes,
-        // Whoever is to own a file that does not exist yet may be made by a state before.
-        Err(_) if context.test && !path.exists() => Attributes::default(),
         Err(error) => return StateReturn::failed(name, error),
     };
     if path.is_dir() {

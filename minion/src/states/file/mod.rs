@@ -60,7 +60,7 @@ functions! {
         let hash = source_hash.filter(|hash| !hash.is_empty());
         let verify = source::Verify { hash, hash_name: source_hash_name, skip: skip_verify };
         let contents = managed::Contents { source, contents, contents_pillar, contents_grains, newline: contents_newline, template, defaults, verify };
-        let attributes = Attributes::new(&mode, &user, &group);
+        let attributes = Attributes::of_state(context, &mode, &user, &group);
         let backup = backup.is_truthy() && backup.as_str() != Some("False");
         let how = managed::How { makedirs, dir_mode, replace, create, show_changes, backup, umask: managed::umask(context), check_cmd };
         Ok(managed::managed(context, &name, &contents, attributes, &how).into())
@@ -95,13 +95,9 @@ functions! {
         let only = |wanted: &str, value: &Value| if inside(wanted) { value.clone() } else { nothing.clone() };
         let (user_inside, group_inside) = (only("user", &user), only("group", &group));
         let read = || Ok(folder::Folder {
-            attributes: match Attributes::new(own_mode, &user, &group) {
-                // Whoever is to own a folder that does not exist yet may be made by a state before.
-                Err(_) if context.test && !Path::new(&name).exists() => Attributes::default(),
-                attributes => attributes?,
-            },
-            files: Attributes::new(&only("mode", &file_mode), &user_inside, &group_inside)?,
-            folders: Attributes::new(&only("mode", own_mode), &user_inside, &group_inside)?,
+            attributes: Attributes::of_state(context, own_mode, &user, &group)?,
+            files: Attributes::of_state(context, &only("mode", &file_mode), &user_inside, &group_inside)?,
+            folders: Attributes::of_state(context, &only("mode", own_mode), &user_inside, &group_inside)?,
             recurse: (!recurse.is_empty()).then_some(folder::Recurse {
                 max_depth: max_depth.unwrap_or(usize::MAX),
                 files: !inside("ignore_files"),
@@ -145,7 +141,7 @@ functions! {
         let how = managed::How {
             makedirs, dir_mode: Value::Nil, replace: true, create, show_changes, backup: backup.is_truthy(), umask: managed::umask(context), check_cmd: None,
         };
-        let mut done = managed::managed(context, &name, &contents, Attributes::new(&mode, &user, &group), &how);
+        let mut done = managed::managed(context, &name, &contents, Attributes::of_state(context, &mode, &user, &group), &how);
         if let (Some(merged), Some(diff)) = (merged, done.changes.get_mut("diff")) {
             *diff = merged.into();
         }
@@ -202,7 +198,7 @@ functions! {
     fn copy(context, name: String, source: String, force: bool = false, makedirs: bool = false, user: Value = Value::Nil, group: Value = Value::Nil, mode: Value = Value::Nil, **_kwargs) {
         // Who gets a file gets it for their group, too.
         let group = if group.is_truthy() || !user.is_truthy() { group } else { attributes::primary_group(&user) };
-        let attributes = Attributes::new(&mode, &user, &group);
+        let attributes = Attributes::of_state(context, &mode, &user, &group);
         Ok(place::copy(context, &name, &source, force, makedirs, attributes).into())
     }
 

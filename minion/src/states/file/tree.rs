@@ -42,17 +42,25 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
         Ok(None) => return StateReturn::failed(name, "Recurse failed: none of the specified sources were found"),
         Err(error) => return StateReturn::failed(name, format!("Recurse failed: {error}")),
     };
-    let mut folders: BTreeSet<PathBuf> = BTreeSet::from([root.to_owned()]);
+    // By what is told of them: with empty folders, Salt tells of the root as one more, by the name `root/.`.
+    let mut folders: BTreeSet<String> = BTreeSet::new();
+    if wanted.include_empty {
+        folders.insert(format!("{name}/."));
+    }
     for (path, is_folder) in &files {
         // Those between are made with the folders in them, and not told of.
         let target = root.join(path);
-        folders.extend(if *is_folder { Some(target) } else { target.parent().map(Path::to_owned) });
+        let folder = if *is_folder { Some(target.as_path()) } else { target.parent() };
+        folders.extend(folder.map(|folder| folder.display().to_string()));
+    }
+    let is_new = !root.exists();
+    if is_new && !context.test {
+        folders.insert(name.to_owned());
     }
     let mut all = Results { changes: Map::new(), comments: Vec::new(), failed: false };
-    for folder in &folders {
-        let is_new_root = folder == root && !root.exists() && !context.test;
-        let target = folder.display().to_string();
-        let attributes = match Attributes::new(&wanted.dir_mode, &wanted.user, &wanted.group) {
+    for target in &folders {
+        let is_new_root = Path::new(target) == root && is_new && !context.test;
+        let attributes = match Attributes::of_state(context, &wanted.dir_mode, &wanted.user, &wanted.group) {
             Ok(attributes) => attributes,
             Err(error) => return StateReturn::failed(name, error),
         };
@@ -66,12 +74,12 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             makedirs: true,
             force: false,
         };
-        let mut done = folder::state(context, &target, &folder);
+        let mut done = folder::state(context, target, &folder);
         if is_new_root && done.result == Some(true) {
             // What is in it says enough.
             done.changes.clear();
         }
-        all.add(&target, done);
+        all.add(target, done);
     }
     for (path, _) in files.iter().filter(|(_, is_folder)| !is_folder) {
         let target = root.join(path).display().to_string();
@@ -85,7 +93,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             defaults: wanted.defaults.clone(),
             verify: super::source::Verify::default(),
         };
-        let attributes = Attributes::new(&wanted.file_mode, &wanted.user, &wanted.group);
+        let attributes = Attributes::of_state(context, &wanted.file_mode, &wanted.user, &wanted.group);
         let how = How {
             makedirs: true,
             dir_mode: wanted.dir_mode.clone(),

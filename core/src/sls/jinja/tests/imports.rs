@@ -56,15 +56,15 @@ fn data_files_are_rendered_and_read() {
             "{%- import_yaml\n 'data.yaml' as d with context -%}\n {% do d.srv.ports.append(1) %}{{ d.srv }}",
             "{'ports': [80, 443, 1]}",
         ),
-        ("{% import_text 'note.txt' as t %}[{{ t }}] {{ t | trim }}", "[  a 1\n] a 1"),
+        ("{% import_text 'note.txt' as t %}[{{ t }}] {{ t | trim }}", "[  a 1] a 1"),
     ]);
 }
 
 #[test]
 fn includes_see_their_includer_and_keep_what_they_set() {
     check(&[
-        ("{% include 'note.txt' %}.", "  a 1\n."),
-        ("{% include 'no' ignore missing %}{% include ['no', 'note.txt'] %}", "  a 1\n"),
+        ("{% include 'note.txt' %}.", "  a 1."),
+        ("{% include 'no' ignore missing %}{% include ['no', 'note.txt'] %}", "  a 1"),
         ("{% set here = 1 %}{% include 'deep/map.jinja' %}{{ seen is defined }}", "False"),
         ("{% load_yaml as x %}{% include 'data.yaml' ignore missing %}{% endload %}{{ x.id }}", "m1"),
     ]);
