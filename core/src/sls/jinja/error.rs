@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use minijinja::{Error, ErrorKind};
 
 use super::import::{Imports, path_of};
+use super::rewrite::syntax;
 
 /// How many lines around the culprit are shown on each side.
 const AROUND: usize = 5;
@@ -55,11 +56,17 @@ impl JinjaError {
         let read = if imported { imports.and_then(|imports| imports.source(&place)) } else { None };
         let source = read.as_deref().unwrap_or(source);
         let mut message = message(error, imports);
-        if error.kind() == ErrorKind::SyntaxError
-            && error.detail().is_some_and(|detail| detail.starts_with("unexpected end of input"))
-            && let Some((unfinished, at)) = super::rewrite::unfinished(source)
-        {
-            (message, line) = (format!("Jinja syntax error: {unfinished}"), at);
+        match error.kind() {
+            ErrorKind::SyntaxError | ErrorKind::BadEscape => {
+                if let Some((wrong, at)) = syntax::wrong(source) {
+                    (message, line) = (format!("Jinja syntax error: {wrong}"), at);
+                }
+            }
+            _ => {
+                let rewritten = error.template_source().zip(error.range());
+                let before = rewritten.and_then(|(text, range)| text.get(..range.start)).unwrap_or_default();
+                line = syntax::told_line(source, line, before.rsplit('\n').next().unwrap_or_default());
+            }
         }
         let context = context(source, line);
         JinjaError { name: place, line, message, context, imported }

@@ -12,7 +12,7 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use parking_lot::Mutex;
 
 use super::host::Host;
-use super::rewrite::rewrite;
+use super::rewrite::{Look, rewrite};
 use super::value::double_quoted;
 
 /// Parts the path of a template from the line that is put in front of it, in the name for minijinja.
@@ -138,7 +138,7 @@ impl Imports {
             self.read.lock().missing = Some(path.to_owned());
             return Ok(None);
         };
-        let rewritten = format!("{front}{}", rewrite(&source).text);
+        let rewritten = format!("{front}{}", rewrite(&source, Look::First).text);
         self.read.lock().sources.insert(path.to_owned(), source);
         Ok(Some(rewritten))
     }

@@ -12,6 +12,7 @@ mod filters;
 mod host;
 mod import;
 mod methods;
+mod operators;
 pub mod reference;
 mod rewrite;
 #[cfg(test)]
@@ -105,7 +106,7 @@ impl Template {
             let on = |name: &str| options.iter().any(|(option, on)| option == name && *on);
             environment.set_syntax(syntax(on("trim_blocks"), on("lstrip_blocks")));
         }
-        let rewritten = rewrite::rewrite(without.as_deref().unwrap_or(source));
+        let rewritten = rewrite::rewrite(without.as_deref().unwrap_or(source), rewrite::Look::First);
         environment
             .add_template_owned(name.to_owned(), rewritten.text)
             .map_err(|error| JinjaError::new(name, source, &error, None))?;
@@ -167,6 +168,7 @@ fn environment() -> Environment<'static> {
     filters::add_to(&mut environment);
     containers::add_to(&mut environment);
     call::add_to(&mut environment);
+    operators::add_to(&mut environment);
     import::add_to(&mut environment);
     environment
 }
