@@ -126,7 +126,21 @@ pub enum CallError {
     Exception(String),
 }
 
+impl From<String> for CallError {
+    fn from(message: String) -> Self {
+        CallError::Execution(message)
+    }
+}
+
 impl CallError {
+    /// The message alone.
+    pub fn message(self) -> String {
+        match self {
+            CallError::Execution(message) => message,
+            other => other.to_string(),
+        }
+    }
+
     /// The function ran and failed.
     pub fn execution(error: impl std::fmt::Display) -> Self {
         CallError::Execution(error.to_string())

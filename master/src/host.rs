@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brine_core::function::Args;
+use brine_core::function::{Args, CallError};
 use brine_core::orchestration::MasterAccess;
 use brine_core::{Jid, Map, Value};
 
@@ -18,12 +18,12 @@ pub struct Orchestrated {
 /// Execution functions and grains of the master's host. A master knows no minion's code: who starts it
 /// brings them.
 pub trait HostFunctions: Send + Sync {
-    /// Calls an execution function by its full name. An error is told in words.
-    fn call(&self, function: &str, args: Args) -> Result<Value, String>;
+    /// Calls an execution function by its full name.
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError>;
 
     /// As [`HostFunctions::call`], where `grains` and what looks at them see others than the host's own: those of
     /// the minion whose pillar is rendered.
-    fn call_with_grains(&self, grains: &Arc<Map>, function: &str, args: Args) -> Result<Value, String>;
+    fn call_with_grains(&self, grains: &Arc<Map>, function: &str, args: Args) -> Result<Value, CallError>;
 
     /// Whether there is such a function.
     fn has(&self, function: &str) -> bool;

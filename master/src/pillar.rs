@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_core::function::Args;
+use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::sls::pillar::{PillarRequest, merge};
 use brine_core::value::msgpack;
@@ -101,14 +101,14 @@ fn is_masters(function: &str) -> bool {
 }
 
 impl Host for PillarFunctions {
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         match &self.shared.functions {
             _ if is_masters(function) => {
                 let host = ReactorHost { shared: Arc::clone(&self.shared), runtime: self.runtime.clone() };
                 host.call(function, args)
             }
             Some(functions) => functions.call_with_grains(&self.grains, function, args),
-            None => Err(format!("'{function}' is not available.")),
+            None => Err(CallError::NotAvailable(function.to_owned())),
         }
     }
 

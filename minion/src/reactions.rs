@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use brine_core::bus::Bus;
-use brine_core::function::Args;
+use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::{Jid, Value};
 use brine_reactor::{Cause, Dispatch, DispatchError, Entries, EntryError, Options, Reaction, Reactor};
@@ -94,13 +94,14 @@ impl Dispatch for CallerDispatch {
 struct ReactorHost(MinionHost);
 
 impl ReactorHost {
-    fn in_thread<T: Send>(call: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
-        std::thread::scope(|scope| scope.spawn(call).join().unwrap_or_else(|_| Err("the function panicked".into())))
+    fn in_thread<T: Send, E: Send + From<String>>(call: impl FnOnce() -> Result<T, E> + Send) -> Result<T, E> {
+        let panicked = |_| Err("the function panicked".to_owned().into());
+        std::thread::scope(|scope| scope.spawn(call).join().unwrap_or_else(panicked))
     }
 }
 
 impl Host for ReactorHost {
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         Self::in_thread(|| self.0.call(function, args))
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_core::Value;
-use brine_core::function::Args;
+use brine_core::function::{Args, CallError};
 use brine_core::glob::{is_pattern, paths};
 use brine_core::sls::jinja::Host;
 use brine_core::sls::render::{RenderError, Sls};
@@ -162,7 +162,7 @@ struct NearHost {
 }
 
 impl Host for NearHost {
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         self.inner.call(function, args)
     }
 

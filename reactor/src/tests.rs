@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::{Bus, BusLimits, Filter, JournalLimits, Start};
-use brine_core::function::Args;
+use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::store::Store;
 use brine_core::{Map, Value, list, map};
@@ -63,7 +63,7 @@ impl Dispatch for Recorder {
 struct Files(PathBuf);
 
 impl Host for Files {
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         Ok(format!("{function} {}", args.positional.len()).into())
     }
 

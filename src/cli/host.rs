@@ -52,20 +52,17 @@ impl OwnHost {
 }
 
 impl HostFunctions for OwnHost {
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let job = Job::local(&Jid::new(), function, &args);
         let context = Context::new(Arc::clone(self.minion()?), Arc::new(job)).for_template();
-        context.call(function, args).map_err(|error| error.to_string())
+        context.call(function, args)
     }
 
-    fn call_with_grains(&self, grains: &Arc<Map>, function: &str, args: Args) -> Result<Value, String> {
+    fn call_with_grains(&self, grains: &Arc<Map>, function: &str, args: Args) -> Result<Value, CallError> {
         let job = Job::local(&Jid::new(), function, &args);
         let context = Context::new(Arc::clone(self.minion()?), Arc::new(job)).for_template();
         let context = Context { own_grains: Some(Arc::clone(grains)), run_pillar: Some(Arc::default()), ..context };
-        context.call(function, args).map_err(|error| match error {
-            CallError::Execution(message) => message,
-            other => other.to_string(),
-        })
+        context.call(function, args)
     }
 
     fn orchestrate(

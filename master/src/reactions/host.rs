@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use brine_core::function::Args;
+use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::{Jid, Map, Value};
 use tokio::runtime::Handle;
@@ -43,26 +43,26 @@ impl ReactorHost {
         }
     }
 
-    fn call_master(&self, kind: Kind, function: &str, args: Args) -> Result<Value, String> {
+    fn call_master(&self, kind: Kind, function: &str, args: Args) -> Result<Value, CallError> {
         let caller =
             Caller { jid: Jid::new(), user: USER.to_owned(), caused: Map::new(), runtime: self.runtime.clone() };
         // A function may wait on the runtime whose thread this is: that is for a thread of its own.
         let call = || {
-            let result = match kind {
+            match kind {
                 Kind::Runner => {
                     let context = RunnerContext { master: Arc::clone(&self.shared), caller };
                     self.shared.runners.call(&context, function, args)
                 }
                 Kind::Wheel => self.shared.wheels.call(&self.shared.wheel_context(caller), function, args),
-            };
-            result.map_err(|error| error.to_string())
+            }
         };
         in_thread(call)
     }
 }
 
-fn in_thread<T: Send>(call: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
-    std::thread::scope(|scope| scope.spawn(call).join().unwrap_or_else(|_| Err("the function panicked".into())))
+fn in_thread<T: Send>(call: impl FnOnce() -> Result<T, CallError> + Send) -> Result<T, CallError> {
+    let panicked = |_| Err(CallError::Exception("the function panicked".to_owned()));
+    std::thread::scope(|scope| scope.spawn(call).join().unwrap_or_else(panicked))
 }
 
 /// The function and arguments of `saltutil.runner(name, arg=[...], kwarg={...})`, and of the same for wheel.
@@ -84,7 +84,7 @@ fn unwrapped(mut args: Args) -> Result<(String, Args), String> {
 }
 
 impl Host for ReactorHost {
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         match self.meant(function) {
             Some(Meant::Master(kind, name)) => self.call_master(kind, name, args),
             Some(Meant::ByArgument(kind)) => {
@@ -93,9 +93,9 @@ impl Host for ReactorHost {
             }
             Some(Meant::Host) => match &self.shared.functions {
                 Some(host) => in_thread(|| host.call(function, args)),
-                None => Err(format!("'{function}' is not available.")),
+                None => Err(CallError::NotAvailable(function.to_owned())),
             },
-            None => Err(format!("'{function}' is not available.")),
+            None => Err(CallError::NotAvailable(function.to_owned())),
         }
     }
 

@@ -156,5 +156,5 @@ fn control(
 ) -> Result<Value, CallError> {
     let keyword = given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value));
     let args = Args { positional: vec![jid], keyword: keyword.collect() };
-    host(context)?.call(function, args).map_err(CallError::Execution)
+    host(context)?.call(function, args)
 }

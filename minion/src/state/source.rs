@@ -163,15 +163,12 @@ pub(crate) struct MinionHost {
 }
 
 impl Host for MinionHost {
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let before = self.context.job.retcode.load(Ordering::Relaxed);
         let called = self.context.call(function, args);
         // What a template runs does not say whether the job went well.
         self.context.set_retcode(before);
-        called.map_err(|error| match error {
-            CallError::Execution(message) => message,
-            other => other.to_string(),
-        })
+        called
     }
 
     fn has(&self, function: &str) -> bool {

@@ -1,75 +1,15 @@
-//! What operators and calls do in Python and not in minijinja: an order only of what is alike, and macros that take more
-//! arguments than they name.
+//! Macros that take more arguments than they name.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
-use minijinja::value::{Enumerator, Kwargs, Object, Rest, Tuple, Value as JinjaValue, ValueKind};
-use minijinja::{Environment, Error, ErrorKind, State};
+use minijinja::value::{Enumerator, Kwargs, Object, Tuple, Value as JinjaValue};
+use minijinja::{Environment, Error, State};
 
 use super::containers::Dict;
 use super::value::split_kwargs;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_function("__lt__", |a: JinjaValue, b: JinjaValue| order("<", &a, &b).map(Ordering::is_lt));
-    environment.add_function("__gt__", |a: JinjaValue, b: JinjaValue| order(">", &a, &b).map(Ordering::is_gt));
-    environment.add_function("__le__", |a: JinjaValue, b: JinjaValue| order("<=", &a, &b).map(Ordering::is_le));
-    environment.add_function("__ge__", |a: JinjaValue, b: JinjaValue| order(">=", &a, &b).map(Ordering::is_ge));
-    environment.add_function("__each__", |items: Rest<JinjaValue>| -> Result<JinjaValue, Error> {
-        let items = match <[JinjaValue; 1]>::try_from(items.to_vec()) {
-            Ok([one]) => one,
-            // `for x in a, b`
-            Err(several) => return Ok(JinjaValue::from(Tuple::from(several))),
-        };
-        match items.kind() {
-            ValueKind::None | ValueKind::Bool | ValueKind::Number => {
-                let message = format!("'{}' object is not iterable", type_name(&items));
-                Err(Error::new(ErrorKind::InvalidOperation, message))
-            }
-            _ => Ok(items),
-        }
-    });
     environment.add_function("__varargs__", |inner: JinjaValue| JinjaValue::from_object(Wrapped { inner }));
-}
-
-/// How two values are ordered. Numbers, texts and sequences are, each with their like.
-fn order(operator: &str, a: &JinjaValue, b: &JinjaValue) -> Result<Ordering, Error> {
-    for value in [a, b] {
-        if value.is_undefined() {
-            // Only minijinja itself can say which expression it comes from.
-            value.get_attr("")?;
-        }
-    }
-    let class = |value: &JinjaValue| match value.kind() {
-        ValueKind::Number | ValueKind::Bool => Some("number"),
-        ValueKind::String => Some("str"),
-        ValueKind::Bytes => Some("bytes"),
-        ValueKind::Seq | ValueKind::Iterable => Some(if value.is_tuple() { "tuple" } else { "list" }),
-        ValueKind::Plain => Some("object"),
-        _ => None,
-    };
-    if class(a).is_none() || class(a) != class(b) {
-        let message =
-            format!("'{operator}' not supported between instances of '{}' and '{}'", type_name(a), type_name(b));
-        return Err(Error::new(ErrorKind::InvalidOperation, message));
-    }
-    Ok(a.cmp(b))
-}
-
-/// What Python calls the type of a value.
-fn type_name(value: &JinjaValue) -> &'static str {
-    match value.kind() {
-        ValueKind::None => "NoneType",
-        ValueKind::Bool => "bool",
-        ValueKind::Number if value.is_integer() => "int",
-        ValueKind::Number => "float",
-        ValueKind::String => "str",
-        ValueKind::Bytes => "bytes",
-        ValueKind::Seq | ValueKind::Iterable if value.is_tuple() => "tuple",
-        ValueKind::Seq | ValueKind::Iterable => "list",
-        ValueKind::Map => "dict",
-        _ => "object",
-    }
 }
 
 /// A macro whose last two parameters are what else it was given.

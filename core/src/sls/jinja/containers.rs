@@ -183,6 +183,15 @@ impl Dict {
         }
     }
 
+    /// Whether there is such a key.
+    pub(super) fn contains(&self, key: &JinjaValue) -> Result<bool, Error> {
+        hashable(key)?;
+        Ok(match &*self.0.read() {
+            Entries::Own(entries) => entries.contains_key(key),
+            Entries::Shared { map, .. } => map.contains_key(&from_jinja(key)),
+        })
+    }
+
     fn lookup(&self, key: &JinjaValue) -> Option<JinjaValue> {
         let index = match &*self.0.read() {
             Entries::Own(entries) => return entries.get(key).cloned(),

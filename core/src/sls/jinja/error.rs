@@ -4,7 +4,9 @@ use std::fmt::{self, Write};
 
 use minijinja::{Error, ErrorKind};
 
+use super::again::Missing;
 use super::import::{Imports, path_of};
+use super::rewrite::syntax;
 
 /// How many lines around the culprit are shown on each side.
 const AROUND: usize = 5;
@@ -47,23 +49,42 @@ impl std::error::Error for JinjaError {}
 
 impl JinjaError {
     /// `source` is what the author of the template wrote, `imports` what it has read.
-    pub(super) fn new(name: &str, source: &str, error: &Error, imports: Option<&Imports>) -> Self {
+    /// `missing` is what it has looked up in vain.
+    pub(super) fn new(
+        name: &str,
+        source: &str,
+        error: &Error,
+        imports: Option<&Imports>,
+        missing: &[Missing],
+    ) -> Self {
         let error = innermost(error);
         let place = error.name().map_or(name, path_of).to_owned();
         let imported = place != name;
         let mut line = error.line().unwrap_or(1);
         let read = if imported { imports.and_then(|imports| imports.source(&place)) } else { None };
         let source = read.as_deref().unwrap_or(source);
-        let mut message = message(error, imports);
-        if error.kind() == ErrorKind::SyntaxError
-            && error.detail().is_some_and(|detail| detail.starts_with("unexpected end of input"))
-            && let Some((unfinished, at)) = super::rewrite::unfinished(source)
-        {
-            (message, line) = (format!("Jinja syntax error: {unfinished}"), at);
+        let mut message = message(error, imports, missing);
+        match error.kind() {
+            ErrorKind::SyntaxError | ErrorKind::BadEscape => {
+                if let Some((wrong, at)) = syntax::wrong(source) {
+                    (message, line) = (format!("Jinja syntax error: {wrong}"), at);
+                }
+            }
+            _ => {
+                let rewritten = error.template_source().zip(error.range());
+                let before = rewritten.and_then(|(text, range)| text.get(..range.start)).unwrap_or_default();
+                line = syntax::told_line(source, line, before.rsplit('\n').next().unwrap_or_default());
+            }
         }
         let context = context(source, line);
         JinjaError { name: place, line, message, context, imported }
     }
+}
+
+/// Whether a template has failed of something undefined.
+pub(super) fn is_undefined(error: &Error) -> bool {
+    let error = innermost(error);
+    error.kind() == ErrorKind::UndefinedError || error.detail().is_some_and(|detail| detail.contains("` is undefined"))
 }
 
 /// The error inside of those that say in which included template it was.
@@ -78,7 +99,7 @@ fn innermost(error: &Error) -> &Error {
     error
 }
 
-fn message(error: &Error, imports: Option<&Imports>) -> String {
+fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> String {
     let detail = error.detail().unwrap_or_default();
     if detail.starts_with(SALT_FUNCTION) || detail.starts_with(UNDEFINED) {
         return detail.to_owned();
@@ -86,13 +107,13 @@ fn message(error: &Error, imports: Option<&Imports>) -> String {
     // Many kinds of errors say in the end that an expression was undefined.
     if let Some(expression) = detail.split("` is undefined").next().filter(|before| before.len() < detail.len()) {
         let expression = expression.rsplit_once('`').map_or(expression, |(_, expression)| expression);
-        return undefined(expression);
+        return undefined(expression, missing);
     }
     let quoted = |name: &str| format!("'{name}'");
     let first_word = || detail.split_whitespace().next().unwrap_or_default();
     let named = |prefix: &str| detail.strip_prefix(prefix).and_then(|rest| rest.split_whitespace().next());
     match error.kind() {
-        ErrorKind::UndefinedError => undefined(culprit(error).unwrap_or("?")),
+        ErrorKind::UndefinedError => undefined(culprit(error).unwrap_or("?"), missing),
         ErrorKind::UnknownFunction => format!("{UNDEFINED}{} is undefined", quoted(first_word())),
         ErrorKind::UnknownMethod => {
             let method = detail.rsplit_once("named ").map_or(detail, |(_, name)| name);
@@ -198,7 +219,7 @@ fn culprit(error: &Error) -> Option<&str> {
 }
 
 /// What is said of a path of names of which the last is not there.
-fn undefined(expression: &str) -> String {
+fn undefined(expression: &str, missing: &[Missing]) -> String {
     let expression = expression.trim();
     let unquote = |text: &str| text.trim_matches(['\'', '"']).to_owned();
     let item = expression.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
@@ -209,8 +230,12 @@ fn undefined(expression: &str) -> String {
     match parent {
         "salt" => no_function(&name),
         // These are no plain mappings in Salt.
-        "grains" | "pillar" | "opts" => {
+        "opts" => format!("{UNDEFINED}'salt.utils.optsdict.OptsDict object' has no attribute '{name}'"),
+        "grains" | "pillar" => {
             format!("{UNDEFINED}'salt.utils.optsdict.DictProxy object' has no attribute '{name}'")
+        }
+        _ if let Some(missing) = missing.iter().rfind(|missing| missing.is(&name)).or(missing.last()) => {
+            format!("{UNDEFINED}{}", missing.told())
         }
         _ if item.is_some_and(|(_, index)| index.parse::<i64>().is_ok()) => {
             format!("{UNDEFINED}list object has no element {name}")

@@ -9,7 +9,7 @@ use minijinja::{Error, ErrorKind, State};
 use super::containers::Dict;
 use super::error::{SALT_FUNCTION, missing_function};
 use super::value::{from_jinja, split_args, split_kwargs, to_jinja};
-use crate::function::Args;
+use crate::function::{Args, CallError};
 use crate::value::Value;
 
 /// Functions that change the mapping that they are given first, and return it.
@@ -17,8 +17,8 @@ const CHANGE_FIRST: [&str; 3] = ["defaults.merge", "defaults.update", "slsutil.u
 
 /// What a template can reach.
 pub trait Host: Send + Sync {
-    /// Calls a function by its full name. An error is told in words.
-    fn call(&self, function: &str, args: Args) -> Result<Value, String>;
+    /// Calls a function by its full name.
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError>;
 
     /// Whether there is such a function.
     fn has(&self, function: &str) -> bool;
@@ -32,8 +32,8 @@ pub trait Host: Send + Sync {
 pub struct NoHost;
 
 impl Host for NoHost {
-    fn call(&self, function: &str, _args: Args) -> Result<Value, String> {
-        Err(format!("'{function}' is not available."))
+    fn call(&self, function: &str, _args: Args) -> Result<Value, CallError> {
+        Err(CallError::NotAvailable(function.to_owned()))
     }
 
     fn has(&self, _function: &str) -> bool {
@@ -83,7 +83,7 @@ impl Object for Salt {
 }
 
 /// `salt.mod` in templates.
-struct Module {
+pub(super) struct Module {
     host: Arc<dyn Host>,
     name: String,
 }
@@ -112,7 +112,7 @@ impl Object for Module {
 }
 
 /// One function.
-struct Function {
+pub(super) struct Function {
     host: Arc<dyn Host>,
     name: String,
 }
@@ -145,8 +145,7 @@ fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, 
         None
     };
     let given = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
-    let failed = |error| Error::new(ErrorKind::InvalidOperation, format!("{SALT_FUNCTION}{error}"));
-    let value = host.call(name, given).map_err(failed)?;
+    let value = host.call(name, given).map_err(|error| Error::new(ErrorKind::InvalidOperation, told(name, error)))?;
     match (changed, &value) {
         (Some(changed), Value::Map(map)) => {
             changed.overlay(map);
@@ -155,6 +154,25 @@ fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, 
         // What is undefined is nothing to a function; one that gives it back, as a default, gives it back undefined.
         (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or_else(|| to_jinja(&value))),
         _ => Ok(to_jinja(&value)),
+    }
+}
+
+/// What is told of a call that failed. What Python itself would have refused is told as Python does.
+fn told(name: &str, error: CallError) -> String {
+    match error {
+        CallError::Arguments { message, .. } | CallError::Exception(message) => message,
+        CallError::Invocation { message, .. } => {
+            let unknown = message.strip_prefix("The following keyword arguments are not valid: ");
+            match unknown.and_then(|unknown| unknown.split_once('=')) {
+                Some((unknown, _)) => {
+                    let name = name.rsplit('.').next().unwrap_or(name);
+                    format!("{name}() got an unexpected keyword argument '{unknown}'")
+                }
+                None => format!("{SALT_FUNCTION}{message}"),
+            }
+        }
+        CallError::Execution(message) => format!("{SALT_FUNCTION}{message}"),
+        CallError::NotAvailable(_) => format!("{SALT_FUNCTION}{error}"),
     }
 }
 

@@ -12,7 +12,7 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use parking_lot::Mutex;
 
 use super::host::Host;
-use super::rewrite::rewrite;
+use super::rewrite::{Look, rewrite};
 use super::value::double_quoted;
 
 /// Parts the path of a template from the line that is put in front of it, in the name for minijinja.
@@ -107,6 +107,7 @@ fn join(folder: &str, relative: &str) -> Result<String, Error> {
 pub(super) struct Imports {
     host: Arc<dyn Host>,
     saltenv: String,
+    look: Look,
     read: Arc<Mutex<Read>>,
 }
 
@@ -120,8 +121,8 @@ struct Read {
 
 impl Imports {
     /// Reads from this host.
-    pub(super) fn new(host: &Arc<dyn Host>, saltenv: &str) -> Self {
-        Imports { host: Arc::clone(host), saltenv: saltenv.to_owned(), read: Arc::default() }
+    pub(super) fn new(host: &Arc<dyn Host>, saltenv: &str, look: Look) -> Self {
+        Imports { host: Arc::clone(host), saltenv: saltenv.to_owned(), look, read: Arc::default() }
     }
 
     /// Lets an environment find its templates here. The variables with these names are in scope in all.
@@ -138,7 +139,7 @@ impl Imports {
             self.read.lock().missing = Some(path.to_owned());
             return Ok(None);
         };
-        let rewritten = format!("{front}{}", rewrite(&source).text);
+        let rewritten = format!("{front}{}", rewrite(&source, self.look).text);
         self.read.lock().sources.insert(path.to_owned(), source);
         Ok(Some(rewritten))
     }

@@ -5,6 +5,7 @@
 //! `containers` carry data in and out, `host` is what templates can reach, `import` finds other
 //! templates, `filters` and `methods` have what Salt and Python add, `error` tells it in Salt's words.
 
+mod again;
 mod call;
 mod containers;
 mod error;
@@ -12,6 +13,7 @@ mod filters;
 mod host;
 mod import;
 mod methods;
+mod operators;
 pub mod reference;
 mod rewrite;
 #[cfg(test)]
@@ -26,6 +28,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 pub use error::JinjaError;
 pub use host::{Host, NoHost};
+use rewrite::Look;
 
 use crate::value::{Map, Value, json};
 
@@ -99,48 +102,68 @@ impl std::fmt::Debug for Template {
 impl Template {
     /// Compiles a template. `name` is what errors call it.
     pub fn compile(name: &str, source: &str) -> Result<Self, JinjaError> {
+        Self::compile_for(Look::First, name, source)
+    }
+
+    fn compile_for(look: Look, name: &str, source: &str) -> Result<Self, JinjaError> {
         let mut environment = ENVIRONMENT.clone();
         let (options, without) = options_line(source);
         if !options.is_empty() {
             let on = |name: &str| options.iter().any(|(option, on)| option == name && *on);
             environment.set_syntax(syntax(on("trim_blocks"), on("lstrip_blocks")));
         }
-        let rewritten = rewrite::rewrite(without.as_deref().unwrap_or(source));
+        let rewritten = rewrite::rewrite(without.as_deref().unwrap_or(source), look);
         environment
             .add_template_owned(name.to_owned(), rewritten.text)
-            .map_err(|error| JinjaError::new(name, source, &error, None))?;
+            .map_err(|error| JinjaError::new(name, source, &error, None, &[]))?;
         Ok(Template { name: name.to_owned(), source: source.into(), environment, imports: rewritten.imports })
     }
 
     /// Renders with these variables. `salt` reaches the host's functions, imports its files.
     pub fn render(&self, context: &Context, host: &Arc<dyn Host>) -> Result<String, JinjaError> {
+        let remembering = Arc::new(again::Remembering::new(host));
+        let host: Arc<dyn Host> = remembering.clone();
+        let imports = import::Imports::new(&host, &context.saltenv, Look::First);
+        self.run(context, &host, &imports, self.environment.clone()).map_err(|error| {
+            let missing = if error::is_undefined(&error) { self.look_again(context, &remembering) } else { Vec::new() };
+            JinjaError::new(&self.name, &self.source, &error, Some(&imports), &missing)
+        })
+    }
+
+    /// What this template looks up and does not find, up to where it fails.
+    fn look_again(&self, context: &Context, remembering: &again::Remembering) -> Vec<again::Missing> {
+        let notes = again::Notes::default();
+        let host: Arc<dyn Host> = Arc::new(remembering.again());
+        let imports = import::Imports::new(&host, &context.saltenv, Look::Again);
+        if let Ok(template) = Self::compile_for(Look::Again, &self.name, &self.source) {
+            let mut environment = template.environment.clone();
+            notes.add_to(&mut environment);
+            // It fails as it did before: what matters are the notes.
+            _ = template.run(context, &host, &imports, environment);
+        }
+        notes.take()
+    }
+
+    fn run(
+        &self,
+        context: &Context,
+        host: &Arc<dyn Host>,
+        imports: &import::Imports,
+        mut environment: Environment<'static>,
+    ) -> Result<String, minijinja::Error> {
         let salt = JinjaValue::from_object(host::Salt(Arc::clone(host)));
         let all = context.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let own = [("salt", salt), ("saltenv", JinjaValue::from(context.saltenv.as_str()))];
         let variables = JinjaValue::from_pairs(own.into_iter().chain(all));
-        let mut text = self.rendered(context, host, variables)?;
+        if self.imports {
+            imports.add_to(&mut environment, context.variables.iter().map(|(name, _)| name.as_str()));
+        }
+        let mut text = environment.get_template(&self.name)?.render(variables)?;
         // As Salt does: Jinja takes a template's last newline away, and a tag that strips cannot have it.
         if self.source.ends_with('\n') {
             text.push('\n');
         }
         Ok(text)
-    }
-
-    fn rendered(&self, context: &Context, host: &Arc<dyn Host>, variables: JinjaValue) -> Result<String, JinjaError> {
-        if !self.imports {
-            return self
-                .environment
-                .get_template(&self.name)
-                .and_then(|template| template.render(variables))
-                .map_err(|error| JinjaError::new(&self.name, &self.source, &error, None));
-        }
-        let mut environment = self.environment.clone();
-        let imports = import::Imports::new(host, &context.saltenv);
-        imports.add_to(&mut environment, context.variables.iter().map(|(name, _)| name.as_str()));
-        environment
-            .get_template(&self.name)
-            .and_then(|template| template.render(variables))
-            .map_err(|error| JinjaError::new(&self.name, &self.source, &error, Some(&imports)))
     }
 }
 
@@ -176,6 +199,7 @@ fn environment() -> Environment<'static> {
     filters::add_to(&mut environment);
     containers::add_to(&mut environment);
     call::add_to(&mut environment);
+    operators::add_to(&mut environment);
     import::add_to(&mut environment);
     environment
 }

@@ -6,20 +6,20 @@ mod imports;
 use std::sync::Arc;
 
 use super::*;
-use crate::function::Args;
+use crate::function::{Args, CallError};
 use crate::{list, map};
 
 /// A host with a few functions and files.
 struct Functions;
 
 impl Host for Functions {
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         match function {
-            "test.echo" => args.positional.into_iter().next().ok_or_else(|| "nothing to say".into()),
+            "test.echo" => args.positional.into_iter().next().ok_or_else(|| CallError::execution("nothing to say")),
             "test.nothing" => Ok(Value::Nil),
             "defaults.merge" => Ok(map! {"a" => 1, "in" => map! {"b" => 2}}.into()),
             "test.arg" => Ok(map! {"args" => args.positional, "kwargs" => args.keyword}.into()),
-            _ => Err("it broke".into()),
+            _ => Err(CallError::execution("it broke")),
         }
     }
 

@@ -3,7 +3,7 @@
 //! One that is not there, or that fails, is an error of the pillar: half of one would be taken for the whole.
 
 use super::{PillarFacts, PillarRequest, PillarSource, file_tree};
-use crate::function::Args;
+use crate::function::{Args, CallError};
 use crate::sls::yaml;
 use crate::target::{Target, TargetKind};
 use crate::value::{Map, Value, json};
@@ -79,7 +79,7 @@ impl Call<'_> {
         let command = command.to_string().replace("%s", self.request.id.as_str());
         let functions = self.request.functions.as_ref().ok_or("no commands can be run here")?;
         let args = Args { positional: vec![command.into()], keyword: crate::map! {"python_shell" => shell} };
-        functions.call(function, args).map(|output| output.to_string())
+        functions.call(function, args).map(|output| output.to_string()).map_err(CallError::message)
     }
 
     /// The groups of minions that the minion is in, by name.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::at_path;
 use super::tree::find_in;
 use crate::files;
-use crate::function::Args;
+use crate::function::{Args, CallError};
 use crate::sls::jinja::Host;
 use crate::value::{Map, Value};
 
@@ -20,7 +20,7 @@ pub(super) struct PillarHost {
 }
 
 impl Host for PillarHost {
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let given = |place: usize, name: &str| args.keyword.get(name).or_else(|| args.positional.get(place)).cloned();
         let map = match function {
             "grains.get" => &self.grains,
@@ -28,11 +28,11 @@ impl Host for PillarHost {
             _ => {
                 return match &self.functions {
                     Some(functions) => functions.call(function, args),
-                    None => Err(format!("'{function}' is not available in pillar files")),
+                    None => Err(CallError::Execution(format!("'{function}' is not available in pillar files"))),
                 };
             }
         };
-        let Some(path) = given(0, "key") else { return Err(format!("{function} wants a key")) };
+        let Some(path) = given(0, "key") else { return Err(format!("{function} wants a key").into()) };
         // `merge` is the third of one and not of the other; a delimiter is always named.
         let delimiter = args.keyword.get("delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
         Ok(at_path(map, &path.to_string(), &delimiter, given(1, "default").unwrap_or_else(|| "".into())))

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::function::Args;
+use crate::function::{Args, CallError};
 use crate::{list, map};
 
 /// A master's files and options.
@@ -45,13 +45,13 @@ impl Master {
 struct Commands;
 
 impl Host for Commands {
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let command = args.positional[0].to_string();
         match (function, args.keyword.get("python_shell")) {
             ("cmd.run", Some(Value::Bool(false))) | ("cmd.run_stdout", Some(Value::Bool(true))) => {
-                command.strip_prefix("echo ").map(Value::from).ok_or_else(|| format!("{command}: not found"))
+                command.strip_prefix("echo ").map(Value::from).ok_or_else(|| format!("{command}: not found").into())
             }
-            _ => Err(format!("unexpected call of {function}")),
+            _ => Err(format!("unexpected call of {function}").into()),
         }
     }
 

@@ -11,6 +11,8 @@ use minijinja::functions::Function;
 use minijinja::value::{FunctionArgs, FunctionResult, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 
+pub(super) use text::{escape, percent};
+
 use super::value::{from_jinja, split_args, split_kwargs};
 use crate::value::{Map, Value};
 

@@ -18,7 +18,6 @@ use crate::value::Value;
 const MAX_LENGTH: usize = 1 << 20;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_function("__percent__", percent);
     by_name(environment, "replace", &["old", "new", "count"], replace);
     environment.add_filter("quote", |value: JinjaValue| quote(&text(&value)));
     environment.add_filter("path_join", |first: String, rest: Rest<String>| {
@@ -128,9 +127,10 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 }
 
 /// `'%s' % value`.
-fn percent(pattern: JinjaValue, value: JinjaValue) -> Result<JinjaValue, Error> {
+pub(in crate::sls::jinja) fn percent(pattern: &JinjaValue, value: &JinjaValue) -> Result<JinjaValue, Error> {
     let Some(pattern) = pattern.as_str() else { return Err(failed("only texts are formatted with %")) };
-    let mut args: Vec<JinjaValue> = if value.is_tuple() { value.try_iter()?.collect() } else { vec![value] };
+    let mut args: Vec<JinjaValue> =
+        if value.is_tuple() { value.try_iter()?.collect() } else { vec![value.clone()] };
     let pattern = reprs(pattern, &mut args);
     format(FormatStyle::Printf, &pattern, &args).map(JinjaValue::from)
 }
@@ -455,7 +455,7 @@ fn which(name: &str) -> Option<String> {
 }
 
 /// A text that HTML and XML take for text.
-fn escape(text: &str) -> String {
+pub(in crate::sls::jinja) fn escape(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&#34;").replace('\'', "&#39;")
 }

@@ -1,7 +1,7 @@
 //! Whole tags: Salt's own, and those that read other templates.
 
 use super::tokens::{Kind, Token};
-use super::{Edit, apply, expression};
+use super::{Edit, apply};
 
 /// The changes that one `{% %}` tag needs, and whether it reads another template. `end` is where the tag
 /// ends in `text`.
@@ -30,37 +30,18 @@ pub(super) fn rewrite(text: &str, tokens: &[Token<'_>], end: usize, edits: &mut 
         }
         "endprofile" => edits.push(Edit::replace(tag, "endwith")),
         "import_yaml" | "import_json" | "import_text" => {
-            if let Some(edit) = import_data(text, tag, rest, end) {
+            if let Some(edit) = import_data(text, tag, rest, end, edits) {
                 edits.push(edit);
                 return true;
             }
         }
         "import" | "from" | "include" | "extends" => {
             import(text, tag, rest, end, edits);
-            expression(tokens, edits);
             return true;
         }
         _ => {}
     }
-    expression(tokens, edits);
     false
-}
-
-/// The tags that a block of this tag waits for, if it is one that opens a block.
-pub(super) fn closing(tokens: &[Token<'_>]) -> Option<&'static [&'static str]> {
-    Some(match tokens.first()?.text {
-        "if" => &["elif", "else", "endif"],
-        "for" => &["endfor", "else"],
-        "macro" => &["endmacro"],
-        "call" => &["endcall"],
-        "filter" => &["endfilter"],
-        "with" => &["endwith"],
-        "block" => &["endblock"],
-        "set" if position(tokens, |token| token.is_operator("=")).is_none() => &["endset"],
-        "load_yaml" | "load_json" | "load_text" => &["endload"],
-        "profile" => &["endprofile"],
-        _ => return None,
-    })
 }
 
 /// `macro` and `endmacro`: a macro that looks at `varargs` or `kwargs` gets them as parameters, and is wrapped behind its
@@ -105,12 +86,28 @@ fn set(rest: &[Token<'_>], edits: &mut Vec<Edit>) {
     let Some(equals) = position(rest, |token| token.is_operator("=")) else { return };
     let (names, value) = (&rest[..equals], &rest[equals + 1..]);
     let (Some(first), Some(last)) = (value.first(), value.last()) else { return };
-    let several = |tokens| position(tokens, |token: &Token<'_>| token.is_operator(",")).is_some();
     let is_literal = value.len() == 1 && first.kind != Kind::Name;
-    if several(names) || several(value) || is_literal {
-        return;
+    match (commas(names), commas(value)) {
+        (0, 0) if !is_literal => edits.extend(Edit::around(first.start, last.end, "__own__(", ")")),
+        (0, _) | (_, 1..) => {}
+        (several, 0) => {
+            edits.extend(Edit::around(first.start, last.end, &format!("__unpack__({}, ", several + 1), ")"));
+        }
     }
-    edits.extend(Edit::around(first.start, last.end, "__own__(", ")"));
+}
+
+/// How many commas there are outside of brackets.
+fn commas(tokens: &[Token<'_>]) -> usize {
+    let mut depth = 0usize;
+    let is_comma = |token: &&Token<'_>| {
+        match (token.kind, token.text) {
+            (Kind::Operator, "(" | "[" | "{") => depth += 1,
+            (Kind::Operator, ")" | "]" | "}") => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && token.is_operator(",")
+    };
+    tokens.iter().filter(is_comma).count()
 }
 
 /// `for x in y`: what is gone through.
@@ -120,7 +117,11 @@ fn each(rest: &[Token<'_>], edits: &mut Vec<Edit>) {
     let ends = |token: &Token<'_>| token.is_name("if") || token.is_name("recursive");
     let items = &items[..position(items, ends).unwrap_or(items.len())];
     if let (Some(first), Some(last)) = (items.first(), items.last()) {
-        edits.extend(Edit::around(first.start, last.end, "__each__(", ")"));
+        let function = match commas(&rest[..word]) {
+            0 => "__each__(".to_owned(),
+            several => format!("__each_of__({}, ", several + 1),
+        };
+        edits.extend(Edit::around(first.start, last.end, &function, ")"));
     }
 }
 
@@ -146,16 +147,16 @@ fn import(text: &str, tag: &Token<'_>, rest: &[Token<'_>], end: usize, edits: &m
 }
 
 /// `import_yaml name as variable`, as a whole.
-fn import_data(text: &str, tag: &Token<'_>, rest: &[Token<'_>], end: usize) -> Option<Edit> {
+fn import_data(text: &str, tag: &Token<'_>, rest: &[Token<'_>], end: usize, edits: &mut Vec<Edit>) -> Option<Edit> {
     let word = position(rest, |token| token.is_name("as"))?;
     let (first, last) = (rest.first()?, rest[..word].last()?);
     let variable = rest.get(word + 1).filter(|token| token.kind == Kind::Name)?;
     let mut name = String::new();
-    let mut inside = Vec::new();
-    expression(&rest[..word], &mut inside);
+    let mut inside = std::mem::take(edits);
     for edit in &mut inside {
-        edit.start -= first.start;
-        edit.end -= first.start;
+        edit.start = edit.start.saturating_sub(first.start);
+        edit.end = edit.end.saturating_sub(first.start);
+        edit.pair = edit.pair.map(|(side, at)| (side, at.saturating_sub(first.start)));
     }
     apply(&text[first.start..last.end], inside, &mut name);
     let context = has_context(rest).unwrap_or(false);

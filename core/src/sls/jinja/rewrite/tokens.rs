@@ -34,35 +34,72 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of the tag at the start of `text`, and where the tag ends, after its `closing` sign.
-/// Nothing if it does not end.
-pub(super) fn tokenize<'a>(text: &'a str, closing: &str) -> Option<(Vec<Token<'a>>, usize)> {
+/// How the tokens of a tag end.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// With the sign that closes the tag: what comes after it is here.
+    Closed(usize),
+    /// With the template.
+    Unfinished,
+    /// With what is no token.
+    Bad {
+        /// What Jinja says of it; where it stands is `PLACE`.
+        message: String,
+        /// Where it stands.
+        at: usize,
+    },
+}
+
+/// What stands in a message for a place that only who has the whole template knows.
+pub(super) const PLACE: &str = "\0";
+
+/// The tokens of the tag at the start of `text`, which has this `closing` sign, and how they end.
+pub(super) fn tokenize<'a>(text: &'a str, closing: &str) -> (Vec<Token<'a>>, Ending) {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
-    let mut depth = 0usize;
+    let mut open: Vec<&str> = Vec::new();
     // After the two signs that open a tag, and one that strips blanks.
     let mut at = 2 + usize::from(matches!(bytes.get(2), Some(b'-' | b'+')));
     loop {
-        let first = text.get(at..)?.chars().next()?;
+        let Some(first) = text.get(at..).and_then(|rest| rest.chars().next()) else {
+            return (tokens, Ending::Unfinished);
+        };
         if first.is_whitespace() {
             at += first.len_utf8();
             continue;
         }
         let rest = &text[at..];
         let bare = rest.strip_prefix(['-', '+']).unwrap_or(rest);
-        if depth == 0 && bare.starts_with(closing) {
-            return Some((tokens, text.len() - bare.len() + closing.len()));
+        if open.is_empty() && bare.starts_with(closing) {
+            return (tokens, Ending::Closed(text.len() - bare.len() + closing.len()));
         }
+        let unexpected = || {
+            let quoted = crate::value::python::repr(&first.to_string().into());
+            Ending::Bad { message: format!("unexpected char {quoted} at {PLACE}"), at }
+        };
         let (kind, length) = match first {
-            '"' | '\'' => (Kind::Text, quoted(rest)?),
+            '"' | '\'' => match quoted(rest) {
+                Some(length) => (Kind::Text, length),
+                None => return (tokens, unexpected()),
+            },
             '0'..='9' => (Kind::Number, number(rest)),
             c if c == '_' || c.is_alphabetic() => (Kind::Name, span(rest, |c| c == '_' || c.is_alphanumeric())),
-            _ => (Kind::Operator, operator(rest, first)),
+            _ if rest.starts_with("!=") || "+-*/%~[](){}=<>.:|,;".contains(first) => (Kind::Operator, operator(rest, first)),
+            _ => return (tokens, unexpected()),
         };
         let token = Token { kind, start: at, end: at + length, text: &rest[..length] };
         match token.text {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth = depth.saturating_sub(1),
+            "(" => open.push(")"),
+            "[" => open.push("]"),
+            "{" => open.push("}"),
+            sign @ (")" | "]" | "}") => match open.pop() {
+                Some(expected) if expected == sign => {}
+                Some(expected) => {
+                    let message = format!("unexpected '{sign}', expected '{expected}'");
+                    return (tokens, Ending::Bad { message, at });
+                }
+                None => return (tokens, Ending::Bad { message: format!("unexpected '{sign}'"), at }),
+            },
             _ => {}
         }
         at = token.end;

@@ -1,0 +1,381 @@
+//! Operators as Python has them: what they take, what they give, and what they say of what they do not take.
+
+use std::cmp::Ordering;
+
+use minijinja::value::{Rest, Tuple, Value as JinjaValue, ValueKind};
+use minijinja::{Environment, Error, ErrorKind};
+
+use super::containers::{Dict, List, View, is_plain_map};
+use super::filters::{escape, percent};
+
+/// What a text or a list may grow to by `*`: a factor is not a way to use up memory.
+const MAX_REPEATED: usize = 100_000_000;
+
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    environment.add_function("__lt__", |a: JinjaValue, b: JinjaValue| order("<", &a, &b).map(Ordering::is_lt));
+    environment.add_function("__gt__", |a: JinjaValue, b: JinjaValue| order(">", &a, &b).map(Ordering::is_gt));
+    environment.add_function("__le__", |a: JinjaValue, b: JinjaValue| order("<=", &a, &b).map(Ordering::is_le));
+    environment.add_function("__ge__", |a: JinjaValue, b: JinjaValue| order(">=", &a, &b).map(Ordering::is_ge));
+    environment.add_function("__in__", |item: JinjaValue, of: JinjaValue| contains(&item, &of));
+    type Operator = fn(&JinjaValue, &JinjaValue) -> Result<JinjaValue, Error>;
+    let operators: [(&str, Operator); 7] = [
+        ("__add__", add),
+        ("__sub__", sub),
+        ("__mul__", mul),
+        ("__div__", div),
+        ("__floordiv__", floor_div),
+        ("__mod__", modulo),
+        ("__pow__", pow),
+    ];
+    for (name, operator) in operators {
+        environment.add_function(name, move |a: JinjaValue, b: JinjaValue| {
+            refuse_undefined(&a)?;
+            refuse_undefined(&b)?;
+            operator(&a, &b)
+        });
+    }
+    environment.add_function("__neg__", |value: JinjaValue| match Number::of(&value) {
+        Some(Number::Whole(n)) => n.checked_neg().map(whole).ok_or_else(too_large),
+        Some(Number::Float(f)) => Ok(JinjaValue::from(-f)),
+        None => unary("-", &value),
+    });
+    environment.add_function("__pos__", |value: JinjaValue| match Number::of(&value) {
+        Some(Number::Whole(n)) => Ok(whole(n)),
+        Some(Number::Float(_)) => Ok(value),
+        None => unary("+", &value),
+    });
+    environment.add_function("__each__", |items: Rest<JinjaValue>| each(&items));
+    environment.add_function("__each_of__", |count: usize, items: Rest<JinjaValue>| -> Result<JinjaValue, Error> {
+        let items = each(&items)?;
+        items.try_iter()?.map(|item| unpack(count, item)).collect::<Result<Vec<_>, _>>().map(JinjaValue::from)
+    });
+    environment.add_function("__unpack__", unpack);
+}
+
+/// An error as Python words it.
+fn raise<T>(message: impl Into<std::borrow::Cow<'static, str>>) -> Result<T, Error> {
+    Err(Error::new(ErrorKind::InvalidOperation, message))
+}
+
+fn too_large() -> Error {
+    Error::new(ErrorKind::InvalidOperation, "a number is too large")
+}
+
+fn refuse_undefined(value: &JinjaValue) -> Result<(), Error> {
+    if value.is_undefined() {
+        // Only minijinja itself can say which expression it comes from.
+        value.get_attr("")?;
+    }
+    Ok(())
+}
+
+/// What Python calls the type of a value.
+pub(super) fn type_name(value: &JinjaValue) -> &'static str {
+    match value.kind() {
+        ValueKind::Undefined => "Undefined",
+        ValueKind::None => "NoneType",
+        ValueKind::Bool => "bool",
+        ValueKind::Number if value.is_integer() => "int",
+        ValueKind::Number => "float",
+        ValueKind::String if value.is_safe() => "Markup",
+        ValueKind::String => "str",
+        ValueKind::Bytes => "bytes",
+        ValueKind::Seq | ValueKind::Iterable if value.is_tuple() => "tuple",
+        ValueKind::Seq | ValueKind::Iterable => {
+            value.downcast_object_ref::<View>().map_or("list", |view| view.name())
+        }
+        ValueKind::Map if value.downcast_object_ref::<Dict>().is_some() || is_plain_map(value) => "dict",
+        _ => "object",
+    }
+}
+
+/// What is iterated over by a loop.
+fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
+    let items = match items {
+        [one] => one.clone(),
+        // `for x in a, b`
+        several => return Ok(JinjaValue::from(Tuple::from(several.to_vec()))),
+    };
+    match items.kind() {
+        ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+            raise(format!("'{}' object is not iterable", type_name(&items)))
+        }
+        _ => Ok(items),
+    }
+}
+
+/// A value as a tuple of so many items.
+fn unpack(count: usize, value: JinjaValue) -> Result<JinjaValue, Error> {
+    refuse_undefined(&value)?;
+    let items: Vec<JinjaValue> = match value.kind() {
+        ValueKind::String => value.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect(),
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => value.try_iter()?.collect(),
+        _ => return raise(format!("cannot unpack non-iterable {} object", type_name(&value))),
+    };
+    match items.len().cmp(&count) {
+        Ordering::Equal => Ok(JinjaValue::from(Tuple::from(items))),
+        Ordering::Greater => raise(format!("too many values to unpack (expected {count})")),
+        Ordering::Less => raise(format!("not enough values to unpack (expected {count}, got {})", items.len())),
+    }
+}
+
+/// How two values are ordered. Numbers, texts and sequences are, each with their like.
+pub(super) fn order(operator: &str, a: &JinjaValue, b: &JinjaValue) -> Result<Ordering, Error> {
+    refuse_undefined(a)?;
+    refuse_undefined(b)?;
+    let class = |value: &JinjaValue| match value.kind() {
+        ValueKind::Number | ValueKind::Bool => Some("number"),
+        ValueKind::String => Some("str"),
+        ValueKind::Bytes => Some("bytes"),
+        ValueKind::Seq | ValueKind::Iterable => Some(if value.is_tuple() { "tuple" } else { "list" }),
+        ValueKind::Plain => Some("object"),
+        _ => None,
+    };
+    if class(a).is_none() || class(a) != class(b) {
+        let (left, right) = (type_name(a), type_name(b));
+        return raise(format!("'{operator}' not supported between instances of '{left}' and '{right}'"));
+    }
+    if matches!(class(a), Some("list" | "tuple")) {
+        let (mut left, mut right) = (a.try_iter()?, b.try_iter()?);
+        loop {
+            match (left.next(), right.next()) {
+                (Some(a), Some(b)) if a == b => {}
+                (Some(a), Some(b)) => return order(operator, &a, &b),
+                (a, b) => return Ok(a.is_some().cmp(&b.is_some())),
+            }
+        }
+    }
+    Ok(a.cmp(b))
+}
+
+/// Whether a value has this item, this key or this part.
+fn contains(item: &JinjaValue, of: &JinjaValue) -> Result<bool, Error> {
+    refuse_undefined(of)?;
+    refuse_undefined(item)?;
+    match of.kind() {
+        ValueKind::String => match item.as_str() {
+            Some(part) => Ok(of.as_str().unwrap_or_default().contains(part)),
+            None => raise(format!("'in <string>' requires string as left operand, not {}", type_name(item))),
+        },
+        ValueKind::Map => match of.downcast_object_ref::<Dict>() {
+            Some(dict) => dict.contains(item),
+            None => Ok(of.get_item(item).is_ok_and(|found| !found.is_undefined())),
+        },
+        ValueKind::Seq | ValueKind::Iterable => Ok(of.try_iter()?.any(|have| have == *item)),
+        ValueKind::Plain => Ok(of.try_iter().is_ok_and(|mut items| items.any(|have| have == *item))
+            || of.get_item(item).is_ok_and(|found| !found.is_undefined())),
+        ValueKind::Bytes => {
+            let (of, part) = (of.as_bytes().unwrap_or_default(), item.as_bytes().unwrap_or_default());
+            Ok(part.is_empty() || of.windows(part.len()).any(|window| window == part))
+        }
+        _ => raise(format!("argument of type '{}' is not iterable", type_name(of))),
+    }
+}
+
+/// A number, as Python's operators see it.
+#[derive(Debug, Clone, Copy)]
+enum Number {
+    Whole(i128),
+    Float(f64),
+}
+
+impl Number {
+    fn of(value: &JinjaValue) -> Option<Self> {
+        match value.kind() {
+            ValueKind::Bool => Some(Number::Whole(i128::from(value.is_true()))),
+            ValueKind::Number if value.is_integer() => i128::try_from(value.clone()).ok().map(Number::Whole),
+            ValueKind::Number => f64::try_from(value.clone()).ok().map(Number::Float),
+            _ => None,
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "as in Python")]
+    fn float(self) -> f64 {
+        match self {
+            Number::Whole(n) => n as f64,
+            Number::Float(f) => f,
+        }
+    }
+}
+
+fn numbers(a: &JinjaValue, b: &JinjaValue) -> Option<(Number, Number)> {
+    Number::of(a).zip(Number::of(b))
+}
+
+fn whole(n: i128) -> JinjaValue {
+    i64::try_from(n).map_or_else(|_| JinjaValue::from(n), JinjaValue::from)
+}
+
+/// Two numbers by a function for whole ones and one for others.
+fn calculate(
+    (a, b): (Number, Number),
+    wholes: impl Fn(i128, i128) -> Option<i128>,
+    floats: impl Fn(f64, f64) -> f64,
+) -> Result<JinjaValue, Error> {
+    match (a, b) {
+        (Number::Whole(a), Number::Whole(b)) => wholes(a, b).map(whole).ok_or_else(too_large),
+        (a, b) => Ok(JinjaValue::from(floats(a.float(), b.float()))),
+    }
+}
+
+fn unsupported(operator: &str, a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
+    let (a, b) = (type_name(a), type_name(b));
+    raise(format!("unsupported operand type(s) for {operator}: '{a}' and '{b}'"))
+}
+
+fn unary(operator: &str, value: &JinjaValue) -> Result<JinjaValue, Error> {
+    refuse_undefined(value)?;
+    raise(format!("bad operand type for unary {operator}: '{}'", type_name(value)))
+}
+
+/// A list, but for a tuple.
+fn is_list(value: &JinjaValue) -> bool {
+    matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
+        && !value.is_tuple()
+        && value.downcast_object_ref::<View>().is_none()
+}
+
+fn add(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
+    if let Some(both) = numbers(a, b) {
+        return calculate(both, i128::checked_add, |a, b| a + b);
+    }
+    if let (Some(left), Some(right)) = (a.as_str(), b.as_str()) {
+        // Beside what is safe in HTML, other text is made so.
+        return Ok(match (a.is_safe(), b.is_safe()) {
+            (false, false) => JinjaValue::from(format!("{left}{right}")),
+            (true, true) => JinjaValue::from_safe_string(format!("{left}{right}")),
+            (true, false) => JinjaValue::from_safe_string(format!("{left}{}", escape(right))),
+            (false, true) => JinjaValue::from_safe_string(format!("{}{right}", escape(left))),
+        });
+    }
+    let joined = |a: &JinjaValue, b: &JinjaValue| Ok::<_, Error>(a.try_iter()?.chain(b.try_iter()?));
+    if is_list(a) && is_list(b) {
+        return Ok(JinjaValue::from_object(joined(a, b)?.collect::<List>()));
+    }
+    if a.is_tuple() && b.is_tuple() {
+        return Ok(JinjaValue::from(Tuple::from(joined(a, b)?.collect::<Vec<_>>())));
+    }
+    match type_name(a) {
+        left @ ("str" | "list" | "tuple") => {
+            raise(format!("can only concatenate {left} (not \"{}\") to {left}", type_name(b)))
+        }
+        "bytes" => raise(format!("can't concat {} to bytes", type_name(b))),
+        _ => unsupported("+", a, b),
+    }
+}
+
+fn sub(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
+    match numbers(a, b) {
+        Some(both) => calculate(both, i128::checked_sub, |a, b| a - b),
+        None => unsupported("-", a, b),
+    }
+}
+
+fn mul(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
+    if let Some(both) = numbers(a, b) {
+        return calculate(both, i128::checked_mul, |a, b| a * b);
+    }
+    let repeats = |value: &JinjaValue| value.kind() == ValueKind::String || value.is_tuple() || is_list(value);
+    let (of, times) = if repeats(a) { (a, b) } else { (b, a) };
+    if !repeats(of) {
+        return unsupported("*", a, b);
+    }
+    let Some(Number::Whole(times)) = Number::of(times) else {
+        return raise(format!("can't multiply sequence by non-int of type '{}'", type_name(times)));
+    };
+    let times = usize::try_from(times.max(0)).unwrap_or(usize::MAX);
+    let length = of.as_str().map_or_else(|| of.len().unwrap_or_default(), str::len);
+    if length.saturating_mul(times) > MAX_REPEATED {
+        return raise("what is repeated is too large");
+    }
+    if let Some(repeated) = of.as_str() {
+        let repeated = repeated.repeat(times);
+        return Ok(if of.is_safe() { JinjaValue::from_safe_string(repeated) } else { JinjaValue::from(repeated) });
+    }
+    let items: Vec<JinjaValue> = of.try_iter()?.collect();
+    let repeated = std::iter::repeat_n(items, times).flatten();
+    Ok(if of.is_tuple() {
+        JinjaValue::from(Tuple::from(repeated.collect::<Vec<_>>()))
+    } else {
+        JinjaValue::from_object(repeated.collect::<List>())
+    })
+}
+
+fn div(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
+    match numbers(a, b) {
+        Some((Number::Whole(_), Number::Whole(0))) => raise("division by zero"),
+        Some((_, b)) if b.float() == 0.0 => raise("float division by zero"),
+        Some((a, b)) => Ok(JinjaValue::from(a.float() / b.float())),
+        None => unsupported("/", a, b),
+    }
+}
+
+fn floor_div(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
+    let floor = |a: i128, b: i128| a.checked_div_euclid(b).map(|n| if b < 0 && a.rem_euclid(b) != 0 { n - 1 } else { n });
+    match numbers(a, b) {
+        Some((Number::Whole(_), Number::Whole(0))) => raise("integer division or modulo by zero"),
+        Some((_, b)) if b.float() == 0.0 => raise("float floor division by zero"),
+        Some(both) => calculate(both, floor, |a, b| (a / b).floor()),
+        None => unsupported("//", a, b),
+    }
+}
+
+fn modulo(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
+    if a.kind() == ValueKind::String {
+        return percent(a, b);
+    }
+    // The result has the sign of the divisor.
+    let rest = |a: i128, b: i128| a.checked_rem(b).map(|n| if n != 0 && (n < 0) != (b < 0) { n + b } else { n });
+    let rest_of_floats = |a: f64, b: f64| {
+        let n = a % b;
+        if n != 0.0 && (n < 0.0) != (b < 0.0) { n + b } else { n }
+    };
+    match numbers(a, b) {
+        Some((Number::Whole(_), Number::Whole(0))) => raise("integer modulo by zero"),
+        Some((_, b)) if b.float() == 0.0 => raise("float modulo"),
+        Some(both) => calculate(both, rest, rest_of_floats),
+        None => unsupported("%", a, b),
+    }
+}
+
+fn pow(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
+    let Some((base, exponent)) = numbers(a, b) else { return unsupported("** or pow()", a, b) };
+    if base.float() == 0.0 && exponent.float() < 0.0 {
+        return raise("0.0 cannot be raised to a negative power");
+    }
+    match (base, exponent) {
+        (Number::Whole(base), Number::Whole(exponent)) if exponent >= 0 => {
+            let exponent = u32::try_from(exponent).ok();
+            exponent.and_then(|exponent| base.checked_pow(exponent)).map(whole).ok_or_else(too_large)
+        }
+        (base, exponent) => Ok(JinjaValue::from(base.float().powf(exponent.float()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::value::text;
+    use super::*;
+
+    #[test]
+    fn numbers_are_calculated_as_by_python() {
+        let int = |n: i64| JinjaValue::from(n);
+        for (operator, a, b, result) in [
+            (floor_div as fn(&_, &_) -> _, 7, 2, "3"),
+            (floor_div, -7, 2, "-4"),
+            (floor_div, 7, -2, "-4"),
+            (floor_div, -7, -2, "3"),
+            (modulo, 7, -2, "-1"),
+            (modulo, -7, 2, "1"),
+            (modulo, -6, 2, "0"),
+            (div, 7, 2, "3.5"),
+            (div, 4, 2, "2.0"),
+            (pow, 2, 10, "1024"),
+            (pow, 2, -1, "0.5"),
+            (mul, i64::MAX, 2, "18446744073709551614"),
+        ] {
+            let found: Result<JinjaValue, Error> = operator(&int(a), &int(b));
+            assert_eq!(text(&found.unwrap()), result, "{a} {b}");
+        }
+    }
+}
