@@ -177,6 +177,8 @@ pub struct Context {
     pub in_template: bool,
     /// The pillar of a state run, in the place of the minion's: `pillar={...}` is for that run alone.
     pub run_pillar: Option<Arc<Map>>,
+    /// The options of a state run, in the place of the minion's: `test`, `saltenv` and `pillarenv` are as the run has them.
+    pub run_opts: Option<Arc<Map>>,
     /// Grains in the place of the minion's: those of the minion that a pillar is rendered for.
     pub own_grains: Option<Arc<Map>>,
 }
@@ -184,7 +186,7 @@ pub struct Context {
 impl Context {
     /// The context of a job's function.
     pub fn new(minion: Arc<Minion>, job: Arc<Job>) -> Self {
-        Context { minion, job, in_template: false, run_pillar: None, own_grains: None }
+        Context { minion, job, in_template: false, run_pillar: None, run_opts: None, own_grains: None }
     }
 
     /// Calls another execution function within the same job.
@@ -210,6 +212,11 @@ impl Context {
     /// The pillar as it is now, or as the state run has it.
     pub fn pillar(&self) -> Arc<Map> {
         self.run_pillar.clone().unwrap_or_else(|| Arc::clone(&self.minion.pillar.read()))
+    }
+
+    /// All options by name, as the minion or the state run has them: `opts` in templates.
+    pub fn opts(&self) -> Arc<Map> {
+        self.run_opts.clone().unwrap_or_else(|| Arc::new(self.minion.config.opts.clone()))
     }
 
     /// The configuration.

@@ -21,7 +21,7 @@ functions! {
         let pillar = context.pillar();
         let master = pillar.get("master").and_then(Value::as_map).cloned().unwrap_or_default();
         let places = [
-            (omit_opts, context.config().opts.clone()),
+            (omit_opts, (*context.opts()).clone()),
             (omit_grains, (*context.grains()).clone()),
             (omit_pillar, (*pillar).clone()),
             (omit_master, master),

@@ -234,7 +234,7 @@ functions! {
     ///
     ///     salt '*' test.get_opts
     fn get_opts(context) {
-        Ok(context.config().opts.clone().into())
+        Ok((*context.opts()).clone().into())
     }
 }
 

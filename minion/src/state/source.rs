@@ -19,6 +19,7 @@ use crate::context::{Context, FileClient};
 pub struct Source {
     context: Context,
     pillar: Arc<Map>,
+    opts: Arc<Map>,
     host: Arc<dyn Host>,
     renderer: String,
     gpg: Arc<Gpg>,
@@ -33,14 +34,15 @@ impl Source {
         let renderer = context.config().renderer.clone();
         let host: Arc<dyn Host> = Arc::new(MinionHost { context: context.clone() });
         let gpg = Arc::new(Gpg::of(&context.config().opts));
-        Source { context, pillar, host, renderer, gpg, files: Mutex::default() }
+        let opts = context.opts();
+        Source { context, pillar, opts, host, renderer, gpg, files: Mutex::default() }
     }
 
     fn variables(&self, saltenv: &str) -> Variables {
         let mut variables = Variables::new(saltenv);
         variables.set_shared("grains", self.context.grains());
         variables.set_shared("pillar", Arc::clone(&self.pillar));
-        variables.set_shared("opts", Arc::new(self.context.config().opts.clone()));
+        variables.set_shared("opts", Arc::clone(&self.opts));
         variables
     }
 
