@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::{Bus, BusLimits, EventSockets, SocketNames};
@@ -14,7 +14,6 @@ use brine_core::fileserver;
 use brine_core::function::{CallError, Registry};
 use brine_core::job::Return;
 use brine_core::schedule::Schedule;
-use brine_core::sls::pillar::PillarSource;
 use brine_core::target::{Target, TargetKind};
 use brine_core::transport::{Backoff, Limits, Subscriber, TransportError};
 use brine_core::wire::{Publication, TOPIC_GCM};
@@ -28,13 +27,13 @@ use crate::beacons::{self, Configured};
 use crate::channel::{Channel, ChannelError};
 use crate::context::{FileClient, Job, MasterEvent, Minion, Upstream};
 use crate::events::Kind;
-use crate::fileclient::{LocalFiles, MasterFiles};
+use crate::fileclient::MasterFiles;
 use crate::jobs;
 use crate::local_bus::LocalBus;
 use crate::modules::programs::System;
 use crate::schedule;
 use crate::state::OwnFacts;
-use crate::upstream::{LocalUpstream, MasterUpstream, is_taken, pillar_load, send_event};
+use crate::upstream::{MasterUpstream, is_taken, pillar_load, send_event};
 
 /// When a minion looks for the first time whether its key has been accepted.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
@@ -62,6 +61,9 @@ pub enum MinionError {
     /// The repositories of the file server are named wrongly.
     #[error(transparent)]
     Gitfs(#[from] fileserver::GitfsError),
+    /// A file with more options (`localconfig`) cannot be used.
+    #[error(transparent)]
+    Config(#[from] brine_core::config::ConfigError),
     /// No master is configured.
     #[error("option 'master': the list is empty: name the master's host")]
     NoMaster,
@@ -79,7 +81,8 @@ pub fn minion_id(config: &MinionConfig) -> Result<MinionId, MinionError> {
     Ok(name.unwrap_or_else(|| "localhost".into()).parse()?)
 }
 
-fn build(
+/// A minion of these parts.
+pub(crate) fn build(
     id: &MinionId,
     config: &Arc<MinionConfig>,
     grains: Arc<RwLock<Arc<Map>>>,
@@ -106,39 +109,6 @@ fn build(
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),
     })
-}
-
-/// A minion that works without a master: `salt-call --local`.
-pub fn masterless(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
-    let minion = without_pillar(config)?;
-    let pillar = minion.upstream.pillar(None, minion.config.pillarenv.as_deref(), &Map::new());
-    *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
-    Ok(minion)
-}
-
-/// As [`masterless`], with an empty pillar: for who renders one only when it is wanted.
-pub fn without_pillar(config: MinionConfig) -> Result<Arc<Minion>, MinionError> {
-    let mut config = config;
-    config.file_client = "local".into();
-    config.opts.insert("file_client".into(), "local".into());
-    let id = minion_id(&config)?;
-    let config = Arc::new(config);
-    let grains = Arc::new(RwLock::new(Arc::new(crate::grains::collect(&config, id.as_str()))));
-    let pillar = PillarSource::new(Arc::new(config.opts.clone()));
-    let options = fileserver::Options {
-        ignore_globs: config.file_ignore_glob.clone(),
-        ignore_regexes: config.file_ignore_regex.clone(),
-        follow_symlinks: config.fileserver_followsymlinks,
-        ignore_symlinks: config.fileserver_ignoresymlinks,
-    };
-    let roots = fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)?;
-    roots.update();
-    let files = LocalFiles::new(roots, config.opts.clone());
-    let minion = OnceLock::new();
-    let upstream = Arc::new(LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains), minion });
-    let minion = build(&id, &config, grains, Arc::new(files), Arc::clone(&upstream) as Arc<dyn Upstream>, None);
-    _ = upstream.minion.set(Arc::downgrade(&minion));
-    Ok(minion)
 }
 
 /// A minion that has a session with its master: what daemon and `salt-call` have in common.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use brine_core::event::stamp;
 use brine_core::function::{Args, CallError};
-use brine_core::value::msgpack;
+use brine_core::value::{FromValue, msgpack};
 use brine_core::{Map, Value, files, list, map};
 
 use crate::context::{Context, Job, MasterEvent, Minion};
@@ -152,11 +152,12 @@ pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
     }
 }
 
-/// The file below `proc/` that stands for a job as long as it runs.
-struct ProcFile(Option<PathBuf>);
+/// The file below `proc/` that stands for a job as long as it runs: a `salt-call` beside the minion sees it there.
+pub struct ProcFile(Option<PathBuf>);
 
 impl ProcFile {
-    fn write(minion: &Minion, job: &Job) -> Self {
+    /// Writes it; it is removed when this is dropped.
+    pub fn write(minion: &Minion, job: &Job) -> Self {
         let path = proc_dir(minion).join(&job.jid);
         let packed = msgpack::pack_map(&describe(job));
         let written =
@@ -178,6 +179,47 @@ impl Drop for ProcFile {
             _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// A job that runs on this host, in this process or in another one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Running {
+    /// The job id.
+    pub jid: String,
+    /// The function.
+    pub fun: String,
+    /// The process.
+    pub pid: u32,
+    /// All that `saltutil.running` tells.
+    pub told: Map,
+}
+
+/// All jobs that run on this host: those of this process, and those of a `salt-call` or a minion beside it.
+pub fn running(minion: &Minion) -> Vec<Running> {
+    let of = |told: Map| {
+        let text = |name: &str| told.get(name).map(ToString::to_string);
+        let pid = told.get("pid").and_then(u32::from_value)?;
+        Some(Running { jid: text("jid")?, fun: text("fun")?, pid, told })
+    };
+    let own = minion.jobs.lock().values().filter_map(|job| of(describe(job))).collect::<Vec<_>>();
+    let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
+    let beside = files.filter_map(|file| {
+        let told = msgpack::unpack_map(&std::fs::read(file.path()).ok()?).ok();
+        let job = told.and_then(of).filter(|job| job.pid != std::process::id())?;
+        if has_ended(job.pid) {
+            // What was killed has left its file.
+            _ = std::fs::remove_file(file.path());
+            return None;
+        }
+        Some(job)
+    });
+    own.into_iter().chain(beside).collect()
+}
+
+/// Whether a process is gone, or its number is another program's by now.
+fn has_ended(pid: u32) -> bool {
+    let name = |pid: u32| std::fs::read(format!("/proc/{pid}/comm")).ok();
+    name(pid).is_none_or(|other| Some(other) != name(std::process::id()))
 }
 
 /// Where running jobs have their files.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`daemon`] | the life of a minion: join, listen, run, return |
 //! | [`channel`] | the session with the master |
+//! | [`masterless`] | minions without a session of their own |
 //! | `upstream` | where events go and the pillar comes from: the master, or this host alone |
 //! | [`local_bus`] | the minion's own event bus, from here or from a `salt-call` |
 //! | [`context`] | what a running function sees: configuration, grains, pillar, files, its job |
@@ -28,6 +29,7 @@ pub mod fileclient;
 pub mod grains;
 pub mod jobs;
 pub mod local_bus;
+pub mod masterless;
 pub mod modules;
 mod ping;
 pub mod process;

@@ -9,8 +9,9 @@ use brine_core::function::{Args, CallError};
 use brine_core::sls::arguments;
 use brine_core::{Jid, Map, Value, map};
 use brine_minion::context::{Context, Job, Minion};
-use brine_minion::daemon::{Connected, masterless};
+use brine_minion::daemon::Connected;
 use brine_minion::jobs::{self, Outcome};
+use brine_minion::masterless::masterless;
 use clap::{CommandFactory, Parser};
 
 use super::common::{CommonOptions, OutputArguments};
@@ -129,6 +130,7 @@ enum Called {
     Done(Outcome),
     NotAvailable(String),
     BadArguments(String, String),
+    UnknownArguments(String),
     Failed(String),
 }
 
@@ -160,14 +162,21 @@ fn call(minion: &Arc<Minion>, fun: &str, args: Args) -> Called {
     let job = Arc::new(job);
     let context = Context::new(Arc::clone(minion), job);
     minion.jobs.lock().insert(context.job.jid.clone(), Arc::clone(&context.job));
+    let _announced = jobs::ProcFile::write(minion, &context.job);
     let mut args = args;
     jobs::add_publish_keywords(&context, fun, &mut args);
     let outcome = jobs::call(&context, fun, args);
+    let misuses = ["Passed invalid arguments to ", "ERROR executing '"];
     if let (false, Some(text)) = (outcome.success, outcome.value.as_str())
-        && let Some(message) = text.strip_prefix("Passed invalid arguments to ").and_then(|rest| rest.split_once(": "))
+        && let Some(rest) = misuses.iter().find_map(|start| text.strip_prefix(start))
+        && let Some((_, message)) = rest.split_once(": ")
     {
-        let message = message.1.split("\n\n").next().unwrap_or_default();
-        return Called::BadArguments(message.to_owned(), function.docstring());
+        let message = message.split("\n\n").next().unwrap_or_default();
+        return if message.starts_with("The following keyword arguments are not valid") {
+            Called::UnknownArguments(message.to_owned())
+        } else {
+            Called::BadArguments(message.to_owned(), function.docstring())
+        };
     }
     match outcome.value.as_str().and_then(|text| text.strip_prefix("ERROR: ")) {
         Some(message) if !outcome.success => Called::Failed(message.to_owned()),
@@ -184,6 +193,10 @@ fn show(arguments: &Arguments, opts: &Map, fun: &str, minion: &Minion, called: C
         }
         Called::Failed(message) => {
             eprintln!("Error running '{fun}': {message}");
+            return Ok(ExitCode::from(FAILED));
+        }
+        Called::UnknownArguments(message) => {
+            eprintln!("{message}");
             return Ok(ExitCode::from(FAILED));
         }
         Called::BadArguments(message, doc) => {

@@ -8,8 +8,8 @@ use brine_core::orchestration::MasterAccess;
 use brine_core::{Jid, Map, Value, map};
 use brine_master::{HostFunctions, Orchestrated};
 use brine_minion::context::{Context, Job, Minion};
-use brine_minion::daemon::without_pillar;
 use brine_minion::jobs;
+use brine_minion::masterless::without_pillar;
 use brine_minion::states::is_success;
 
 /// A minion without a master, made when a template first wants something of it.

@@ -125,6 +125,14 @@ impl MinionConfig {
     pub fn load(directory: &Path, overrides: &Map) -> Result<Loaded<Self>, ConfigError> {
         load(directory, overrides)
     }
+
+    /// The same configuration with what a file says over it, as a state run's `localconfig` has it.
+    pub fn with_file(&self, path: &Path) -> Result<Self, ConfigError> {
+        let file = read(path.to_owned())?;
+        let mut given = self.opts.clone();
+        given.extend(file.located.value.as_map().cloned().unwrap_or_default());
+        made(given, &[file], &self.config_dir)
+    }
 }
 
 fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, ConfigError> {
@@ -144,6 +152,11 @@ fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, Conf
     for (key, value) in overrides {
         given.insert(key.clone(), value.clone());
     }
+    Ok(Loaded { config: made(given, &files, directory)?, warnings })
+}
+
+/// A configuration of what is given; `files` are where it is from.
+fn made<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, ConfigError> {
     let mut config = T::from_given(&given).map_err(|bad| {
         // The last file that gives the option is the one that counts.
         let place = files.iter().rev().find(|file| file.located.value.get(bad.name).is_some());
@@ -157,7 +170,7 @@ fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, Conf
     })?;
     config.finish(directory);
     config.fill_opts(given);
-    Ok(Loaded { config, warnings })
+    Ok(config)
 }
 
 fn line_of(located: &Located, name: &str) -> usize {

@@ -8,7 +8,7 @@ use brine_core::{Jid, Value, functions, list};
 use nix::sys::signal::Signal;
 
 use crate::context::{Context, Job};
-use crate::jobs::{cached_return, describe};
+use crate::jobs::{self, Running, cached_return};
 
 functions! {
     module "saltutil", context Context;
@@ -19,7 +19,7 @@ functions! {
     ///
     ///     salt '*' saltutil.running
     fn running(context) {
-        Ok(others(context).iter().map(|job| describe(job)).collect())
+        Ok(others(context).into_iter().map(|job| job.told).collect())
     }
 
     /// The jobs that run now and call a function that matches.
@@ -29,7 +29,7 @@ functions! {
     ///     salt '*' saltutil.is_running state.highstate
     fn is_running(context, fun: String) {
         let matching = others(context).into_iter().filter(|job| brine_core::glob::fnmatch(&fun, &job.fun));
-        Ok(matching.map(|job| describe(&job)).collect())
+        Ok(matching.map(|job| job.told).collect())
     }
 
     /// One job, if it runs.
@@ -38,7 +38,9 @@ functions! {
     ///
     ///     salt '*' saltutil.find_job 20261120235852025555
     fn find_job(context, jid: Value) {
-        Ok(find(context, &jid).map(|job| describe(&job)).unwrap_or_default().into())
+        let jid = jid.to_string();
+        let found = jobs::running(&context.minion).into_iter().find(|job| job.jid == jid);
+        Ok(found.map(|job| job.told).unwrap_or_default().into())
     }
 
     /// What a job returned, if this minion still has it.
@@ -366,9 +368,10 @@ const KINDS: &[&str] = &[
     "wrapper",
 ];
 
-fn others(context: &Context) -> Vec<Arc<Job>> {
-    let jobs = context.minion.jobs.lock();
-    jobs.values().filter(|job| job.jid != context.job.jid).cloned().collect()
+fn others(context: &Context) -> Vec<Running> {
+    let mut jobs = jobs::running(&context.minion);
+    jobs.retain(|job| job.jid != context.job.jid);
+    jobs
 }
 
 fn find(context: &Context, jid: &Value) -> Option<Arc<Job>> {

@@ -1,14 +1,20 @@
 //! `state`: bringing this host to the state that SLS files describe, and looking at them.
 
 pub(super) mod disabled;
+pub(super) mod package;
+pub(super) mod pauses;
+pub(super) mod requests;
+pub(super) mod show;
 
-use brine_core::function::CallError;
+use std::path::PathBuf;
+
+use brine_core::function::{Args, CallError};
 use brine_core::sls::compile::{Chunk, HighData, Low, Step};
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions, map};
 
 use crate::context::Context;
-use crate::state::{self, NoPillar, Options, StateRun, Top, pause};
+use crate::state::{self, NoPillar, Options, Queue, StateRun, Top};
 
 functions! {
     module "state", context Context;
@@ -22,7 +28,8 @@ functions! {
     ///     salt '*' state.apply
     ///     salt '*' state.apply nginx,users test=True
     fn apply(context, mods: Value = Value::Nil, **kwargs) out "highstate" {
-        if mods.is_truthy() { sls(context, mods, kwargs) } else { highstate(context, kwargs) }
+        let (fun, positional) = if mods.is_truthy() { ("state.sls", vec![mods]) } else { ("state.highstate", Vec::new()) };
+        context.call(fun, Args { positional, keyword: kwargs })
     }
 
     /// Brings the host to what the named SLS files describe.
@@ -30,12 +37,25 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' state.sls core,edit.vim
-    fn sls(context, mods: Value, **kwargs) out "highstate" {
+    fn sls(
+        context,
+        mods: Value,
+        test: Value = Value::Nil,
+        exclude: Value = Value::Nil,
+        queue: Value = Value::Nil,
+        sync_mods: Value = Value::Nil,
+        state_events: Value = Value::Nil,
+        **kwargs
+    ) out "highstate" {
+        if sync_mods.is_truthy() {
+            tracing::debug!("sync_mods: Brine has no modules of its own to bring to the minion");
+        }
         let refusals = disabled::refusals(context, &names(&mods));
         if !refusals.is_empty() {
             return state::errors(context, refusals);
         }
-        applied(context, kwargs, |run| run.sls(names(&mods)))
+        let kwargs = with(kwargs, [("test", test), ("exclude", exclude), ("queue", queue), ("state_events", state_events)]);
+        applied(context, in_environment(context, kwargs), |run| run.sls(names(&mods)))
     }
 
     /// Brings the host to what the top file assigns to it.
@@ -43,22 +63,38 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' state.highstate
-    fn highstate(context, **kwargs) out "highstate" {
+    fn highstate(
+        context,
+        test: Value = Value::Nil,
+        queue: Value = Value::Nil,
+        state_events: Value = Value::Nil,
+        **kwargs
+    ) out "highstate" {
         if let Some(refusal) = disabled::highstate(context) {
             return Ok(refusal);
         }
-        let run = match started(context, kwargs, true)? {
-            Ok(run) => run,
-            Err(errors) => return state::errors(context, errors),
-        };
-        match of_top(&run) {
-            Ok(None) => {
-                context.set_retcode(2);
-                Ok(no_states().into())
-            }
-            Ok(Some(high)) => ran(context, &run, run.compile(high)),
-            Err(errors) => state::errors(context, errors),
-        }
+        let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
+        of_top_file(context, None, kwargs)
+    }
+
+    /// Brings the host to what another top file assigns to it.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' state.top reverse_top.sls
+    fn top(context, topfn: String, test: Value = Value::Nil, queue: Value = Value::Nil, **kwargs) out "highstate" {
+        of_top_file(context, Some(topfn), with(kwargs, [("test", test), ("queue", queue)]))
+    }
+
+    /// As `apply`, and only says what would be done.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' state.test nginx
+    fn test(context, *args, **kwargs) out "highstate" {
+        let mut keyword = kwargs;
+        keyword.insert("test".into(), true.into());
+        context.call("state.apply", Args { positional: args, keyword })
     }
 
     /// Runs one state function.
@@ -66,7 +102,15 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' state.single pkg.installed name=vim
-    fn single(context, fun: String, name: Value, **kwargs) out "highstate" {
+    fn single(
+        context,
+        fun: String,
+        name: Value,
+        test: Value = Value::Nil,
+        queue: Value = Value::Nil,
+        **kwargs
+    ) out "highstate" {
+        let kwargs = with(kwargs, [("test", test), ("queue", queue)]);
         let Some((module, function)) = fun.split_once('.') else {
             context.set_retcode(1);
             return Ok("Invalid function passed".into());
@@ -74,7 +118,7 @@ functions! {
         let (mut own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| key.as_str().is_some_and(is_option));
         // As in Salt, a single state is always called.
         own.shift_remove("mock");
-        let run = match started(context, own, true)? {
+        let run = match started(context, own)? {
             Ok(run) => run,
             Err(errors) => return state::errors(context, errors),
         };
@@ -88,20 +132,24 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' state.high '{"vim": {"pkg": ["installed"]}}'
-    fn high(context, data: Map, **kwargs) out "highstate" {
-        applied(context, kwargs, |run| run.data(&data.clone().into()))
+    fn high(context, data: Value, test: Value = Value::Nil, queue: Value = Value::Nil, **kwargs) out "highstate" {
+        applied(context, with(kwargs, [("test", test), ("queue", queue)]), |run| run.data(&data))
     }
 
-    /// Runs one low chunk that is given as it is.
+    /// Runs one low chunk that is given as it is: its result.
     ///
     /// CLI Example:
     ///
     ///     salt '*' state.low '{"state": "pkg", "fun": "installed", "name": "vi"}'
-    fn low(context, data: Map, **kwargs) out "highstate" {
-        match started(context, kwargs, true)? {
-            Ok(run) => one(context, &run, &data),
-            Err(errors) => state::errors(context, errors),
-        }
+    fn low(context, data: Map, queue: Value = Value::Nil, **kwargs) {
+        let results = match started(context, with(kwargs, [("queue", queue)]))? {
+            Ok(run) => one(context, &run, &data)?,
+            Err(errors) => return state::errors(context, errors),
+        };
+        Ok(match results {
+            Value::Map(results) => results.into_iter().next().map(|(_, result)| result).unwrap_or_default(),
+            errors => errors,
+        })
     }
 
     /// Renders a file of this host as an SLS and runs it.
@@ -109,8 +157,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' state.template /srv/other/web.sls
-    fn template(context, tem: String, **kwargs) out "highstate" {
-        applied(context, kwargs, |run| run.local_file(&tem))
+    fn template(context, tem: String, queue: Value = Value::Nil, **kwargs) out "highstate" {
+        applied(context, with(kwargs, [("queue", queue)]), |run| run.local_file(&tem))
     }
 
     /// Renders a text as an SLS and runs it.
@@ -118,8 +166,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' state.template_str 'a: test.nop'
-    fn template_str(context, tem: String, **kwargs) out "highstate" {
-        applied(context, kwargs, |run| run.text(&tem))
+    fn template_str(context, tem: String, queue: Value = Value::Nil, **kwargs) out "highstate" {
+        applied(context, with(kwargs, [("queue", queue)]), |run| run.text(&tem))
     }
 
     /// Runs one id of SLS files, with all that it needs.
@@ -127,163 +175,32 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' state.sls_id my_state my_module
-    fn sls_id(context, id: String, mods: Value, **kwargs) out "highstate" {
-        let run = match started(context, kwargs, true)? {
+    fn sls_id(
+        context,
+        id_: String,
+        mods: Value,
+        test: Value = Value::Nil,
+        queue: Value = Value::Nil,
+        state_events: Value = Value::Nil,
+        **kwargs
+    ) out "highstate" {
+        let mut kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
+        // As in Salt, who names an id means it.
+        kwargs.shift_remove("exclude");
+        let run = match started(context, in_environment(context, kwargs))? {
             Ok(run) => run,
             Err(errors) => return state::errors(context, errors),
         };
         let low = match run.sls(names(&mods)).and_then(|high| run.compile(high)) {
-            Ok(low) => low.only(|chunk| chunk.id == id),
+            Ok(low) => low.only(|chunk| chunk.id == id_),
             Err(errors) => return state::errors(context, errors),
         };
         if low.steps.is_empty() {
             let (mods, saltenv) = (names(&mods).join(","), run.saltenv());
-            let message = format!("No matches for ID '{id}' found in SLS '{mods}' within saltenv '{saltenv}'");
+            let message = format!("No matches for ID '{id_}' found in SLS '{mods}' within saltenv '{saltenv}'");
             return Err(CallError::Invocation { function: "state.sls_id".into(), message });
         }
         ran(context, &run, Ok(low))
-    }
-
-    /// The high data of SLS files.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.show_sls core,edit.vim
-    fn show_sls(context, mods: Value, **kwargs) {
-        let shown = prepared(context, kwargs)?.and_then(|run| {
-            let high = run.sls(names(&mods))?;
-            let wrong = high.wrong();
-            if wrong.is_empty() { Ok(high) } else { Err(wrong) }
-        });
-        show(context, shown.map(|high| high.to_value()))
-    }
-
-    /// The low chunks of SLS files, in the order in which they would run, without what is written at the other
-    /// end: `extend`, `require_in`, ...
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.show_low_sls core,edit.vim
-    fn show_low_sls(context, mods: Value, **kwargs) {
-        let shown = prepared(context, kwargs)?.and_then(|run| {
-            let high = run.sls(names(&mods))?;
-            run.compile_as_written(&high)
-        });
-        show(context, shown.map(|low| low.to_value()))
-    }
-
-    /// The high data of the highstate.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.show_highstate
-    fn show_highstate(context, **kwargs) {
-        let shown = prepared(context, kwargs)?.and_then(|run| of_top(&run));
-        let high = shown.map(Option::unwrap_or_default);
-        // As in Salt, where the list of what is excluded is taken for a failed state.
-        if high.as_ref().is_ok_and(|high| !high.exclude.is_empty() || high.states.is_empty()) {
-            context.set_retcode(2);
-        }
-        show(context, high.map(|high| high.to_value()))
-    }
-
-    /// The low chunks of the highstate, in the order in which they would run.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.show_lowstate
-    fn show_lowstate(context, **kwargs) {
-        show(context, prepared(context, kwargs)?.and_then(|run| low_of_top(&run)).map(|low| low.to_value()))
-    }
-
-    /// The SLS files that the top file assigns to this minion, by environment.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.show_top
-    fn show_top(context, **kwargs) {
-        let shown = prepared(context, kwargs)?.and_then(|run| matches_of(run.top()));
-        show(context, shown.map(|matches| Value::Map(matches.into_iter().map(|(saltenv, names)| (saltenv.into(), names.into())).collect())))
-    }
-
-    /// The SLS files that the highstate runs, in order, with those that are included.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.show_states
-    fn show_states(context, sorted: bool = true, **kwargs) {
-        let shown = prepared(context, kwargs)?.and_then(|run| low_of_top(&run)).map(|low| {
-            let mut chunks: Vec<&Chunk> = low.in_order().collect();
-            if sorted {
-                chunks.sort_by(|one, other| one.order.total_cmp(&other.order));
-            }
-            let mut seen: Vec<&str> = Vec::new();
-            for chunk in chunks {
-                if !seen.contains(&chunk.sls.as_str()) {
-                    seen.push(&chunk.sls);
-                }
-            }
-            seen.into_iter().map(Value::from).collect()
-        });
-        show(context, shown)
-    }
-
-    /// Whether SLS files are there and render.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.sls_exists core,edit.vim
-    fn sls_exists(context, mods: Value, **kwargs) {
-        let exist = match prepared(context, kwargs)? {
-            Ok(run) => names(&mods).iter().all(|sls| run.exists(sls)),
-            Err(errors) => return state::errors(context, errors),
-        };
-        if !exist {
-            context.set_retcode(1);
-        }
-        Ok(exist.into())
-    }
-
-    /// Whether SLS files have these ids.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.id_exists create_myfile,update_template filestate
-    fn id_exists(context, ids: Value, mods: Value, **kwargs) {
-        let shown = prepared(context, kwargs)?.and_then(|run| run.sls(names(&mods)));
-        show(context, shown.map(|high| names(&ids).iter().all(|id| high.states.contains_key(id.as_str())).into()))
-    }
-
-    /// Holds up a run before a state, or before its next one, for so many seconds or until it is resumed.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.pause 20261120235852025555
-    ///     salt '*' state.pause 20261120235852025555 vim duration=20
-    fn pause(context, jid: Value, state_id: Option<String> = None, duration: Option<f64> = None) {
-        pause::pause(&context.minion, &jid.to_string(), state_id.as_deref(), duration).map_err(CallError::execution)?;
-        Ok(Value::Nil)
-    }
-
-    /// Lets a run that is held up go on.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.resume 20261120235852025555
-    fn resume(context, jid: Value, state_id: Option<String> = None) {
-        pause::resume(&context.minion, &jid.to_string(), state_id.as_deref()).map_err(CallError::execution)?;
-        Ok(Value::Nil)
-    }
-
-    /// Ends a run before a state, or before its next one: what runs comes to its end.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.soft_kill 20261120235852025555
-    ///     salt '*' state.soft_kill 20261120235852025555 vim
-    fn soft_kill(context, jid: Value, state_id: Option<String> = None) {
-        pause::soft_kill(&context.minion, &jid.to_string(), state_id.as_deref()).map_err(CallError::execution)?;
-        Ok(Value::Nil)
     }
 
     /// The state runs under way, in words.
@@ -303,6 +220,21 @@ pub(crate) fn names(mods: &Value) -> Vec<String> {
         Value::List(names) => names.iter().map(ToString::to_string).collect(),
         text => text.to_string().split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
     }
+}
+
+/// Keyword arguments, with those that were given by their place.
+fn with<const N: usize>(mut kwargs: Map, given: [(&str, Value); N]) -> Map {
+    kwargs.extend(given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value)));
+    kwargs
+}
+
+/// Keyword arguments of a run of SLS files by name: they are of one environment.
+fn in_environment(context: &Context, mut kwargs: Map) -> Map {
+    if kwargs.get("saltenv").is_none_or(Value::is_nil) {
+        let saltenv = context.config().saltenv.clone().unwrap_or_else(|| "base".to_owned());
+        kwargs.insert("saltenv".into(), saltenv.into());
+    }
+    kwargs
 }
 
 /// Arguments of the run, which are not those of a single state.
@@ -333,8 +265,7 @@ fn options(mut kwargs: Map) -> Result<Options, CallError> {
         }
     }
     let mut flag = |name: &str| kwargs.get(name).is_some_and(Value::is_truthy);
-    let [queue, concurrent, force, mock, state_events] =
-        ["queue", "concurrent", "force", "mock", "state_events"].map(&mut flag);
+    let [concurrent, force, mock, state_events] = ["concurrent", "force", "mock", "state_events"].map(&mut flag);
     Ok(Options {
         test: take(&mut kwargs, "test")?,
         saltenv: take(&mut kwargs, "saltenv")?,
@@ -352,32 +283,28 @@ fn options(mut kwargs: Map) -> Result<Options, CallError> {
             Some(Value::List(items)) => items,
             Some(text) => names(&text).into_iter().map(Value::from).collect(),
         },
-        queue,
+        queue: kwargs.get("queue").map(Queue::of).unwrap_or_default(),
         concurrent,
         force,
         mock,
         state_events,
+        state_top: None,
+        // As in Salt, one that is not there says nothing.
+        localconfig: take(&mut kwargs, "localconfig")?.filter(|path: &PathBuf| path.is_file()),
     })
 }
 
-/// A run that only looks. A pillar with errors is an error of the call, as there is nothing to look at.
-fn prepared(context: &Context, kwargs: Map) -> Result<Result<StateRun, Vec<String>>, CallError> {
-    started(context, kwargs, false)?.map(Ok).map_err(|told| {
-        let told: Vec<String> = told.iter().skip(1).map(|error| format!("- {error}")).collect();
-        CallError::Execution(format!("Pillar failed to render. Additional info follows:\n\n{}", told.join("\n")))
-    })
+/// A run, which is alone.
+fn started(context: &Context, kwargs: Map) -> Result<Result<StateRun, Vec<String>>, CallError> {
+    Ok(started_with(context, options(kwargs)?))
 }
 
-/// A run; one that changes something is alone.
-fn started(context: &Context, kwargs: Map, alone: bool) -> Result<Result<StateRun, Vec<String>>, CallError> {
-    let options = options(kwargs)?;
-    if !alone {
-        return StateRun::new(context, options).map(Ok).map_err(NoPillar::error);
+fn started_with(context: &Context, mut options: Options) -> Result<StateRun, Vec<String>> {
+    if options.queue == Queue::Refuse {
+        options.queue = context.config().opts.get("state_queue").map(Queue::of).unwrap_or_default();
     }
-    if let Err(refusal) = state::only_run(context, &options) {
-        return Ok(Err(refusal));
-    }
-    Ok(StateRun::new(context, options).map_err(NoPillar::lines))
+    state::only_run(context, &options)?;
+    StateRun::new(context, options).map_err(NoPillar::lines)
 }
 
 /// Runs the high data that `high` gives.
@@ -386,7 +313,7 @@ fn applied(
     kwargs: Map,
     high: impl FnOnce(&StateRun) -> Result<HighData, Vec<String>>,
 ) -> Result<Value, CallError> {
-    match started(context, kwargs, true)? {
+    match started(context, kwargs)? {
         Ok(run) => ran(context, &run, high(&run).and_then(|high| run.compile(high))),
         Err(errors) => state::errors(context, errors),
     }
@@ -412,8 +339,21 @@ fn one(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallError>
     ran(context, run, Ok(Low { chunks: vec![chunk], steps: vec![step], listeners: Vec::new() }))
 }
 
-fn matches_of(top: Top) -> Result<Vec<(String, Vec<String>)>, Vec<String>> {
-    if top.errors.is_empty() { Ok(top.matches) } else { Err(top.errors) }
+/// Runs what a top file has for this minion.
+fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Result<Value, CallError> {
+    let options = Options { state_top, ..options(kwargs)? };
+    let run = match started_with(context, options) {
+        Ok(run) => run,
+        Err(errors) => return state::errors(context, errors),
+    };
+    match of_top(&run) {
+        Ok(None) => {
+            context.set_retcode(2);
+            Ok(no_states().into())
+        }
+        Ok(Some(high)) => ran(context, &run, run.compile(high)),
+        Err(errors) => state::errors(context, errors),
+    }
 }
 
 /// The high data of the highstate, or nothing if no top file has anything for this minion.
@@ -430,13 +370,6 @@ fn of_top(run: &StateRun) -> Result<Option<HighData>, Vec<String>> {
     }
 }
 
-fn low_of_top(run: &StateRun) -> Result<Low, Vec<String>> {
-    match of_top(run)? {
-        Some(high) => run.compile(high),
-        None => Ok(Low::default()),
-    }
-}
-
 /// What a highstate returns that has nothing to do.
 fn no_states() -> Map {
     let entry = map! {
@@ -447,11 +380,4 @@ fn no_states() -> Map {
         "__run_num__" => 0,
     };
     map! {"no_|-states_|-states_|-None" => entry}
-}
-
-fn show(context: &Context, shown: Result<Value, Vec<String>>) -> Result<Value, CallError> {
-    match shown {
-        Ok(value) => Ok(value),
-        Err(errors) => state::errors(context, errors),
-    }
 }

@@ -1,15 +1,17 @@
 //! What a state run is told, its pillar, and compiling its SLS files.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use brine_core::function::CallError;
-use brine_core::sls::compile::{self, HighData, Low, Target};
+use brine_core::sls::compile::{self, Chunk, HighData, Low, Target};
 use brine_core::target::Facts;
 use brine_core::{Map, Value};
 
-use super::{Settings, Source, Top};
+use super::{Queue, Settings, Source, Top};
 use crate::context::Context;
+use crate::masterless;
 
 /// What the pillar says when it could not be rendered.
 const PILLAR_FAILURE: i64 = 5;
@@ -29,8 +31,8 @@ pub struct Options {
     pub pillar: Map,
     /// SLS files or ids that are left out, as in an SLS's `exclude`.
     pub exclude: Vec<Value>,
-    /// Wait for another run instead of refusing.
-    pub queue: bool,
+    /// Whether it waits for another run.
+    pub queue: Queue,
     /// Run beside another run.
     pub concurrent: bool,
     /// Run although the pillar has errors.
@@ -39,6 +41,10 @@ pub struct Options {
     pub mock: bool,
     /// Fire an event for each state.
     pub state_events: bool,
+    /// The name of the top file, in the place of the configured one.
+    pub state_top: Option<String>,
+    /// A file with options that count over those of the minion.
+    pub localconfig: Option<PathBuf>,
 }
 
 /// Why there is no pillar to work with.
@@ -87,6 +93,15 @@ pub struct StateRun {
 impl StateRun {
     /// Prepares a run. A pillar with errors is refused.
     pub fn new(context: &Context, options: Options) -> Result<Self, NoPillar> {
+        let mut options = options;
+        // Whether something is only tried out is not the other file's business.
+        options.test.get_or_insert(context.config().test);
+        let other = match &options.localconfig {
+            Some(path) => masterless::with_file(&context.minion, path),
+            None => Ok(Arc::clone(&context.minion)),
+        };
+        let minion = other.map_err(|error| NoPillar::NotThere(format!("localconfig: {error}")))?;
+        let context = &Context { minion, ..context.clone() };
         let pillar = pillar(context, &options).map_err(NoPillar::NotThere)?;
         if let Some(errors) = pillar.get("_errors").and_then(Value::as_list)
             && !options.force
@@ -94,10 +109,15 @@ impl StateRun {
             context.set_retcode(PILLAR_FAILURE);
             return Err(NoPillar::Wrong(errors.iter().map(ToString::to_string).collect()));
         }
+        Ok(Self::with_pillar(context, options, pillar))
+    }
+
+    /// A run with this pillar.
+    pub fn with_pillar(context: &Context, options: Options, pillar: Arc<Map>) -> Self {
         let opts = Arc::new(own_opts(context, &options));
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), run_opts: Some(opts), ..context.clone() };
         let source = Source::new(&context, pillar);
-        Ok(StateRun { context, options, source })
+        StateRun { context, options, source }
     }
 
     /// The environment of SLS files that are named without one.
@@ -112,7 +132,13 @@ impl StateRun {
 
     /// The SLS files that the top files have for this minion.
     pub fn top(&self) -> Top {
-        Top::read(&self.context, &self.source, self.environment().as_deref(), &OwnFacts::of(&self.context))
+        let state_top = self.options.state_top.as_ref().unwrap_or(&self.context.config().state_top);
+        Top::read(&self.context, &self.source, state_top, self.environment().as_deref(), &OwnFacts::of(&self.context))
+    }
+
+    /// The SLS files that there are in an environment, sorted.
+    pub fn available(&self, saltenv: &str) -> Vec<String> {
+        compile::SlsSource::available(&self.source, saltenv)
     }
 
     /// The high data of SLS files by name.
@@ -161,6 +187,11 @@ impl StateRun {
     /// Compiles high data without what is written at the other end.
     pub fn compile_as_written(&self, high: &HighData) -> Result<Low, Vec<String>> {
         self.with_target(|target| compile::compile_as_written(high, target))
+    }
+
+    /// Puts low chunks in order.
+    pub fn low(&self, chunks: Vec<Chunk>) -> Result<Low, Vec<String>> {
+        self.with_target(|target| compile::in_order(chunks, target))
     }
 
     fn with_target<T>(&self, compile: impl FnOnce(&Target) -> T) -> T {
@@ -213,7 +244,11 @@ fn own_opts(context: &Context, options: &Options) -> Map {
 /// has just rendered its own.
 fn pillar(context: &Context, options: &Options) -> Result<Arc<Map>, String> {
     let pillarenv = options.pillarenv.as_deref().or(context.config().pillarenv.as_deref());
-    if options.pillar.is_empty() && options.pillarenv.is_none() && context.job.load.is_empty() {
+    if options.localconfig.is_none()
+        && options.pillar.is_empty()
+        && options.pillarenv.is_none()
+        && context.job.load.is_empty()
+    {
         return Ok(context.pillar());
     }
     let saltenv = options.saltenv.as_deref().or(context.config().saltenv.as_deref());

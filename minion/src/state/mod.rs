@@ -29,7 +29,7 @@ mod top;
 
 pub use call::unfit;
 pub use highstate::{NoPillar, Options, OwnFacts, StateRun, errors};
-pub use queue::only_run;
+pub use queue::{Queue, only_run};
 pub use run::{Settings, run};
 pub use source::Source;
 pub use top::Top;

@@ -23,7 +23,8 @@ fn path(minion: &Minion, jid: &str) -> PathBuf {
     minion.config.cachedir.join("state_pause").join(safe)
 }
 
-fn read(minion: &Minion, jid: &str) -> Map {
+/// What is said about a run, by state.
+pub fn marks(minion: &Minion, jid: &str) -> Map {
     let bytes = std::fs::read(path(minion, jid)).unwrap_or_default();
     msgpack::unpack_map(&bytes).unwrap_or_default()
 }
@@ -35,7 +36,7 @@ fn write(minion: &Minion, jid: &str, marks: &Map) -> Result<(), FileError> {
 }
 
 fn mark(minion: &Minion, jid: &str, state: Option<&str>, mark: Map) -> Result<(), FileError> {
-    let mut marks = read(minion, jid);
+    let mut marks = marks(minion, jid);
     let of_state = marks.entry(state.unwrap_or(ALL).into()).or_insert_with(Value::map);
     if let Value::Map(of_state) = of_state {
         of_state.extend(mark);
@@ -55,7 +56,7 @@ pub fn soft_kill(minion: &Minion, jid: &str, state: Option<&str>) -> Result<(), 
 
 /// Lets a run go on. Says whether it was held up.
 pub fn resume(minion: &Minion, jid: &str, state: Option<&str>) -> Result<bool, FileError> {
-    let mut marks = read(minion, jid);
+    let mut marks = marks(minion, jid);
     if marks.shift_remove(state.unwrap_or(ALL)).is_none() {
         return Ok(false);
     }
@@ -73,6 +74,16 @@ pub fn forget(minion: &Minion, jid: &str) {
     _ = std::fs::remove_file(path(minion, jid));
 }
 
+/// Removes what is said about runs that are not these: nobody will look at it.
+pub fn forget_all_but(minion: &Minion, running: &[String]) {
+    let files = std::fs::read_dir(minion.config.cachedir.join("state_pause")).into_iter().flatten().flatten();
+    for file in files {
+        if !running.iter().any(|jid| file.file_name().to_str() == Some(jid)) {
+            _ = std::fs::remove_file(file.path());
+        }
+    }
+}
+
 /// Waits as long as a run is held up before a state. Says whether it goes on with it.
 pub(super) fn may_go_on(context: &Context, state: &str) -> bool {
     let (minion, jid, started) = (&context.minion, &context.job.jid, Instant::now());
@@ -83,7 +94,7 @@ pub(super) fn may_go_on(context: &Context, state: &str) -> bool {
         if !path(minion, jid).exists() {
             return true;
         }
-        let marks = read(minion, jid);
+        let marks = marks(minion, jid);
         let Some(mark) = marks.get(state).or_else(|| marks.get(ALL)) else { return true };
         let duration = mark.get("duration").and_then(Value::as_f64);
         if duration.is_some_and(|seconds| started.elapsed().as_secs_f64() > seconds) {

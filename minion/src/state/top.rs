@@ -24,7 +24,13 @@ type Sections = IndexMap<String, IndexMap<Value, Value>>;
 
 impl Top {
     /// Reads the top files of all environments, or of one, and matches this minion.
-    pub fn read(context: &Context, source: &Source, saltenv: Option<&str>, facts: &impl Facts) -> Self {
+    pub fn read(
+        context: &Context,
+        source: &Source,
+        state_top: &str,
+        saltenv: Option<&str>,
+        facts: &impl Facts,
+    ) -> Self {
         let files = &context.minion.files;
         let environments = match saltenv {
             Some(saltenv) => vec![saltenv.to_owned()],
@@ -36,7 +42,7 @@ impl Top {
         let mut tops = Vec::new();
         for environment in &environments {
             let mut found = Vec::new();
-            match all_of(source, &context.config().state_top, environment, &mut found) {
+            match all_of(source, state_top, environment, &mut found) {
                 Ok(()) => tops.push((environment.clone(), found)),
                 // As in Salt, a top file that cannot be rendered is as none at all.
                 Err(error) => {

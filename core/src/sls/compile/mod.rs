@@ -63,6 +63,11 @@ pub fn compile_as_written(high: &HighData, target: &Target) -> Result<Low, Vec<S
     }
 }
 
+/// Puts low chunks that are given as they are in the order in which they run.
+pub fn in_order(chunks: Vec<Chunk>, target: &Target) -> Result<Low, Vec<String>> {
+    graph::ordered(chunks, target.disabled_requisites)
+}
+
 /// Whether a key belongs to the compiler: `__sls__`, `__env__`, ...
 fn is_dunder(key: &Value) -> bool {
     key.as_str().is_some_and(|key| key.starts_with("__"))

@@ -50,13 +50,7 @@ impl std::error::Error for JinjaError {}
 impl JinjaError {
     /// `source` is what the author of the template wrote, `imports` what it has read.
     /// `missing` is what it has looked up in vain.
-    pub(super) fn new(
-        name: &str,
-        source: &str,
-        error: &Error,
-        imports: Option<&Imports>,
-        missing: &[Missing],
-    ) -> Self {
+    pub(super) fn new(name: &str, source: &str, error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Self {
         let error = innermost(error);
         let place = error.name().map_or(name, path_of).to_owned();
         let imported = place != name;

@@ -81,9 +81,7 @@ pub(super) fn type_name(value: &JinjaValue) -> &'static str {
         ValueKind::String => "str",
         ValueKind::Bytes => "bytes",
         ValueKind::Seq | ValueKind::Iterable if value.is_tuple() => "tuple",
-        ValueKind::Seq | ValueKind::Iterable => {
-            value.downcast_object_ref::<View>().map_or("list", |view| view.name())
-        }
+        ValueKind::Seq | ValueKind::Iterable => value.downcast_object_ref::<View>().map_or("list", |view| view.name()),
         ValueKind::Map if value.downcast_object_ref::<Dict>().is_some() || is_plain_map(value) => "dict",
         _ => "object",
     }
@@ -108,7 +106,9 @@ fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
 fn unpack(count: usize, value: JinjaValue) -> Result<JinjaValue, Error> {
     refuse_undefined(&value)?;
     let items: Vec<JinjaValue> = match value.kind() {
-        ValueKind::String => value.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect(),
+        ValueKind::String => {
+            value.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect()
+        }
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => value.try_iter()?.collect(),
         _ => return raise(format!("cannot unpack non-iterable {} object", type_name(&value))),
     };
@@ -311,7 +311,8 @@ fn div(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
 }
 
 fn floor_div(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
-    let floor = |a: i128, b: i128| a.checked_div_euclid(b).map(|n| if b < 0 && a.rem_euclid(b) != 0 { n - 1 } else { n });
+    let floor =
+        |a: i128, b: i128| a.checked_div_euclid(b).map(|n| if b < 0 && a.rem_euclid(b) != 0 { n - 1 } else { n });
     match numbers(a, b) {
         Some((Number::Whole(_), Number::Whole(0))) => raise("integer division or modulo by zero"),
         Some((_, b)) if b.float() == 0.0 => raise("float floor division by zero"),

@@ -209,7 +209,10 @@ mod tests {
             ("{{ -a - -1 ** 2 }}", "{{ __sub__(__neg__(a) , __pow__((-1) , 2)) }}"),
             ("{{ 'a' 'b' * 2 }}", "{{ __mul__(('a' ~ 'b') , 2) }}"),
             ("{{ a ~ b + c }}", "{{ __add__(a ~ b , c) }}"),
-            ("{% for a, b in c %}{% set d, e = f %}", "{% for a, b in __each_of__(2, c) %}{% set d, e = __unpack__(2, f) %}"),
+            (
+                "{% for a, b in c %}{% set d, e = f %}",
+                "{% for a, b in __each_of__(2, c) %}{% set d, e = __unpack__(2, f) %}",
+            ),
             ("{% for x in l if x > 1 %}", "{% for x in __each__(l) if __gt__(x , 1) %}"),
             (
                 "{% macro m(a) %}{{ a }}{{ varargs }}{% endmacro -%}",

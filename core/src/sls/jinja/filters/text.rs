@@ -129,8 +129,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 /// `'%s' % value`.
 pub(in crate::sls::jinja) fn percent(pattern: &JinjaValue, value: &JinjaValue) -> Result<JinjaValue, Error> {
     let Some(pattern) = pattern.as_str() else { return Err(failed("only texts are formatted with %")) };
-    let mut args: Vec<JinjaValue> =
-        if value.is_tuple() { value.try_iter()?.collect() } else { vec![value.clone()] };
+    let mut args: Vec<JinjaValue> = if value.is_tuple() { value.try_iter()?.collect() } else { vec![value.clone()] };
     let pattern = reprs(pattern, &mut args);
     format(FormatStyle::Printf, &pattern, &args).map(JinjaValue::from)
 }

@@ -306,11 +306,14 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     fn sum(&mut self) -> Parsed {
-        self.binary(|parser| parser.text(), |sign| match sign {
-            "+" => Some("__add__("),
-            "-" => Some("__sub__("),
-            _ => None,
-        })
+        self.binary(
+            |parser| parser.text(),
+            |sign| match sign {
+                "+" => Some("__add__("),
+                "-" => Some("__sub__("),
+                _ => None,
+            },
+        )
     }
 
     /// Values put together with `~`.
@@ -325,13 +328,16 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     fn product(&mut self) -> Parsed {
-        self.binary(|parser| parser.power(), |sign| match sign {
-            "*" => Some("__mul__("),
-            "/" => Some("__div__("),
-            "//" => Some("__floordiv__("),
-            "%" => Some("__mod__("),
-            _ => None,
-        })
+        self.binary(
+            |parser| parser.power(),
+            |sign| match sign {
+                "*" => Some("__mul__("),
+                "/" => Some("__div__("),
+                "//" => Some("__floordiv__("),
+                "%" => Some("__mod__("),
+                _ => None,
+            },
+        )
     }
 
     fn power(&mut self) -> Parsed {
@@ -339,7 +345,11 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     /// Operands with signs between them that become functions.
-    fn binary(&mut self, operand: impl Fn(&mut Self) -> Parsed, function: impl Fn(&str) -> Option<&'static str>) -> Parsed {
+    fn binary(
+        &mut self,
+        operand: impl Fn(&mut Self) -> Parsed,
+        function: impl Fn(&str) -> Option<&'static str>,
+    ) -> Parsed {
         let at = self.place();
         let mut left = operand(self)?;
         while let Next::Sign(sign) = self.next()?

@@ -188,7 +188,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_as_by_jinja() {
         for (source, message, at) in [
-            ("{% if true %}", "Unexpected end of template. Jinja was looking for the following tags: 'elif' or 'else' or 'endif'. The innermost block that needs to be closed is 'if'.", 1),
+            (
+                "{% if true %}",
+                "Unexpected end of template. Jinja was looking for the following tags: 'elif' or 'else' or 'endif'. The innermost block that needs to be closed is 'if'.",
+                1,
+            ),
             ("\n{% endif %}", "Encountered unknown tag 'endif'.", 2),
             ("{{ a b }}", "expected token 'end of print statement', got 'b'", 1),
             ("{{ a", "unexpected end of template, expected 'end of print statement'.", 1),
@@ -204,7 +208,11 @@ mod tests {
             ("a\n{{ a ? b }}", "unexpected char '?' at 7", 2),
             ("{# a\n", "Missing end of comment tag", 1),
             ("{% raw %}\n", "Missing end of raw directive", 1),
-            ("{% for x in y %}{% if x %}{% endfor %}{% endif %}", "Encountered unknown tag 'endfor'. You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for 'elif' or 'else' or 'endif'. The innermost block that needs to be closed is 'if'.", 1),
+            (
+                "{% for x in y %}{% if x %}{% endfor %}{% endif %}",
+                "Encountered unknown tag 'endfor'. You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for 'elif' or 'else' or 'endif'. The innermost block that needs to be closed is 'if'.",
+                1,
+            ),
         ] {
             assert_eq!(wrong(source), Some((message.to_owned(), at)), "{source}");
         }

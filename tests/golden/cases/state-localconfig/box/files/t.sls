@@ -1,0 +1,1 @@
+other {{ pillar.get('p') }} {{ opts.id }} {{ grains.id }}: test.succeed_with_changes

@@ -1,0 +1,1 @@
+own: test.succeed_with_changes

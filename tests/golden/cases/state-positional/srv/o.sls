@@ -1,0 +1,1 @@
+{{ opts['test'] }} {{ opts.get('saltenv') }}: test.nop

@@ -1,0 +1,3 @@
+include: [v]
+a: test.nop
+b: test.succeed_with_changes

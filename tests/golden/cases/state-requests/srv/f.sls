@@ -1,0 +1,1 @@
+c: test.fail_with_changes

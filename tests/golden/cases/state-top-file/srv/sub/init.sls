@@ -1,0 +1,1 @@
+sub: test.nop

@@ -1,0 +1,2 @@
+c: test.fail_with_changes
+d: test.nop
