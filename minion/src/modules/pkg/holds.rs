@@ -64,6 +64,15 @@ pub fn selections(context: &Context, pattern: &str) -> Result<IndexMap<String, V
     Ok(found)
 }
 
+/// Sets what dpkg is to do with packages.
+pub(super) fn set(context: &Context, names: &[&String], state: &str) -> Result<(), CallError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let lines: String = names.iter().map(|name| format!("{name} {state}\n")).collect();
+    dpkg(context, "--set-selections", Some(lines)).map(drop)
+}
+
 fn select(context: &Context, name: Option<&str>, pkgs: &Value, hold: bool) -> Result<Value, CallError> {
     let names = wanted(name, pkgs, None)?;
     if names.is_empty() {
@@ -83,7 +92,7 @@ fn select(context: &Context, name: Option<&str>, pkgs: &Value, hold: bool) -> Re
         } else if context.config().test {
             (Value::Nil, format!("Package {name} is set {not}to be held."))
         } else {
-            dpkg(context, "--set-selections", Some(format!("{name} {new}\n")))?;
+            set(context, &[&name], new)?;
             changes = map! {"old" => old, "new" => new};
             let how = if hold { "is now being held" } else { "is no longer being held" };
             (true.into(), format!("Package {name} {how}."))

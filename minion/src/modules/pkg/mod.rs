@@ -35,8 +35,15 @@ pub trait Packages {
     fn left_over(&self, context: &Context) -> Result<Versions, CallError>;
     /// The versions that could be installed, of those packages that are known.
     fn candidates(&self, context: &Context, names: &[String]) -> Result<Versions, CallError>;
-    /// Installs packages, each with a version or the newest.
-    fn install(&self, context: &Context, wanted: &[(String, Option<String>)]) -> Result<Output, CallError>;
+    /// The versions in the repositories, newest first. A package may have a version behind it (`name=1.*`).
+    fn offered(&self, context: &Context, names: &[String]) -> Result<BTreeMap<String, Vec<String>>, CallError>;
+    /// Installs packages, each with a version or the newest. What is held changes too, and is held again after that.
+    fn install(
+        &self,
+        context: &Context,
+        wanted: &[(String, Option<String>)],
+        options: &InstallOptions,
+    ) -> Result<Output, CallError>;
     /// The name and version of the package in a file.
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError>;
     /// Installs packages that are files.
@@ -51,6 +58,39 @@ pub trait Packages {
     fn refresh(&self, context: &Context) -> Result<Map, CallError>;
     /// Compares versions in the packages' order.
     fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError>;
+}
+
+/// How packages are installed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstallOptions {
+    /// The release that they are from.
+    pub fromrepo: Option<String>,
+    /// Whether repositories that nobody has signed are good.
+    pub skip_verify: bool,
+    /// Whether what they recommend is installed too; if nothing is said, as apt is configured.
+    pub install_recommends: Option<bool>,
+    /// Whether only those that are there already get new versions.
+    pub only_upgrade: bool,
+    /// Whether files of the configuration that were changed by hand are replaced.
+    pub force_conf_new: bool,
+    /// Whether those that are there in their versions are installed once more.
+    pub reinstall: bool,
+}
+
+impl InstallOptions {
+    /// What a call or a state says.
+    pub fn of(kwargs: &Map) -> Self {
+        let is = |key: &str| kwargs.get(key).is_some_and(Value::is_truthy);
+        let repo = ["fromrepo", "repo"].into_iter().find_map(|key| kwargs.get(key).filter(|repo| repo.is_truthy()));
+        InstallOptions {
+            fromrepo: repo.map(ToString::to_string),
+            skip_verify: is("skip_verify"),
+            install_recommends: kwargs.get("install_recommends").map(Value::is_truthy),
+            only_upgrade: is("only_upgrade"),
+            force_conf_new: is("force_conf_new"),
+            reinstall: is("reinstall"),
+        }
+    }
 }
 
 /// Debian's package manager.
@@ -161,7 +201,7 @@ functions! {
         }
         let wanted = wanted(name.as_deref(), &pkgs, version.as_deref())?;
         let before = packages().installed(context)?;
-        let output = packages().install(context, &wanted)?;
+        let output = packages().install(context, &wanted, &InstallOptions::of(&kwargs))?;
         let changes = changes(&before, &packages().installed(context)?);
         failure(context, &output, changes)
     }
@@ -211,7 +251,7 @@ pub fn wanted(
 ) -> Result<Vec<(String, Option<String>)>, CallError> {
     let items = match pkgs {
         Value::Nil => {
-            let version = version.filter(|version| !version.is_empty() && *version != "latest").map(str::to_owned);
+            let version = version.filter(|version| !version.is_empty()).map(str::to_owned);
             let names: Vec<String> = name.into_iter().flat_map(|name| names(&name.into())).collect();
             let version = version.filter(|_| names.len() == 1);
             return names.into_iter().map(|name| Ok((argument(&name)?, version.clone()))).collect();
@@ -224,8 +264,7 @@ pub fn wanted(
         match item {
             Value::Map(map) => {
                 for (name, version) in map {
-                    let version =
-                        version.is_truthy().then(|| version.to_string()).filter(|version| version != "latest");
+                    let version = version.is_truthy().then(|| version.to_string());
                     wanted.push((argument(&name.to_string())?, version));
                 }
             }
@@ -269,17 +308,18 @@ fn failure(context: &Context, output: &Output, changes: Map) -> Result<Value, Ca
         return Ok(changes.into());
     }
     context.set_retcode(output.retcode);
-    let errors = complaints(output);
-    Err(CallError::Execution(format!(
-        "Problem encountered installing package(s). Additional info follows:\n\nerrors:\n{}",
-        errors.iter().map(|error| format!("    - {error}")).collect::<Vec<_>>().join("\n")
-    )))
+    Err(CallError::Execution(problem("installing", &[complaints(output)])))
 }
 
-/// What apt complains of: its lines that start with `E:`, else all it wrote as error.
-pub fn complaints(output: &Output) -> Vec<String> {
-    let own: Vec<String> = output.stderr.lines().filter(|line| line.starts_with("E:")).map(str::to_owned).collect();
-    if own.is_empty() { vec![output.stderr.trim().to_owned()] } else { own }
+/// What went wrong with packages, as Salt tells it.
+pub fn problem(doing: &str, errors: &[String]) -> String {
+    let errors: Vec<String> = errors.iter().map(|error| format!("    - {}", error.replace('\n', "\n      "))).collect();
+    format!("Problem encountered {doing} package(s). Additional info follows:\n\nerrors:\n{}", errors.join("\n"))
+}
+
+/// What apt complains of.
+pub fn complaints(output: &Output) -> String {
+    output.stderr.trim().to_owned()
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -292,6 +332,8 @@ const QUIET: &[(&str, &str)] = &[
     ("APT_LISTBUGS_FRONTEND", "none"),
     ("UCF_FORCE_CONFFOLD", "1"),
 ];
+
+const APT_INSTALL: &[&str] = &["apt-get", "-q", "-y"];
 
 /// Files of the configuration that were changed by hand stay.
 const APT_GET: &[&str] =
@@ -314,8 +356,26 @@ impl Packages for Apt {
         Ok(policy(&run(context, &command, &[])?.stdout))
     }
 
-    fn install(&self, context: &Context, wanted: &[(String, Option<String>)]) -> Result<Output, CallError> {
-        run(context, &install_command(wanted), QUIET)
+    fn offered(&self, context: &Context, names: &[String]) -> Result<BTreeMap<String, Vec<String>>, CallError> {
+        let mut command = words(&["apt-cache", "-q", "show"]);
+        for name in names {
+            command.push(argument(name)?);
+        }
+        Ok(shown(&run(context, &command, &[])?.stdout))
+    }
+
+    fn install(
+        &self,
+        context: &Context,
+        wanted: &[(String, Option<String>)],
+        options: &InstallOptions,
+    ) -> Result<Output, CallError> {
+        let held = selections(context, "*")?.shift_remove("hold").unwrap_or_default();
+        let held: Vec<&String> = held.iter().filter(|held| wanted.iter().any(|(name, _)| name == *held)).collect();
+        holds::set(context, &held, "install")?;
+        let output = run(context, &install_command(wanted, options), QUIET);
+        holds::set(context, &held, "hold")?;
+        output
     }
 
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
@@ -353,7 +413,7 @@ impl Packages for Apt {
     fn refresh(&self, context: &Context) -> Result<Map, CallError> {
         let output = run(context, &words(&["apt-get", "-q", "update"]), QUIET)?;
         if output.retcode != 0 {
-            return Err(CallError::Execution(complaints(&output).join("\n")));
+            return Err(CallError::Execution(complaints(&output)));
         }
         Ok(refreshed(&output.stdout))
     }
@@ -427,18 +487,41 @@ fn refreshed(text: &str) -> Map {
     lines.collect()
 }
 
-fn install_command(wanted: &[(String, Option<String>)]) -> Vec<String> {
-    let mut command = words(APT_GET);
+fn install_command(wanted: &[(String, Option<String>)], options: &InstallOptions) -> Vec<String> {
+    let mut command = words(if options.force_conf_new { APT_INSTALL } else { APT_GET });
+    command.extend(
+        options.force_conf_new.then(|| words(&["-o", "DPkg::Options::=--force-confnew"])).into_iter().flatten(),
+    );
+    command.extend(options.install_recommends.map(|recommends| {
+        if recommends { "--install-recommends".to_owned() } else { "--no-install-recommends".to_owned() }
+    }));
+    command.extend(options.only_upgrade.then(|| "--only-upgrade".into()));
+    command.extend(options.skip_verify.then(|| "--allow-unauthenticated".into()));
+    command.extend(options.fromrepo.iter().flat_map(|repo| ["-t".to_owned(), repo.clone()]));
     if wanted.iter().any(|(_, version)| version.is_some()) {
         // A version that is said may be an older one.
         command.push("--allow-downgrades".into());
     }
     command.push("install".into());
-    command.extend(wanted.iter().map(|(name, version)| match version {
+    command.extend(options.reinstall.then(|| "--reinstall".into()));
+    command.extend(wanted.iter().map(|(name, version)| match version.as_deref() {
+        Some("latest") | None => name.clone(),
         Some(version) => format!("{name}={version}"),
-        None => name.clone(),
     }));
     command
+}
+
+/// The versions that `apt-cache show` tells of, newest first.
+fn shown(text: &str) -> BTreeMap<String, Vec<String>> {
+    let (mut found, mut name) = (BTreeMap::<String, Vec<String>>::new(), "");
+    for line in text.lines() {
+        if let Some(package) = line.strip_prefix("Package: ") {
+            name = package;
+        } else if let Some(version) = line.strip_prefix("Version: ") {
+            found.entry(name.to_owned()).or_default().push(version.to_owned());
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -487,7 +570,7 @@ mod tests {
         for (name, pkgs, version, expected) in [
             (Some("a"), Value::Nil, None, vec![one("a", None)]),
             (Some("a"), Value::Nil, Some("1"), vec![one("a", Some("1"))]),
-            (Some("a"), Value::Nil, Some("latest"), vec![one("a", None)]),
+            (Some("a"), Value::Nil, Some("latest"), vec![one("a", Some("latest"))]),
             (Some("a,b"), Value::Nil, None, vec![one("a", None), one("b", None)]),
             (Some("x"), list!["a", map! {"b" => "2"}], None, vec![one("a", None), one("b", Some("2"))]),
             (None, list![], None, vec![]),
@@ -500,7 +583,17 @@ mod tests {
     #[test]
     fn the_install_command_names_versions() {
         let wanted = [("a".to_owned(), None), ("b".to_owned(), Some("2-1".to_owned()))];
-        insta::assert_snapshot!(install_command(&wanted).join(" "), @r#"apt-get -q -y -o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef --allow-downgrades install a b=2-1"#);
+        insta::assert_snapshot!(install_command(&wanted, &InstallOptions::default()).join(" "), @r#"apt-get -q -y -o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef --allow-downgrades install a b=2-1"#);
+        let options = InstallOptions {
+            fromrepo: Some("sid".into()),
+            skip_verify: true,
+            install_recommends: Some(false),
+            only_upgrade: true,
+            force_conf_new: true,
+            reinstall: true,
+        };
+        let wanted = [("a".to_owned(), Some("latest".to_owned()))];
+        insta::assert_snapshot!(install_command(&wanted[..], &options).join(" "), @"apt-get -q -y -o DPkg::Options::=--force-confnew --no-install-recommends --only-upgrade --allow-unauthenticated -t sid --allow-downgrades install --reinstall a");
     }
 
     #[test]
@@ -526,6 +619,11 @@ mod tests {
             stderr: "W: x\nE: Unable to locate package q".into(),
             timed_out: false,
         };
-        assert_eq!(complaints(&output), ["E: Unable to locate package q"]);
+        let told = problem("installing", &[complaints(&output)]);
+        assert!(told.ends_with("errors:\n    - W: x\n      E: Unable to locate package q"), "{told}");
+        assert_eq!(
+            shown("Package: a\nVersion: 2\n\nPackage: a\nVersion: 1\n"),
+            BTreeMap::from([("a".to_owned(), vec!["2".to_owned(), "1".into()])])
+        );
     }
 }

@@ -1,7 +1,8 @@
-//! `pkg`: packages as states. `holds.rs` keeps versions, `sources.rs` installs files, `upgrade.rs` is about all
+//! `pkg`: packages as states. `install.rs` is about those that should be there, `holds.rs` keeps versions, `sources.rs` installs files, `upgrade.rs` is about all
 //! packages at once.
 
 mod holds;
+mod install;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,7 @@ use brine_core::{Map, Value, functions, map};
 use parking_lot::Mutex;
 
 use super::{StateContext, StateReturn};
-use crate::modules::pkg::{Packages, Versions, changes, complaints, packages, wanted};
+use crate::modules::pkg::{InstallOptions, Packages, Versions, changes, complaints, packages, problem, wanted};
 use holds::{hold, unhold};
 
 /// A package and the version it should have, if that matters.
@@ -28,19 +29,26 @@ functions! {
     /// A package, or several by `pkgs`, installed, with a version if one is said.
     fn installed(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **kwargs) {
         if let Some(sources) = kwargs.get("sources").filter(|sources| sources.is_truthy()) {
+            if pkgs.is_truthy() {
+                return Ok(StateReturn::failed(&name, "Only one of \"pkgs\" and \"sources\" is permitted.").into());
+            }
             return told(&name, sources::install(context, packages(), &name, sources));
         }
         if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
             return Ok(StateReturn::ok(&name, "No packages to install provided").into());
         }
         let wanted = wanted(Some(&name), &pkgs, version.as_deref())?;
-        told(&name, install(context, packages(), &name, &wanted, refresh))
+        let how = install::How { refresh, options: InstallOptions::of(&kwargs), hold: kwargs.get("hold").map(Value::is_truthy), allow_updates: kwargs.get("allow_updates").is_some_and(Value::is_truthy) };
+        told(&name, install::state(context, packages(), &name, &wanted, &how))
     }
 
     /// A package, or several by `pkgs`, in the newest version.
-    fn latest(context, name: String, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **_kwargs) {
+    fn latest(context, name: String, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **kwargs) {
+        if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
+            return Ok(StateReturn::ok(&name, "No packages to install provided").into());
+        }
         let names: Vec<String> = wanted(Some(&name), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
-        told(&name, newest(context, packages(), &name, &names, refresh))
+        told(&name, newest(context, packages(), &name, &names, refresh, &InstallOptions::of(&kwargs)))
     }
 
     /// All packages, or those in `pkgs`, in the newest versions that there are.
@@ -49,15 +57,15 @@ functions! {
     }
 
     /// A package, or several by `pkgs`, not installed.
-    fn removed(context, name: String, pkgs: Value = Value::Nil, **_kwargs) {
-        let names: Vec<String> = wanted(Some(&name), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
-        told(&name, without(context, packages(), &name, &names, false))
+    fn removed(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, **_kwargs) {
+        let wanted = wanted(Some(&name), &pkgs, version.as_deref())?;
+        told(&name, without(context, packages(), &name, &wanted, false))
     }
 
     /// A package, or several by `pkgs`, not installed, and nothing left of its configuration.
-    fn purged(context, name: String, pkgs: Value = Value::Nil, **_kwargs) {
-        let names: Vec<String> = wanted(Some(&name), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
-        told(&name, without(context, packages(), &name, &names, true))
+    fn purged(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, **_kwargs) {
+        let wanted = wanted(Some(&name), &pkgs, version.as_deref())?;
+        told(&name, without(context, packages(), &name, &wanted, true))
     }
 
     /// A package, or several by `pkgs`, kept at the version that it has; with `replace`, no others.
@@ -170,95 +178,13 @@ fn operator(text: &str) -> Option<(&'static str, &str)> {
         .find_map(|operator| text.strip_prefix(operator).map(|version| (*operator, version.trim())))
 }
 
-fn install(
-    context: &StateContext,
-    packages: &dyn Packages,
-    name: &str,
-    wanted: &[Wanted],
-    when: Option<bool>,
-) -> Result<StateReturn, CallError> {
-    let before = packages.installed(&context.call)?;
-    let mut targets: Vec<Wanted> = Vec::new();
-    for (package, version) in wanted {
-        let good = match (before.get(package), version) {
-            (Some(have), Some(version)) => satisfies(context, packages, have, version)?,
-            (have, _) => have.is_some(),
-        };
-        if !good {
-            targets.push((package.clone(), version.clone()));
-        }
-    }
-    if targets.is_empty() {
-        let versions =
-            if wanted.iter().any(|(_, version)| version.is_some()) { " and are at the desired version" } else { "" };
-        return Ok(StateReturn::ok(name, format!("All specified packages are already installed{versions}")));
-    }
-    let names = targets.iter().map(|(package, _)| package.as_str()).collect::<Vec<_>>().join(", ");
-    if context.test {
-        let changes =
-            targets.iter().map(|(package, _)| (package.into(), map! {"old" => "", "new" => "installed"}.into()));
-        return Ok(StateReturn::would(name, format!("The following packages would be installed/updated: {names}"))
-            .with_changes(changes.collect()));
-    }
-    refresh(context, packages, when)?;
-    let asked = targets.clone();
-    resolve(context, packages, &mut targets)?;
-    let output = packages.install(&context.call, &targets)?;
-    let after = packages.installed(&context.call)?;
-    let changed = changes(&before, &after);
-    if output.retcode != 0 {
-        return Ok(StateReturn::failed(name, problem("installing", &complaints(&output))).with_changes(changed));
-    }
-    let missing: Vec<&str> =
-        targets.iter().map(|(package, _)| package.as_str()).filter(|package| !after.contains_key(*package)).collect();
-    if !missing.is_empty() {
-        let comment = format!("The following packages failed to install/update: {}", missing.join(", "));
-        return Ok(StateReturn::failed(name, comment).with_changes(changed));
-    }
-    let told = asked.iter().map(desired).collect::<Vec<_>>().join(", ");
-    Ok(StateReturn::ok(name, format!("The following packages were installed/updated: {told}")).with_changes(changed))
-}
-
-/// A package with the version that was asked for.
-fn desired((package, version): &Wanted) -> String {
-    match version {
-        Some(version) if version.starts_with(['<', '>', '=']) => format!("{package}{version}"),
-        Some(version) => format!("{package}={version}"),
-        None => package.clone(),
-    }
-}
-
-/// Turns ranges and globs into versions that there are: apt is asked for one version.
-fn resolve(context: &StateContext, packages: &dyn Packages, targets: &mut [Wanted]) -> Result<(), CallError> {
-    for (package, version) in targets {
-        let Some(spec) = version.as_deref() else { continue };
-        match operator(spec) {
-            Some(("==" | "=", exact)) => *version = Some(exact.to_owned()),
-            Some(_) => {
-                let candidates = packages.candidates(&context.call, std::slice::from_ref(package))?;
-                let candidate = candidates.get(package).cloned().unwrap_or_default();
-                if !satisfies(context, packages, &candidate, spec)? {
-                    return Err(CallError::Execution(format!("No version matching '{package}{spec}' could be found")));
-                }
-                *version = Some(candidate);
-            }
-            None => {}
-        }
-    }
-    Ok(())
-}
-
-fn problem(doing: &str, errors: &[String]) -> String {
-    let errors: Vec<String> = errors.iter().map(|error| format!("    - {error}")).collect();
-    format!("Problem encountered {doing} package(s). Additional info follows:\n\nerrors:\n{}", errors.join("\n"))
-}
-
 fn newest(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
     names: &[String],
     when: Option<bool>,
+    options: &InstallOptions,
 ) -> Result<StateReturn, CallError> {
     if !context.test {
         refresh(context, packages, when)?;
@@ -278,14 +204,20 @@ fn newest(
         .filter(|(package, candidate)| before.get(*package) != Some(*candidate))
         .map(|(package, candidate)| (package.clone(), Some(candidate.clone())))
         .collect();
+    let sorted = |names: Vec<String>| {
+        let mut names = names;
+        names.sort();
+        names.join(", ")
+    };
     if targets.is_empty() {
         let comment = match names {
             [one] => format!("Package {one} is already up-to-date"),
-            several => format!("All packages are up-to-date ({}).", several.join(", ")),
+            several => format!("All packages are up-to-date ({}).", sorted(several.to_vec())),
         };
         return Ok(StateReturn::ok(name, comment));
     }
-    let told = targets.iter().map(|(package, _)| package.as_str()).collect::<Vec<_>>().join(", ");
+    let told = sorted(targets.iter().map(|(package, _)| package.clone()).collect());
+    let same: Vec<&String> = names.iter().filter(|name| !targets.iter().any(|(package, _)| package == *name)).collect();
     if context.test {
         let changes: Map = targets
             .iter()
@@ -294,36 +226,58 @@ fn newest(
                 (package.into(), map! {"old" => old, "new" => new.clone()}.into())
             })
             .collect();
-        return Ok(StateReturn::would(name, format!("The following packages would be installed/upgraded: {told}"))
-            .with_changes(changes));
+        let mut comment = format!("The following packages would be installed/upgraded: {told}");
+        if same.len() > 10 {
+            comment = format!("{comment}\n{} packages are already up-to-date", same.len());
+        } else if !same.is_empty() {
+            let have = |name: &&String| format!("{name} ({})", before.get(*name).map_or("", String::as_str));
+            let same = sorted(same.iter().map(have).collect());
+            comment = format!("{comment}\nThe following packages are already up-to-date: {same}");
+        }
+        return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
-    let output = packages.install(&context.call, &targets)?;
+    let output = packages.install(&context.call, &targets, options)?;
     let changed = changes(&before, &packages.installed(&context.call)?);
     if output.retcode != 0 {
-        let comment =
-            format!("An error was encountered while installing package(s): {}", complaints(&output).join("\n"));
+        let comment = format!("An error was encountered while installing package(s): {}", complaints(&output));
         return Ok(StateReturn::failed(name, comment).with_changes(changed));
     }
-    Ok(StateReturn::ok(name, format!("The following packages were successfully installed/upgraded: {told}"))
-        .with_changes(changed))
+    let mut comment = format!("The following packages were successfully installed/upgraded: {told}");
+    if same.len() > 10 {
+        comment = format!("{comment} {} packages were already up-to-date", same.len());
+    } else if !same.is_empty() {
+        let same = sorted(same.into_iter().cloned().collect());
+        comment = format!("{comment} The following packages were already up-to-date: {same}");
+    }
+    Ok(StateReturn::ok(name, comment).with_changes(changed))
 }
 
 fn without(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    names: &[String],
+    wanted: &[Wanted],
     purge: bool,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call)?;
     let left = if purge { packages.left_over(&context.call)? } else { Versions::new() };
-    let mut targets: Vec<String> =
-        names.iter().filter(|name| before.contains_key(*name) || left.contains_key(*name)).cloned().collect();
+    let mut targets = Vec::new();
+    for (package, version) in wanted {
+        let is_meant = match (before.get(package), version) {
+            (Some(have), Some(version)) => satisfies(context, packages, have, version)?,
+            (have, _) => have.is_some(),
+        };
+        if is_meant || left.contains_key(package) {
+            targets.push(package.clone());
+        }
+    }
     targets.sort();
     let (done, verb) = if purge { ("purged", "purging") } else { ("removed", "removing") };
     if targets.is_empty() {
         let comment = if purge {
             "None of the targeted packages are installed or partially installed"
+        } else if wanted.iter().any(|(_, version)| version.is_some()) {
+            "All specified packages (matching specified versions) are already absent"
         } else {
             "All specified packages are already absent"
         };
@@ -343,7 +297,7 @@ fn without(
         changed = map! {"installed" => changed, "removed" => left_changes};
     }
     if output.retcode != 0 {
-        return Ok(StateReturn::failed(name, problem(verb, &complaints(&output))).with_changes(changed));
+        return Ok(StateReturn::failed(name, problem(verb, &[complaints(&output)])).with_changes(changed));
     }
     let failed: Vec<&String> = targets.iter().filter(|package| after.contains_key(*package)).collect();
     if !failed.is_empty() {
@@ -352,5 +306,14 @@ fn without(
             format!("The following packages failed to {}: {}.", done.trim_end_matches('d'), failed.join(", "));
         return Ok(StateReturn::failed(name, comment).with_changes(changed));
     }
-    Ok(StateReturn::ok(name, format!("All targeted packages were {done}.")).with_changes(changed))
+    let mut absent: Vec<&str> = wanted.iter().map(|(package, _)| package.as_str()).collect();
+    absent.retain(|package| !targets.iter().any(|target| target == package));
+    absent.sort_unstable();
+    let comment = if absent.is_empty() {
+        format!("All targeted packages were {done}.")
+    } else {
+        let (absent, gone) = (absent.join(", "), targets.join(", "));
+        format!("The following packages were not installed: {absent} The following packages were {done}: {gone}.")
+    };
+    Ok(StateReturn::ok(name, comment).with_changes(changed))
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use brine_core::function::CallError;
 use brine_core::{Map, Value, map};
 
-use super::problem;
+use super::install::summary;
 use crate::fileclient;
 use crate::modules::cmd::Scratch;
-use crate::modules::pkg::{Packages, changes, complaints};
+use crate::modules::pkg::{Packages, changes, complaints, problem};
 use crate::states::{StateContext, StateReturn};
 
 /// The names of the packages and where their files are: a list of mappings, or one.
@@ -35,15 +35,8 @@ pub(super) fn install(
     let before = packages.installed(&context.call)?;
     let (mut targets, mut files) = (Vec::new(), Vec::new());
     for (package, source) in read(sources)? {
-        // Without its file, all that is known of a package is its name.
-        if context.test {
-            if !before.contains_key(&package) {
-                targets.push(package);
-            }
-            continue;
-        }
         let content = fileclient::content(&context.call, &source, &context.saltenv).map_err(CallError::Execution)?;
-        let missing = || CallError::Execution(format!("'{source}', the file of package {package}, is not there"));
+        let missing = || CallError::Execution(format!("Unable to cache {source}: file not found"));
         let file = Scratch::new(&content.ok_or_else(missing)?, None)?;
         let (found, version) = packages.of_file(&context.call, file.path())?;
         if found != package {
@@ -57,18 +50,17 @@ pub(super) fn install(
     if targets.is_empty() {
         return Ok(StateReturn::ok(name, "All specified packages are already installed"));
     }
-    let names = targets.join(", ");
     if context.test {
         let changes: Map =
             targets.iter().map(|package| (package.into(), map! {"old" => "", "new" => "installed"}.into())).collect();
-        let comment = format!("The following packages would be installed/updated: {names}");
+        let comment = format!("The following packages would be installed/updated: {}", targets.join(", "));
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
     let paths: Vec<&Path> = files.iter().map(Scratch::path).collect();
     let output = packages.install_files(&context.call, &paths)?;
     let changed = changes(&before, &packages.installed(&context.call)?);
     if output.retcode != 0 {
-        return Ok(StateReturn::failed(name, problem("installing", &complaints(&output))).with_changes(changed));
+        return Ok(StateReturn::failed(name, problem("installing", &[complaints(&output)])).with_changes(changed));
     }
-    Ok(StateReturn::ok(name, format!("The following packages were installed/updated: {names}")).with_changes(changed))
+    Ok(StateReturn::ok(name, summary(&targets)).with_changes(changed))
 }

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use brine_core::list;
@@ -44,7 +45,12 @@ impl Packages for Fake {
         Ok(self.known.iter().filter(|(name, _)| names.contains(name)).map(|(a, b)| (a.clone(), b.clone())).collect())
     }
 
-    fn install(&self, _context: &Context, wanted: &[Wanted]) -> Result<Output, CallError> {
+    fn offered(&self, _context: &Context, names: &[String]) -> Result<BTreeMap<String, Vec<String>>, CallError> {
+        let named = |name: &String| names.iter().any(|wanted| wanted.split('=').next() == Some(name));
+        Ok(self.known.iter().filter(|(name, _)| named(name)).map(|(a, b)| (a.clone(), vec![b.clone()])).collect())
+    }
+
+    fn install(&self, _context: &Context, wanted: &[Wanted], _how: &InstallOptions) -> Result<Output, CallError> {
         if let Some((name, _)) = wanted.iter().find(|(name, _)| !self.known.contains_key(name)) {
             return Ok(output(100, &format!("E: Unable to locate package {name}")));
         }
@@ -114,10 +120,10 @@ fn story(test: bool) -> String {
         one("tree", None),
         one("nosuch", None),
     ] {
-        told += &tell(install(&context, &fake, "n", &wanted, None));
+        told += &tell(install::state(&context, &fake, "n", &wanted, &install::How::default()));
     }
     for names in [list(&["vim"]), list(&["bash"]), list(&["bash", "vim"]), list(&["nosuch"])] {
-        told += &tell(newest(&context, &fake, "n", &names, Some(false)));
+        told += &tell(newest(&context, &fake, "n", &names, Some(false), &InstallOptions::default()));
     }
     for (names, purge) in [
         (list(&["vim", "nosuch"]), false),
@@ -125,7 +131,8 @@ fn story(test: bool) -> String {
         (list(&["bash"]), true),
         (list(&["nosuch"]), true),
     ] {
-        told += &tell(without(&context, &fake, "n", &names, purge));
+        let wanted: Vec<Wanted> = names.into_iter().map(|name| (name, None)).collect();
+        told += &tell(without(&context, &fake, "n", &wanted, purge));
     }
     told + &format!("refreshed {} times", fake.refreshed.lock())
 }
@@ -162,7 +169,10 @@ fn packages_are_told_as_salt_tells_them() {
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
-    ERROR: No version matching 'bash>=9' could be found
+    ERROR: Problem encountered installing package(s). Additional info follows:
+
+    errors:
+        - No version matching 'bash>=9' could be found (available: 5.2)
     True: The following packages were installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
     False: Problem encountered installing package(s). Additional info follows:
 
@@ -172,7 +182,7 @@ fn packages_are_told_as_salt_tells_them() {
     True: The following packages were successfully installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
     True: All packages are up-to-date (bash, vim). | {}
     False: No information found for 'nosuch'. | {}
-    True: All targeted packages were removed. | {"vim": {"old": "9.0", "new": ""}}
+    True: The following packages were not installed: nosuch The following packages were removed: vim. | {"vim": {"old": "9.0", "new": ""}}
     True: All specified packages are already absent | {}
     True: All targeted packages were purged. | {"installed": {"bash": {"old": "5.2", "new": ""}}, "removed": {}}
     True: None of the targeted packages are installed or partially installed | {}
@@ -188,17 +198,18 @@ fn nothing_changes_in_test_mode() {
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
     None: The following packages would be installed/updated: bash | {"bash": {"old": "", "new": "installed"}}
-    None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "installed"}}
+    None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
     None: The following packages would be installed/updated: nosuch | {"nosuch": {"old": "", "new": "installed"}}
     True: Package vim is already up-to-date | {}
     None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
-    None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
+    None: The following packages would be installed/upgraded: bash
+    The following packages are already up-to-date: vim (9.0) | {"bash": {"old": "5.1", "new": "5.2"}}
     False: No information found for 'nosuch'. | {}
     None: The following packages will be removed: vim. | {"vim": {"old": "", "new": "removed"}}
     True: All specified packages are already absent | {}
     None: The following packages will be purged: bash. | {"bash": {"old": "", "new": "purged"}}
     True: None of the targeted packages are installed or partially installed | {}
-    refreshed 0 times
+    refreshed 1 times
     "#);
 }
 

@@ -3,7 +3,7 @@
 use brine_core::function::CallError;
 use brine_core::{Map, Value, map};
 
-use crate::modules::pkg::{Packages, changes, complaints, wanted};
+use crate::modules::pkg::{InstallOptions, Packages, changes, complaints, wanted};
 use crate::states::{StateContext, StateReturn};
 
 pub(super) fn all(
@@ -41,11 +41,11 @@ pub(super) fn all(
         packages.upgrade(&context.call, dist)?
     } else {
         let all: Vec<_> = newer.iter().map(|(package, version)| (package.clone(), Some(version.clone()))).collect();
-        packages.install(&context.call, &all)?
+        packages.install(&context.call, &all, &InstallOptions::default())?
     };
     let changed = changes(&before, &packages.installed(&context.call)?);
     if output.retcode != 0 {
-        let comment = format!("An error was encountered while updating packages: {}", complaints(&output).join("\n"));
+        let comment = format!("An error was encountered while updating packages: {}", complaints(&output));
         return Ok(StateReturn::failed(name, comment).with_changes(changed));
     }
     let missing: Vec<&str> =
