@@ -1,0 +1,3 @@
+#!/bin/sh
+echo "script $* $GREETING $0" | sed 's#/[^ ]*/##'
+exit ${STATUS:-0}

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo
+echo "changed=no comment=nothing"

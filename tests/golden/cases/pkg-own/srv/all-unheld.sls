@@ -1,0 +1,3 @@
+every:
+  pkg.unheld:
+    - all: True

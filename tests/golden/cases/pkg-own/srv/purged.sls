@@ -1,0 +1,5 @@
+one:
+  pkg.purged: []
+several-purged:
+  pkg.purged:
+    - pkgs: [two, five, nosuch]

@@ -1,0 +1,4 @@
+replaced:
+  pkg.held:
+    - pkgs: [one]
+    - replace: True

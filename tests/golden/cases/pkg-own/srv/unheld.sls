@@ -1,0 +1,3 @@
+several-unheld:
+  pkg.unheld:
+    - pkgs: [two, six, one]

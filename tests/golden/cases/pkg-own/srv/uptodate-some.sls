@@ -1,0 +1,3 @@
+some:
+  pkg.uptodate:
+    - pkgs: [two, three]

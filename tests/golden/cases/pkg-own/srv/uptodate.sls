@@ -1,0 +1,3 @@
+system:
+  pkg.uptodate:
+    - refresh: True
