@@ -184,10 +184,10 @@ pub fn start(context: &Context, command: &str, kwargs: &Map) -> Result<u32, Call
 fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, CallError> {
     let mut output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
     if output.timed_out {
-        let after = program.timeout.unwrap_or_default().as_secs();
+        let after = kwargs.get("timeout").map(ToString::to_string).unwrap_or_default();
         output.stdout = format!("{} : Timed out after {after} seconds", program.command);
-        output.retcode = 1;
-        context.set_retcode(1);
+        output.retcode = i64::from(!kwargs.get("ignore_timeout").is_some_and(Value::is_truthy));
+        context.set_retcode(output.retcode);
         return Ok(output);
     }
     let good = kwargs.get("success_retcodes").map(Vec::<i64>::from_value).unwrap_or_default().unwrap_or_default();
@@ -203,6 +203,9 @@ fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, 
     }
     if !kwargs.get("ignore_retcode").is_some_and(Value::is_truthy) && output.retcode != 0 {
         context.set_retcode(output.retcode);
+    }
+    if kwargs.get("hide_output").is_some_and(Value::is_truthy) {
+        (output.stdout, output.stderr) = (String::new(), String::new());
     }
     Ok(output)
 }
@@ -264,6 +267,7 @@ pub fn script_content(
         (Some(content), Some("jinja")) => {
             let text = String::from_utf8(content).map_err(CallError::execution)?;
             let mut variables = map! {"source" => source};
+            variables.extend(kwargs.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default());
             variables.extend(kwargs.get("context").and_then(Value::as_map).cloned().unwrap_or_default());
             let rendering = crate::state::Source::new(context, context.pillar());
             let rendered = rendering.render_template(source, &text, &variables, saltenv);
@@ -337,6 +341,10 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
         }
         _ => command.to_owned(),
     };
+    let command = match text("root") {
+        Some(root) => format!("chroot {} sh -c {}", quote(&root), quote(&command)),
+        None => command,
+    };
     let mut env = environment(kwargs.get("env"))?;
     if let Some(first) = text("prepend_path") {
         let own = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
@@ -354,6 +362,7 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
         runas: text("runas").or_else(|| text("user")),
         timeout,
         umask: umask.transpose()?,
+        keep_line_ends: flag("rstrip") == Some(false),
         ..Program::default()
     })
 }
@@ -454,7 +463,7 @@ mod tests {
     fn time_is_told_in_salts_words() {
         let context = testing::context(&[]);
         let all = call(&context, "cmd.run_all", &["sleep 600"], map! {"timeout" => 0.05});
-        assert_eq!(all.get("stdout"), Some(&"sleep 600 : Timed out after 0 seconds".into()));
+        assert_eq!(all.get("stdout"), Some(&"sleep 600 : Timed out after 0.05 seconds".into()));
         assert_eq!(all.get("retcode"), Some(&1.into()));
         assert_eq!(context.job.retcode.load(Ordering::Relaxed), 1);
     }

@@ -71,6 +71,17 @@ functions! {
         Ok(StateReturn::ok(&name, "").into())
     }
 
+    /// Calls a function of Python, of which there are none here.
+    fn call(_context, name: String, **_kwargs) {
+        let comment = "functions of Python cannot be called: call an execution function with module.run";
+        Ok(StateReturn::failed(&name, comment).into())
+    }
+
+    /// Calls a function of Python only when something watched has changed.
+    fn wait_call(_context, name: String, **_kwargs) {
+        Ok(StateReturn::ok(&name, "").into())
+    }
+
     /// What is done when something watched has changed: the command runs.
     fn mod_watch(context, name: String, **kwargs) {
         let mut kwargs = kwargs;
@@ -78,6 +89,9 @@ functions! {
         if matches!(sfun.as_str(), "script" | "wait_script") {
             kwargs.insert("name".into(), name.into());
             return context.call.minion.states.call(context, "cmd.script", Args::keyword(kwargs));
+        }
+        if sfun == "wait_call" {
+            return call(context, name, kwargs);
         }
         run(context, name, kwargs)
     }
@@ -137,10 +151,8 @@ fn ran(name: &str, comment: &str, kwargs: &Map, output: Result<Output, CallError
         Err(CallError::Execution(message)) => return Ok(StateReturn::failed(name, message)),
         Err(error) => return Err(error),
     };
-    let hidden = kwargs.get("hide_output").is_some_and(Value::is_truthy);
-    let show = |text: &str| if hidden { String::new() } else { text.to_owned() };
     let changes = map! {
-        "pid" => output.pid, "retcode" => output.retcode, "stdout" => show(&output.stdout), "stderr" => show(&output.stderr),
+        "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout.as_str(), "stderr" => output.stderr,
     };
     let mut done = StateReturn::ok(name, comment).with_changes(changes);
     done.result = Some(output.retcode == 0);
@@ -170,9 +182,7 @@ fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
     let changed = said
         .get("changed")
         .is_some_and(|word| matches!(word.to_string().to_lowercase().as_str(), "true" | "yes" | "1"));
-    if let Some(comment) = said.shift_remove("comment") {
-        done.comment = comment.to_string();
-    }
+    done.comment = said.shift_remove("comment").map(|comment| comment.to_string()).unwrap_or_default();
     if changed {
         // What the command says of itself comes first, as in Salt.
         let mut ran = std::mem::take(&mut done.changes);

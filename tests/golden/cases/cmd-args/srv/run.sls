@@ -103,10 +103,6 @@ stateful-bad:
   cmd.run:
     - name: echo nothing
     - stateful: True
-shell-off:
-  cmd.run:
-    - name: echo $HOME && true
-    - python_shell: False
 unknown:
   cmd.run:
     - name: echo unknown

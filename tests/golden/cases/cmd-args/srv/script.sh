@@ -1,3 +1,3 @@
 #!/bin/sh
-echo "script $* $GREETING $0" | sed 's#/[^ ]*/##'
+echo "script $* $GREETING"
 exit ${STATUS:-0}

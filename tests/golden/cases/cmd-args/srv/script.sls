@@ -57,10 +57,6 @@ creates:
   cmd.script:
     - name: salt://script.sh
     - creates: /etc/passwd
-timeout:
-  cmd.script:
-    - name: salt://slow.sh
-    - timeout: 0.2
 stateful:
   cmd.script:
     - name: salt://stateful.sh

@@ -41,7 +41,6 @@ script-source:
     - source: salt://script.sh
     - env: {GREETING: hello}
     - cwd: /
-    - runas: nobody
     - watch: [test: changes]
 script-stateful:
   cmd.wait_script:
