@@ -20,7 +20,7 @@ use crate::local_bus::LocalBus;
 use crate::modules::programs::System;
 use crate::states::StateContext;
 
-pub use scripted::{Scripted, context_with};
+pub use scripted::{Scripted, answers, context_with};
 
 struct Files(BTreeMap<String, String>);
 

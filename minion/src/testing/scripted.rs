@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_core::Map;
+use brine_core::function::Args;
+use brine_core::value::json::to_json;
+use brine_core::{Map, Value};
 use parking_lot::{Mutex, RwLock};
 
 use crate::context::{Context, Job, Programs};
@@ -83,4 +85,16 @@ pub fn context_with(grains: Map, programs: Arc<Scripted>) -> Context {
         own.programs = programs;
     }
     super::context_of(minion)
+}
+
+/// What functions answer, a line each.
+pub fn answers(context: &Context, calls: &[(&str, Value, Map)]) -> String {
+    let answer = |(function, positional, keyword): &(&str, Value, Map)| {
+        let positional = positional.as_list().unwrap_or_default().to_vec();
+        match context.call(function, Args { positional, keyword: keyword.clone() }) {
+            Ok(value) => format!("{function}: {}", to_json(&value)),
+            Err(error) => format!("{function}: {error}"),
+        }
+    };
+    calls.iter().map(answer).collect::<Vec<_>>().join("\n")
 }

@@ -29,5 +29,6 @@ pub use repositories::FUNCTIONS as REPOSITORIES;
 pub use versions::resolve;
 pub use versions::{newer, satisfies};
 pub use work::{
-    Done, FUNCTIONS, changes, install, install_files, package_files, remove, sources, trouble, upgrade, wanted,
+    Done, FUNCTIONS, changes, full_trouble, install, install_files, package_files, remove, sources, trouble, upgrade,
+    wanted,
 };

@@ -202,14 +202,40 @@ fn told(context: &Context, packages: &dyn Packages, doing: Doing, done: Done) ->
         return Ok(done.changes.into());
     }
     context.set_retcode(1);
-    Err(CallError::Execution(trouble(packages, doing, &done.errors)))
+    Err(CallError::Execution(full_trouble(packages, doing, &done)))
 }
 
-/// What is said of complaints.
+/// What is said of complaints, where the changes stand elsewhere.
 pub fn trouble(packages: &dyn Packages, doing: Doing, errors: &[String]) -> String {
+    format!("{}. Additional info follows:\n\n{}", packages.problem(doing), listed(errors))
+}
+
+/// What is said of complaints, with what was changed nevertheless.
+pub fn full_trouble(packages: &dyn Packages, doing: Doing, done: &Done) -> String {
+    let (problem, changes, errors) = (packages.problem(doing), indented(&done.changes, 4), listed(&done.errors));
+    format!("{problem}. Additional info follows:\n\nchanges:\n{changes}\n{errors}")
+}
+
+fn listed(errors: &[String]) -> String {
     // Further lines stand below the first.
     let errors: Vec<String> = errors.iter().map(|error| format!("    - {}", error.replace('\n', "\n      "))).collect();
-    format!("{}. Additional info follows:\n\nerrors:\n{}", packages.problem(doing), errors.join("\n"))
+    format!("errors:\n{}", errors.join("\n"))
+}
+
+/// A mapping as Salt shows it to people, in the order of its keys.
+fn indented(map: &Map, indent: usize) -> String {
+    let margin = " ".repeat(indent);
+    let mut lines = vec![format!("{margin}----------")];
+    let mut entries: Vec<(String, &Value)> = map.iter().map(|(key, value)| (key.to_string(), value)).collect();
+    entries.sort_by(|a, b| a.0.cmp(&b.0));
+    for (key, value) in entries {
+        lines.push(format!("{margin}{key}:"));
+        lines.push(match value {
+            Value::Map(map) => indented(map, indent + 4),
+            other => format!("{margin}    {other}"),
+        });
+    }
+    lines.join("\n")
 }
 
 /// The packages that are asked for, with their versions.
@@ -335,5 +361,27 @@ mod tests {
               two
             - three
         ");
+        let changes = map! {"b" => map! {"old" => "1", "new" => "2"}, "a" => map! {"old" => "", "new" => "1"}};
+        let done = Done { changes, errors: vec!["one".into()] };
+        insta::assert_snapshot!(full_trouble(&super::super::apt::Apt, Doing::Removing, &done), @r#"
+        Problem encountered removing package(s). Additional info follows:
+
+        changes:
+            ----------
+            a:
+                ----------
+                new:
+                    1
+                old:
+                    
+            b:
+                ----------
+                new:
+                    2
+                old:
+                    1
+        errors:
+            - one
+        "#);
     }
 }

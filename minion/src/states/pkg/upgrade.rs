@@ -4,7 +4,7 @@ use brine_core::function::CallError;
 use brine_core::{Map, Value, map};
 
 use super::{has_version, refresh};
-use crate::modules::pkg::{Doing, Options, Packages, Wanted, install, newer, trouble, upgrade, wanted};
+use crate::modules::pkg::{Doing, Options, Packages, Wanted, full_trouble, install, newer, trouble, upgrade, wanted};
 use crate::states::{StateContext, StateReturn};
 
 /// The packages that are to be the newest.
@@ -86,7 +86,8 @@ pub(super) fn newest(
         Err(error) => return Err(error),
     };
     if !done.errors.is_empty() {
-        return Ok(failed(trouble(packages, Doing::Installing, &done.errors)).with_changes(done.changes));
+        // As in Salt: the changes are only told of.
+        return Ok(failed(full_trouble(packages, Doing::Installing, &done)));
     }
     let after = packages.installed(&context.call, options)?;
     let is_newest =

@@ -9,7 +9,7 @@ use super::{Dnf, Program};
 use crate::context::Context;
 use crate::modules::pkg::manager::{Packages, Repositories};
 use crate::modules::pkg::options::{Options, is_true};
-use crate::modules::pkg::rpm::repo_files::{RepoFile, all, comments, describe, differs, written};
+use crate::modules::pkg::rpm::repo_files::{RepoFile, Section, all, comments, describe, differs, written};
 use crate::modules::user::names;
 
 /// Where the configuration may be, in the order in which it is looked for.
@@ -186,8 +186,15 @@ impl Repositories for Dnf {
             }
         }
         file.write(&path).map_err(CallError::execution)?;
-        let told: Map = file.sections.iter().map(|(name, section)| (name.into(), section.told().into())).collect();
-        Ok(brine_core::map! {path.display().to_string() => told}.into())
+        // As in Salt: the options as they were given, and no comments.
+        let told = file.sections.iter().map(|(name, section)| {
+            let mut told = Section { comments: Vec::new(), ..section.clone() }.told();
+            if *name == repo_name(repo) {
+                told.extend(args.clone().into_iter().filter(|(key, _)| key.as_str() != Some("comments")));
+            }
+            (name.into(), told.into())
+        });
+        Ok(brine_core::map! {path.display().to_string() => told.collect::<Map>()}.into())
     }
 
     fn named(&self, name: &str, args: &mut Map) -> String {

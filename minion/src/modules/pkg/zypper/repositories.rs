@@ -124,6 +124,7 @@ impl Repositories for Zypper {
             for (key, value) in have {
                 args.entry(key).or_insert(value);
             }
+            args.entry("cache".into()).or_insert_with(|| false.into());
             is_added = true;
         }
         if is_added {

@@ -1,0 +1,5 @@
+other:
+  pkgrepo.managed:
+    - basedir: ROOT/box/repos
+    - humanname: Other
+    - enabled: True

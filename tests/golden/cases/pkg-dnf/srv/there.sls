@@ -1,0 +1,4 @@
+there:
+  pkg.installed:
+    - pkgs: [{brine-one: '1.0'}]
+    - hold: True

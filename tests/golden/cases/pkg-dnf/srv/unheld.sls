@@ -1,0 +1,3 @@
+let go:
+  pkg.unheld:
+    - all: True
