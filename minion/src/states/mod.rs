@@ -23,6 +23,7 @@ mod iptables;
 mod kmod;
 mod locale;
 mod logrotate;
+mod r#loop;
 mod module;
 mod mount;
 mod pip;
@@ -74,6 +75,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     kmod::FUNCTIONS,
     locale::FUNCTIONS,
     logrotate::FUNCTIONS,
+    r#loop::FUNCTIONS,
     module::FUNCTIONS,
     mount::FUNCTIONS,
     pip::FUNCTIONS,
