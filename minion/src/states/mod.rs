@@ -5,6 +5,9 @@
 
 mod acl;
 mod alternatives;
+mod apache_conf;
+mod apache_module;
+mod apache_site;
 mod archive;
 mod beacon;
 mod cmd;
@@ -57,6 +60,9 @@ pub use salt::is_success;
 pub static MODULES: &[&[Function<StateContext>]] = &[
     acl::FUNCTIONS,
     alternatives::FUNCTIONS,
+    apache_conf::FUNCTIONS,
+    apache_module::FUNCTIONS,
+    apache_site::FUNCTIONS,
     archive::FUNCTIONS,
     beacon::FUNCTIONS,
     cmd::FUNCTIONS,
