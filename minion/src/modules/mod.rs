@@ -3,6 +3,7 @@
 pub mod accounts;
 mod acl;
 pub mod alternatives;
+mod apache;
 pub mod archive;
 mod beacons;
 pub mod cmd;
@@ -66,6 +67,7 @@ pub(crate) use state::names;
 pub static MODULES: &[&[Function<Context>]] = &[
     acl::FUNCTIONS,
     alternatives::FUNCTIONS,
+    apache::FUNCTIONS,
     archive::FUNCTIONS,
     beacons::FUNCTIONS,
     cmd::FUNCTIONS,

@@ -5,6 +5,9 @@
 
 mod acl;
 mod alternatives;
+mod apache_conf;
+mod apache_module;
+mod apache_site;
 mod archive;
 pub mod available;
 mod beacon;
@@ -24,6 +27,7 @@ mod iptables;
 mod kmod;
 mod locale;
 mod logrotate;
+mod r#loop;
 mod module;
 mod mount;
 mod pip;
@@ -57,6 +61,9 @@ pub use salt::is_success;
 pub static MODULES: &[&[Function<StateContext>]] = &[
     acl::FUNCTIONS,
     alternatives::FUNCTIONS,
+    apache_conf::FUNCTIONS,
+    apache_module::FUNCTIONS,
+    apache_site::FUNCTIONS,
     archive::FUNCTIONS,
     beacon::FUNCTIONS,
     cmd::FUNCTIONS,
@@ -75,6 +82,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     kmod::FUNCTIONS,
     locale::FUNCTIONS,
     logrotate::FUNCTIONS,
+    r#loop::FUNCTIONS,
     module::FUNCTIONS,
     mount::FUNCTIONS,
     pip::FUNCTIONS,
