@@ -461,7 +461,7 @@ functions! {
 }
 
 /// `~` is the home of who runs the minion.
-fn expand(path: &str) -> PathBuf {
+pub(crate) fn expand(path: &str) -> PathBuf {
     match path.strip_prefix("~/") {
         Some(rest) => std::env::home_dir().unwrap_or_default().join(rest),
         None => PathBuf::from(path),
