@@ -78,9 +78,9 @@ mod tests {
         let data: Value = map! {"k" => 1}.into();
         for (text, comment) in [
             (Value::from("a"), "Accumulator acc for file /f was charged by text"),
-            (list!["b", "a"].into(), "Accumulator acc for file /f was charged by text"),
+            (list!["b", "a"], "Accumulator acc for file /f was charged by text"),
             (data.clone(), "Accumulator acc for file /f was charged by text"),
-            (list!["a"].into(), ""),
+            (list!["a"], ""),
         ] {
             let done = state(&context, "acc", "/f", &text);
             assert_eq!((done.result, done.comment.as_str()), (Some(true), comment));
