@@ -121,6 +121,20 @@ functions! {
         Ok(digest(&expand(&path), &form)?.into())
     }
 
+    /// Whether a file has this hash: hex digits, or its kind, `=` and hex digits.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' file.check_hash /etc/fstab md5=e138491e9d5b97023cea823fe17bac22
+    fn check_hash(_context, path: String, file_hash: String) {
+        let unknown = || CallError::Execution(format!("{file_hash} is no hash of a known kind: write kind=hash"));
+        let (form, hash) = match file_hash.split_once([':', '=']) {
+            Some(pair) => pair,
+            None => (hash_kind(&file_hash).ok_or_else(unknown)?, file_hash.as_str()),
+        };
+        Ok((digest(&expand(&path), form)? == hash).into())
+    }
+
     /// As `get_hash`.
     ///
     /// CLI Example:
@@ -461,7 +475,7 @@ functions! {
 }
 
 /// `~` is the home of who runs the minion.
-fn expand(path: &str) -> PathBuf {
+pub(crate) fn expand(path: &str) -> PathBuf {
     match path.strip_prefix("~/") {
         Some(rest) => std::env::home_dir().unwrap_or_default().join(rest),
         None => PathBuf::from(path),
@@ -518,6 +532,20 @@ fn lines(args: &[Value], kwargs: &Map) -> Vec<String> {
 
 fn digest(path: &Path, form: &str) -> Result<String, CallError> {
     hex_digest(&std::fs::read(path).map_err(|error| at(&path.display().to_string(), &error))?, form)
+}
+
+/// The kind of a hash, by how many hex digits it has.
+pub fn hash_kind(hex: &str) -> Option<&'static str> {
+    let kind = match hex.len() {
+        32 => "md5",
+        40 => "sha1",
+        56 => "sha224",
+        64 => "sha256",
+        96 => "sha384",
+        128 => "sha512",
+        _ => return None,
+    };
+    hex.chars().all(|c| c.is_ascii_hexdigit()).then_some(kind)
 }
 
 /// A hash of bytes, in hex digits.

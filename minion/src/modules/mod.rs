@@ -14,7 +14,7 @@ mod debconf;
 mod defaults;
 pub mod environ;
 pub(crate) mod event;
-mod file;
+pub mod file;
 pub mod git;
 mod grains;
 pub mod group;

@@ -14,6 +14,7 @@ use super::Settings;
 use super::conditions;
 use super::slots;
 use crate::context::Context;
+use crate::modules::file::expand;
 use crate::states::{StateContext, available};
 
 /// Arguments that are the run's. A function gets them only if it has a parameter of that name.
@@ -316,7 +317,11 @@ pub(super) fn text(result: &Map, key: &str) -> String {
 /// The arguments that a function takes out of a chunk. Others than it knows are an error in Salt's words.
 fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, CallError> {
     let takes_all = function.params.iter().any(|param| matches!(param.kind, ParamKind::Keywords));
-    let (mut keyword, mut unknown) = (map! {"name" => chunk.written_name()}, Vec::new());
+    let name = match chunk.written_name() {
+        Value::Str(path) if chunk.state == "file" => expand(&path).display().to_string().into(),
+        name => name,
+    };
+    let (mut keyword, mut unknown) = (map! {"name" => name}, Vec::new());
     for (key, value) in &chunk.args {
         let name = key.to_string();
         let named = function
@@ -324,9 +329,12 @@ fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, C
             .iter()
             .any(|param| param.name == name && matches!(param.kind, ParamKind::Required | ParamKind::Optional(_)));
         let own = name.starts_with("__") || OWN_ARGS.contains(&&*name) || RequisiteKind::parse(&name).is_some();
+        if name == "name" {
+            continue;
+        }
         if named || takes_all && !own {
             keyword.insert(key.clone(), value.clone());
-        } else if !own && name != "name" {
+        } else if !own {
             unknown.push(format!("'{name}'"));
         }
     }

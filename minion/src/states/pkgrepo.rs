@@ -56,17 +56,6 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
             "'repo' is not a supported argument for this state. The 'name' argument is probably what was intended.",
         ));
     }
-    for key in ["keyid", "keyserver"] {
-        if kwargs.contains_key("key_url") && kwargs.contains_key(key) {
-            return Err(failed("You may not use both \"keyid\"/\"keyserver\" and \"key_url\" argument."));
-        }
-        if kwargs.contains_key("key_text") && kwargs.contains_key(key) {
-            return Err(failed("You may not use both \"keyid\"/\"keyserver\" and \"key_text\" argument."));
-        }
-    }
-    if kwargs.contains_key("key_text") && kwargs.contains_key("key_url") {
-        return Err(failed("You may not use both \"key_url\" and \"key_text\" argument."));
-    }
     let (enabled, disabled) = (kwargs.shift_remove("enabled"), kwargs.shift_remove("disabled"));
     let (enabled, disabled) = (enabled.filter(|word| !word.is_nil()), disabled.filter(|word| !word.is_nil()));
     let is_true = |value: &Value| bool::from_value(value).unwrap_or_default();

@@ -130,8 +130,24 @@ fn one_tag(text: &str, look: Look, macros: &mut Vec<Option<String>>, out: &mut R
         out.imports |= tags::rewrite(text, &tokens, end, &mut edits);
         tags::macros(text, &tokens, end, macros, &mut edits);
     }
+    blanks(&text[..end], &tokens, &mut edits);
     apply(&text[..end], edits, &mut out.text);
     Some(end)
+}
+
+/// Makes blanks between tokens that are not ASCII, such as what editors put in as hard spaces, plain ones.
+fn blanks(tag: &str, tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
+    let starts = tokens.iter().map(|token| token.start).chain([tag.len()]);
+    let ends = [0].into_iter().chain(tokens.iter().map(|token| token.end));
+    for (from, to) in ends.zip(starts) {
+        let odd = tag[from..to].char_indices().filter(|(_, c)| c.is_whitespace() && !c.is_ascii());
+        edits.extend(odd.map(|(at, c)| Edit {
+            start: from + at,
+            end: from + at + c.len_utf8(),
+            text: " ".into(),
+            pair: None,
+        }));
+    }
 }
 
 /// Where the `endraw` tag of a raw block ends.
@@ -190,6 +206,7 @@ mod tests {
         for (written, becomes) in [
             ("{{ a[0] }} [x] {y} {# {{ [1] }} #}", "{{ a[0] }} [x] {y} {# {{ [1] }} #}"),
             ("{{ [1, [2]] }}", "{{ __list__([1, __list__([2])]) }}"),
+            ("{{\u{a0}a\u{a0}~ '\u{a0}'\u{a0}}}", "{{ a ~ '\u{a0}' }}"),
             ("{{ {'a': {}}['a'] }}", "{{ __dict__({'a': __dict__({})})['a'] }}"),
             ("{% if x in ['a'] %}", "{% if __in__(x , ['a']) %}"),
             ("{% if x not in y|f %}", "{% if (not __in__(x ,  y|f)) %}"),

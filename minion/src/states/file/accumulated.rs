@@ -14,12 +14,12 @@ const RUNS: usize = 32;
 /// What a run has gathered: for each file, texts by the name of the accumulator.
 struct Run {
     jid: String,
-    gathered: Vec<(String, String, Vec<String>)>,
+    gathered: Vec<(String, String, Vec<Value>)>,
 }
 
 static RUNS_GOING_ON: LazyLock<Mutex<VecDeque<Run>>> = LazyLock::new(Mutex::default);
 
-/// Adds texts for a file, each once.
+/// Adds texts for a file, each once; they may be data that the file's template reads.
 pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &Value) -> StateReturn {
     let wanted_by = ["require_in", "watch_in"].iter().filter_map(|key| context.chunk.get(*key)).any(|targets| {
         let single = [targets.clone()];
@@ -29,7 +29,8 @@ pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &V
         return StateReturn::failed(name, format!("Orphaned accumulator {name} in {}:{}", context.sls, context.id));
     }
     let single = [text.clone()];
-    let texts = text.as_list().unwrap_or(&single).iter().map(ToString::to_string);
+    let texts = text.as_list().unwrap_or(&single);
+    let mut comment = String::new();
     let mut runs = RUNS_GOING_ON.lock();
     let jid = &context.call.job.jid;
     if !runs.iter().any(|run| run.jid == *jid) {
@@ -45,12 +46,13 @@ pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &V
             run.gathered.len() - 1
         });
         for text in texts {
-            if !run.gathered[place].2.contains(&text) {
-                run.gathered[place].2.push(text);
+            if !run.gathered[place].2.contains(text) {
+                run.gathered[place].2.push(text.clone());
+                comment = format!("Accumulator {name} for file {filename} was charged by text");
             }
         }
     }
-    StateReturn::ok(name, format!("Accumulator {name} for file {filename} was charged by text"))
+    StateReturn::ok(name, comment)
 }
 
 /// What has been gathered for a file in this run: lists of texts by accumulator.
@@ -73,10 +75,17 @@ mod tests {
     fn texts_are_kept_for_the_run_and_file_they_are_for() {
         let mut context = testing::state_context(false, &[]);
         context.chunk = Arc::new(map! {"require_in" => list![map! {"file" => "f"}]});
-        for text in [Value::from("a"), list!["b", "a"]] {
-            assert_eq!(state(&context, "acc", "/f", &text).result, Some(true));
+        let data: Value = map! {"k" => 1}.into();
+        for (text, comment) in [
+            (Value::from("a"), "Accumulator acc for file /f was charged by text"),
+            (list!["b", "a"], "Accumulator acc for file /f was charged by text"),
+            (data.clone(), "Accumulator acc for file /f was charged by text"),
+            (list!["a"], ""),
+        ] {
+            let done = state(&context, "acc", "/f", &text);
+            assert_eq!((done.result, done.comment.as_str()), (Some(true), comment));
         }
-        assert_eq!(of(&context, "/f"), map! {"acc" => list!["a", "b"]});
+        assert_eq!(of(&context, "/f"), map! {"acc" => list!["a", "b", data]});
         assert_eq!(of(&context, "/g"), map! {});
         context.chunk = Arc::new(map! {});
         assert_eq!(state(&context, "acc", "/f", &"c".into()).result, Some(false));

@@ -6,6 +6,7 @@ use std::path::Path;
 use brine_core::Value;
 use sha2::Digest;
 
+use crate::modules::file::hash_kind;
 use crate::states::StateContext;
 use crate::web;
 
@@ -122,24 +123,10 @@ pub(in crate::states) fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// The kind of a hash, by how many hex digits it has.
-fn kind_of(hex: &str) -> Option<&'static str> {
-    let kind = match hex.len() {
-        32 => "md5",
-        40 => "sha1",
-        56 => "sha224",
-        64 => "sha256",
-        96 => "sha384",
-        128 => "sha512",
-        _ => return None,
-    };
-    hex.chars().all(|c| c.is_ascii_hexdigit()).then_some(kind)
-}
-
 /// A hash as it is written: hex digits, or behind the name of its kind and `=` or `:`.
 fn parse(written: &str) -> Option<Hash> {
     let hex = written.rsplit(['=', ':']).next().unwrap_or(written).trim().to_lowercase();
-    let kind = kind_of(&hex)?;
+    let kind = hash_kind(&hex)?;
     let named = written.split_once(['=', ':']).map(|(name, _)| name.trim().to_lowercase());
     named.is_none_or(|name| name == kind).then_some(Hash { kind, hex })
 }
