@@ -47,14 +47,12 @@ impl ReactorHost {
         let caller =
             Caller { jid: Jid::new(), user: USER.to_owned(), caused: Map::new(), runtime: self.runtime.clone() };
         // A function may wait on the runtime whose thread this is: that is for a thread of its own.
-        let call = || {
-            match kind {
-                Kind::Runner => {
-                    let context = RunnerContext { master: Arc::clone(&self.shared), caller };
-                    self.shared.runners.call(&context, function, args)
-                }
-                Kind::Wheel => self.shared.wheels.call(&self.shared.wheel_context(caller), function, args),
+        let call = || match kind {
+            Kind::Runner => {
+                let context = RunnerContext { master: Arc::clone(&self.shared), caller };
+                self.shared.runners.call(&context, function, args)
             }
+            Kind::Wheel => self.shared.wheels.call(&self.shared.wheel_context(caller), function, args),
         };
         in_thread(call)
     }

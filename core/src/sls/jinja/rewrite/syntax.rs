@@ -2,7 +2,7 @@
 //! several lines fails.
 
 use super::grammar::{Parser, Wrong};
-use super::tokens::{Ending, PLACE, Token, tokenize};
+use super::tokens::{Ending, Kind, PLACE, Token, tokenize};
 use super::{Look, next_tag, raw_end};
 
 /// What Jinja says of a template that cannot be read, and on which line.
@@ -44,6 +44,25 @@ pub(in crate::sls::jinja) fn told_line(source: &str, failed: usize, before: &str
         Inside::Raw | Inside::Unfinished(_) => return failed,
     };
     line(source, tag.start + at)
+}
+
+/// From which template a name is imported, where that is said by a literal, and on which line.
+pub(in crate::sls::jinja) fn imported<'a>(source: &'a str, name: &str) -> Option<(&'a str, usize)> {
+    Tags::new(source).find_map(|tag| match &tag.inside {
+        Inside::Block(tokens, _) => match &tokens[..] {
+            [from, template, import, names @ ..]
+                if from.is_name("from")
+                    && import.is_name("import")
+                    && template.kind == Kind::Text
+                    && names.iter().any(|token| token.is_name(name)) =>
+            {
+                let path = template.text.get(1..template.text.len().checked_sub(1)?)?;
+                Some((path, line(source, tag.start + from.start)))
+            }
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 fn line(source: &str, at: usize) -> usize {
@@ -188,7 +207,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_as_by_jinja() {
         for (source, message, at) in [
-            ("{% if true %}", "Unexpected end of template. Jinja was looking for the following tags: 'elif' or 'else' or 'endif'. The innermost block that needs to be closed is 'if'.", 1),
+            (
+                "{% if true %}",
+                "Unexpected end of template. Jinja was looking for the following tags: 'elif' or 'else' or 'endif'. The innermost block that needs to be closed is 'if'.",
+                1,
+            ),
             ("\n{% endif %}", "Encountered unknown tag 'endif'.", 2),
             ("{{ a b }}", "expected token 'end of print statement', got 'b'", 1),
             ("{{ a", "unexpected end of template, expected 'end of print statement'.", 1),
@@ -204,7 +227,11 @@ mod tests {
             ("a\n{{ a ? b }}", "unexpected char '?' at 7", 2),
             ("{# a\n", "Missing end of comment tag", 1),
             ("{% raw %}\n", "Missing end of raw directive", 1),
-            ("{% for x in y %}{% if x %}{% endfor %}{% endif %}", "Encountered unknown tag 'endfor'. You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for 'elif' or 'else' or 'endif'. The innermost block that needs to be closed is 'if'.", 1),
+            (
+                "{% for x in y %}{% if x %}{% endfor %}{% endif %}",
+                "Encountered unknown tag 'endfor'. You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for 'elif' or 'else' or 'endif'. The innermost block that needs to be closed is 'if'.",
+                1,
+            ),
         ] {
             assert_eq!(wrong(source), Some((message.to_owned(), at)), "{source}");
         }

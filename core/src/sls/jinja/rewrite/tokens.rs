@@ -84,7 +84,9 @@ pub(super) fn tokenize<'a>(text: &'a str, closing: &str) -> (Vec<Token<'a>>, End
             },
             '0'..='9' => (Kind::Number, number(rest)),
             c if c == '_' || c.is_alphabetic() => (Kind::Name, span(rest, |c| c == '_' || c.is_alphanumeric())),
-            _ if rest.starts_with("!=") || "+-*/%~[](){}=<>.:|,;".contains(first) => (Kind::Operator, operator(rest, first)),
+            _ if rest.starts_with("!=") || "+-*/%~[](){}=<>.:|,;".contains(first) => {
+                (Kind::Operator, operator(rest, first))
+            }
             _ => return (tokens, unexpected()),
         };
         let token = Token { kind, start: at, end: at + length, text: &rest[..length] };
