@@ -11,6 +11,8 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use brine_core::value::python;
+use brine_core::{Value, map};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, User};
 use parking_lot::Mutex;
@@ -89,13 +91,29 @@ pub enum ProcessError {
     #[error("Specified cwd '{0}' either not absolute or does not exist")]
     NoFolder(PathBuf),
     /// The system does not run it.
-    #[error("Unable to run command '{command}': {source}")]
+    #[error("Unable to run command '{command}' with the context '{context}', reason: {}", reason(.program, .source))]
     Start {
-        /// What was to be run.
+        /// What was to be run, as Python shows it.
         command: String,
+        /// How it was to be run, as Python shows it.
+        context: String,
+        /// The program alone.
+        program: String,
         /// What the system says.
         source: std::io::Error,
     },
+}
+
+/// What Python says of an error of the system.
+fn reason(program: &str, source: &std::io::Error) -> String {
+    let text = source.to_string();
+    match source.raw_os_error() {
+        Some(code) => {
+            let text = text.trim_end_matches(&format!(" (os error {code})")).to_owned();
+            format!("[Errno {code}] {text}: '{program}'")
+        }
+        None => text,
+    }
 }
 
 /// How long the output of processes that were killed is waited for: one that has left its process
@@ -182,18 +200,39 @@ impl Program {
     pub fn start(&self) -> Result<u32, ProcessError> {
         let mut command = self.command()?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child =
-            command.spawn().map_err(|source| ProcessError::Start { command: self.command.clone(), source })?;
+        let mut child = command.spawn().map_err(|source| self.not_started(source))?;
         let pid = child.id();
         // Nobody else would take its exit status from the system.
         std::thread::spawn(move || _ = child.wait());
         Ok(pid)
     }
 
+    /// The error of a command that the system does not run, told as by Salt.
+    fn not_started(&self, source: std::io::Error) -> ProcessError {
+        let words = split(&self.command).unwrap_or_default();
+        let program = self.shell.clone().or_else(|| words.first().cloned()).unwrap_or_default();
+        let command = if self.shell.is_some() { self.command.clone() } else { python::repr(&words.into()) };
+        let own = User::from_uid(nix::unistd::geteuid()).ok().flatten();
+        let home = || own.map_or_else(|| "/".to_owned(), |user| user.dir.display().to_string());
+        let cwd = self.cwd.as_ref().map_or_else(home, |cwd| cwd.display().to_string());
+        let context = map! {
+            "cwd" => cwd,
+            "shell" => self.shell.is_some(),
+            // What stands for a pipe, and for where the other output goes.
+            "stdout" => -1,
+            "stderr" => if self.merge { -2 } else { -1 },
+            "with_communicate" => true,
+            "timeout" => self.timeout.map_or(Value::Nil, |timeout| timeout.as_secs().into()),
+            "bg" => false,
+            "close_fds" => true,
+        };
+        ProcessError::Start { command, context: python::repr(&context.into()), program, source }
+    }
+
     /// Runs the command until it and all who hold its output have ended, to its time, or to the end
     /// of its job.
     pub fn run(&self, children: &Children, cancel: &CancellationToken) -> Result<Output, ProcessError> {
-        let start = |source| ProcessError::Start { command: self.command.clone(), source };
+        let start = |source| self.not_started(source);
         let mut command = self.command()?;
         let merged = if self.merge {
             let (reader, writer) = std::io::pipe().map_err(start)?;
@@ -359,7 +398,7 @@ mod tests {
         for (program, message) in [
             (
                 Program { command: "/no/such/program".into(), ..Program::default() },
-                "Unable to run command '/no/such/program': ",
+                "Unable to run command '['/no/such/program']' with the context '{'cwd': '",
             ),
             (
                 Program { cwd: Some("/no/such".into()), ..shell("true") },

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_core::function::{Args, CallError};
+use brine_core::sls::yaml;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, files, functions, map};
 
@@ -375,6 +376,9 @@ fn environment(env: Option<&Value>) -> Result<Vec<(String, String)>, CallError> 
         Some(Value::Map(map)) => Ok(pairs(map)),
         Some(Value::List(items)) if items.iter().all(|item| item.as_map().is_some()) => {
             Ok(items.iter().filter_map(Value::as_map).flat_map(pairs).collect())
+        }
+        Some(Value::Str(text)) if let Ok(env @ (Value::Map(_) | Value::List(_))) = yaml::load(text) => {
+            environment(Some(&env))
         }
         Some(other) => {
             Err(CallError::Execution(format!("env is a mapping or a list of mappings, not {}", other.type_name())))

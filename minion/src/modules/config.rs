@@ -42,6 +42,55 @@ functions! {
         Ok(found.unwrap_or(default))
     }
 
+    /// What the minion's options, the master's options in the pillar and the pillar have under a name, put together.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' config.merge schedule
+    fn merge(context, value: String, default: Value = "".into(), omit_opts: bool = false, omit_master: bool = false, omit_pillar: bool = false) {
+        let pillar = context.pillar();
+        let master = pillar.get("master").and_then(Value::as_map).cloned().unwrap_or_default();
+        let places = [(omit_opts, context.config().opts.clone()), (omit_master, master), (omit_pillar, (*pillar).clone())];
+        let mut found: Option<Value> = None;
+        for (_, place) in places.into_iter().filter(|(omit, _)| !omit) {
+            match (&mut found, place.get(value.as_str())) {
+                (None, Some(Value::Str(text))) => return Ok(text.as_str().into()),
+                (None, Some(first)) => found = Some(first.clone()),
+                // What was found first wins.
+                (Some(Value::Map(have)), Some(Value::Map(more))) => {
+                    let mut all = more.clone();
+                    all.extend(have.clone());
+                    *have = all;
+                }
+                (Some(Value::List(have)), Some(Value::List(more))) => have.extend(more.clone()),
+                _ => {}
+            }
+        }
+        Ok(found.unwrap_or(default))
+    }
+
+    /// The options whose names begin with this, and a dot.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' config.dot_vals host
+    fn dot_vals(context, value: String) {
+        let begins = format!("{value}.");
+        let pillar = context.pillar();
+        let master = pillar.get("master").and_then(Value::as_map).cloned().unwrap_or_default();
+        let all = master.iter().chain(context.config().opts.iter());
+        Ok(Value::Map(all.filter(|(name, _)| name.to_string().starts_with(&begins)).map(|(name, value)| (name.clone(), value.clone())).collect()))
+    }
+
+    /// All of the minion's options.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' config.items
+    fn items(context) {
+        Ok(context.config().opts.clone().into())
+    }
+
     /// As `get`.
     ///
     /// CLI Example:

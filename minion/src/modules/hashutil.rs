@@ -67,6 +67,29 @@ functions! {
         Ok(STANDARD.encode(instr.to_string()).into())
     }
 
+    /// A text as base64, with a line end.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' hashutil.base64_encodestring 'get salted'
+    fn base64_encodestring(_context, instr: Value) {
+        let encoded = STANDARD.encode(instr.to_string());
+        // Lines are of 76 signs.
+        let lines: Vec<&str> = encoded.as_bytes().chunks(76).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+        Ok(format!("{}\n", lines.join("\n")).into())
+    }
+
+    /// The text that base64 of several lines stands for.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' hashutil.base64_decodestring instr='Z2V0IHNhbHRlZA==\n'
+    fn base64_decodestring(_context, instr: String) {
+        let text: String = instr.chars().filter(|c| !c.is_whitespace()).collect();
+        let bytes = STANDARD.decode(text).map_err(CallError::execution)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned().into())
+    }
+
     /// The text that base64 stands for.
     ///
     /// CLI Example:

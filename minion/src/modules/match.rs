@@ -72,6 +72,24 @@ functions! {
         Ok(matches(context, TargetKind::Pillar, tgt, &delimiter).into())
     }
 
+    /// Whether this minion has a pillar value that a regular expression matches.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.pillar_pcre 'cheese:(foo|bar)'
+    fn pillar_pcre(context, tgt: Value, delimiter: String = DEFAULT_DELIMITER.into()) {
+        Ok(matches(context, TargetKind::PillarPcre, tgt, &delimiter).into())
+    }
+
+    /// Whether this minion has just this pillar value.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.pillar_exact 'cheese:foo'
+    fn pillar_exact(context, tgt: Value, delimiter: String = DEFAULT_DELIMITER.into()) {
+        Ok(matches(context, TargetKind::PillarExact, tgt, &delimiter).into())
+    }
+
     /// Whether this minion has an address in a network.
     ///
     /// CLI Example:
@@ -138,6 +156,8 @@ mod tests {
             ("grain", "os:Deb*".into(), true.into()),
             ("grain_pcre", "os:^Ub".into(), false.into()),
             ("pillar", "secret:word:xyzzy".into(), true.into()),
+            ("pillar_pcre", "secret:word:xy.*".into(), true.into()),
+            ("pillar_exact", "secret:word:xyz*".into(), false.into()),
             ("compound", "G@os:Debian and not web*".into(), true.into()),
             ("compound", "and and".into(), false.into()),
             ("filter_by", Value::from(map! {"web*" => 1, "test*" => 2}), 2.into()),

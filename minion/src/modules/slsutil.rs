@@ -109,6 +109,34 @@ functions! {
         Ok(chosen.unwrap_or_else(|| if value.is_truthy() { "true" } else { "false" }.into()))
     }
 
+    /// Whether there is a file at a path under `salt://`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.file_exists nginx/defaults.yaml
+    fn file_exists(context, path: String, saltenv: String = "base".into()) {
+        Ok(there(context, &path, &saltenv)?.0.into())
+    }
+
+    /// Whether there is a folder at a path under `salt://`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.dir_exists nginx/files
+    fn dir_exists(context, path: String, saltenv: String = "base".into()) {
+        Ok(there(context, &path, &saltenv)?.1.into())
+    }
+
+    /// Whether there is a file or a folder at a path under `salt://`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.path_exists nginx/defaults.yaml
+    fn path_exists(context, path: String, saltenv: String = "base".into()) {
+        let (is_file, is_folder) = there(context, &path, &saltenv)?;
+        Ok((is_file || is_folder).into())
+    }
+
     /// Renders a text or a file under `salt://` as an SLS, and gives the data.
     ///
     /// CLI Example:
@@ -134,6 +162,14 @@ functions! {
         let text = if text.starts_with("#!") { text } else { format!("#!{default_renderer}\n{text}") };
         source.render_text(&text, &saltenv).map_err(CallError::Execution)
     }
+}
+
+/// Whether there is a file, and whether there is a folder, at a path under `salt://`.
+fn there(context: &Context, path: &str, saltenv: &str) -> Result<(bool, bool), CallError> {
+    let path = path.trim_start_matches("salt://").trim_matches('/').to_owned();
+    let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?;
+    let folders = context.minion.files.folders(saltenv).map_err(CallError::Execution)?;
+    Ok((files.contains(&path), folders.contains(&path)))
 }
 
 fn unknown(serializer: &str) -> CallError {
@@ -187,6 +223,10 @@ mod tests {
             ("deserialize", vec!["yaml".into(), "a: 1".into()], Map::new(), map! {"a" => 1}.into()),
             ("boolstr", vec![true.into()], map! {"true" => "on", "false" => "off"}, "on".into()),
             ("boolstr", vec!["".into(), "on".into(), "off".into()], Map::new(), "off".into()),
+            ("file_exists", vec!["d.sls".into()], Map::new(), true.into()),
+            ("path_exists", vec!["salt://d.sls".into()], Map::new(), true.into()),
+            ("path_exists", vec!["gone".into()], Map::new(), false.into()),
+            ("dir_exists", vec!["d.sls".into()], Map::new(), false.into()),
             ("renderer", vec!["salt://d.sls".into()], Map::new(), map! {"a" => 2}.into()),
             ("renderer", vec![], map! {"string" => "{{ 'x' * 2 }}", "default_renderer" => "jinja"}, "xx".into()),
         ] {

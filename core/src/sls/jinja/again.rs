@@ -99,6 +99,13 @@ impl Missing {
         }
     }
 
+    /// What Jinja's sandbox says of it, if it keeps it from templates.
+    pub(super) fn refused(&self) -> Option<String> {
+        let name = self.key.as_str().filter(|name| name.starts_with("__"))?;
+        let of = self.of.trim_end_matches(" object");
+        Some(format!("Jinja syntax error: access to attribute '{name}' of '{of}' object is unsafe."))
+    }
+
     /// Whether it is what an expression that ends with this name or literal looks up.
     pub(super) fn is(&self, name: &str) -> bool {
         self.key.to_string() == name

@@ -17,7 +17,10 @@ use crate::value::{Map, python};
 /// The functions that rewritten literals and assignments call.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__list__", |items: JinjaValue| own(&items));
-    environment.add_function("__dict__", |map: JinjaValue| own(&map));
+    environment.add_function("__dict__", |map: JinjaValue| -> Result<JinjaValue, Error> {
+        map.try_iter()?.try_for_each(|key| hashable(&key))?;
+        Ok(own(&map))
+    });
     environment.add_function("__own__", |value: JinjaValue| own(&value));
     for name in ["dict", "odict"] {
         environment.add_function(name, |args: Rest<ValueOrKwargs>| -> Result<JinjaValue, Error> {
@@ -260,7 +263,11 @@ impl Dict {
                 given.extend(pairs(other));
                 continue;
             }
-            for pair in other.try_iter()? {
+            for (place, pair) in other.try_iter()?.enumerate() {
+                if !matches!(pair.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::String) {
+                    let message = "cannot convert dictionary update sequence element";
+                    return Err(raise(format_args!("{message} #{place} to a sequence")));
+                }
                 given.push((pair.get_item_by_index(0)?, pair.get_item_by_index(1)?));
             }
         }
@@ -446,7 +453,7 @@ impl Object for List {
             }
             "remove" => {
                 let (item,): (JinjaValue,) = from_args(args)?;
-                let at = find(&item)?;
+                let at = find(&item).map_err(|_| raise("list.remove(x): x not in list"))?;
                 self.0.write().remove(at);
                 nothing()
             }

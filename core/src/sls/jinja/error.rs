@@ -58,6 +58,14 @@ impl JinjaError {
         let read = if imported { imports.and_then(|imports| imports.source(&place)) } else { None };
         let source = read.as_deref().unwrap_or(source);
         let mut message = message(error, imports, missing);
+        if let Some(name) =
+            message.strip_prefix("Jinja variable '").and_then(|rest| rest.strip_suffix("' is undefined"))
+            && let Some((template, at)) = syntax::imported(source, name)
+        {
+            message = format!(
+                "{UNDEFINED}the template '{template}' (imported on line {at}) does not export the requested name '{name}'"
+            );
+        }
         match error.kind() {
             ErrorKind::SyntaxError | ErrorKind::BadEscape => {
                 if let Some((wrong, at)) = syntax::wrong(source) {
@@ -143,6 +151,25 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
         }
         _ if detail.starts_with("sequence of wrong length") => format!("Jinja error: {}", unpacking(detail)),
         _ if detail.starts_with("tried to use ") => format!("Jinja error: {}", operands(detail)),
+        _ if detail.starts_with("can only assign to namespaces") => {
+            "Jinja syntax error: cannot assign attribute on non-namespace object".to_owned()
+        }
+        _ if detail == "range has too many elements" => {
+            "Jinja error: Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).".to_owned()
+        }
+        _ if detail.starts_with("missing an argument for format spec") => {
+            "Jinja error: not enough arguments for format string".to_owned()
+        }
+        _ if detail == "format argument must be a mapping" => "Jinja error: format requires a mapping".to_owned(),
+        _ if detail.ends_with(" is not iterable") && !detail.contains('\'') => {
+            let kind = detail.trim_end_matches(" is not iterable");
+            format!("Jinja error: '{}' object is not iterable", python_type(kind))
+        }
+        _ if let Some(kind) =
+            detail.strip_prefix("value of type ").and_then(|rest| rest.strip_suffix(" is not callable")) =>
+        {
+            format!("Jinja error: '{}' object is not callable", python_type(kind))
+        }
         kind if detail.is_empty() => format!("Jinja error: {kind}"),
         _ => format!("Jinja error: {detail}"),
     }
@@ -182,7 +209,16 @@ fn operands(detail: &str) -> String {
         return detail.to_owned();
     };
     // Which kind of number is not told; nearly always it is a whole one.
-    let name = |kind: &str| match kind {
+    let (left, right) = (python_type(left), python_type(right));
+    match (sign, left) {
+        ("+", "str" | "list") => format!("can only concatenate {left} (not \"{right}\") to {left}"),
+        _ => format!("unsupported operand type(s) for {sign}: '{left}' and '{right}'"),
+    }
+}
+
+/// What Python calls what minijinja calls so. A number is most often a whole one.
+fn python_type(kind: &str) -> &'static str {
+    match kind {
         "string" => "str",
         "number" => "int",
         "sequence" => "list",
@@ -190,11 +226,6 @@ fn operands(detail: &str) -> String {
         "none" => "NoneType",
         "undefined" => "Undefined",
         _ => "object",
-    };
-    let (left, right) = (name(left), name(right));
-    match (sign, left) {
-        ("+", "str" | "list") => format!("can only concatenate {left} (not \"{right}\") to {left}"),
-        _ => format!("unsupported operand type(s) for {sign}: '{left}' and '{right}'"),
     }
 }
 
@@ -229,7 +260,7 @@ fn undefined(expression: &str, missing: &[Missing]) -> String {
             format!("{UNDEFINED}'salt.utils.optsdict.DictProxy object' has no attribute '{name}'")
         }
         _ if let Some(missing) = missing.iter().rfind(|missing| missing.is(&name)).or(missing.last()) => {
-            format!("{UNDEFINED}{}", missing.told())
+            missing.refused().unwrap_or_else(|| format!("{UNDEFINED}{}", missing.told()))
         }
         _ if item.is_some_and(|(_, index)| index.parse::<i64>().is_ok()) => {
             format!("{UNDEFINED}list object has no element {name}")

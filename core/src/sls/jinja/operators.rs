@@ -44,6 +44,12 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         Some(Number::Float(_)) => Ok(value),
         None => unary("+", &value),
     });
+    environment.add_function(
+        "__slice__",
+        |of: JinjaValue, start: JinjaValue, stop: JinjaValue, step: Option<JinjaValue>| {
+            slice(&of, &start, &stop, &step.unwrap_or_default())
+        },
+    );
     environment.add_function("__each__", |items: Rest<JinjaValue>| each(&items));
     environment.add_function("__each_of__", |count: usize, items: Rest<JinjaValue>| -> Result<JinjaValue, Error> {
         let items = each(&items)?;
@@ -117,6 +123,46 @@ fn unpack(count: usize, value: JinjaValue) -> Result<JinjaValue, Error> {
         Ordering::Greater => raise(format!("too many values to unpack (expected {count})")),
         Ordering::Less => raise(format!("not enough values to unpack (expected {count}, got {})", items.len())),
     }
+}
+
+/// `of[start:stop:step]`.
+fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaValue) -> Result<JinjaValue, Error> {
+    refuse_undefined(of)?;
+    let index = |value: &JinjaValue| match value.kind() {
+        ValueKind::None | ValueKind::Undefined => Ok(None),
+        _ => match Number::of(value) {
+            Some(Number::Whole(n)) => Ok(Some(i64::try_from(n).unwrap_or(if n < 0 { i64::MIN } else { i64::MAX }))),
+            _ => raise("slice indices must be integers or None or have an __index__ method"),
+        },
+    };
+    let (start, stop, step) = (index(start)?, index(stop)?, index(step)?.unwrap_or(1));
+    if step == 0 {
+        return raise("slice step cannot be zero");
+    }
+    let items: Vec<JinjaValue> = match of.kind() {
+        ValueKind::String => of.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect(),
+        ValueKind::Seq | ValueKind::Iterable => of.try_iter()?.collect(),
+        // What has no slices lacks one.
+        _ => return Ok(JinjaValue::UNDEFINED),
+    };
+    let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
+    // Where a step back can stop is one before the first.
+    let (low, high) = if step < 0 { (-1, length - 1) } else { (0, length) };
+    let bound = |at: i64| if at < 0 { at.saturating_add(length).max(low) } else { at.min(high) };
+    let first = start.map_or(if step < 0 { high } else { low }, bound);
+    let end = stop.map_or(if step < 0 { low } else { high }, bound);
+    let (mut at, mut taken) = (first, Vec::new());
+    while (step > 0 && at < end) || (step < 0 && at > end) {
+        taken.extend(usize::try_from(at).ok().and_then(|at| items.get(at)).cloned());
+        at = at.saturating_add(step);
+    }
+    Ok(if of.kind() == ValueKind::String {
+        JinjaValue::from(taken.iter().filter_map(JinjaValue::as_str).collect::<String>())
+    } else if of.is_tuple() {
+        JinjaValue::from(Tuple::from(taken))
+    } else {
+        JinjaValue::from_object(taken.into_iter().collect::<List>())
+    })
 }
 
 /// How two values are ordered. Numbers, texts and sequences are, each with their like.
@@ -357,6 +403,23 @@ fn pow(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
 mod tests {
     use super::super::value::text;
     use super::*;
+
+    #[test]
+    fn slices_are_those_of_python() {
+        let int = |n: Option<i64>| n.map_or_else(JinjaValue::default, JinjaValue::from);
+        for (start, stop, step, expected) in [
+            (Some(1), Some(4), None, "bcd"),
+            (None, None, Some(-1), "fedcba"),
+            (Some(3), Some(0), Some(-1), "dcb"),
+            (Some(-3), None, None, "def"),
+            (Some(10), None, None, ""),
+            (None, Some(-20), Some(-2), "fdb"),
+            (Some(i64::MIN), Some(i64::MAX), Some(i64::MAX), "a"),
+        ] {
+            let found = slice(&JinjaValue::from("abcdef"), &int(start), &int(stop), &int(step)).unwrap();
+            assert_eq!(found.as_str(), Some(expected), "{start:?} {stop:?} {step:?}");
+        }
+    }
 
     #[test]
     fn numbers_are_calculated_as_by_python() {

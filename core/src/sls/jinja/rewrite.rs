@@ -14,6 +14,7 @@
 //! | `import 'f' as x`, `from`, `include` | the name as `__template__('f', with_context)` |
 //! | `profile as x` ... `endprofile` | `with` ... `endwith` |
 //! | `a < b` | `__lt__(a, b)`: a text and a number have no order |
+//! | `a[1:]` | `__slice__(a, 1, none)`: steps go back as in Python |
 //! | `for x in y`, `for a, b in y` | `__each__(y)`, `__each_of__(2, y)`: nothing is not an empty list |
 //! | `set a, b = y` | `__unpack__(2, y)` |
 //! | `x['get'](y)` | `x.get(y)`: what is called may be a method |
@@ -225,6 +226,7 @@ mod tests {
             ("{{ 1 < 2 < 3 }}", "{{ 1 < 2 < 3 }}"),
             ("{{ -a - -1 ** 2 }}", "{{ __sub__(__neg__(a) , __pow__((-1) , 2)) }}"),
             ("{{ 'a' 'b' * 2 }}", "{{ __mul__(('a' ~ 'b') , 2) }}"),
+            ("{{ a[1:] }}{{ a[::-1] }}", "{{ __slice__(a, 1, none) }}{{ __slice__(a, none, none, -1) }}"),
             ("{{ a ~ b + c }}", "{{ __add__(a ~ b , c) }}"),
             (
                 "{% for a, b in c %}{% set d, e = f %}",

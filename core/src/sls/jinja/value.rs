@@ -97,10 +97,26 @@ pub(super) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Ji
     match value.kind() {
         ValueKind::String | ValueKind::Undefined => minijinja::escape_formatter(out, state, value),
         _ => {
+            refuse_undefined_entries(value, 0)?;
             let failed = |_| Error::new(ErrorKind::WriteFailure, "the output cannot be written");
             out.write_str(&text(value)).map_err(failed)
         }
     }
+}
+
+/// Refuses a mapping with an undefined value in it: these are printed, where items of lists are only shown.
+pub(super) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Result<(), Error> {
+    if depth > MAX_DEPTH || value.downcast_object_ref::<Dict>().is_none() {
+        return Ok(());
+    }
+    for (_, inner) in pairs(value) {
+        if inner.is_undefined() {
+            // Only minijinja itself can say which expression it comes from.
+            inner.get_attr("")?;
+        }
+        refuse_undefined_entries(&inner, depth + 1)?;
+    }
+    Ok(())
 }
 
 /// The text that Python's `str` gives.

@@ -55,9 +55,11 @@ impl YamlError {
     /// The text that Salt shows, over several lines: the message alone for an error of the scanner,
     /// with places for all others.
     pub fn salt_text(&self) -> String {
-        if self.origin == Origin::Scanner {
-            return self.message.clone();
-        }
+        if self.origin == Origin::Scanner { self.message.clone() } else { self.python_text() }
+    }
+
+    /// The text that Python's YAML shows: with places for all errors.
+    pub fn python_text(&self) -> String {
         let place = |line, column| format!("  in \"<unicode string>\", line {line}, column {column}");
         let problem = format!("{}\n{}", self.message, place(self.line, self.column));
         match &self.context {

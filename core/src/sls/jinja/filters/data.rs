@@ -95,7 +95,7 @@ fn to_python(value: &JinjaValue) -> Result<String, Error> {
 fn load_yaml(value: &JinjaValue) -> Result<JinjaValue, Error> {
     let Some(text) = value.as_str() else { return Ok(own(value)) };
     let wrong = |error: yaml::YamlError| {
-        let message = format!("Encountered error loading yaml: {}", error.salt_text());
+        let message = format!("Encountered error loading yaml: {}", error.python_text());
         Error::new(ErrorKind::SyntaxError, message)
     };
     yaml::load(text).map(|value| to_jinja(&value)).map_err(wrong)
@@ -103,7 +103,7 @@ fn load_yaml(value: &JinjaValue) -> Result<JinjaValue, Error> {
 
 fn load_json(value: &JinjaValue) -> Result<JinjaValue, Error> {
     let text = text(value);
-    let wrong = |_| Error::new(ErrorKind::SyntaxError, format!("Unable to load json from {}", text.trim()));
+    let wrong = |_| Error::new(ErrorKind::SyntaxError, format!("Unable to load json from {text}"));
     json::from_json(&text).map(|value| to_jinja(&value)).map_err(wrong)
 }
 

@@ -144,5 +144,6 @@ fn defined(value: &JinjaValue) -> Result<Value, Error> {
         // Only minijinja itself can say which expression it comes from.
         value.get_attr("")?;
     }
+    super::value::refuse_undefined_entries(value, 0)?;
     Ok(from_jinja(value))
 }

@@ -130,8 +130,30 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 pub(in crate::sls::jinja) fn percent(pattern: &JinjaValue, value: &JinjaValue) -> Result<JinjaValue, Error> {
     let Some(pattern) = pattern.as_str() else { return Err(failed("only texts are formatted with %")) };
     let mut args: Vec<JinjaValue> = if value.is_tuple() { value.try_iter()?.collect() } else { vec![value.clone()] };
+    let wanted = conversions(pattern);
+    if wanted.is_some_and(|wanted| wanted < args.len()) && (value.is_tuple() || value.kind() != ValueKind::Map) {
+        return Err(failed("not all arguments converted during string formatting"));
+    }
     let pattern = reprs(pattern, &mut args);
     format(FormatStyle::Printf, &pattern, &args).map(JinjaValue::from)
+}
+
+/// How many values a pattern takes; nothing if it names them, or if a width comes from them.
+fn conversions(pattern: &str) -> Option<usize> {
+    let mut count = 0;
+    let mut rest = pattern;
+    while let Some((_, after)) = rest.split_once('%') {
+        if after.starts_with('(') {
+            return None;
+        }
+        let end = after.find(|c: char| c.is_alphabetic() || c == '%')?;
+        if after[..end].contains('*') {
+            return None;
+        }
+        count += usize::from(!after[end..].starts_with('%'));
+        rest = after[end..].strip_prefix(|_: char| true).unwrap_or_default();
+    }
+    Some(count)
 }
 
 /// `%r` as `%s` of the text that Python's `repr` gives.

@@ -489,16 +489,23 @@ impl<'t, 'a> Parser<'t, 'a> {
             return Ok(Node { start: of.start, end: self.behind(), at: self.tokens[open].start, is: Is::Other });
         }
         self.skip(1);
-        let (mut count, mut is_slice) = (0, false);
+        let (mut count, mut slice) = (0, Vec::new());
         while !self.is_sign("]")? {
             if count > 0 {
                 self.expect_sign(",")?;
             }
-            is_slice |= self.subscript()?;
+            slice.extend(self.subscript()?);
             count += 1;
         }
         self.expect_sign("]")?;
         let close = self.at - 1;
+        let is_slice = !slice.is_empty();
+        if is_slice && count == 1 {
+            self.edits.append(&mut slice);
+            self.edits.push(Edit::replace(&self.tokens[open], ", "));
+            self.edits.push(Edit::replace(&self.tokens[close], ""));
+            self.edits.extend(Edit::around(of.start, self.behind(), "__slice__(", ")"));
+        }
         if self.look == Look::Again && count == 1 && !is_slice && !self.is_sign("(")? {
             self.edits.push(Edit::replace(&self.tokens[open], ","));
             self.edits.push(Edit::replace(&self.tokens[close], ""));
@@ -507,23 +514,28 @@ impl<'t, 'a> Parser<'t, 'a> {
         Ok(Node { start: of.start, end: self.behind(), at: self.tokens[open].start, is: Is::Other })
     }
 
-    /// What is between brackets, and whether it is a slice.
-    fn subscript(&mut self) -> Parsed<bool> {
-        let is_end = |parser: &Self| Ok(matches!(parser.next()?, Next::Sign("]" | "," | ":")));
-        if !self.is_sign(":")? {
+    /// What is between brackets, and the changes that make arguments of it if it is a slice.
+    fn subscript(&mut self) -> Parsed<Vec<Edit>> {
+        let mut changes = Vec::new();
+        if self.is_sign(":")? {
+            changes.push(Edit::insert(self.place(), "none"));
+        } else {
             self.expression()?;
         }
-        let mut is_slice = false;
+        let before = changes.len();
         for _ in 0..2 {
+            let colon = self.at;
             if !self.take_sign(":")? {
                 break;
             }
-            is_slice = true;
-            if !is_end(self)? {
+            changes.push(Edit::replace(&self.tokens[colon], ", "));
+            if matches!(self.next()?, Next::Sign("]" | "," | ":")) {
+                changes.push(Edit::insert(self.place(), "none"));
+            } else {
                 self.expression()?;
             }
         }
-        Ok(is_slice)
+        Ok(if changes.len() == before { Vec::new() } else { changes })
     }
 
     fn call(&mut self, of: Node) -> Parsed {

@@ -2,7 +2,7 @@
 //! several lines fails.
 
 use super::grammar::{Parser, Wrong};
-use super::tokens::{Ending, PLACE, Token, tokenize};
+use super::tokens::{Ending, Kind, PLACE, Token, tokenize};
 use super::{Look, next_tag, raw_end};
 
 /// What Jinja says of a template that cannot be read, and on which line.
@@ -44,6 +44,25 @@ pub(in crate::sls::jinja) fn told_line(source: &str, failed: usize, before: &str
         Inside::Raw | Inside::Unfinished(_) => return failed,
     };
     line(source, tag.start + at)
+}
+
+/// From which template a name is imported, where that is said by a literal, and on which line.
+pub(in crate::sls::jinja) fn imported<'a>(source: &'a str, name: &str) -> Option<(&'a str, usize)> {
+    Tags::new(source).find_map(|tag| match &tag.inside {
+        Inside::Block(tokens, _) => match &tokens[..] {
+            [from, template, import, names @ ..]
+                if from.is_name("from")
+                    && import.is_name("import")
+                    && template.kind == Kind::Text
+                    && names.iter().any(|token| token.is_name(name)) =>
+            {
+                let path = template.text.get(1..template.text.len().checked_sub(1)?)?;
+                Some((path, line(source, tag.start + from.start)))
+            }
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 fn line(source: &str, at: usize) -> usize {

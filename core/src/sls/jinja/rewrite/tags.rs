@@ -87,12 +87,26 @@ fn set(rest: &[Token<'_>], edits: &mut Vec<Edit>) {
     let (names, value) = (&rest[..equals], &rest[equals + 1..]);
     let (Some(first), Some(last)) = (value.first(), value.last()) else { return };
     let is_literal = value.len() == 1 && first.kind != Kind::Name;
-    match (commas(names), commas(value)) {
+    match (commas(without_brackets(names)), commas(value)) {
         (0, 0) if !is_literal => edits.extend(Edit::around(first.start, last.end, "__own__(", ")")),
         (0, _) | (_, 1..) => {}
         (several, 0) => {
             edits.extend(Edit::around(first.start, last.end, &format!("__unpack__({}, ", several + 1), ")"));
         }
+    }
+}
+
+/// The names of `(a, b)`.
+fn without_brackets<'t, 'a>(names: &'t [Token<'a>]) -> &'t [Token<'a>] {
+    match names {
+        [open, inside @ .., close]
+            if open.is_operator("(")
+                && close.is_operator(")")
+                && !inside.iter().any(|token| token.is_operator("(") || token.is_operator(")")) =>
+        {
+            inside
+        }
+        names => names,
     }
 }
 
@@ -117,7 +131,7 @@ fn each(rest: &[Token<'_>], edits: &mut Vec<Edit>) {
     let ends = |token: &Token<'_>| token.is_name("if") || token.is_name("recursive");
     let items = &items[..position(items, ends).unwrap_or(items.len())];
     if let (Some(first), Some(last)) = (items.first(), items.last()) {
-        let function = match commas(&rest[..word]) {
+        let function = match commas(without_brackets(&rest[..word])) {
             0 => "__each__(".to_owned(),
             several => format!("__each_of__({}, ", several + 1),
         };

@@ -1,0 +1,1 @@
+{% set n = none %}{{ n.foo }}

@@ -1,0 +1,2 @@
+{% from 'e122.jinja' import nothere %}
+{{ nothere }}

@@ -1,0 +1,1 @@
+{% set d = [] %}{% do d.remove(1) %}

@@ -1,0 +1,4 @@
+{% set x = salt['test.echo'](
+  'a',
+  foo.bar.baz
+) %}

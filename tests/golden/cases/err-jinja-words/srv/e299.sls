@@ -1,0 +1,1 @@
+{% for k, v in pillar.num.items() %}{% endfor %}
