@@ -1,4 +1,4 @@
-//! Session keys: one for each minion, one for each cipher of the publish stream, and their rotation.
+//! Session keys: those of each minion, one for each cipher of the publish stream, and their rotation.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +48,13 @@ pub struct Opened {
     id: MinionId,
 }
 
+/// How many sessions a minion has at most: its daemon, and every `salt-call` beside it, authenticate each for itself.
+/// Who is found to have none any more begins another.
+const PER_MINION: usize = 8;
+
 struct MinionSession {
+    /// Which one it is.
+    number: u64,
     session: Session,
     public_key: Arc<PublicKey>,
     window: ReplayWindow,
@@ -98,7 +104,9 @@ impl PublishKeys {
 
 /// All session keys of a master.
 pub struct Sessions {
-    minions: Mutex<HashMap<MinionId, MinionSession>>,
+    /// The sessions of each minion; what was used last comes first.
+    minions: Mutex<HashMap<MinionId, Vec<MinionSession>>>,
+    begun: AtomicU64,
     publish: RwLock<PublishKeys>,
     serial: AtomicU64,
 }
@@ -116,31 +124,32 @@ impl Sessions {
         let now = jiff::Timestamp::now().as_microsecond().max(1).cast_unsigned();
         Sessions {
             minions: Mutex::default(),
+            begun: AtomicU64::new(0),
             publish: RwLock::new(PublishKeys::generate()),
             serial: AtomicU64::new(now),
         }
     }
 
     /// Gives a minion that has shown its key a session. With Salt's cipher that is the one it has, until keys
-    /// are rotated: processes of one minion (its daemon, a `salt-call` beside it) authenticate each for
-    /// itself and must not end each other's.
+    /// are rotated; with AES-256-GCM another one, as each process counts its requests for itself.
     pub fn begin(&self, id: &MinionId, public_key: Arc<PublicKey>, cipher: Cipher) -> Session {
         let mut minions = self.minions.lock();
-        if let Some(known) = minions.get(id)
+        let sessions = minions.entry(id.clone()).or_default();
+        sessions.retain(|known| *known.public_key == *public_key && !known.expired);
+        if let Some(known) = sessions.iter().find(|known| known.session.cipher() == cipher)
             && cipher == Cipher::AesCbcHmac
-            && known.session.cipher() == cipher
-            && *known.public_key == *public_key
-            && !known.expired
         {
             return known.session.clone();
         }
         let session = Session::generate(cipher);
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
         let window = ReplayWindow::default();
-        minions.insert(id.clone(), MinionSession { session: session.clone(), public_key, window, expired: false });
+        sessions.truncate(PER_MINION - 1);
+        sessions.insert(0, MinionSession { number, session: session.clone(), public_key, window, expired: false });
         session
     }
 
-    /// Ends a minion's session: its key is not accepted any more.
+    /// Ends a minion's sessions: its key is not accepted any more.
     pub fn end(&self, id: &MinionId) {
         self.minions.lock().remove(id);
     }
@@ -158,7 +167,7 @@ impl Sessions {
     /// The ciphers of the sessions there are.
     pub fn ciphers_in_use(&self) -> Vec<Cipher> {
         let minions = self.minions.lock();
-        let used = |cipher: &Cipher| minions.values().any(|minion| minion.session.cipher() == *cipher);
+        let used = |cipher: &Cipher| minions.values().flatten().any(|known| known.session.cipher() == *cipher);
         Cipher::ALL.iter().copied().filter(used).collect()
     }
 
@@ -172,7 +181,7 @@ impl Sessions {
     /// Replaces the keys of the publish stream: minions notice and authenticate again, which gives each a new
     /// session too.
     pub fn rotate(&self) {
-        self.minions.lock().values_mut().for_each(|minion| minion.expired = true);
+        self.minions.lock().values_mut().flatten().for_each(|known| known.expired = true);
         *self.publish.write() = PublishKeys::generate();
     }
 
@@ -183,12 +192,22 @@ impl Sessions {
 
     /// Opens a sealed request and checks that it is fresh and from who it says.
     pub fn open(&self, id: &MinionId, sealed: &[u8]) -> Result<Opened, SessionError> {
-        let (session, public_key) = {
+        let known: Vec<_> = {
             let minions = self.minions.lock();
-            let minion = minions.get(id).ok_or(SessionError::NoSession)?;
-            (minion.session.clone(), Arc::clone(&minion.public_key))
+            let sessions = minions.get(id).ok_or(SessionError::NoSession)?;
+            sessions.iter().map(|known| (known.number, known.session.clone(), Arc::clone(&known.public_key))).collect()
         };
-        let plain = session.open(sealed, None, &purpose::request(id))?;
+        let mut wrong = SessionError::NoSession;
+        let opened = known.into_iter().find_map(|(number, session, public_key)| {
+            match session.open(sealed, None, &purpose::request(id)) {
+                Ok(plain) => Some((number, session, public_key, plain)),
+                Err(error) => {
+                    wrong = error.into();
+                    None
+                }
+            }
+        });
+        let Some((number, session, public_key, plain)) = opened else { return Err(wrong) };
         let load = msgpack::unpack_map(&plain).map_err(WireError::from)?;
         let inner = load.get("id").and_then(Value::as_str);
         if inner.is_some_and(|inner| inner != id.as_str()) {
@@ -199,10 +218,12 @@ impl Sessions {
             Cipher::Aes256Gcm => {
                 let serial = load.get("serial").and_then(Value::as_i64).and_then(|serial| u64::try_from(serial).ok());
                 let mut minions = self.minions.lock();
-                let minion = minions.get_mut(id).ok_or(SessionError::NoSession)?;
-                if !serial.is_some_and(|serial| minion.window.is_new(serial)) {
+                let sessions = minions.get_mut(id).ok_or(SessionError::NoSession)?;
+                let place = sessions.iter().position(|known| known.number == number).ok_or(SessionError::NoSession)?;
+                if !serial.is_some_and(|serial| sessions[place].window.is_new(serial)) {
                     return Err(SessionError::Replay);
                 }
+                sessions[..=place].rotate_right(1);
             }
             Cipher::AesCbcHmac => {
                 let token = load.get("tok").and_then(Value::as_bytes).ok_or(SessionError::BadToken)?;
@@ -297,6 +318,36 @@ mod tests {
         let other = Arc::new(PrivateKey::generate(2048).unwrap().public());
         let third = begin(Cipher::AesCbcHmac);
         assert_ne!(sessions.begin(&web1, other, Cipher::AesCbcHmac).key_text(), third);
+    }
+
+    #[test]
+    fn processes_of_one_minion_do_not_end_each_others_sessions() {
+        let (sessions, web1, key) = (Sessions::new(), id("web1"), Arc::new(KEY.public()));
+        let mut serial = 0;
+        let mut works = |session: &Session| {
+            serial += 1;
+            let load = map! {"cmd" => "x", "serial" => serial, "tok" => KEY.sign_x931(b"salt").unwrap()};
+            sessions.open(&web1, &seal(session, &web1, load)).is_ok()
+        };
+        let daemon = sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
+        let call = sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
+        let salts = sessions.begin(&web1, Arc::clone(&key), Cipher::AesCbcHmac);
+        assert!(works(&daemon) && works(&call) && works(&salts) && works(&daemon));
+        // Of too many, those go that nobody uses.
+        for _ in 0..3 * PER_MINION {
+            sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
+            assert!(works(&daemon));
+        }
+        assert!(!works(&call));
+        assert_eq!(sessions.minions.lock()[&web1].len(), PER_MINION);
+        // New keys are for all of them, and so is a new key of the minion.
+        sessions.rotate();
+        assert!(works(&daemon));
+        let after = sessions.begin(&web1, key, Cipher::Aes256Gcm);
+        assert!(works(&after) && !works(&daemon));
+        let other = Arc::new(PrivateKey::generate(2048).unwrap().public());
+        let after_key = sessions.begin(&web1, other, Cipher::Aes256Gcm);
+        assert!(works(&after_key) && !works(&after));
     }
 
     #[test]
