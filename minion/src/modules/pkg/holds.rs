@@ -69,8 +69,8 @@ pub(super) fn set(context: &Context, names: &[&String], state: &str) -> Result<(
     if names.is_empty() {
         return Ok(());
     }
-    let lines: String = names.iter().map(|name| format!("{name} {state}\n")).collect();
-    dpkg(context, "--set-selections", Some(lines)).map(drop)
+    let lines: Vec<String> = names.iter().map(|name| format!("{name} {state}\n")).collect();
+    dpkg(context, "--set-selections", Some(lines.concat())).map(drop)
 }
 
 fn select(context: &Context, name: Option<&str>, pkgs: &Value, hold: bool) -> Result<Value, CallError> {
