@@ -31,6 +31,8 @@ pub(super) struct Adding {
     pub ignore_whitespace: bool,
     /// Whether the lines are wanted together at the start, wherever else they are.
     pub header: bool,
+    /// Whether the changed lines are told.
+    pub show_changes: bool,
 }
 
 /// The arguments of `file.replace`.
@@ -117,7 +119,7 @@ pub(super) fn read(name: &str) -> Result<String, String> {
 
 /// `file.append` and `file.prepend`.
 pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &Adding) -> StateReturn {
-    let Adding { text, sources, makedirs, ignore_whitespace, header } = adding;
+    let Adding { text, sources, makedirs, ignore_whitespace, header, show_changes } = adding;
     let (makedirs, ignore_whitespace, header) = (*makedirs, *ignore_whitespace, *header);
     if let Some(bad) = bad_path(name) {
         return bad;
@@ -172,10 +174,16 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &Adding)
     let nothing = format!("File {name} is in correct state");
     let would = format!("File {name} is set to be updated");
     let words = |done| Words { done, would: &would, nothing: &nothing, backup: &Value::Nil, show_changes: true };
+    let hidden = |mut done: StateReturn| {
+        if let Some(diff) = done.changes.get_mut("diff").filter(|_| !show_changes) {
+            *diff = "<show_changes=False>".into();
+        }
+        done
+    };
     let added: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
     if end == End::First {
         let after = format!("{added}{before}");
-        return finish(context, name, &before, &after, &words(&format!("Prepended {} lines", lines.len())));
+        return hidden(finish(context, name, &before, &after, &words(&format!("Prepended {} lines", lines.len()))));
     }
     let separator = if before.is_empty() || before.ends_with('\n') || lines.is_empty() { "" } else { "\n" };
     let after = format!("{before}{separator}{added}");
@@ -183,7 +191,7 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &Adding)
     if !done.changes.is_empty() {
         done.changes = map! {"diff" => append_diff(&before, &after)};
     }
-    done
+    hidden(done)
 }
 
 /// Salt compares lines without their ends here, which leaves its headers with two.

@@ -24,6 +24,8 @@ pub(super) struct Wanted {
     pub key_ignore_case: bool,
     pub value_ignore_case: bool,
     pub create_if_missing: bool,
+    /// Whether keys that are not wanted go.
+    pub prune: bool,
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> StateReturn {
@@ -61,7 +63,8 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> Stat
         Map::new()
     };
     if context.test {
-        let mut comment = format!("File {name} is set to be changed ({} lines modified, 0 deleted)", edit.changed);
+        let mut comment =
+            format!("File {name} is set to be changed ({} lines modified, {} deleted)", edit.changed, edit.deleted);
         if wanted.show_changes {
             let lines = edit.diff.join("\r\t\t");
             comment = format!("{comment}\nPredicted diff:\n\r\t\t{lines}");
@@ -74,7 +77,8 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> Stat
         std::fs::write(path, &edit.text).map_err(|error| format!("Failed to create {name}: {error}"))
     };
     match written {
-        Ok(()) => StateReturn::ok(name, format!("Changed {}, deleted 0 lines", edit.changed)).with_changes(changes),
+        Ok(()) => StateReturn::ok(name, format!("Changed {}, deleted {} lines", edit.changed, edit.deleted))
+            .with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
     }
 }
@@ -84,18 +88,23 @@ struct Edit {
     text: String,
     diff: Vec<String>,
     changed: usize,
+    deleted: usize,
 }
 
 fn edited(text: &str, pairs: &Map, wanted: &Wanted) -> Edit {
     let same = |a: &str, b: &str, ignore_case: bool| if ignore_case { a.eq_ignore_ascii_case(b) } else { a == b };
-    let mut edit = Edit { text: String::new(), diff: Vec::new(), changed: 0 };
-    let mut done = vec![0; pairs.len()];
+    let mut edit = Edit { text: String::new(), diff: Vec::new(), changed: 0, deleted: 0 };
+    let (mut done, mut pruned) = (vec![0; pairs.len()], Vec::new());
     for line in text.split_inclusive('\n') {
         let bare = line.trim_end_matches(['\r', '\n']);
         let (plain, was_comment) = match wanted.uncomment.as_deref().and_then(|sign| uncommented(bare, sign)) {
             Some(plain) => (plain, true),
             None => (bare, false),
         };
+        if wanted.prune && !pairs.keys().any(|key| starts(plain, &key.to_string(), wanted.key_ignore_case)) {
+            pruned.push(format!("- {bare}\n"));
+            continue;
+        }
         let Some((have_key, have)) = plain.split_once(wanted.separator.as_str()) else {
             edit.text.push_str(line);
             continue;
@@ -127,11 +136,10 @@ fn edited(text: &str, pairs: &Map, wanted: &Wanted) -> Edit {
         .filter(|(_, done)| **done == 0)
         .map(|((key, value), _)| format!("{key}{}{value}\n", wanted.separator))
         .collect();
-    if missing.is_empty() || wanted.search_only {
-        return edit;
-    }
     let lines = missing.iter().map(|line| format!("+ {line}"));
-    if wanted.append_if_not_found {
+    if missing.is_empty() || wanted.search_only {
+        // There is nothing to add.
+    } else if wanted.append_if_not_found {
         edit.diff.push("- <EOF>\n".into());
         edit.diff.extend(lines);
         edit.diff.push("+ <EOF>\n".into());
@@ -146,7 +154,16 @@ fn edited(text: &str, pairs: &Map, wanted: &Wanted) -> Edit {
         edit.text = format!("{}{}", missing.concat(), edit.text);
         edit.changed += missing.len();
     }
+    edit.deleted = pruned.len();
+    // They are told behind the first line, the last one first, as Salt does.
+    let place = edit.diff.len().min(1);
+    edit.diff.splice(place..place, pruned.into_iter().rev());
     edit
+}
+
+/// Whether a line starts with a key.
+fn starts(line: &str, key: &str, ignore_case: bool) -> bool {
+    if ignore_case { line.to_lowercase().starts_with(&key.to_lowercase()) } else { line.starts_with(key) }
 }
 
 /// A line without its comment sign, if it has one.
@@ -184,6 +201,7 @@ mod tests {
             key_ignore_case: false,
             value_ignore_case: false,
             create_if_missing: false,
+            prune: false,
         };
         for (text, pairs, wanted, after, changed) in [
             ("a=1\nb=2\n", map! {"a" => "9"}, wanted("=", None, false), "a=9\nb=2\n", 1),

@@ -7,8 +7,8 @@ use brine_core::target::traverse;
 use brine_core::{Map, Value, files, map};
 
 use super::attributes::{Attributes, folder_mode, make_folders, parse_mode, show_mode};
-use super::bad_path;
 use super::source::{self, Problem, Verify};
+use super::{bad_path, encoding};
 use crate::modules::cmd;
 use crate::state::Source;
 use crate::states::{StateContext, StateReturn};
@@ -37,6 +37,10 @@ pub(super) struct How {
     pub backup: bool,
     /// The bits that a new file does not get, unless its mode is said.
     pub umask: u32,
+    /// Whether of a new file all lines are told.
+    pub new_file_diff: bool,
+    /// Whether the file behind a link is what is managed, and not the link.
+    pub follow_symlinks: bool,
     /// A command that gets the path of a draft, and says by its exit status whether it is good.
     pub check_cmd: Option<String>,
 }
@@ -66,7 +70,7 @@ pub(super) fn managed(
     let wanted = match contents.get(context, name) {
         Ok(wanted) => wanted.filter(|_| how.replace || !exists),
         // Whether a source is there is asked first in test mode, and told without saying what for.
-        Err(error) if context.test && ["ource ", "Failed to cache"].iter().any(|about| error.contains(about)) => {
+        Err(error) if context.test && ["ource ", "Failed to cache", "template format"].iter().any(|about| error.contains(about)) => {
             return StateReturn::failed(name, error.strip_prefix("Unable to manage file: ").unwrap_or(&error));
         }
         Err(error) => return StateReturn::failed(name, error),
@@ -79,7 +83,7 @@ pub(super) fn managed(
     let mut changes = if have.as_deref() == Some(&wanted[..]) {
         Map::new()
     } else {
-        difference(have.as_deref(), &wanted, how.show_changes)
+        difference(have.as_deref().or(how.new_file_diff.then_some(b"")), &wanted, how.show_changes)
     };
     if exists {
         changes.extend(attributes.differences(path));
@@ -93,7 +97,7 @@ pub(super) fn managed(
         let comment = format!(
             "The file {name} is set to be changed\nNote: No changes made, actual changes may\nbe different due to other states."
         );
-        let changes = if exists {
+        let changes = if exists || how.new_file_diff {
             changes
         } else {
             map! {"newfile" => name}
@@ -193,7 +197,7 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
             .or(status.as_ref().map(|status| std::os::unix::fs::MetadataExt::mode(status) & 0o7777))
             .unwrap_or(0o666 & !how.umask);
         // Through a link, the file behind it is what is managed.
-        let target = behind(path);
+        let target = if how.follow_symlinks { behind(path) } else { path.to_owned() };
         // The next run makes it again if the power fails: hundreds of files are not waited for one by one.
         files::write_soon(&target, wanted, mode).map_err(|error| format!("Unable to manage file: {error}"))?;
         if let Some(status) = status {
@@ -242,22 +246,21 @@ pub(in crate::states) fn content(
     Ok(contents.get(context, source).map_err(told)?.unwrap_or_default())
 }
 
-/// The lines of a block: what is written in the state, or a file of the file server.
+/// The lines of a block: what is written in the state, or files of the file server.
 pub(super) fn block_content(
     context: &StateContext,
     name: &str,
     content: &Value,
-    source: &Value,
-    template: Option<String>,
-    defaults: Value,
+    sources: &[Contents],
 ) -> Result<String, String> {
-    if !source.is_truthy() {
+    if sources.is_empty() {
         return Ok(content.to_string());
     }
-    let contents = Contents { source: source.clone(), template, defaults, ..Contents::inline_text(String::new()) };
-    let contents = Contents { contents: Value::Nil, ..contents };
-    let bytes = contents.get(context, name)?.unwrap_or_default();
-    String::from_utf8(bytes).map_err(|_| format!("{source} is not UTF-8 text"))
+    let text = |source: &Contents| {
+        let bytes = source.get(context, name)?.unwrap_or_default();
+        String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8 text", source.source))
+    };
+    sources.iter().map(text).collect()
 }
 
 impl Contents {
@@ -291,6 +294,12 @@ impl Contents {
 
     /// The wanted content, or nothing if the state says nothing about it.
     pub fn get(&self, context: &StateContext, name: &str) -> Result<Option<Vec<u8>>, String> {
+        let said = |key: &str| context.chunk.get(key).filter(|value| !value.is_nil());
+        for (value, what) in [(Some(&self.defaults), "Defaults"), (said("context"), "Context")] {
+            if value.is_some_and(|value| value.is_truthy() && value.as_map().is_none()) {
+                return Err(format!("{what} must be formed as a dict"));
+            }
+        }
         let given = [&self.contents, &self.contents_pillar, &self.contents_grains];
         let inline = given.iter().filter(|value| !value.is_nil()).count();
         if inline > 0 && self.source.is_truthy() {
@@ -304,7 +313,8 @@ impl Contents {
         }
         let looked_up = |map: Arc<Map>, key: &Value, kind: &str| {
             let data = Value::Map((*map).clone());
-            traverse(&data, &key.to_string(), ":").cloned().ok_or_else(|| format!("{kind} {key} does not exist"))
+            let delimiter = said("contents_delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
+            traverse(&data, &key.to_string(), &delimiter).cloned().ok_or_else(|| format!("{kind} {key} does not exist"))
         };
         let text = if !self.contents.is_nil() {
             Some(self.contents.clone())
@@ -315,8 +325,25 @@ impl Contents {
         } else {
             None
         };
+        if said("allow_empty").is_some_and(|allowed| !allowed.is_truthy())
+            && text.as_ref().is_some_and(|text| !text.is_truthy())
+        {
+            let from = match (self.contents_pillar.is_nil(), self.contents_grains.is_nil()) {
+                (false, _) => format!("contents_pillar {}", self.contents_pillar),
+                (_, false) => format!("contents_grains {}", self.contents_grains),
+                _ => "'contents'".to_owned(),
+            };
+            return Err(format!(
+                "{from} value would result in empty contents. Set allow_empty to True to allow the managed file to be empty."
+            ));
+        }
         let mut found = self.source.clone();
         let content = match text {
+            Some(text) if said("encoding").is_some() => {
+                let encoding = said("encoding").map(ToString::to_string).unwrap_or_default();
+                let errors = said("encoding_errors").map_or_else(|| "strict".to_owned(), ToString::to_string);
+                Some(encoding::encode(&self.inline(&text), &encoding, &errors)?)
+            }
             Some(text) => Some(self.inline(&text)),
             None if self.source.is_truthy() => {
                 let (source, content) = self.first_source(context, name)?;

@@ -9,6 +9,7 @@ pub(super) mod cached;
 mod comment;
 mod diff;
 mod edit;
+mod encoding;
 mod folder;
 mod keyvalue;
 mod line;
@@ -21,7 +22,8 @@ mod tree;
 
 use std::path::Path;
 
-use brine_core::{Value, functions, map};
+use brine_core::function::CallError;
+use brine_core::{Map, Value, functions, map};
 
 use super::{StateContext, StateReturn};
 use attributes::Attributes;
@@ -55,6 +57,9 @@ functions! {
         show_changes: bool = true,
         backup: Value = Value::Nil,
         check_cmd: Option<String> = None,
+        new_file_diff: bool = false,
+        follow_symlinks: bool = true,
+        selinux: Value = Value::Nil,
         **_kwargs
     ) {
         let hash = source_hash.filter(|hash| !hash.is_empty());
@@ -62,8 +67,14 @@ functions! {
         let contents = managed::Contents { source, contents, contents_pillar, contents_grains, newline: contents_newline, template, defaults, verify };
         let attributes = Attributes::of_state(context, &mode, &user, &group);
         let backup = backup.is_truthy() && backup.as_str() != Some("False");
-        let how = managed::How { makedirs, dir_mode, replace, create, show_changes, backup, umask: managed::umask(context), check_cmd };
-        Ok(managed::managed(context, &name, &contents, attributes, &how).into())
+        let how = managed::How { makedirs, dir_mode, replace, create, show_changes, backup, umask: managed::umask(context), check_cmd, new_file_diff, follow_symlinks };
+        let mut done = managed::managed(context, &name, &contents, attributes, &how);
+        if selinux.is_truthy() && Path::new(&name).exists() {
+            // As Salt on a host without SELinux.
+            done.result = Some(false);
+            done.comment = "Failed to get selinux attributes".into();
+        }
+        Ok(done.into())
     }
 
     /// A folder, its mode and owner; with `recurse`, also those of what is in it. `clean` removes what
@@ -82,9 +93,13 @@ functions! {
         exclude_pat: Value = Value::Nil,
         makedirs: bool = false,
         force: bool = false,
+        allow_symlink: bool = true,
         **_kwargs
     ) {
         const INSIDE: [&str; 6] = ["user", "group", "mode", "ignore_files", "ignore_dirs", "silent"];
+        if !allow_symlink && Path::new(&name).is_symlink() {
+            return Ok(StateReturn::failed(&name, format!("Specified location {name} exists and is a symlink")).into());
+        }
         if recurse.iter().any(|word| !INSIDE.contains(&word.as_str())) {
             let known = INSIDE.map(|word| format!("\"{word}\"")).join(", ");
             return Ok(StateReturn::failed(&name, format!("Types for \"recurse\" limited to {known}.")).into());
@@ -129,6 +144,7 @@ functions! {
         create: bool = true,
         show_changes: bool = true,
         backup: Value = Value::Nil,
+        check_cmd: Option<String> = None,
         **_kwargs
     ) {
         let format = serializer.or(formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
@@ -139,7 +155,9 @@ functions! {
         };
         let contents = managed::Contents::inline_text(text);
         let how = managed::How {
-            makedirs, dir_mode: Value::Nil, replace: true, create, show_changes, backup: backup.is_truthy(), umask: managed::umask(context), check_cmd: None,
+            new_file_diff: false,
+            follow_symlinks: true,
+            makedirs, dir_mode: Value::Nil, replace: true, create, show_changes, backup: backup.is_truthy(), umask: managed::umask(context), check_cmd,
         };
         let mut done = managed::managed(context, &name, &contents, Attributes::of_state(context, &mode, &user, &group), &how);
         if let (Some(merged), Some(diff)) = (merged, done.changes.get_mut("diff")) {
@@ -168,9 +186,11 @@ functions! {
         exclude_pat: Value = Value::Nil,
         replace: bool = true,
         backup: Value = Value::Nil,
+        maxdepth: Option<usize> = None,
         **_kwargs
     ) {
         let wanted = tree::Tree {
+            max_depth: maxdepth.unwrap_or(usize::MAX),
             source, clean, user, group, dir_mode, file_mode, template, defaults, include_empty, replace,
             include: folder::patterns(&include_pat),
             exclude: folder::patterns(&exclude_pat),
@@ -180,7 +200,12 @@ functions! {
     }
 
     /// A symbolic link to a target. `force` removes a file that is in its place.
-    fn symlink(context, name: String, target: String, force: bool = false, makedirs: bool = false, user: Value = Value::Nil, group: Value = Value::Nil, **_kwargs) {
+    fn symlink(context, name: String, target: String, force: bool = false, makedirs: bool = false, user: Value = Value::Nil, group: Value = Value::Nil, backupname: Option<String> = None, **_kwargs) {
+        if let Some(backup) = backupname.filter(|_| !context.test)
+            && let Err(error) = place::put_aside(&name, &backup, force)
+        {
+            return Ok(StateReturn::failed(&name, error).into());
+        }
         Ok(place::symlink(context, &name, &target, force, makedirs, &user, &group).into())
     }
 
@@ -190,16 +215,23 @@ functions! {
     }
 
     /// A file, made if it is missing, with its times set to now.
-    fn touch(context, name: String, makedirs: bool = false) {
-        Ok(place::touch(context, &name, makedirs).into())
+    fn touch(context, name: String, atime: Option<u64> = None, mtime: Option<u64> = None, makedirs: bool = false) {
+        Ok(place::touch(context, &name, (atime, mtime), makedirs).into())
     }
 
     /// A copy of a file of this host, made if it is missing; `force` makes it again.
-    fn copy(context, name: String, source: String, force: bool = false, makedirs: bool = false, user: Value = Value::Nil, group: Value = Value::Nil, mode: Value = Value::Nil, **_kwargs) {
+    fn copy(context, name: String, source: String, force: bool = false, makedirs: bool = false, user: Value = Value::Nil, group: Value = Value::Nil, mode: Value = Value::Nil, subdir: bool = false, **_kwargs) {
         // Who gets a file gets it for their group, too.
         let group = if group.is_truthy() || !user.is_truthy() { group } else { attributes::primary_group(&user) };
         let attributes = Attributes::of_state(context, &mode, &user, &group);
-        Ok(place::copy(context, &name, &source, force, makedirs, attributes).into())
+        if !(subdir && Path::new(&name).is_dir()) {
+            return Ok(place::copy(context, &name, &source, force, makedirs, attributes).into());
+        }
+        let inside = Path::new(&name).join(Path::new(&source).file_name().unwrap_or_default()).display().to_string();
+        let done = place::copy(context, &inside, &source, force, makedirs, attributes);
+        // Salt tells of the folder once it has copied.
+        let (from, to) = (format!("Copied \"{source}\" to \"{inside}\""), format!("Copied \"{source}\" to \"{name}\""));
+        Ok(StateReturn { comment: done.comment.replace(&from, &to), name, ..done }.into())
     }
 
     /// A file moved from another place, if it is still there.
@@ -208,16 +240,18 @@ functions! {
     }
 
     /// Lines at the end of a file, unless it has them.
-    fn append(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, sources: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, makedirs: bool = false, ignore_whitespace: bool = true, **_kwargs) {
+    fn append(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, sources: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, makedirs: bool = false, ignore_whitespace: bool = true, show_changes: bool = true, **kwargs) {
+        known("file.append", &kwargs, &OF_SOURCES)?;
         let sources = managed::Contents::of(&source, &sources, template, defaults);
-        let adding = edit::Adding { text, sources, makedirs, ignore_whitespace, header: false };
+        let adding = edit::Adding { text, sources, makedirs, ignore_whitespace, header: false, show_changes };
         Ok(edit::add(context, &name, edit::End::Last, &adding).into())
     }
 
     /// Lines at the start of a file, unless it has them.
-    fn prepend(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, sources: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, makedirs: bool = false, header: bool = false, **_kwargs) {
+    fn prepend(context, name: String, text: Value = Value::Nil, source: Value = Value::Nil, sources: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, makedirs: bool = false, header: bool = false, show_changes: bool = true, **kwargs) {
+        known("file.prepend", &kwargs, &OF_SOURCES)?;
         let sources = managed::Contents::of(&source, &sources, template, defaults);
-        let adding = edit::Adding { text, sources, makedirs, ignore_whitespace: true, header };
+        let adding = edit::Adding { text, sources, makedirs, ignore_whitespace: true, header, show_changes };
         Ok(edit::add(context, &name, edit::End::First, &adding).into())
     }
 
@@ -235,10 +269,16 @@ functions! {
         backup: Value = ".bak".into(),
         show_changes: bool = true,
         ignore_if_missing: bool = false,
-        **_kwargs
+        backslash_literal: bool = false,
+        bufsize: Value = Value::Nil,
+        encoding: Value = Value::Nil
     ) {
+        // Files are read whole, as UTF-8.
+        _ = (bufsize, encoding);
+        let repl = repl.to_string();
+        let repl = if backslash_literal { repl.replace('\\', r"\\") } else { repl };
         let wanted = edit::Replacing {
-            pattern, repl: repl.to_string(), count, flags, append_if_not_found, prepend_if_not_found,
+            pattern, repl, count, flags, append_if_not_found, prepend_if_not_found,
             not_found_content: not_found_content.is_truthy().then(|| not_found_content.to_string()),
             backup, show_changes, ignore_if_missing,
         };
@@ -262,6 +302,7 @@ functions! {
         create: bool = false,
         **kwargs
     ) {
+        known("file.line", &kwargs, &["match", "user", "group", "file_mode"])?;
         // `match` cannot be the name of a parameter here.
         let matching = kwargs.get("match").filter(|value| !value.is_nil()).map(ToString::to_string);
         let backup = backup.is_truthy();
@@ -289,10 +330,11 @@ functions! {
         key_ignore_case: bool = false,
         value_ignore_case: bool = false,
         create_if_missing: bool = false,
+        prune: bool = false,
     ) {
         let wanted = keyvalue::Wanted {
             key, value, key_values, separator, append_if_not_found, prepend_if_not_found, search_only, show_changes,
-            ignore_if_missing, count, uncomment, key_ignore_case, value_ignore_case, create_if_missing,
+            ignore_if_missing, count, uncomment, key_ignore_case, value_ignore_case, create_if_missing, prune,
         };
         Ok(keyvalue::state(context, &name, &wanted).into())
     }
@@ -314,9 +356,12 @@ functions! {
         insert_after_match: Option<String> = None,
         backup: Value = ".bak".into(),
         show_changes: bool = true,
-        **_kwargs
+        sources: Value = Value::Nil,
+        **kwargs
     ) {
-        let content = match managed::block_content(context, &name, &content, &source, template, defaults) {
+        known("file.blockreplace", &kwargs, &OF_SOURCES)?;
+        let sources = managed::Contents::of(&source, &sources, template, defaults);
+        let content = match managed::block_content(context, &name, &content, &sources) {
             Ok(content) => content,
             Err(error) => return Ok(StateReturn::failed(&name, error).into()),
         };
@@ -333,12 +378,12 @@ functions! {
     }
 
     /// Lines that match made comments.
-    fn comment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), ignore_missing: bool = false, **_kwargs) {
+    fn comment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), ignore_missing: bool = false) {
         Ok(comment::comment(context, &name, &regex, &char, &backup, ignore_missing, true).into())
     }
 
     /// Comments that match made lines again.
-    fn uncomment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), **_kwargs) {
+    fn uncomment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into()) {
         Ok(comment::comment(context, &name, &regex, &char, &backup, false, false).into())
     }
 
@@ -390,8 +435,9 @@ functions! {
         source_hash: Option<String> = None,
         source_hash_name: Option<String> = None,
         skip_verify: bool = false,
-        **_kwargs
+        **kwargs
     ) {
+        known("file.cached", &kwargs, &["saltenv", "use_etag", "source_hash_sig", "signed_by_any", "signed_by_all", "keyring", "gnupghome", "sig_backend"])?;
         let verify = source::Verify { hash: source_hash, hash_name: source_hash_name, skip: skip_verify };
         Ok(cached::state(context, &name, &verify).into())
     }
@@ -411,6 +457,20 @@ functions! {
     fn missing(_context, name: String, **_kwargs) {
         let there = Path::new(&name).exists();
         Ok(if there { StateReturn::failed(&name, format!("Specified path {name} exists")) } else { StateReturn::ok(&name, format!("Path {name} is missing")) }.into())
+    }
+}
+
+/// What states with sources take that is read from the state itself, as `context` cannot be a parameter here.
+const OF_SOURCES: [&str; 3] = ["context", "source_hash", "source_hashes"];
+
+/// Refuses arguments that a state does not have.
+fn known(function: &str, kwargs: &Map, names: &[&str]) -> Result<(), CallError> {
+    match kwargs.keys().map(ToString::to_string).find(|key| !names.contains(&key.as_str())) {
+        Some(key) => Err(CallError::Arguments {
+            function: function.into(),
+            message: format!("'{key}' is an invalid keyword argument for '{function}'."),
+        }),
+        None => Ok(()),
     }
 }
 

@@ -30,6 +30,19 @@ fn owner_of(path: &Path) -> Option<(String, String)> {
     Some((user.unwrap_or_else(|| status.uid().to_string()), group.unwrap_or_else(|| status.gid().to_string())))
 }
 
+/// Gives what is in the place of a link another name, unless it is a link itself.
+pub(super) fn put_aside(name: &str, backup: &str, force: bool) -> Result<(), String> {
+    let path = Path::new(name);
+    if path.is_symlink() || !path.exists() {
+        return Ok(());
+    }
+    let backup = path.with_file_name(backup);
+    if backup.exists() && !force {
+        return Err(format!("File exists where the backup target {} should go", backup.display()));
+    }
+    std::fs::rename(path, &backup).map_err(|error| format!("{name} cannot become {}: {error}", backup.display()))
+}
+
 pub(super) fn symlink(
     context: &StateContext,
     name: &str,
@@ -212,13 +225,29 @@ fn beside(path: &Path) -> std::path::PathBuf {
     path.with_file_name(format!(".{file}.{:08x}", rand::random::<u32>()))
 }
 
-pub(super) fn touch(context: &StateContext, name: &str, makedirs: bool) -> StateReturn {
+/// A file that is there, with these times of access and of change, as seconds; what is not said is now.
+pub(super) fn touch(
+    context: &StateContext,
+    name: &str,
+    (accessed, modified): (Option<u64>, Option<u64>),
+    makedirs: bool,
+) -> StateReturn {
     if let Some(bad) = bad_path(name) {
         return bad;
     }
     let path = Path::new(name);
     let exists = path.exists();
     if context.test {
+        let has = |wanted: Option<u64>, have: std::io::Result<std::time::SystemTime>| {
+            let have = have.ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+            wanted.is_none_or(|wanted| have.is_some_and(|have| have.as_secs() == wanted))
+        };
+        let has_times =
+            path.symlink_metadata().is_ok_and(|file| has(accessed, file.accessed()) && has(modified, file.modified()));
+        if exists && !has_times {
+            let comment = format!("Times set to be updated on file {name}");
+            return StateReturn::would(name, comment).with_changes(map! {"touched" => name});
+        }
         let done = if exists {
             StateReturn::ok(name, format!("File {name} exists and has the correct times"))
         } else {
@@ -235,7 +264,10 @@ pub(super) fn touch(context: &StateContext, name: &str, makedirs: bool) -> State
         std::fs::OpenOptions::new().append(true).create(true).open(path)
     };
     let now = std::time::SystemTime::now();
-    let times = std::fs::FileTimes::new().set_accessed(now).set_modified(now);
+    let at = |seconds: Option<u64>| {
+        seconds.map_or(now, |seconds| std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
+    };
+    let times = std::fs::FileTimes::new().set_accessed(at(accessed)).set_modified(at(modified));
     match touched.and_then(|file| file.set_times(times)) {
         Ok(()) if exists => {
             let what = if path.is_dir() { "directory" } else { "file" };

@@ -27,6 +27,8 @@ pub(super) struct Tree {
     pub include: Vec<Pattern>,
     pub exclude: Vec<Pattern>,
     pub backup: bool,
+    /// How many folders deep files may be.
+    pub max_depth: usize,
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateReturn {
@@ -38,7 +40,10 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
         return StateReturn::failed(name, format!("The path {name} exists and is not a directory"));
     }
     let (source, files) = match sources(context, wanted) {
-        Ok(Some(found)) => found,
+        Ok(Some((source, mut files))) => {
+            files.retain(|(path, _)| path.components().count() <= wanted.max_depth.saturating_add(1));
+            (source, files)
+        }
         Ok(None) => return StateReturn::failed(name, "Recurse failed: none of the specified sources were found"),
         Err(error) => return StateReturn::failed(name, format!("Recurse failed: {error}")),
     };
@@ -95,6 +100,8 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
         };
         let attributes = Attributes::of_state(context, &wanted.file_mode, &wanted.user, &wanted.group);
         let how = How {
+            new_file_diff: false,
+            follow_symlinks: true,
             makedirs: true,
             dir_mode: wanted.dir_mode.clone(),
             replace: wanted.replace,

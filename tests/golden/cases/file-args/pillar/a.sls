@@ -1,0 +1,3 @@
+a:
+  lines: [one, two]
+  empty: ""

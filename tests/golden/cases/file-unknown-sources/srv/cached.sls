@@ -1,0 +1,4 @@
+x:
+  file.cached:
+    - name: ROOT/box/x
+    - nosuch_argument: 1
