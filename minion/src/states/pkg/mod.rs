@@ -145,7 +145,7 @@ fn normal(context: &StateContext, packages: &dyn Packages, wanted: Vec<Wanted>, 
     wanted.into_iter().map(|(name, version)| (packages.normal_name(&context.call, &name), version)).collect()
 }
 
-/// The versions of a package that are there, in a text with commas.
+/// Whether a version is among those of a package that are there.
 fn has_version(have: Option<&String>, version: &str) -> bool {
     have.is_some_and(|have| have.split(',').any(|one| one == version))
 }

@@ -27,7 +27,7 @@ pub(super) fn without(
         }
     }
     targets.sort();
-    let (done, verb) = if purge { ("purged", "purge") } else { ("removed", "remove") };
+    let (done, verb, doing) = if purge { ("purged", "purge", "purging") } else { ("removed", "remove", "removing") };
     if targets.is_empty() {
         let is_versioned = wanted.iter().any(|(package, version)| version.is_some() && before.contains_key(package));
         let comment = match (purge, is_versioned) {
@@ -44,7 +44,14 @@ pub(super) fn without(
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
     let names: Vec<Wanted> = targets.iter().map(|package| (package.clone(), None)).collect();
-    let work = remove(&context.call, packages, &names, purge, options)?;
+    let work = match remove(&context.call, packages, &names, purge, options) {
+        Ok(work) => work,
+        Err(CallError::Execution(message)) => {
+            let comment = format!("An error was encountered while {doing} package(s): {message}");
+            return Ok(StateReturn::failed(name, comment));
+        }
+        Err(error) => return Err(error),
+    };
     if !work.errors.is_empty() {
         let comment = trouble(packages, Doing::Removing, &work.errors);
         return Ok(StateReturn::failed(name, comment).with_changes(work.changes));

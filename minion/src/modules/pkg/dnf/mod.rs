@@ -116,6 +116,21 @@ struct Plan {
     reinstall: Vec<(String, String)>,
 }
 
+impl Plan {
+    /// Takes up a package, by how its version stands to those that are installed.
+    fn add(&mut self, target: (String, String), orders: &[Ordering], reinstall: bool) {
+        // Several kernels stand beside each other, so an older one is no downgrade.
+        let is_older = !orders.is_empty()
+            && orders.iter().all(|order| *order == Ordering::Less)
+            && !["kernel", "kernel-devel"].contains(&target.0.as_str());
+        match (reinstall && orders.contains(&Ordering::Equal), is_older) {
+            (true, _) => self.reinstall.push(target),
+            (_, true) => self.downgrade.push(target),
+            _ => self.install.push(target),
+        }
+    }
+}
+
 impl Dnf {
     /// A package with its version as dnf is told: without the epoch, the architecture last.
     fn spelled(context: &Context, name: &str, version: &str, keep_epoch: bool) -> Result<String, CallError> {
@@ -142,19 +157,23 @@ impl Dnf {
             for installed in have {
                 orders.push(compare(context, self, (version, &installed.version), ignore)?);
             }
-            let is_same = orders.contains(&Ordering::Equal);
-            // Several kernels stand beside each other, so an older one is no downgrade.
-            let is_older = !orders.is_empty()
-                && orders.iter().all(|order| *order == Ordering::Less)
-                && !["kernel", "kernel-devel"].contains(&name.as_str());
             let target = (name.clone(), Dnf::spelled(context, name, version, ignore)?);
-            match (options.reinstall && is_same, is_older) {
-                (true, _) => plan.reinstall.push(target),
-                (_, true) => plan.downgrade.push(target),
-                _ => plan.install.push(target),
-            }
+            plan.add(target, &orders, options.reinstall);
         }
         Ok(plan)
+    }
+
+    fn carry_out(
+        &self,
+        context: &Context,
+        plan: &Plan,
+        how: (&[Wanted], &Options),
+        errors: &mut Errors,
+    ) -> Result<(), CallError> {
+        let program = Program::of_host(context)?;
+        self.step(context, program, "install", &plan.install, how, errors)?;
+        self.step(context, program, "downgrade", &plan.downgrade, how, errors)?;
+        self.step(context, program, "reinstall", &plan.reinstall, how, errors)
     }
 
     /// Runs one step of a plan. Packages that are held are released for it, or left alone with a complaint.
@@ -177,6 +196,7 @@ impl Dnf {
         } else {
             errors.prevented.extend(locked_names.iter().map(|(name, _)| name.clone()));
         }
+        let mut said = Ok(Vec::new());
         if !words.is_empty() {
             let mut command = vec!["-y".to_owned()];
             let best = ["--best".to_owned(), "--allowerasing".to_owned()];
@@ -186,11 +206,13 @@ impl Dnf {
             command.push(verb.to_owned());
             command.extend(best.into_iter().filter(|_| program == Program::Dnf5 && verb == "install"));
             command.extend(words);
-            errors.said.extend(program.change(context, command)?);
+            said = program.change(context, command);
         }
+        // However that went, what was held is held again.
         if options.update_holds && !locked_names.is_empty() {
             self.set(context, &locked_names, true, options)?;
         }
+        errors.said.extend(said?);
         Ok(())
     }
 
@@ -262,17 +284,12 @@ impl Packages for Dnf {
     }
 
     fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
-        let program = Program::of_host(context)?;
         let (wanted, said) = resolve(context, self, wanted, options)?;
         let plan = self.plan(context, &wanted, options)?;
         // Without its plugin there are no holds to look at.
         let held = self.held(context, options).unwrap_or_default();
         let mut errors = Errors { said, ..Errors::default() };
-        for (verb, targets) in
-            [("install", &plan.install), ("downgrade", &plan.downgrade), ("reinstall", &plan.reinstall)]
-        {
-            self.step(context, program, verb, targets, (&held, options), &mut errors)?;
-        }
+        self.carry_out(context, &plan, (&held, options), &mut errors)?;
         Ok(errors.all())
     }
 
@@ -281,27 +298,16 @@ impl Packages for Dnf {
     }
 
     fn install_files(&self, context: &Context, paths: &[&Path], options: &Options) -> Result<Vec<String>, CallError> {
-        let program = Program::of_host(context)?;
         let installed = self.list(context, options)?;
         let (mut plan, mut errors) = (Plan::default(), Errors::default());
         for path in paths {
             let (name, version) = self.of_file(context, path)?;
             let have = installed.get(&name).map(Vec::as_slice).unwrap_or_default();
-            let orders = have.iter().map(|installed| rpm::evr::compare(&version, &installed.version));
-            let orders: Vec<Ordering> = orders.collect();
-            let is_older = !orders.is_empty() && orders.iter().all(|order| *order == Ordering::Less);
-            let target = (name, path.display().to_string());
-            match (options.reinstall && orders.contains(&Ordering::Equal), is_older) {
-                (true, _) => plan.reinstall.push(target),
-                (_, true) => plan.downgrade.push(target),
-                _ => plan.install.push(target),
-            }
+            let orders: Vec<Ordering> =
+                have.iter().map(|installed| rpm::evr::compare(&version, &installed.version)).collect();
+            plan.add((name, path.display().to_string()), &orders, options.reinstall);
         }
-        for (verb, targets) in
-            [("install", &plan.install), ("downgrade", &plan.downgrade), ("reinstall", &plan.reinstall)]
-        {
-            self.step(context, program, verb, targets, (&[], options), &mut errors)?;
-        }
+        self.carry_out(context, &plan, (&[], options), &mut errors)?;
         Ok(errors.all())
     }
 
