@@ -69,7 +69,9 @@ impl<'a> Tree<'a> {
     fn sls(&mut self, sls: &str, environment: &mut Environment<'_>, defaults: &Map) -> Map {
         let Some(path) = top::candidates(sls).into_iter().find(|path| self.find(path, environment.name).is_some())
         else {
-            if !environment.may_be_missing.iter().any(|ignored| ignored == sls) {
+            // As in Salt, nothing is missed in an environment without folders.
+            let has_folders = self.source.roots.get(environment.name).is_some_and(|folders| !folders.is_empty());
+            if has_folders && !environment.may_be_missing.iter().any(|ignored| ignored == sls) {
                 self.errors.push(format!(
                     "Specified SLS '{sls}' in environment '{}' is not available on the salt master",
                     environment.name
@@ -181,10 +183,11 @@ impl<'a> Tree<'a> {
         find_in(self.source.roots.get(environment)?, relative)
     }
 
-    /// The names of all SLS of an environment, sorted; nothing if there is no such environment.
+    /// The names of all SLS of an environment, sorted; nothing if there is no such environment. `base` always is.
     fn available(&self, environment: &str) -> Option<Vec<String>> {
         let mut names = Vec::new();
-        for root in self.source.roots.get(environment)? {
+        let folders = self.source.roots.get(environment).map(Vec::as_slice);
+        for root in folders.or((environment == "base").then_some(&[]))? {
             let mut waiting = vec![(root.clone(), String::new())];
             while let Some((folder, prefix)) = waiting.pop() {
                 for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
