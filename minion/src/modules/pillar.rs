@@ -247,7 +247,7 @@ mod tests {
                 Ok(map! {"secret:word" => MASK}.into()),
                 Ok(map! {"secret:word" => "xyzzy"}.into()),
             ),
-            ("ls", &[], Map::new(), Ok(list!["secret"]), Ok(list!["secret"])),
+            ("ls", &[], map! {"pillar" => map! {"over" => 1}}, Ok(list!["over"]), Ok(list!["over"])),
             ("keys", &["secret"], Map::new(), Ok(list!["word", "empty"]), Ok(list!["word", "empty"])),
             (
                 "keys",
