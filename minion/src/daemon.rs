@@ -60,7 +60,7 @@ pub enum MinionError {
     Channel(#[from] ChannelError),
     /// The repositories of the file server are named wrongly.
     #[error(transparent)]
-    Gitfs(#[from] fileserver::GitfsError),
+    Gitfs(#[from] fileserver::GitError),
     /// A file with more options (`localconfig`) cannot be used.
     #[error(transparent)]
     Config(#[from] brine_core::config::ConfigError),

@@ -103,13 +103,6 @@ pub fn told(error: &ureq::Error) -> String {
     }
 }
 
-/// A text as a part of a URL.
-pub fn percent_encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
-    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    text.bytes().map(one).collect()
-}
-
 /// A text in which no URL shows a name or a password.
 pub fn redacted(text: &str) -> String {
     let mut shown = String::new();

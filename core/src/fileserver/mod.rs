@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use fancy_regex::Regex;
 use indexmap::IndexMap;
 
-pub use git::{Gitfs, GitfsError};
+pub use git::{GitError, Gitfs};
+pub(crate) use git::{OwnOptions, Repository, Tree, named_with_options};
 pub use lists::FileLists;
 
 use crate::files::{self, FileError};
@@ -67,7 +68,7 @@ pub fn configured(
     options: &Options,
     config: &Map,
     cachedir: &Path,
-) -> Result<Roots, GitfsError> {
+) -> Result<Roots, GitError> {
     let backends = backends(config);
     let place = |name: &str| backends.iter().position(|backend| backend == name);
     for other in backends.iter().filter(|name| !["roots", "gitfs"].contains(&name.as_str())) {

@@ -8,12 +8,14 @@ mod convert;
 pub mod json;
 pub mod msgpack;
 pub mod python;
+mod url;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 pub use big::BigInt;
 pub use convert::{FromValue, WrongType};
+pub use url::{percent_encoded, percent_encoded_path};
 
 /// One piece of data, as it travels between all parts of Brine.
 #[derive(Debug, Clone, Default)]

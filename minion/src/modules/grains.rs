@@ -82,27 +82,7 @@ functions! {
     ///     salt '*' grains.filter_by '{Debian: Debheads rule, RedHat: I love my hat}'
     fn filter_by(context, lookup_dict: Map, grain: String = "os_family".into(), merge: Value = Value::Nil, default: Value = "default".into(), base: Value = Value::Nil) {
         let value = traverse(&grains(context), &grain, ":").map(ToString::to_string);
-        let by_value = value.as_ref().and_then(|value| {
-            let exact = lookup_dict.get(value.as_str());
-            exact.or_else(|| lookup_dict.iter().find(|(key, _)| brine_core::glob::fnmatch(&key.to_string(), value)).map(|(_, found)| found))
-        });
-        let mut chosen = by_value.or_else(|| lookup_dict.get(&default)).cloned().unwrap_or_default();
-        if let Some(Value::Map(mut under)) = lookup_dict.get(&base).filter(|_| base.is_truthy()).cloned() {
-            if let Value::Map(over) = &chosen {
-                brine_core::sls::pillar::merge(&mut under, over);
-            }
-            chosen = under.into();
-        }
-        // What is nothing, as an empty text, merges nothing.
-        if merge.is_truthy() {
-            let Value::Map(over) = merge else {
-                return Err(CallError::Execution("filter_by merge argument must be a dictionary.".into()));
-            };
-            let mut merged = chosen.as_map().cloned().unwrap_or_default();
-            brine_core::sls::pillar::merge(&mut merged, &over);
-            chosen = merged.into();
-        }
-        Ok(chosen)
+        choose(&lookup_dict, value.as_deref(), merge, &default, &base)
     }
 
     /// Sets a grain at the top, for good. Nothing as the value takes it away if `destructive` is given.
@@ -236,6 +216,40 @@ functions! {
         list.remove(at);
         set_list(context, &all, &key, &delimiter, list)
     }
+}
+
+/// What a mapping has for a value, by name or by glob, or for `default`; over what it has for `base`, and with `merge` over
+/// both: `filter_by`.
+pub(super) fn choose(
+    lookup: &Map,
+    value: Option<&str>,
+    merge: Value,
+    default: &Value,
+    base: &Value,
+) -> Result<Value, CallError> {
+    let by_value = value.and_then(|value| {
+        let exact = lookup.get(value);
+        exact.or_else(|| {
+            lookup.iter().find(|(key, _)| brine_core::glob::fnmatch(&key.to_string(), value)).map(|(_, found)| found)
+        })
+    });
+    let mut chosen = by_value.or_else(|| lookup.get(default)).cloned().unwrap_or_default();
+    if let Some(Value::Map(mut under)) = lookup.get(base).filter(|_| base.is_truthy()).cloned() {
+        if let Value::Map(over) = &chosen {
+            brine_core::sls::pillar::merge(&mut under, over);
+        }
+        chosen = under.into();
+    }
+    // What is nothing, as an empty text, merges nothing.
+    if merge.is_truthy() {
+        let Value::Map(over) = merge else {
+            return Err(CallError::Execution("filter_by merge argument must be a dictionary.".into()));
+        };
+        let mut merged = chosen.as_map().cloned().unwrap_or_default();
+        brine_core::sls::pillar::merge(&mut merged, &over);
+        chosen = merged.into();
+    }
+    Ok(chosen)
 }
 
 fn set_list(context: &Context, all: &Value, key: &str, delimiter: &str, list: Vec<Value>) -> Result<Value, CallError> {

@@ -66,7 +66,7 @@ fn headers(kwargs: &Map) -> Vec<(String, String)> {
 
 /// Pairs as in the query of a URL or in a form.
 fn encoded(pairs: &Map) -> String {
-    let word = |value: &Value| web::percent_encoded(&value.to_string());
+    let word = |value: &Value| brine_core::value::percent_encoded(&value.to_string());
     pairs.iter().map(|(name, value)| format!("{}={}", word(name), word(value))).collect::<Vec<_>>().join("&")
 }
 

@@ -2,10 +2,16 @@
 //!
 //! Outside of templates, values are masked, as in Salt 3008: `unmask=True` and `pillar.raw` show them.
 
+use std::sync::Arc;
+
+use brine_core::config::Roots;
+use brine_core::files::path_within;
 use brine_core::function::CallError;
 use brine_core::target::traverse;
+use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions};
 
+use super::grains::choose;
 use crate::context::Context;
 
 const MASK: &str = "**********";
@@ -13,15 +19,16 @@ const MASK: &str = "**********";
 functions! {
     module "pillar", context Context;
 
-    /// The pillar value at a path such as `users:root:shell`, or the default.
+    /// The pillar value at a path such as `users:root:shell`, or the default; with `pillarenv` or `saltenv` of the pillar of
+    /// that environment.
     ///
     /// CLI Example:
     ///
     ///     salt '*' pillar.get pkg:apache
-    fn get(context, key: String, default: Value = "".into(), merge: bool = false, delimiter: String = ":".into(), unmask: bool = false) {
-        let pillar = Value::Map((*context.pillar()).clone());
+    fn get(context, key: String, default: Value = "".into(), merge: bool = false, merge_nested_lists: Option<bool> = None, delimiter: String = ":".into(), pillarenv: Option<String> = None, saltenv: Option<String> = None, unmask: bool = false) {
+        let pillar = Value::Map((*of(context, saltenv.as_deref(), pillarenv.as_deref())?).clone());
         let found = traverse(&pillar, &key, &delimiter).cloned();
-        let lists = context.config().pillar_merge_lists;
+        let lists = merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
         let value = match (found, default) {
             (Some(Value::Map(over)), Value::Map(mut under)) if merge => {
                 brine_core::sls::pillar::merge_deep(&mut under, &over, lists);
@@ -35,7 +42,7 @@ functions! {
             (Some(found), _) => found,
             (None, default) => default,
         };
-        Ok(if context.in_template || unmask { value } else { masked(&value) })
+        Ok(shown(context, value, unmask))
     }
 
     /// As `get`.
@@ -43,34 +50,86 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' pillar.fetch pkg:apache
-    fn fetch(context, key: String, default: Value = "".into(), merge: bool = false, delimiter: String = ":".into(), unmask: bool = false) {
-        get(context, key, default, merge, delimiter, unmask)
+    fn fetch(context, key: String, default: Value = "".into(), merge: bool = false, merge_nested_lists: Option<bool> = None, delimiter: String = ":".into(), pillarenv: Option<String> = None, saltenv: Option<String> = None, unmask: bool = false) {
+        get(context, key, default, merge, merge_nested_lists, delimiter, pillarenv, saltenv, unmask)
     }
 
-    /// The whole pillar, rendered anew.
+    /// The whole pillar, rendered anew, or what is at the top of it by these names.
+    ///
+    /// Takes pillar, pillarenv, saltenv and unmask.
     ///
     /// CLI Example:
     ///
     ///     salt '*' pillar.items
-    fn items(context, unmask: bool = false, pillar: Map = Map::new(), pillarenv: Option<String> = None, saltenv: Option<String> = None) {
-        let config = context.config();
-        let (saltenv, pillarenv) = (saltenv.as_ref().or(config.saltenv.as_ref()), pillarenv.as_ref().or(config.pillarenv.as_ref()));
-        let fresh = context.minion.upstream.pillar(saltenv.map(String::as_str), pillarenv.map(String::as_str), &pillar);
-        let fresh = Value::Map(fresh.map_err(CallError::Execution)?);
-        Ok(if context.in_template || unmask { fresh } else { masked(&fresh) })
+    ///     salt '*' pillar.items pillarenv=dev
+    fn items(context, *args, **kwargs) {
+        let fresh = anew(context, &kwargs)?;
+        let unmask = kwargs.get("unmask").is_some_and(Value::is_truthy);
+        let named = |name: &Value| (name.clone(), fresh.get(name).cloned().unwrap_or_else(|| "".into()));
+        let items = if args.is_empty() { fresh } else { args.iter().map(named).collect() };
+        Ok(shown(context, items.into(), unmask))
     }
 
-    /// Some pillar values by name.
+    /// As `items`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pillar.data
+    fn data(context, *args, **kwargs) {
+        items(context, args, kwargs)
+    }
+
+    /// What kinds of values the pillar has, and no value.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pillar.obfuscate
+    fn obfuscate(context, *args, **kwargs) {
+        let mut kwargs = kwargs;
+        kwargs.shift_remove("unmask");
+        Ok(kinds(&masked(&items(context, args, kwargs)?)))
+    }
+
+    /// Some pillar values by path.
+    ///
+    /// Takes default, delimiter, pillarenv, saltenv and unmask.
     ///
     /// CLI Example:
     ///
     ///     salt '*' pillar.item foo bar
-    fn item(context, *args) {
-        let pillar = Value::Map((*context.pillar()).clone());
+    fn item(context, *args, **kwargs) {
+        let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
+        let pillar = Value::Map((*of(context, text("saltenv").as_deref(), text("pillarenv").as_deref())?).clone());
+        let default = kwargs.get("default").cloned().unwrap_or_else(|| "".into());
+        let delimiter = text("delimiter").unwrap_or_else(|| ":".to_owned());
         let named: Map = args.iter().map(|name| {
-            (name.clone(), traverse(&pillar, &name.to_string(), ":").cloned().unwrap_or_else(|| "".into()))
+            (name.clone(), traverse(&pillar, &name.to_string(), &delimiter).cloned().unwrap_or_else(|| default.clone()))
         }).collect();
-        Ok(if context.in_template { named.into() } else { masked(&named.into()) })
+        Ok(shown(context, named.into(), kwargs.get("unmask").is_some_and(Value::is_truthy)))
+    }
+
+    /// Chooses from a mapping by the pillar value at a path: `{'web': .., 'db*': .., 'default': ..}`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pillar.filter_by '{web: Serve it up, db: I query}' role
+    fn filter_by(context, lookup_dict: Map, pillar: String, merge: Value = Value::Nil, default: Value = "default".into(), base: Value = Value::Nil) {
+        let own = Value::Map((*context.pillar()).clone());
+        let value = traverse(&own, &pillar, ":").map(ToString::to_string);
+        choose(&lookup_dict, value.as_deref(), merge, &default, &base)
+    }
+
+    /// Whether there is a file below the minion's own `pillar_roots`, in one environment or in any.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' pillar.file_exists foo/bar.sls
+    fn file_exists(context, path: String, saltenv: Option<String> = None) {
+        let opts = context.opts();
+        let roots = opts.get("pillar_roots").and_then(Roots::from_value).unwrap_or_default();
+        let wanted = roots.iter().filter(|(name, _)| saltenv.as_ref().is_none_or(|saltenv| saltenv == *name));
+        let found = wanted.flat_map(|(_, folders)| folders).any(|folder| path_within(folder, &path).is_some_and(|path| path.is_file()));
+        Ok(found.into())
     }
 
     /// The pillar as the minion has it, unmasked.
@@ -100,13 +159,52 @@ functions! {
         }
     }
 
-    /// The names of the pillar's entries.
+    /// The names of the pillar's entries. Takes what `items` takes.
     ///
     /// CLI Example:
     ///
     ///     salt '*' pillar.ls
-    fn ls(context) {
-        Ok(context.pillar().keys().cloned().collect())
+    fn ls(context, **kwargs) {
+        Ok(anew(context, &kwargs)?.keys().cloned().collect())
+    }
+}
+
+/// The pillar, or that of an environment, which is rendered for this.
+fn of(context: &Context, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Arc<Map>, CallError> {
+    if saltenv.is_none() && pillarenv.is_none() {
+        return Ok(context.pillar());
+    }
+    context.minion.upstream.pillar(saltenv, pillarenv, &Map::new()).map(Arc::new).map_err(CallError::Execution)
+}
+
+/// The pillar, rendered anew as the arguments of `items` say.
+fn anew(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
+    let config = context.config();
+    let given = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
+    let saltenv = given("saltenv").or_else(|| config.saltenv.clone());
+    let pillarenv = given("pillarenv").or_else(|| config.pillarenv.clone());
+    let over = match kwargs.get("pillar") {
+        None | Some(Value::Nil) => Map::new(),
+        Some(Value::Map(over)) => over.clone(),
+        Some(_) => {
+            let message = "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.".into();
+            return Err(CallError::Invocation { function: "pillar.items".into(), message });
+        }
+    };
+    context.minion.upstream.pillar(saltenv.as_deref(), pillarenv.as_deref(), &over).map_err(CallError::Execution)
+}
+
+/// A value as it may be seen: templates and who asks for it see it as it is.
+fn shown(context: &Context, value: Value, unmask: bool) -> Value {
+    if context.in_template || unmask { value } else { masked(&value) }
+}
+
+/// The kind of each value in the place of the value.
+fn kinds(value: &Value) -> Value {
+    match value {
+        Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (key.clone(), kinds(value))).collect()),
+        Value::List(items) => items.iter().map(kinds).collect(),
+        scalar => format!("<{}>", scalar.type_name()).into(),
     }
 }
 
@@ -149,7 +247,7 @@ mod tests {
                 Ok(map! {"secret:word" => MASK}.into()),
                 Ok(map! {"secret:word" => "xyzzy"}.into()),
             ),
-            ("ls", &[], Map::new(), Ok(list!["secret"]), Ok(list!["secret"])),
+            ("ls", &[], map! {"pillar" => map! {"over" => 1}}, Ok(list!["over"]), Ok(list!["over"])),
             ("keys", &["secret"], Map::new(), Ok(list!["word", "empty"]), Ok(list!["word", "empty"])),
             (
                 "keys",

@@ -2,7 +2,7 @@
 //!
 //! One that is not there, or that fails, is an error of the pillar: half of one would be taken for the whole.
 
-use super::{PillarFacts, PillarRequest, PillarSource, file_tree};
+use super::{PillarFacts, PillarRequest, PillarSource, file_tree, git, http};
 use crate::function::{Args, CallError};
 use crate::sls::yaml;
 use crate::target::{Target, TargetKind};
@@ -25,7 +25,10 @@ const MODULES: &[(&str, Module)] = &[
     ("cmd_json", cmd_json),
     ("cmd_yaml", cmd_yaml),
     ("file_tree", file_tree::pillar),
+    ("git", git::pillar),
     ("gpg", gpg),
+    ("http_json", http::json),
+    ("http_yaml", http::yaml),
     ("nodegroups", nodegroups),
 ];
 
@@ -60,7 +63,12 @@ pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar:
                 one => Args::positional([one.clone()]),
             };
             match module(&Call { source, request, pillar, args }) {
-                Ok(data) => source.merging.merge(pillar, data),
+                Ok(mut data) => {
+                    if let Some(Value::List(more)) = data.shift_remove("_errors") {
+                        errors.extend(more.iter().map(ToString::to_string));
+                    }
+                    source.merging.merge(pillar, data);
+                }
                 Err(error) => errors.push(format!("Failed to load ext_pillar {name}: {error}")),
             }
         }
@@ -93,7 +101,7 @@ impl Call<'_> {
     }
 }
 
-fn mapping(value: Value) -> Result<Map, String> {
+pub(super) fn mapping(value: Value) -> Result<Map, String> {
     match value {
         Value::Map(map) => Ok(map),
         Value::Nil => Ok(Map::new()),

@@ -5,14 +5,16 @@
 //! | `tops.rs` | which SLS files the top files of all environments have for a minion |
 //! | `tree.rs` | rendering these files and what they include |
 //! | `host.rs` | what their templates reach |
-//! | `external.rs`, `file_tree.rs` | `ext_pillar`: what comes from elsewhere |
+//! | `external.rs`, `file_tree.rs`, `git.rs`, `http.rs` | `ext_pillar`: what comes from elsewhere |
 //! | `merge.rs` | how one goes over the other |
 //!
 //! What goes wrong is told in the pillar itself, below `_errors`: state runs then refuse.
 
 mod external;
 mod file_tree;
+mod git;
 mod host;
+mod http;
 mod merge;
 mod tops;
 mod tree;
@@ -30,7 +32,7 @@ pub use merge::{Merging, merge, merge_deep};
 use tree::Tree;
 
 /// Where pillar comes from, and how it is rendered and put together.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PillarSource {
     /// `pillar_roots`.
     roots: Roots,
@@ -44,6 +46,7 @@ pub struct PillarSource {
     nodegroups: Map,
     merging: Merging,
     gpg: Arc<Gpg>,
+    fetched: Arc<git::Fetched>,
 }
 
 /// Whose pillar is asked for, and what is said with it.
@@ -76,6 +79,7 @@ impl PillarSource {
             nodegroups: opts.get("nodegroups").and_then(Map::from_value).unwrap_or_default(),
             merging: Merging::of(&opts),
             gpg: Arc::new(Gpg::of(&opts)),
+            fetched: Arc::default(),
             opts,
         }
     }
@@ -84,10 +88,7 @@ impl PillarSource {
     pub fn render(&self, request: &PillarRequest<'_>) -> Map {
         let mut errors = Vec::new();
         let mut pillar = Map::new();
-        // Templates take `opts.id` for the minion, not for who renders.
-        let mut opts = (*self.opts).clone();
-        opts.insert("id".into(), request.id.into());
-        let opts = Arc::new(opts);
+        let opts = self.opts_for(request);
         let sections = tops::sections(&Tree::new(self, request, &opts, &Map::new()), &mut errors);
         let external_first = self.is_on("ext_pillar_first", false);
         if external_first {
@@ -111,6 +112,24 @@ impl PillarSource {
             pillar.insert("_errors".into(), errors.into());
         }
         pillar
+    }
+
+    /// What files alone say, and what is wrong with them: nothing from elsewhere, nothing over it.
+    fn of_files(&self, request: &PillarRequest<'_>) -> (Map, Vec<String>) {
+        let (opts, mut top_errors) = (self.opts_for(request), Vec::new());
+        let mut tree = Tree::new(self, request, &opts, &Map::new());
+        let sections = tops::sections(&tree, &mut top_errors);
+        let data = tree.render(&sections);
+        let mut errors = tree.errors;
+        errors.append(&mut top_errors);
+        (data, errors)
+    }
+
+    /// `opts` of templates, which take `opts.id` for the minion, not for who renders.
+    fn opts_for(&self, request: &PillarRequest<'_>) -> Arc<Map> {
+        let mut opts = (*self.opts).clone();
+        opts.insert("id".into(), request.id.into());
+        Arc::new(opts)
     }
 
     fn is_on(&self, option: &str, default: bool) -> bool {

@@ -46,6 +46,14 @@ struct Commands;
 
 impl Host for Commands {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        if function == "http.query" {
+            return Ok(match args.keyword["url"].as_str() {
+                Some("http://pillar/web1") => map! {"dict" => map! {"said" => args.keyword}}.into(),
+                Some("http://pillar/list") => map! {"dict" => list![1]}.into(),
+                Some("http://pillar/text") => map! {"body" => "no data"}.into(),
+                url => map! {"error" => format!("HTTP 404: Not Found: {url:?}"), "status" => 404}.into(),
+            });
+        }
         let command = args.positional[0].to_string();
         match (function, args.keyword.get("python_shell")) {
             ("cmd.run", Some(Value::Bool(false))) | ("cmd.run_stdout", Some(Value::Bool(true))) => {
@@ -150,7 +158,7 @@ fn what_comes_from_elsewhere_goes_over_the_files_or_under_them() {
 
 #[test]
 fn no_source_is_left_out_in_silence() {
-    let known = "take it out of 'ext_pillar', there are cmd_json, cmd_yaml, file_tree, gpg, nodegroups";
+    let known = "take it out of 'ext_pillar', there are cmd_json, cmd_yaml, file_tree, git, gpg, http_json, http_yaml, nodegroups";
     for (external, errors) in [
         (list![map! {"vault" => "x"}], vec![format!("ext_pillar interface named vault is unavailable: {known}")]),
         (list!["cmd_json"], vec!["The \"ext_pillar\" option is malformed".to_owned()]),
@@ -221,4 +229,78 @@ fn paths_that_are_sealed_are_named_when_they_stay_so() {
     let nacl = "Failed to decrypt pillar key 'a:b': 'nacl' is not a valid decryption renderer. Valid choices are: gpg";
     assert_eq!(told(master(list![map! {"a:b" => "nacl"}])).as_deref(), Some(nacl));
     assert_eq!(told(master(list!["a:c"])), None);
+}
+
+#[test]
+fn web_servers_are_asked_for_a_minion() {
+    let of = |name: &str, args: Value| {
+        let opts = map! {"ext_pillar" => list![map! {name => args}]};
+        Master::new(&[], opts).of("web1")
+    };
+    let asked = |kind: &str| map! {"url" => "http://pillar/web1", "decode" => true, "decode_type" => kind};
+    assert_eq!(of("http_json", "http://pillar/%s".into()), map! {"said" => asked("json")});
+    let said = of("http_yaml", map! {"username" => "u", "url" => "http://pillar/%s", "namespace" => "n"}.into());
+    let mut wanted = map! {"username" => "u"};
+    wanted.extend(asked("yaml"));
+    assert_eq!(said, map! {"n" => map! {"said" => wanted}});
+    for (url, error) in [
+        ("http://pillar/list", "its output is of type list, not a mapping"),
+        ("http://pillar/text", "the answer is not json"),
+        ("http://pillar/none", "HTTP 404: Not Found: Some(\"http://pillar/none\")"),
+    ] {
+        let wanted = format!("Failed to load ext_pillar http_json: {error}");
+        assert_eq!(of("http_json", url.into()), map! {"_errors" => list![wanted]}, "{url}");
+    }
+}
+
+/// A repository with the branches `master`, which has a folder `sub`, and `dev`.
+fn repository(folder: &std::path::Path) -> String {
+    let command = "git init -q --initial-branch=master . && mkdir sub && \
+        echo \"base: {'*': [a]}\" | tee top.sls > sub/top.sls && echo 'a: {m: 1, l: [1]}' > a.sls && \
+        echo 'sub: {{ saltenv }} {{ opts.id }}' > sub/a.sls && git add . && git commit -qm one && git checkout -qb dev && \
+        echo \"dev: {'web*': [a]}\" > top.sls && echo 'a: {d: 1, l: [2]}' > a.sls && git commit -qam two";
+    let who =
+        ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, "t"));
+    let done = std::process::Command::new("sh").args(["-c", command]).current_dir(folder).envs(who).status().unwrap();
+    assert!(done.success());
+    format!("file://{}", folder.display())
+}
+
+#[test]
+fn branches_of_repositories_are_environments_of_pillar() {
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let url = repository(folder.path());
+    let branch = |name: &str| Value::from(format!("{name} {url}"));
+    let with = |name: &str, own: Value| -> Value { map! {branch(name) => own}.into() };
+    let of = |remotes: Value, more: Map, pillarenv: Option<&str>| {
+        let mut opts = map! {"ext_pillar" => list![map! {"git" => remotes}], "cachedir" => cache.path().to_owned()};
+        opts.extend(more);
+        Master::new(&[], opts).pillar("web1", pillarenv, &Map::new())
+    };
+    let master = map! {"a" => map! {"m" => 1, "l" => list![1]}};
+    let dev = map! {"a" => map! {"d" => 1, "l" => list![2]}};
+    let both = |list: Value| map! {"a" => map! {"m" => 1, "l" => list, "d" => 1}};
+    let error = |text: String| map! {"_errors" => list![format!("Failed to load ext_pillar git: {text}")]};
+    let none = Map::new;
+    for (remotes, more, pillarenv, wanted) in [
+        (list![branch("master")], none(), None, master.clone()),
+        (list![url.clone()], none(), None, master.clone()),
+        (branch("dev"), none(), None, dev.clone()),
+        (list![branch("master"), branch("dev")], none(), None, both(list![2])),
+        (list![branch("master"), branch("dev")], map! {"pillar_merge_lists" => true}, None, both(list![1, 2])),
+        (list![branch("master"), branch("dev")], none(), Some("dev"), dev.clone()),
+        (list![branch("__env__")], none(), None, master.clone()),
+        (list![branch("__env__")], none(), Some("dev"), dev.clone()),
+        (list![with("master", list![map! {"root" => "sub"}])], none(), None, map! {"sub" => "base web1"}),
+        (list![branch("master")], map! {"git_pillar_root" => "sub"}, None, map! {"sub" => "base web1"}),
+        (list![with("master", list![map! {"env" => "other"}])], none(), None, none()),
+        (list![with("none", list![map! {"fallback" => "dev"}, map! {"env" => "dev"}])], none(), None, dev.clone()),
+        (list![branch("none")], none(), None, error(format!("{url} has no branch or tag 'none'"))),
+        (list!["a b c"], none(), None, error("'a b c' is not a branch and a URL".into())),
+    ] {
+        assert_eq!(of(remotes.clone(), more.clone(), pillarenv), wanted, "{remotes} {more:?} {pillarenv:?}");
+    }
+    let told = of(list![format!("master {url}/none")], none(), None);
+    let text = told["_errors"].as_list().unwrap()[0].to_string();
+    assert!(text.starts_with("Failed to load ext_pillar git: the git remote"), "{text}");
 }

@@ -52,7 +52,9 @@ impl<'a> Tree<'a> {
         let matched = tops::matched(sections, self.request.pillarenv, &facts, nodegroups, &mut self.errors);
         let mut all = Map::new();
         for (name, Matched { names, may_be_missing }) in in_order(matched, &self.source.opts) {
-            let Some(roots) = self.source.roots.get(&name) else {
+            // `base` always is.
+            let folders = self.source.roots.get(&name).map(Vec::as_slice).or((name == "base").then_some(&[]));
+            let Some(roots) = folders else {
                 self.errors.push(format!("No matching pillar environment for environment '{name}' found"));
                 continue;
             };
@@ -72,7 +74,9 @@ impl<'a> Tree<'a> {
     fn sls(&mut self, sls: &str, environment: &mut Environment<'_>, defaults: &Map) -> Map {
         let Some(path) = top::candidates(sls).into_iter().find(|path| self.find(path, environment.name).is_some())
         else {
-            if !environment.may_be_missing.iter().any(|ignored| ignored == sls) {
+            // As in Salt, nothing is missed in an environment without folders.
+            let has_folders = self.source.roots.get(environment.name).is_some_and(|folders| !folders.is_empty());
+            if has_folders && !environment.may_be_missing.iter().any(|ignored| ignored == sls) {
                 self.errors.push(format!(
                     "Specified SLS '{sls}' in environment '{}' is not available on the salt master",
                     environment.name

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use brine_core::function::CallError;
 use brine_core::value::FromValue;
+use brine_core::value::percent_encoded;
 use brine_core::{Map, Value, files};
 use indexmap::IndexMap;
 use nix::unistd::User;
@@ -12,7 +13,7 @@ use nix::unistd::User;
 use crate::context::Context;
 use crate::modules::cmd::{Scratch, quote};
 use crate::process::{Output, Program};
-use crate::web::{percent_encoded, redacted};
+use crate::web::redacted;
 
 /// Git did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -70,7 +70,10 @@ pub(super) fn managed(
     let wanted = match contents.get(context, name) {
         Ok(wanted) => wanted.filter(|_| how.replace || !exists),
         // Whether a source is there is asked first in test mode, and told without saying what for.
-        Err(error) if context.test && ["ource ", "Failed to cache", "template format"].iter().any(|about| error.contains(about)) => {
+        Err(error)
+            if context.test
+                && ["ource ", "Failed to cache", "template format"].iter().any(|about| error.contains(about)) =>
+        {
             return StateReturn::failed(name, error.strip_prefix("Unable to manage file: ").unwrap_or(&error));
         }
         Err(error) => return StateReturn::failed(name, error),

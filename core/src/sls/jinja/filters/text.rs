@@ -12,7 +12,7 @@ use sha2::Digest;
 
 use super::super::value::{text, to_jinja};
 use super::{Args, Options, by_name, defined, failed};
-use crate::value::Value;
+use crate::value::{Value, percent_encoded, percent_encoded_path};
 
 /// How long a text may be that is made from nothing.
 const MAX_LENGTH: usize = 1 << 20;
@@ -32,11 +32,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("urlencode", |value: JinjaValue| match value.kind() {
         ValueKind::Map => {
             // In a query, a blank is a plus, and a slash is no more than any sign.
-            let quoted = |value: &JinjaValue| url_encode(&text(value)).replace('/', "%2F").replace("%20", "+");
+            let quoted = |value: &JinjaValue| percent_encoded(&text(value)).replace("%20", "+");
             let pairs = super::super::value::pairs(&value);
             pairs.map(|(key, value)| std::format!("{}={}", quoted(&key), quoted(&value))).collect::<Vec<_>>().join("&")
         }
-        _ => url_encode(&text(&value)),
+        _ => percent_encoded_path(&text(&value)),
     });
     for name in ["e", "escape"] {
         environment.add_filter(name, |value: JinjaValue| {
@@ -259,19 +259,6 @@ fn int(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
         || options.get(0, "default").map_or_else(|| JinjaValue::from(0), |default| to_jinja(&default)),
         JinjaValue::from,
     ))
-}
-
-fn url_encode(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.push_str(&hex(&[byte]).to_uppercase());
-        }
-    }
-    out
 }
 
 fn hex(bytes: &[u8]) -> String {
