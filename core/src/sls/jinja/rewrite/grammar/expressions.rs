@@ -140,14 +140,11 @@ impl Parser<'_, '_> {
     }
 
     fn sum(&mut self) -> Parsed {
-        self.binary(
-            |parser| parser.text(),
-            |sign| match sign {
-                "+" => Some("__add__("),
-                "-" => Some("__sub__("),
-                _ => None,
-            },
-        )
+        self.binary(Self::text, |sign| match sign {
+            "+" => Some("__add__("),
+            "-" => Some("__sub__("),
+            _ => None,
+        })
     }
 
     /// Values put together with `~`.
@@ -162,16 +159,13 @@ impl Parser<'_, '_> {
     }
 
     fn product(&mut self) -> Parsed {
-        self.binary(
-            |parser| parser.power(),
-            |sign| match sign {
-                "*" => Some("__mul__("),
-                "/" => Some("__div__("),
-                "//" => Some("__floordiv__("),
-                "%" => Some("__mod__("),
-                _ => None,
-            },
-        )
+        self.binary(Self::power, |sign| match sign {
+            "*" => Some("__mul__("),
+            "/" => Some("__div__("),
+            "//" => Some("__floordiv__("),
+            "%" => Some("__mod__("),
+            _ => None,
+        })
     }
 
     fn power(&mut self) -> Parsed {
