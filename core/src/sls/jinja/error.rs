@@ -123,6 +123,8 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
                 Some("map") => "dict object",
                 Some("string") => "str object",
                 Some("sequence") => "list object",
+                Some("number") => "int object",
+                Some("bool") => "bool object",
                 Some("none") => {
                     return format!("{UNDEFINED}'None' has no attribute {}", quoted(method.trim_matches('`')));
                 }

@@ -11,13 +11,15 @@ use super::filters::{escape, percent};
 /// What a text or a list may grow to by `*`: a factor is not a way to use up memory.
 const MAX_REPEATED: usize = 100_000_000;
 
+/// An operator with two operands.
+type Operator = fn(&JinjaValue, &JinjaValue) -> Result<JinjaValue, Error>;
+
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__lt__", |a: JinjaValue, b: JinjaValue| order("<", &a, &b).map(Ordering::is_lt));
     environment.add_function("__gt__", |a: JinjaValue, b: JinjaValue| order(">", &a, &b).map(Ordering::is_gt));
     environment.add_function("__le__", |a: JinjaValue, b: JinjaValue| order("<=", &a, &b).map(Ordering::is_le));
     environment.add_function("__ge__", |a: JinjaValue, b: JinjaValue| order(">=", &a, &b).map(Ordering::is_ge));
     environment.add_function("__in__", |item: JinjaValue, of: JinjaValue| contains(&item, &of));
-    type Operator = fn(&JinjaValue, &JinjaValue) -> Result<JinjaValue, Error>;
     let operators: [(&str, Operator); 7] = [
         ("__add__", add),
         ("__sub__", sub),

@@ -161,17 +161,13 @@ impl<'a> Iterator for Tags<'a> {
         loop {
             let start = self.at + next_tag(&self.source[self.at..])?;
             let text = &self.source[start..];
-            if text.starts_with("{#") {
-                match text[2..].find("#}") {
-                    Some(length) => {
-                        self.at = start + length + 4;
-                        continue;
-                    }
-                    None => {
-                        self.at = self.source.len();
-                        return Some(Tag { start, end: self.at, inside: Inside::Unfinished("comment tag") });
-                    }
+            if let Some(comment) = text.strip_prefix("{#") {
+                if let Some(length) = comment.find("#}") {
+                    self.at = start + length + 4;
+                    continue;
                 }
+                self.at = self.source.len();
+                return Some(Tag { start, end: self.at, inside: Inside::Unfinished("comment tag") });
             }
             let is_block = text.starts_with("{%");
             let (tokens, ending) = tokenize(text, if is_block { "%}" } else { "}}" });
