@@ -177,16 +177,11 @@ impl<'a> Iterator for Tags<'a> {
             };
             let is_raw = is_block && matches!(&tokens[..], [token] if token.text == "raw");
             let inside = match ending {
-                Ending::Closed(closed) if is_raw => match raw_end(text, closed) {
-                    Some(length) => {
-                        end = start + length;
-                        Inside::Raw
-                    }
-                    None => {
-                        end = self.source.len();
-                        Inside::Unfinished("raw directive")
-                    }
-                },
+                Ending::Closed(closed) if is_raw => {
+                    let raw = raw_end(text, closed);
+                    end = raw.map_or(self.source.len(), |length| start + length);
+                    if raw.is_some() { Inside::Raw } else { Inside::Unfinished("raw directive") }
+                }
                 ending if is_block => Inside::Block(tokens, ending),
                 ending => Inside::Print(tokens, ending),
             };
