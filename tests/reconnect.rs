@@ -4,7 +4,7 @@
 mod support;
 
 use brine_core::{Value, map};
-use support::{System, stdout, text};
+use support::{BRINE, System, stdout, text};
 
 fn ping(system: &System) -> Value {
     let output = system.tool("salt", &["web1", "test.ping", "-t", "1", "--static", "--out=json"]);
@@ -108,5 +108,29 @@ async fn keys_are_accepted_by_the_grains_that_come_with_them() {
         assert_eq!((text(&event, "id"), text(&event, "act")), (id.to_owned(), act.to_owned()));
         assert_eq!(event.get("autosign_grains"), Some(&shown.into()));
         system.kill_minion(id);
+    }
+}
+
+/// A `salt-call` begins a session of its own: neither it nor the daemon beside it loses what it sends.
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_of_one_minion_work_side_by_side() {
+    const EACH: usize = 10;
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    let mut events = system.events("try/").await;
+    let etc = system.path("web1/etc").display().to_string();
+    let call = |n: usize| {
+        let tag = format!("try/call/{n}");
+        stdout(&support::within_limit(BRINE).args(["salt-call", "-c", &etc, "event.send", &tag]).output().unwrap())
+    };
+    let ask = |n: usize| stdout(&system.tool("salt", &["web1", "event.send", &format!("try/daemon/{n}")]));
+    std::thread::scope(|scope| {
+        for half in [0, 1] {
+            scope.spawn(move || (0..EACH).for_each(|n| assert!(call(2 * n + half).contains("True"), "salt-call {n}")));
+        }
+        (0..EACH).for_each(|n| assert!(ask(n).contains("True"), "salt {n}"));
+    });
+    for _ in 0..3 * EACH {
+        events.next().await;
     }
 }
