@@ -1,0 +1,246 @@
+//! Requests on port 4506: opened, typed, allowed or refused, answered. `events.rs` takes what minions bring, `files.rs`
+//! answers what they ask of the file server.
+
+mod events;
+mod files;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use brine_core::store::StoreError;
+use brine_core::transport::{Handler, Peer, Worker};
+use brine_core::value::msgpack;
+use brine_core::wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, WireError};
+use brine_core::{Map, MinionId, Value, crypt::token, map, metrics};
+use bytes::Bytes;
+
+use crate::Shared;
+use crate::auth::clear;
+use crate::pillar::Asked;
+use crate::sessions::SessionError;
+
+/// What is said to who sends what is not understood or not allowed, in Salt's words and no others:
+/// strangers learn nothing from it.
+const BAD_LOAD: &str = "bad load";
+
+/// Answers requests.
+pub(crate) struct Requests(pub Arc<Shared>);
+
+impl Handler for Requests {
+    async fn handle(&self, peer: Peer, request: Bytes, worker: Worker) -> Option<Bytes> {
+        let envelope = match Envelope::unpack(&request) {
+            Ok(envelope) => envelope,
+            Err(error) => return Some(refuse(&peer, None, &error)),
+        };
+        // Thousands of requests may wait for the disk at a time: what they do not need any more goes, and what only some
+        // need is in boxes.
+        drop(request);
+        let start = Instant::now();
+        let named =
+            |load: &Map| if self.0.config.master_stats { load.get("cmd").map(ToString::to_string) } else { None };
+        let asked;
+        let reply = match envelope {
+            Envelope::Clear { load, version } => {
+                asked = named(&load);
+                match ClientCommand::from_map(&load) {
+                    Ok(ClientCommand::Auth(auth, _)) if version < self.0.config.minimum_auth_version => {
+                        return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
+                    }
+                    Ok(command) => Box::pin(self.0.client_command(&peer, command, worker)).await,
+                    Err(error) => return Some(refuse(&peer, None, &error)),
+                }
+            }
+            Envelope::Sealed { id, version, .. } if version < self.0.config.minimum_auth_version => {
+                return Some(refuse(&peer, Some(&id), &WireError::OldVersion(version)));
+            }
+            Envelope::Sealed { id, load, encryption, signature, .. } => {
+                let mut opened = match self.0.sessions.open(&id, &load) {
+                    Ok(opened) => opened,
+                    Err(error) => return Some(refuse(&peer, Some(&id), &error)),
+                };
+                drop(load);
+                let ttl = self.0.config.request_server_ttl;
+                if ttl > 0 && !opened.is_within(ttl) {
+                    return Some(refuse(&peer, Some(&id), &SessionError::TooOld));
+                }
+                self.0.presence.heard(&id, &peer);
+                asked = named(&opened.load);
+                let command = MinionCommand::from_map(&std::mem::take(&mut opened.load));
+                match command {
+                    Ok(command @ MinionCommand::Pillar { .. }) => {
+                        let value = self.0.minion_command(&id, command, worker).await;
+                        let shared = Arc::clone(&self.0);
+                        // RSA takes milliseconds: not on the threads that serve sockets.
+                        let sealed = tokio::task::spawn_blocking(move || {
+                            opened.reply_private(&value, &shared.identity.private_key, encryption, signature)
+                        });
+                        match sealed.await {
+                            Ok(Ok(reply)) => reply,
+                            Ok(Err(error)) => return Some(refuse(&peer, Some(&id), &error)),
+                            Err(error) => return Some(refuse(&peer, Some(&id), &error)),
+                        }
+                    }
+                    Ok(command) => {
+                        let value = self.0.minion_command(&id, command, worker).await;
+                        opened.reply(&value)
+                    }
+                    Err(error) => {
+                        // The session is good: the minion need not begin another, and gets Salt's empty answer.
+                        tell_refused(&peer, Some(&id), &error);
+                        opened.reply(&Value::map())
+                    }
+                }
+            }
+        };
+        if let Some(command) = asked {
+            self.0.count_request(&command, start).await;
+        }
+        Some(reply.into())
+    }
+}
+
+fn refuse(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) -> Bytes {
+    tell_refused(peer, id, error);
+    msgpack::pack(&BAD_LOAD.into()).into()
+}
+
+fn tell_refused(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) {
+    metrics::REQUESTS_REFUSED.add(1);
+    let minion = id.map(MinionId::as_str);
+    tracing::warn!(peer = %peer.address, minion, %error, "a request is refused");
+}
+
+impl Shared {
+    async fn client_command(self: &Arc<Self>, peer: &Peer, command: ClientCommand, worker: Worker) -> Vec<u8> {
+        match command {
+            ClientCommand::Ping => clear(map! {"cmd" => "ping", "id" => &self.id}.into()),
+            ClientCommand::Auth(request, binding) => self.authenticate(*request, binding).await,
+            ClientCommand::Publish(request) => {
+                if !self.is_root_key(request.key.as_deref()) {
+                    self.tell_refused(&request).await;
+                    return self.unauthorised(peer, "publish", &request.user);
+                }
+                match self.publish(*request).await {
+                    Ok(published) => clear(published.to_value()),
+                    Err(error) => clear(map! {"error" => map! {"message" => error.to_string()}}.into()),
+                }
+            }
+            ClientCommand::Runner(call) => self.client_call(peer, "runner", call, worker).await,
+            ClientCommand::Wheel(call) => self.client_call(peer, "wheel", call, worker).await,
+        }
+    }
+
+    async fn client_call(self: &Arc<Self>, peer: &Peer, kind: &'static str, call: Call, worker: Worker) -> Vec<u8> {
+        if !self.is_root_key(call.key.as_deref()) {
+            return self.unauthorised(peer, kind, &call.user);
+        }
+        let Call { fun, args, user, asynchronous, .. } = call;
+        let kind = if kind == "wheel" { crate::calls::Kind::Wheel } else { crate::calls::Kind::Runner };
+        let started = self.start_call(kind, &fun, args, &user, &Map::new()).await;
+        if asynchronous {
+            return clear(map! {"jid" => &started.jid, "tag" => started.tag.as_str()}.into());
+        }
+        // It may ask minions, whose returns have to be handled.
+        drop(worker);
+        clear(started.finish().await.into())
+    }
+
+    fn is_root_key(&self, shown: Option<&str>) -> bool {
+        shown.is_some_and(|shown| token::constant_time_eq(shown, &self.root_key))
+    }
+
+    /// Tells of a job that its publisher may not publish, if it brings a job id: `salt/job/<jid>/error`.
+    async fn tell_refused(&self, request: &PublishRequest) {
+        let Some(jid) = &request.jid else { return };
+        let body = map! {
+            "cmd" => "publish",
+            "jid" => jid,
+            "fun" => request.fun.clone(),
+            "arg" => request.arg.clone(),
+            "tgt" => request.tgt.clone(),
+            "tgt_type" => &request.tgt_type,
+            "ret" => &request.ret,
+            "user" => &request.user,
+            "error" => map! {"name" => "AuthenticationError", "message" => "Authentication error occurred."},
+        };
+        self.fire(&format!("salt/job/{jid}/error"), &body).await;
+    }
+
+    fn unauthorised(&self, peer: &Peer, command: &str, user: &str) -> Vec<u8> {
+        metrics::REQUESTS_REFUSED.add(1);
+        tracing::warn!(peer = %peer.address, command, user, "a request without the master's key is refused");
+        let message = "Authentication failure of type \"user\" occurred.";
+        clear(map! {"error" => map! {"name" => "AuthorizationError", "message" => message}}.into())
+    }
+
+    async fn minion_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand, worker: Worker) -> Value {
+        match command {
+            MinionCommand::Events(events) => {
+                let fired = Box::pin(self.minion_events(id, events)).await;
+                self.is_kept(fired, worker).await.into()
+            }
+            MinionCommand::Returns(loads) => {
+                let fired = Box::pin(self.returns(id, loads)).await;
+                self.is_kept(fired, worker).await.into()
+            }
+            MinionCommand::Pillar { grains, saltenv, pillarenv, pillar_override: over, clean_cache: anew } => {
+                Box::pin(self.pillar(Asked { id: id.clone(), grains, saltenv, pillarenv, over, anew })).await
+            }
+            MinionCommand::SyndicReturns(loads) => {
+                let fired = Box::pin(self.syndic_returns(id, loads)).await;
+                self.is_kept(fired, worker).await;
+                Value::Nil
+            }
+            MinionCommand::MasterOpts { env_only } => self.master_opts(env_only),
+            MinionCommand::MasterTops => Value::map(),
+            // Brine has no targets that mean a minion's resources.
+            MinionCommand::Resources(_) => {
+                let body = map! {"Resource cache refresh" => id};
+                Box::pin(self.fire(&format!("resource/refresh/{id}"), &body)).await;
+                true.into()
+            }
+            MinionCommand::PeerPublish(asked) => Box::pin(self.peer_publish(id, *asked)).await,
+            MinionCommand::PeerPublishAndWait(asked) => {
+                drop(worker);
+                Box::pin(self.peer_publish_and_wait(id, *asked)).await
+            }
+            MinionCommand::PeerReturns(jid) => Box::pin(self.peer_returns(id, jid)).await,
+            MinionCommand::PeerRun(asked) => {
+                drop(worker);
+                Box::pin(self.peer_run(id, asked)).await
+            }
+            blocking => {
+                let shared = Arc::clone(self);
+                let id = id.clone();
+                // Files are read, and the store, on threads that may wait for a disk.
+                let done = tokio::task::spawn_blocking(move || shared.blocking_command(&id, blocking)).await;
+                done.unwrap_or_default()
+            }
+        }
+    }
+
+    /// Answers what may wait for a disk.
+    fn blocking_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand) -> Value {
+        let told = |result: Result<(), StoreError>| {
+            if let Err(error) = &result {
+                tracing::error!(minion = %id, %error, "a mine could not be changed");
+            }
+            Value::Bool(result.is_ok())
+        };
+        match command {
+            MinionCommand::FileReceive(piece) => self.receive(id, &piece).into(),
+            MinionCommand::Mine { data, clear } => told(self.mines.add(id, data, clear)),
+            MinionCommand::MineDelete { fun } => told(self.mines.delete(id, &fun)),
+            MinionCommand::MineFlush => told(self.mines.flush(id.as_str())),
+            MinionCommand::MineGet(query) => match self.mine_get(id, &query) {
+                Ok(found) => found.into(),
+                Err(error) => {
+                    tracing::warn!(minion = %id, %error, "the mine cannot be asked");
+                    Value::map()
+                }
+            },
+            MinionCommand::RevokeAuth => self.revoke(id, tokio::runtime::Handle::current()).into(),
+            file => self.file_command(id, file),
+        }
+    }
+}
