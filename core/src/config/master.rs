@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::options::{Roots, below_root, options};
+use super::Roots;
+use super::options::below_root;
+use super::rendering::rendering_options;
 use crate::value::{Map, Value};
 
-fn roots(folder: &str) -> Roots {
-    Roots::from([("base".to_owned(), vec![PathBuf::from(folder)])])
-}
-
-options! {
+rendering_options! {
     /// The master's configuration, as `/etc/salt/master` and `master.d/*.conf` say it.
     MasterConfig for "master";
 
@@ -139,18 +137,6 @@ options! {
     /// Groups of minions by name, each a compound target.
     nodegroups: Map = Map::new(),
 
-    /// Where state and other files are, by environment.
-    file_roots: Roots = roots("/srv/salt"),
-    /// Where pillar files are, by environment.
-    pillar_roots: Roots = roots("/srv/pillar"),
-    /// Globs of file names that are not served.
-    file_ignore_glob: Vec<String> = Vec::new(),
-    /// Regular expressions of file names that are not served.
-    file_ignore_regex: Vec<String> = Vec::new(),
-    /// Whether links may lead out of their file root, and are walked in lists.
-    fileserver_followsymlinks: bool = true,
-    /// Whether lists of files leave links out.
-    fileserver_ignoresymlinks: bool = false,
     /// Seconds between two fetches of the repositories in `gitfs_remotes`.
     gitfs_update_interval: u64 = 60,
     /// The name of the top file.
@@ -179,32 +165,6 @@ options! {
     jinja_lstrip_blocks: bool = false,
     /// Whether the line break behind a Jinja block goes.
     jinja_trim_blocks: bool = false,
-    /// The renderers of SLS files that do not say.
-    renderer: String = "jinja|yaml".into(),
-    /// Pillar from elsewhere: a list of one-key maps, a module with its arguments each.
-    ext_pillar: Value = Value::List(Vec::new()),
-    /// Whether pillar files go over what `ext_pillar` brings, and see it.
-    ext_pillar_first: bool = false,
-    /// How pillar that comes later goes over the earlier: smart, recurse, overwrite, aggregate, none.
-    pillar_source_merging_strategy: String = "smart".into(),
-    /// Whether lists of pillar are put together instead of replaced.
-    pillar_merge_lists: bool = false,
-    /// Whether what a pillar file includes goes over the file.
-    pillar_includes_override_sls: bool = false,
-    /// Whether minions are not told what is wrong with a pillar file, only that something is.
-    pillar_safe_render_error: bool = true,
-    /// Paths in the pillar at which values are opened that are sealed: a list, or a mapping to `gpg`.
-    decrypt_pillar: Value = Value::List(Vec::new()),
-    /// What is between the keys of such a path.
-    decrypt_pillar_delimiter: String = ":".into(),
-    /// The folder of the keys for values that are sealed with PGP; `gpgkeys` beside the configuration otherwise.
-    gpg_keydir: Option<PathBuf> = None,
-    /// Whether a value that cannot be opened is an error. It stays sealed otherwise.
-    gpg_decrypt_must_succeed: bool = true,
-    /// Whether opened values are kept in memory.
-    gpg_cache: bool = false,
-    /// For how many seconds.
-    gpg_cache_ttl: u64 = 86400,
     /// Whether rendered pillars are kept in memory, by minion.
     pillar_cache: bool = false,
     /// For how many seconds.

@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::options::{Roots, below_root, options};
+use super::Roots;
+use super::options::below_root;
+use super::rendering::rendering_options;
 use crate::value::{Map, Value};
 
-fn roots(folder: &str) -> Roots {
-    Roots::from([("base".to_owned(), vec![PathBuf::from(folder)])])
-}
-
-options! {
+rendering_options! {
     /// The minion's configuration, as `/etc/salt/minion` and `minion.d/*.conf` say it.
     MinionConfig for "minion";
 
@@ -88,18 +86,6 @@ options! {
     sls_list: Vec<String> = Vec::new(),
     /// `remote`: files and pillar from the master; `local`: from this host.
     file_client: String = "remote".into(),
-    /// Where state and other files are, by environment, when the minion works without a master.
-    file_roots: Roots = roots("/srv/salt"),
-    /// Where pillar files are, by environment, when the minion works without a master.
-    pillar_roots: Roots = roots("/srv/pillar"),
-    /// Globs of file names that are not served.
-    file_ignore_glob: Vec<String> = Vec::new(),
-    /// Regular expressions of file names that are not served.
-    file_ignore_regex: Vec<String> = Vec::new(),
-    /// Whether links may lead out of their file root, and are walked in lists.
-    fileserver_followsymlinks: bool = true,
-    /// Whether lists of files leave links out.
-    fileserver_ignoresymlinks: bool = false,
     /// The file with the certificate authorities that `https://` trusts; default: those of the host.
     ca_bundle: Option<PathBuf> = None,
     /// The environment of states when nothing else says.
@@ -108,32 +94,6 @@ options! {
     pillarenv: Option<String> = None,
     /// The name of the top file.
     state_top: String = "top.sls".into(),
-    /// The renderers of SLS files that do not say.
-    renderer: String = "jinja|yaml".into(),
-    /// Pillar from elsewhere: a list of one-key maps, a module with its arguments each.
-    ext_pillar: Value = Value::List(Vec::new()),
-    /// Whether pillar files go over what `ext_pillar` brings, and see it.
-    ext_pillar_first: bool = false,
-    /// How pillar that comes later goes over the earlier: smart, recurse, overwrite, aggregate, none.
-    pillar_source_merging_strategy: String = "smart".into(),
-    /// Whether lists of pillar are put together instead of replaced.
-    pillar_merge_lists: bool = false,
-    /// Whether what a pillar file includes goes over the file.
-    pillar_includes_override_sls: bool = false,
-    /// Whether minions are not told what is wrong with a pillar file, only that something is.
-    pillar_safe_render_error: bool = true,
-    /// Paths in the pillar at which values are opened that are sealed: a list, or a mapping to `gpg`.
-    decrypt_pillar: Value = Value::List(Vec::new()),
-    /// What is between the keys of such a path.
-    decrypt_pillar_delimiter: String = ":".into(),
-    /// The folder of the keys for values that are sealed with PGP; `gpgkeys` beside the configuration otherwise.
-    gpg_keydir: Option<PathBuf> = None,
-    /// Whether a value that cannot be opened is an error. It stays sealed otherwise.
-    gpg_decrypt_must_succeed: bool = true,
-    /// Whether opened values are kept in memory.
-    gpg_cache: bool = false,
-    /// For how many seconds.
-    gpg_cache_ttl: u64 = 86400,
     /// Which modules' states are put together before they run; `True` for all that can be.
     state_aggregate: Value = Value::Bool(false),
     /// How many states with `parallel: True` run side by side; 0 for no limit.

@@ -1,6 +1,6 @@
 //! The master's and the minion's configuration: typed, with defaults and documentation in one place.
 //!
-//! `master.rs` and `minion.rs` declare the options, `load.rs` reads files and drop-ins, `known.rs`
+//! `master.rs` and `minion.rs` declare the options, `rendering.rs` those that both have, `load.rs` reads files and drop-ins, `known.rs`
 //! lists what else Salt knows, so that a mistyped name is told from one that has no effect here.
 
 mod known;
@@ -8,6 +8,7 @@ mod load;
 mod master;
 mod minion;
 mod options;
+mod rendering;
 
 pub use load::{ConfigError, Loaded, Warning};
 pub use master::MasterConfig;
