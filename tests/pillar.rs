@@ -52,3 +52,49 @@ async fn a_minion_gets_its_own_whole_pillar_or_none() {
     let shown = stdout(&system.tool("salt-run", &["pillar.show_pillar", "db1", "--out=json"]));
     assert!(shown.contains("of-db") && !shown.contains("last"), "{shown}");
 }
+
+/// A web server that says who has asked, until it is asked for something else.
+fn web_server() -> u16 {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let (mut asked, mut part) = (Vec::new(), [0; 1024]);
+            while !asked.windows(4).any(|end| end == b"\r\n\r\n") {
+                let length = stream.read(&mut part).unwrap();
+                asked.extend_from_slice(&part[..length]);
+            }
+            let asked = String::from_utf8(asked).unwrap();
+            let (status, body) = match asked.split(' ').nth(1) {
+                Some("/web1?role=front") => ("200 OK", r#"{"from": {"web": "server"}, "list": [1, 2]}"#),
+                _ => ("404 Not Found", "nothing"),
+            };
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        }
+    });
+    port
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_web_server_may_have_more_of_a_pillar() {
+    let url = format!("http://127.0.0.1:{}/%s?role=<role>", web_server());
+    let external = format!("ext_pillar:\n  - http_json: {{url: '{url}', with_grains: True}}\n");
+    let mut system = System::start(&external).await;
+    system.write("srv/pillar/top.sls", "base: {'*': [all]}\n");
+    system.write("srv/pillar/all.sls", "from: {files: here}\n");
+    for (id, role) in [("web1", "front"), ("db1", "back")] {
+        system.configure_minion(id, &format!("grains: {{role: {role}}}\n"));
+        let mut events = system.events("salt/minion/").await;
+        system.spawn_minion(id);
+        events.until(&format!("salt/minion/{id}/start")).await;
+    }
+    let web1 = map! {"from" => map! {"files" => "here", "web" => "server"}, "list" => list![1, 2]};
+    assert_eq!(system.salt_json(&["web1", "pillar.raw"]), map! {"web1" => web1}.into());
+    // A server that does not answer well leaves no half of a pillar.
+    let db1 = system.salt_json(&["db1", "pillar.raw"]);
+    let errors = db1.get("db1").and_then(|pillar| pillar.get("_errors")).map(ToString::to_string).unwrap_or_default();
+    assert!(errors.contains("http_json"), "{db1}");
+}
