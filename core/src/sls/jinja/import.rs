@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
@@ -139,7 +139,7 @@ impl Imports {
             self.read.lock().missing = Some(path.to_owned());
             return Ok(None);
         };
-        let rewritten = format!("{front}{}", rewrite(&source, self.look).text);
+        let rewritten = format!("{front}{}", rewritten(&source, self.look));
         self.read.lock().sources.insert(path.to_owned(), source);
         Ok(Some(rewritten))
     }
@@ -153,6 +153,26 @@ impl Imports {
     pub(super) fn missing(&self) -> Option<String> {
         self.read.lock().missing.clone()
     }
+}
+
+/// What a source is for minijinja. The files of a formula all import the same few templates: what these were rewritten to
+/// is kept.
+fn rewritten(source: &str, look: Look) -> Arc<str> {
+    const KEPT: usize = 64;
+    static REWRITTEN: LazyLock<Mutex<HashMap<String, Arc<str>>>> = LazyLock::new(Mutex::default);
+    if look == Look::Again {
+        return rewrite(source, look).text.into();
+    }
+    if let Some(kept) = REWRITTEN.lock().get(source) {
+        return Arc::clone(kept);
+    }
+    let text: Arc<str> = rewrite(source, look).text.into();
+    let mut kept = REWRITTEN.lock();
+    if kept.len() >= KEPT {
+        kept.clear();
+    }
+    kept.insert(source.to_owned(), Arc::clone(&text));
+    text
 }
 
 #[cfg(test)]
