@@ -28,9 +28,7 @@ pub(super) fn newest(
     when: Option<bool>,
     options: &Options,
 ) -> Result<StateReturn, CallError> {
-    if !context.test {
-        refresh(context, packages, when, options)?;
-    }
+    refresh(context, packages, when, options)?;
     let before = packages.installed(&context.call, options)?;
     let newer = newer(&context.call, packages, &names.all, options)?;
     let unknown: Vec<String> = names
