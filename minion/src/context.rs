@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use brine_core::config::MinionConfig;
@@ -146,6 +146,8 @@ pub struct Job {
     pub cancel: CancellationToken,
     /// Child processes of the job, ended with it.
     pub children: crate::process::Children,
+    /// Whether the repositories of packages were asked in this job.
+    pub repositories_asked: Arc<AtomicBool>,
 }
 
 impl Job {
@@ -162,6 +164,7 @@ impl Job {
             master: self.master.clone(),
             cancel: self.cancel.clone(),
             children: self.children.clone(),
+            repositories_asked: Arc::clone(&self.repositories_asked),
         }
     }
 
@@ -177,6 +180,7 @@ impl Job {
             retcode: AtomicI64::new(0),
             cancel: CancellationToken::new(),
             children: crate::process::Children::default(),
+            repositories_asked: Arc::default(),
         }
     }
 }
@@ -239,6 +243,14 @@ impl Context {
     /// The options as templates and functions see them: the configuration's, or the state run's.
     pub fn opts(&self) -> Arc<Map> {
         self.run_opts.clone().unwrap_or_else(|| Arc::new(self.config().opts.clone()))
+    }
+
+    /// Whether changes are only to be told: the configuration says so, or the state run.
+    pub fn is_test(&self) -> bool {
+        match &self.run_opts {
+            Some(opts) => opts.get("test").is_some_and(Value::is_truthy),
+            None => self.config().test,
+        }
     }
 
     /// The same context for calls that come out of a template.

@@ -105,6 +105,22 @@ pub trait Packages: Sync {
     /// All versions of a package that could be installed, the newest first.
     fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError>;
 
+    /// Whether questions about newer versions ask the repositories before, where that is not said.
+    fn refreshes(&self) -> bool {
+        true
+    }
+
+    /// The version that would come if a package is asked for with this one, as far as the manager tells it before.
+    fn foreseen(
+        &self,
+        _context: &Context,
+        _name: &str,
+        _version: &str,
+        _options: &Options,
+    ) -> Result<Option<String>, CallError> {
+        Ok(None)
+    }
+
     /// Installs packages, each with a version or the newest.
     fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError>;
 

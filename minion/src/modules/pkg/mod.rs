@@ -19,6 +19,8 @@ mod zypper;
 
 pub use apt::KEYS;
 pub use holds::FUNCTIONS as HOLDS;
+#[cfg(test)]
+pub use holds::Told;
 pub use manager::{Doing, Installed, Locks, Packages, Repositories, Versions, Wanted, packages};
 #[cfg(test)]
 pub use manager::{Files, Listed};
@@ -27,8 +29,7 @@ pub use queries::FUNCTIONS as QUERIES;
 pub use repositories::FUNCTIONS as REPOSITORIES;
 #[cfg(test)]
 pub use versions::resolve;
-pub use versions::{newer, satisfies};
+pub use versions::{LATEST, newer, or_newer, satisfies};
 pub use work::{
-    Done, FUNCTIONS, changes, full_trouble, install, install_files, package_files, remove, sources, trouble, upgrade,
-    wanted,
+    Done, FUNCTIONS, changes, full_trouble, install, install_files, package_files, remove, trouble, upgrade, wanted,
 };

@@ -50,6 +50,10 @@ pub struct Options {
     pub keep_obsolete: bool,
     /// Whether packages stay with their vendors.
     pub keep_vendors: bool,
+    /// Whether only those packages that are there get new versions.
+    pub only_upgrade: bool,
+    /// Whether files of the configuration that were changed by hand are replaced.
+    pub force_conf_new: bool,
 }
 
 /// Whether an argument says yes, also as a word.
@@ -88,6 +92,8 @@ impl Options {
             minimal: flag("minimal"),
             keep_obsolete: choice("obsoletes") == Some(false),
             keep_vendors: flag("novendorchange"),
+            only_upgrade: flag("only_upgrade"),
+            force_conf_new: flag("force_conf_new"),
         }
     }
 }

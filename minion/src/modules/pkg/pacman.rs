@@ -96,6 +96,10 @@ impl Packages for Pacman {
         Ok(in_repositories(&pacman(context, &["-Sl"], &[], options)?.stdout, name, &options.from))
     }
 
+    fn refreshes(&self) -> bool {
+        false
+    }
+
     fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
         let (wanted, errors) = resolve(context, self, wanted, options)?;
         // As in Salt: nothing is done if something cannot be had.

@@ -38,14 +38,15 @@ functions! {
         Ok(told.into())
     }
 
-    /// The version that an installation would bring, empty if that is the one that is there.
+    /// The version that an installation would bring, empty if that is the one that is there. Asks the repositories before,
+    /// with pacman only with `refresh`.
     ///
     /// CLI Example:
     ///
     ///     salt '*' pkg.latest_version <package1> <package2>
     fn latest_version(context, *args, **kwargs) {
         let (packages, options) = (packages(context)?, Options::read(&kwargs));
-        if kwargs.get("refresh").is_some_and(is_true) {
+        if kwargs.get("refresh").map_or_else(|| packages.refreshes(), is_true) {
             packages.refresh(context, &options)?;
         }
         let names: Vec<String> = args.iter().map(ToString::to_string).collect();
@@ -71,14 +72,14 @@ functions! {
         Ok(latest_version(context, vec![name.into()], kwargs)?.is_truthy().into())
     }
 
-    /// The new versions that there are, by package.
+    /// The new versions that there are, by package. Asks the repositories before, with pacman only with `refresh`.
     ///
     /// CLI Example:
     ///
     ///     salt '*' pkg.list_upgrades
-    fn list_upgrades(context, refresh: bool = true, dist_upgrade: bool = true, **kwargs) {
+    fn list_upgrades(context, refresh: Option<bool> = None, dist_upgrade: bool = true, **kwargs) {
         let (packages, options) = (packages(context)?, Options::read(&kwargs));
-        if refresh {
+        if refresh.unwrap_or_else(|| packages.refreshes()) {
             packages.refresh(context, &options)?;
         }
         let newer = packages.upgrades(context, dist_upgrade, &options)?;

@@ -9,6 +9,9 @@ use super::manager::{Packages, Versions, Wanted};
 use super::options::Options;
 use crate::context::Context;
 
+/// The version that stands for the newest there is.
+pub const LATEST: &str = "latest";
+
 /// How a version is to stand to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
@@ -61,6 +64,14 @@ fn conditions(text: &str) -> Vec<(Operator, &str)> {
             (operator, part.get(length..).unwrap_or_default().trim())
         })
         .collect()
+}
+
+/// A version that is said as one, with all that are newer.
+pub fn or_newer(wanted: &str) -> Option<String> {
+    match conditions(wanted)[..] {
+        [(Operator::Equal, version)] if !is_pattern(version) => Some(format!(">={version}")),
+        _ => None,
+    }
 }
 
 fn without_epoch(version: &str) -> &str {
@@ -190,6 +201,15 @@ mod tests {
             ("", vec![]),
         ] {
             assert_eq!(conditions(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_version_may_be_newer() {
+        for (text, expected) in
+            [("1.0", Some(">=1.0")), ("== 1.0", Some(">=1.0")), ("1.*", None), ("<2", None), ("1.0, 2.0", None)]
+        {
+            assert_eq!(or_newer(text).as_deref(), expected, "{text}");
         }
     }
 

@@ -6,6 +6,7 @@ use brine_core::{Map, Value, functions, map};
 
 use super::manager::{Doing, Packages, Versions, Wanted, packages};
 use super::options::{Options, is_true};
+use super::versions::LATEST;
 use crate::context::Context;
 use crate::fileclient;
 use crate::modules::cmd::Scratch;
@@ -21,9 +22,9 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' pkg.upgrade
-    fn upgrade_all(context, name: Option<String> = None, pkgs: Value = Value::Nil, refresh: bool = true, dist_upgrade: bool = false, **kwargs) as "upgrade" {
+    fn upgrade_all(context, name: Option<String> = None, pkgs: Value = Value::Nil, refresh: Option<bool> = None, dist_upgrade: bool = false, **kwargs) as "upgrade" {
         let (packages, options) = (packages(context)?, Options::read(&kwargs));
-        if refresh {
+        if refresh.unwrap_or_else(|| packages.refreshes()) {
             packages.refresh(context, &options)?;
         }
         let names: Vec<String> = wanted(name.as_deref(), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
@@ -43,7 +44,8 @@ functions! {
     /// conditions such as `>=1.2, <2`. With `sources`, a list of mappings of a package to its file, these files.
     ///
     /// Takes `fromrepo`, `enablerepo`, `disablerepo`, `disableexcludes`, `setopt`, `skip_verify`, `reinstall`, `ignore_epoch`,
-    /// `update_holds` and `root`, as far as the package manager can do them.
+    /// `update_holds`, `only_upgrade`, `force_conf_new`, `install_recommends` and `root`, as far as the package manager can do
+    /// them.
     ///
     /// CLI Example:
     ///
@@ -61,8 +63,12 @@ functions! {
         } else {
             let normal = kwargs.get("normalize").is_none_or(is_true);
             let mut wanted = wanted(name.as_deref(), &pkgs, version.as_deref())?;
-            for (name, _) in wanted.iter_mut().filter(|_| normal) {
-                *name = packages.normal_name(context, name);
+            for (name, version) in &mut wanted {
+                if normal {
+                    *name = packages.normal_name(context, name);
+                }
+                // The newest is what comes if nothing is said.
+                version.take_if(|version| version == LATEST);
             }
             install(context, packages, &wanted, &options)?
         };
@@ -242,7 +248,7 @@ fn indented(map: &Map, indent: usize) -> String {
 pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result<Vec<Wanted>, CallError> {
     let items = match pkgs {
         Value::Nil => {
-            let version = version.filter(|version| !version.is_empty() && *version != "latest").map(str::to_owned);
+            let version = version.filter(|version| !version.is_empty()).map(str::to_owned);
             let names: Vec<String> = name.into_iter().flat_map(|name| names(&name.into())).collect();
             let version = version.filter(|_| names.len() == 1);
             return names.into_iter().map(|name| Ok((argument(&name)?, version.clone()))).collect();
@@ -255,8 +261,7 @@ pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result
         match item {
             Value::Map(map) => {
                 for (name, version) in map {
-                    let version =
-                        version.is_truthy().then(|| version.to_string()).filter(|version| version != "latest");
+                    let version = version.is_truthy().then(|| version.to_string());
                     wanted.push((argument(&name.to_string())?, version));
                 }
             }
@@ -267,7 +272,7 @@ pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result
 }
 
 /// The names of packages and where their files are: a list of mappings, or one.
-pub fn sources(sources: &Value) -> Result<Vec<(String, String)>, CallError> {
+fn named_files(sources: &Value) -> Result<Vec<(String, String)>, CallError> {
     let wrong = || CallError::Execution("'sources' is a list of mappings of a package to its file".to_owned());
     let pairs = |map: &Map| map.iter().map(|(name, path)| (name.to_string(), path.to_string())).collect::<Vec<_>>();
     match sources {
@@ -288,9 +293,9 @@ pub fn package_files(
     saltenv: &str,
 ) -> Result<Vec<PackageFile>, CallError> {
     let mut files = Vec::new();
-    for (package, source) in sources(said)? {
+    for (package, source) in named_files(said)? {
         let content = fileclient::content(context, &source, saltenv).map_err(CallError::Execution)?;
-        let missing = || CallError::Execution(format!("'{source}', the file of package {package}, is not there"));
+        let missing = || CallError::Execution(format!("Unable to cache {source}: file not found"));
         // Some managers take a word for a file only if it ends like one.
         let ending = source.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, ending)| ending);
         let file = Scratch::ending(&content.ok_or_else(missing)?, None, ending)?;
@@ -326,7 +331,7 @@ mod tests {
         for (name, pkgs, version, expected) in [
             (Some("a"), Value::Nil, None, vec![one("a", None)]),
             (Some("a"), Value::Nil, Some("1"), vec![one("a", Some("1"))]),
-            (Some("a"), Value::Nil, Some("latest"), vec![one("a", None)]),
+            (Some("a"), Value::Nil, Some(LATEST), vec![one("a", Some(LATEST))]),
             (Some("a,b"), Value::Nil, None, vec![one("a", None), one("b", None)]),
             (Some("x"), list!["a", map! {"b" => "2"}], None, vec![one("a", None), one("b", Some("2"))]),
             (None, list![], None, vec![]),

@@ -1,11 +1,12 @@
 //! Packages that are installed.
 
 use brine_core::function::CallError;
-use brine_core::glob::{fnmatch, is_pattern};
 use brine_core::{Map, Value, map};
 
 use super::refresh;
-use crate::modules::pkg::{Doing, Options, Packages, Versions, Wanted, install as put, satisfies, trouble};
+use crate::modules::pkg::{
+    Doing, LATEST, Options, Packages, Versions, Wanted, install as put, newer, or_newer, satisfies, trouble,
+};
 use crate::states::{StateContext, StateReturn};
 
 /// How packages are installed.
@@ -15,6 +16,8 @@ pub(super) struct How {
     pub refresh: Option<bool>,
     /// Whether the packages are held afterwards, or let go.
     pub hold: Option<bool>,
+    /// Whether a newer version than the one that is said is good.
+    pub allow_updates: bool,
     /// How they are got.
     pub options: Options,
 }
@@ -32,15 +35,15 @@ impl Plan {
         packages: &dyn Packages,
         wanted: &[Wanted],
         have: &Versions,
-        options: &Options,
+        how: &How,
     ) -> Result<Self, CallError> {
         let mut plan = Plan::default();
         for one in wanted {
             if !have.contains_key(&one.0) {
                 plan.install.push(one.clone());
-            } else if options.reinstall {
+            } else if how.options.reinstall {
                 plan.reinstall.push(one.clone());
-            } else if !is_good(context, packages, one, have, options)? {
+            } else if !is_good(context, packages, one, have, how)? {
                 plan.install.push(one.clone());
             }
         }
@@ -58,12 +61,39 @@ fn is_good(
     packages: &dyn Packages,
     (name, version): &Wanted,
     have: &Versions,
-    options: &Options,
+    how: &How,
 ) -> Result<bool, CallError> {
-    match (have.get(name), version) {
-        (Some(have), Some(version)) => satisfies(&context.call, packages, have, version, options.ignore_epoch),
-        (have, _) => Ok(have.is_some()),
-    }
+    let (Some(have), Some(version)) = (have.get(name), version) else { return Ok(have.contains_key(name)) };
+    let newer = if how.allow_updates { or_newer(version) } else { None };
+    let version = newer.as_ref().unwrap_or(version);
+    satisfies(&context.call, packages, have, version, how.options.ignore_epoch)
+}
+
+/// Whether the newest version is asked for.
+fn is_latest((_, version): &Wanted) -> bool {
+    version.as_deref() == Some(LATEST)
+}
+
+/// What is wanted, with the versions that [`LATEST`] means: the newest there is, or else what is installed.
+fn newest_said(
+    context: &StateContext,
+    packages: &dyn Packages,
+    wanted: &[Wanted],
+    before: &Versions,
+    options: &Options,
+) -> Result<Vec<Wanted>, CallError> {
+    let names: Vec<String> = wanted.iter().filter(|one| is_latest(one)).map(|(package, _)| package.clone()).collect();
+    let newest = newer(&context.call, packages, &names, options)?;
+    let said = |one: &Wanted| {
+        if !is_latest(one) {
+            return one.clone();
+        }
+        // Of several versions that are there, the last is the newest.
+        let have = before.get(&one.0).and_then(|have| have.rsplit(',').next());
+        let version = newest.get(&one.0).map(String::as_str).or(have);
+        (one.0.clone(), version.map(str::to_owned))
+    };
+    Ok(wanted.iter().map(said).collect())
 }
 
 /// A package with the version that was asked for.
@@ -79,6 +109,21 @@ fn list(wanted: &[Wanted]) -> String {
     wanted.iter().map(desired).collect::<Vec<_>>().join(", ")
 }
 
+/// What was installed. Of many packages, their number alone.
+pub(super) fn summary(names: &[String]) -> String {
+    let list = names.join(", ");
+    if list.chars().count() < 20 {
+        return format!("The following packages were installed/updated: {list}");
+    }
+    let (ending, verb) = if names.len() > 1 { ("s", "were") } else { ("", "was") };
+    format!("{} targeted package{ending} {verb} installed/updated.", names.len())
+}
+
+/// The change of a package that is not there yet, as a test tells it.
+pub(super) fn newly(version: &str) -> Value {
+    map! {"old" => "", "new" => version}.into()
+}
+
 pub(super) fn install(
     context: &StateContext,
     packages: &dyn Packages,
@@ -87,15 +132,18 @@ pub(super) fn install(
     how: &How,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call, &how.options)?;
-    let plan = Plan::make(context, packages, wanted, &before, &how.options)?;
+    let (mut how, mut wanted) = (how.clone(), wanted.to_vec());
+    if wanted.iter().any(is_latest) {
+        refresh(context, packages, how.refresh, &how.options)?;
+        how.refresh = Some(false);
+        wanted = newest_said(context, packages, &wanted, &before, &how.options)?;
+    }
+    let plan = Plan::make(context, packages, &wanted, &before, &how)?;
     if plan.is_empty() {
-        let versions =
-            if wanted.iter().any(|(_, version)| version.is_some()) { " and are at the desired version" } else { "" };
-        let done = StateReturn::ok(name, format!("All specified packages are already installed{versions}"));
-        return if context.test { Ok(done) } else { held_too(context, packages, done, wanted, how) };
+        return already_there(context, packages, name, &wanted, &how);
     }
     if context.test {
-        return Ok(expected(name, &plan));
+        return expected(context, packages, name, &plan, &how);
     }
     refresh(context, packages, how.refresh, &how.options)?;
     let targets = [&plan.install[..], &plan.reinstall].concat();
@@ -111,141 +159,195 @@ pub(super) fn install(
         let doing = if plan.reinstall.is_empty() { Doing::Installing } else { Doing::Reinstalling };
         return Ok(StateReturn::failed(name, trouble(packages, doing, &done.errors)).with_changes(done.changes));
     }
-    let after = packages.installed(&context.call, &how.options)?;
-    let told = outcome(context, packages, wanted, &plan, (&after, &done.changes), how)?;
-    let (good, mut comments, mut changes) = (told.0, told.1, done.changes);
-    let good = good & hold(context, packages, wanted, how, &mut comments, &mut changes)?;
-    let comment = comments.into_iter().filter(|comment| !comment.is_empty()).collect::<Vec<_>>().join("\n");
-    Ok(StateReturn { result: Some(good), ..StateReturn::ok(name, comment) }.with_changes(changes))
+    let outcome = Outcome::of(context, packages, &wanted, &plan, &done.changes, &how)?;
+    let mut changes = done.changes;
+    let held = Held::set(context, packages, &wanted, &how, &mut changes)?;
+    let result = if outcome.is_good() { held.result } else { Some(false) };
+    let comment = outcome.comments(held).join("\n");
+    Ok(StateReturn { result, ..StateReturn::ok(name, comment) }.with_changes(changes))
+}
+
+/// The state of packages that were there already, when they have been held or let go.
+fn already_there(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    wanted: &[Wanted],
+    how: &How,
+) -> Result<StateReturn, CallError> {
+    let is_versioned = wanted.iter().any(|(_, version)| version.is_some());
+    let versions = if is_versioned { " and are at the desired version" } else { "" };
+    let mut comment = format!("All specified packages are already installed{versions}");
+    let mut changes = Map::new();
+    let held = Held::set(context, packages, wanted, how, &mut changes)?;
+    for told in [held.changed, held.kept, held.failed].concat() {
+        comment += &format!(".\n{told}");
+    }
+    Ok(StateReturn { result: held.result, ..StateReturn::ok(name, comment) }.with_changes(changes))
 }
 
 /// What would be done.
-fn expected(name: &str, plan: &Plan) -> StateReturn {
-    let new = |package: String| (package.into(), map! {"new" => "installed", "old" => ""}.into());
+fn expected(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    plan: &Plan,
+    how: &How,
+) -> Result<StateReturn, CallError> {
     let (mut comments, mut changes) = (Vec::new(), Map::new());
     if !plan.install.is_empty() {
         let names: Vec<&str> = plan.install.iter().map(|(package, _)| package.as_str()).collect();
         comments.push(format!("The following packages would be installed/updated: {}", names.join(", ")));
-        changes.extend(plan.install.iter().map(|(package, _)| new(package.clone())));
+        let plain: Vec<String> =
+            plan.install.iter().filter(|(_, version)| version.is_none()).map(|(package, _)| package.clone()).collect();
+        let mut newest = Versions::new();
+        if !plain.is_empty() {
+            refresh(context, packages, how.refresh, &how.options)?;
+            newest = newer(&context.call, packages, &plain, &how.options)?;
+        }
+        for (package, version) in &plan.install {
+            let new = match version {
+                Some(version) => packages.foreseen(&context.call, package, version, &how.options)?,
+                None => newest.remove(package),
+            };
+            changes.insert(package.into(), newly(new.as_deref().unwrap_or("installed")));
+        }
     }
     if !plan.reinstall.is_empty() {
         comments.push(format!("The following packages would be reinstalled: {}", list(&plan.reinstall)));
-        changes.extend(plan.reinstall.iter().map(|one| new(desired(one))));
+        changes.extend(plan.reinstall.iter().map(|one| (desired(one).into(), newly("installed"))));
     }
-    StateReturn::would(name, comments.join("\n")).with_changes(changes)
+    Ok(StateReturn::would(name, comments.join("\n")).with_changes(changes))
 }
 
-/// Whether all packages are there as they were wanted, and what is told of them: what failed, what is new, what was there
-/// before.
-fn outcome(
-    context: &StateContext,
-    packages: &dyn Packages,
-    wanted: &[Wanted],
-    plan: &Plan,
-    (after, changes): (&Versions, &Map),
-    how: &How,
-) -> Result<(bool, Vec<String>), CallError> {
-    let (mut modified, mut untouched, mut failed, mut again) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for one in wanted {
-        let is_target = plan.install.contains(one);
-        if plan.reinstall.contains(one) {
-            let is_done = changes.contains_key(&Value::from(one.0.as_str()));
-            again.push(if is_done {
-                format!("Package {} was reinstalled.", desired(one))
+/// What came of packages that were to be there.
+#[derive(Debug, Default)]
+struct Outcome {
+    failed: Vec<Wanted>,
+    modified: Vec<Wanted>,
+    untouched: Vec<Wanted>,
+    reinstalled: Vec<Wanted>,
+    not_reinstalled: Vec<Wanted>,
+}
+
+impl Outcome {
+    fn of(
+        context: &StateContext,
+        packages: &dyn Packages,
+        wanted: &[Wanted],
+        plan: &Plan,
+        changes: &Map,
+        how: &How,
+    ) -> Result<Self, CallError> {
+        let after = packages.installed(&context.call, &how.options)?;
+        let mut outcome = Outcome::default();
+        for one in wanted {
+            let is_target = plan.install.contains(one);
+            let group = if plan.reinstall.contains(one) {
+                let is_done = changes.contains_key(&Value::from(one.0.as_str()));
+                if is_done { &mut outcome.reinstalled } else { &mut outcome.not_reinstalled }
+            } else if is_good(context, packages, one, &after, how)? {
+                if is_target { &mut outcome.modified } else { &mut outcome.untouched }
+            } else if is_target {
+                &mut outcome.failed
             } else {
-                format!("Reinstall was not successful for package {}.", desired(one))
-            });
-            if !is_done {
-                failed.push(None);
+                continue;
+            };
+            group.push(one.clone());
+        }
+        Ok(outcome)
+    }
+
+    fn is_good(&self) -> bool {
+        self.failed.is_empty() && self.not_reinstalled.is_empty()
+    }
+
+    /// What is told of it, with what is told of holding the packages between.
+    fn comments(self, held: Held) -> Vec<String> {
+        let mut comments = Vec::new();
+        if !self.failed.is_empty() {
+            comments.push(format!("The following packages failed to install/update: {}", list(&self.failed)));
+        }
+        if !self.modified.is_empty() {
+            comments.push(summary(&self.modified.iter().map(desired).collect::<Vec<_>>()));
+        }
+        comments.extend(held.changed);
+        match self.untouched.len() {
+            0 => {}
+            1..=20 => {
+                comments.push(format!("The following packages were already installed: {}", list(&self.untouched)));
             }
-        } else if is_good(context, packages, one, after, &how.options)? || starts_alike(one, after) {
-            if is_target { &mut modified } else { &mut untouched }.push(one.clone());
-        } else if is_target {
-            failed.push(Some(one.clone()));
+            number => comments.push(format!("{number} targeted packages were already installed")),
         }
+        comments.extend(held.kept);
+        comments.extend(held.failed);
+        comments.extend(self.reinstalled.iter().map(|one| format!("Package {} was reinstalled.", desired(one))));
+        let not_done = |one| format!("Reinstall was not successful for package {}.", desired(one));
+        comments.extend(self.not_reinstalled.iter().map(not_done));
+        comments
     }
-    let mut comments = Vec::new();
-    let missing: Vec<Wanted> = failed.iter().flatten().cloned().collect();
-    if !missing.is_empty() {
-        comments.push(format!("The following packages failed to install/update: {}", list(&missing)));
-    }
-    if !modified.is_empty() {
-        let (summary, count) = (list(&modified), modified.len());
-        comments.push(if summary.chars().count() < 20 {
-            format!("The following packages were installed/updated: {summary}")
-        } else {
-            let (ending, verb) = if count > 1 { ("s", "were") } else { ("", "was") };
-            format!("{count} targeted package{ending} {verb} installed/updated.")
-        });
-    }
-    if !untouched.is_empty() {
-        comments.push(if untouched.len() <= 20 {
-            format!("The following packages were already installed: {}", list(&untouched))
-        } else {
-            format!("{} targeted packages were already installed", untouched.len())
-        });
-    }
-    comments.extend(again);
-    Ok((failed.is_empty(), comments))
 }
 
-/// Whether a glob fits the beginning of the version that is there.
-fn starts_alike((name, version): &Wanted, after: &Versions) -> bool {
-    let Some((have, version)) = after.get(name).zip(version.as_ref()) else { return false };
-    is_pattern(version) && fnmatch(version, have)
+/// What is told of packages that were to be held, or let go.
+#[derive(Debug)]
+struct Held {
+    result: Option<bool>,
+    changed: Vec<String>,
+    kept: Vec<String>,
+    failed: Vec<String>,
 }
 
-/// Holds the packages, or lets them go, if that is asked for: whether that worked.
-fn hold(
-    context: &StateContext,
-    packages: &dyn Packages,
-    wanted: &[Wanted],
-    how: &How,
-    comments: &mut Vec<String>,
-    changes: &mut Map,
-) -> Result<bool, CallError> {
-    let (Some(hold), Some(locks)) = (how.hold, packages.locks()) else { return Ok(true) };
-    let names: Vec<Wanted> = wanted.iter().map(|(name, _)| (name.clone(), None)).collect();
-    let told = match locks.set(&context.call, &names, hold, &how.options) {
-        Ok(told) => told,
-        Err(CallError::Execution(message)) => {
-            comments.push(message);
-            return Ok(false);
+impl Held {
+    /// Holds the packages, or lets them go, if that is asked for; adds to the changes.
+    fn set(
+        context: &StateContext,
+        packages: &dyn Packages,
+        wanted: &[Wanted],
+        how: &How,
+        changes: &mut Map,
+    ) -> Result<Self, CallError> {
+        let mut held = Held { result: Some(true), changed: Vec::new(), kept: Vec::new(), failed: Vec::new() };
+        let (Some(hold), Some(locks)) = (how.hold, packages.locks()) else { return Ok(held) };
+        let names: Vec<Wanted> = wanted.iter().map(|(name, _)| (name.clone(), None)).collect();
+        let told = match locks.set(&context.call, &names, hold, &how.options) {
+            Ok(told) => told,
+            Err(CallError::Execution(message)) => {
+                return Ok(Held { result: Some(false), failed: vec![message], ..held });
+            }
+            Err(error) => return Err(error),
+        };
+        for (package, one) in told {
+            let comment = one.get("comment").map(ToString::to_string);
+            let change = one.get("changes").and_then(Value::as_map).filter(|change| !change.is_empty());
+            let is_good = one.get("result").is_some_and(Value::is_truthy);
+            if let Some(change) = change {
+                add_to(changes, package, change);
+                held.changed.extend(comment);
+            } else if is_good {
+                held.kept.extend(comment);
+            } else {
+                held.failed.extend(comment);
+            }
+            held.result = match one.get("result") {
+                _ if held.result == Some(false) || is_good => held.result,
+                // It would be held, or let go.
+                Some(Value::Nil) => None,
+                _ => Some(false),
+            };
         }
-        Err(error) => return Err(error),
+        Ok(held)
+    }
+}
+
+/// Adds that a package is held to the changes: one that is new and held is told as both.
+fn add_to(changes: &mut Map, package: Value, held: &Map) {
+    let Some(change) = changes.get_mut(&package).and_then(Value::as_map_mut) else {
+        changes.insert(package, held.clone().into());
+        return;
     };
-    let mut good = true;
-    for (package, one) in told {
-        good &= one.get("result").is_some_and(Value::is_truthy);
-        comments.extend(one.get("comment").map(ToString::to_string));
-        let Some(held) = one.get("changes").and_then(Value::as_map).filter(|held| !held.is_empty()) else { continue };
-        match changes.get_mut(&package).and_then(Value::as_map_mut) {
-            // A package that is new and held is told as both.
-            Some(change) => {
-                for (key, value) in held {
-                    let have = change.get(key).map(ToString::to_string).filter(|have| !have.is_empty());
-                    let both = have.map_or_else(|| value.to_string(), |have| format!("{have}\n{value}"));
-                    change.insert(key.clone(), both.into());
-                }
-            }
-            None => _ = changes.insert(package, held.clone().into()),
-        }
+    for (key, value) in held {
+        let have = change.get(key).map(ToString::to_string).filter(|have| !have.is_empty());
+        let both = have.map_or_else(|| value.to_string(), |have| format!("{have}\n{value}"));
+        change.insert(key.clone(), both.into());
     }
-    Ok(good)
-}
-
-/// The state of packages that were there already, when they have been held or let go.
-fn held_too(
-    context: &StateContext,
-    packages: &dyn Packages,
-    mut done: StateReturn,
-    wanted: &[Wanted],
-    how: &How,
-) -> Result<StateReturn, CallError> {
-    let (mut comments, mut changes) = (Vec::new(), Map::new());
-    let good = hold(context, packages, wanted, how, &mut comments, &mut changes)?;
-    for comment in comments {
-        done.comment += &format!(".\n{comment}");
-    }
-    Ok(StateReturn { result: Some(good), ..done }.with_changes(changes))
 }

@@ -9,10 +9,11 @@ mod sources;
 mod tests;
 mod upgrade;
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use brine_core::function::CallError;
 use brine_core::sls::compile::Chunk;
 use brine_core::{Map, Value, functions, map};
-use parking_lot::Mutex;
 
 use super::{StateContext, StateReturn};
 use crate::modules::pkg::{Options, Packages, Wanted, packages, wanted};
@@ -22,7 +23,7 @@ functions! {
     module "pkg", context StateContext;
 
     /// A package, or several by `pkgs`, installed, with a version if one is said: one, a glob, or conditions such as
-    /// `>=1.2, <2`. With `hold`, kept at its version, or let go.
+    /// `>=1.2, <2`, or `latest`. With `allow_updates`, a newer one is good too. With `hold`, kept at its version, or let go.
     ///
     /// Takes what `pkg.install` takes, such as `fromrepo`, `skip_verify` and `reinstall`.
     fn installed(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **kwargs) {
@@ -31,10 +32,18 @@ functions! {
         }
         let packages = packages(&context.call)?;
         if let Some(sources) = kwargs.get("sources").filter(|sources| sources.is_truthy()) {
+            if pkgs.is_truthy() {
+                return Ok(StateReturn::failed(&name, "Only one of \"pkgs\" and \"sources\" is permitted.").into());
+            }
             return told(&name, sources::install(context, packages, &name, sources, &Options::read(&kwargs)));
         }
         let wanted = normal(context, packages, wanted(Some(&name), &pkgs, version.as_deref())?, &kwargs);
-        let how = install::How { refresh, hold: kwargs.get("hold").map(Value::is_truthy), options: Options::read(&kwargs) };
+        let how = install::How {
+            refresh,
+            hold: kwargs.get("hold").map(Value::is_truthy),
+            allow_updates: kwargs.get("allow_updates").is_some_and(Value::is_truthy),
+            options: Options::read(&kwargs),
+        };
         told(&name, install::install(context, packages, &name, &wanted, &how))
     }
 
@@ -157,12 +166,10 @@ fn refresh(
     wanted: Option<bool>,
     options: &Options,
 ) -> Result<(), CallError> {
-    static REFRESHED: Mutex<String> = Mutex::new(String::new());
-    let jid = &context.call.job.jid;
-    let first = *REFRESHED.lock() != *jid;
-    if wanted.unwrap_or(first) {
+    let asked = &context.call.job.repositories_asked;
+    if wanted.unwrap_or_else(|| !asked.load(Relaxed)) {
         packages.refresh(&context.call, options)?;
-        REFRESHED.lock().clone_from(jid);
+        asked.store(true, Relaxed);
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! Packages that come as files: `sources` of `pkg.installed`.
 
 use brine_core::function::CallError;
-use brine_core::{Map, Value, map};
+use brine_core::{Map, Value};
 
 use super::has_version;
-use crate::modules::pkg::{Doing, Options, Packages, install_files, package_files, sources, trouble};
+use super::install::{newly, summary};
+use crate::modules::pkg::{Doing, Options, Packages, install_files, package_files, trouble};
 use crate::states::{StateContext, StateReturn};
 
 /// Installs the files whose packages are not there in their versions.
@@ -16,25 +17,17 @@ pub(super) fn install(
     options: &Options,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call, options)?;
-    let is_there = || StateReturn::ok(name, "All specified packages are already installed");
-    if context.test {
-        // Without its file, all that is known of a package is its name.
-        let mut targets: Vec<String> = sources(said)?.into_iter().map(|(package, _)| package).collect();
-        targets.retain(|package| !before.contains_key(package));
-        if targets.is_empty() {
-            return Ok(is_there());
-        }
-        let changes: Map =
-            targets.iter().map(|package| (package.into(), map! {"old" => "", "new" => "installed"}.into())).collect();
-        let comment = format!("The following packages would be installed/updated: {}", targets.join(", "));
-        return Ok(StateReturn::would(name, comment).with_changes(changes));
-    }
     let mut files = package_files(&context.call, packages, said, &context.saltenv)?;
     files.retain(|file| options.reinstall || !has_version(before.get(&file.name), &file.version));
     if files.is_empty() {
-        return Ok(is_there());
+        return Ok(StateReturn::ok(name, "All specified packages are already installed"));
     }
-    let names = files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
+    if context.test {
+        let changes: Map = names.iter().map(|package| (package.into(), newly("installed"))).collect();
+        let comment = format!("The following packages would be installed/updated: {}", names.join(", "));
+        return Ok(StateReturn::would(name, comment).with_changes(changes));
+    }
     let done = match install_files(&context.call, packages, &files, options) {
         Ok(done) => done,
         Err(CallError::Execution(message)) => {
@@ -47,6 +40,5 @@ pub(super) fn install(
         let comment = trouble(packages, Doing::Installing, &done.errors);
         return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
     }
-    Ok(StateReturn::ok(name, format!("The following packages were installed/updated: {names}"))
-        .with_changes(done.changes))
+    Ok(StateReturn::ok(name, summary(&names)).with_changes(done.changes))
 }

@@ -1,12 +1,14 @@
 use std::cmp::Ordering;
 use std::path::Path;
+use std::sync::Arc;
 
 use brine_core::list;
 use brine_core::value::json::to_json;
+use parking_lot::Mutex;
 
 use super::*;
 use crate::context::Context;
-use crate::modules::pkg::{Files, Listed, Versions, resolve};
+use crate::modules::pkg::{Files, Listed, Locks, Told, Versions, resolve};
 use crate::testing;
 
 /// A host whose packages are in memory. Versions are compared as text.
@@ -15,6 +17,7 @@ struct Fake {
     installed: Mutex<Versions>,
     known: Versions,
     refreshed: Mutex<usize>,
+    held: Mutex<Vec<String>>,
 }
 
 impl Fake {
@@ -107,12 +110,53 @@ impl Packages for Fake {
         Ok(a.cmp(b))
     }
 
+    fn foreseen(
+        &self,
+        _context: &Context,
+        name: &str,
+        version: &str,
+        _options: &Options,
+    ) -> Result<Option<String>, CallError> {
+        Ok(self.known.get(name).filter(|known| *known == version).cloned())
+    }
+
+    fn locks(&self) -> Option<&dyn Locks> {
+        Some(self)
+    }
+
     fn owner(&self, _context: &Context, _path: &str) -> Result<String, CallError> {
         Ok(String::new())
     }
 
     fn files(&self, _context: &Context, _names: &[String]) -> Result<Files, CallError> {
         Ok(Files::default())
+    }
+}
+
+impl Locks for Fake {
+    fn held(&self, _context: &Context, _options: &Options) -> Result<Vec<Wanted>, CallError> {
+        Ok(self.held.lock().iter().map(|name| (name.clone(), None)).collect())
+    }
+
+    fn set(&self, context: &Context, wanted: &[Wanted], hold: bool, _options: &Options) -> Result<Map, CallError> {
+        let mut held = self.held.lock();
+        let mut told = Map::new();
+        for (name, _) in wanted {
+            let one = if held.contains(name) == hold {
+                Told::nothing(format!("{name} stays"))
+            } else if context.is_test() {
+                Told::would(format!("{name} would change"))
+            } else if name == "stubborn" {
+                Told::failed(format!("{name} does not"))
+            } else {
+                held.retain(|one| one != name);
+                held.extend(hold.then(|| name.clone()));
+                let (old, new) = if hold { ("install", "hold") } else { ("hold", "install") };
+                Told::done(format!("{name} changes"), map! {"old" => old, "new" => new})
+            };
+            told.insert(name.into(), Value::Map(one.of(name)));
+        }
+        Ok(told)
     }
 }
 
@@ -136,6 +180,8 @@ fn story(test: bool) -> String {
         one("bash", Some(">=9")),
         one("tree", None),
         one("nosuch", None),
+        one("vim", Some("latest")),
+        one("nosuch", Some("latest")),
     ] {
         told += &tell(install::install(&context, &fake, "n", &wanted, &install::How::default()));
     }
@@ -196,6 +242,11 @@ fn packages_are_told_as_salt_tells_them() {
 
     errors:
         - E: Unable to locate package nosuch | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    False: Problem encountered installing package(s). Additional info follows:
+
+    errors:
+        - E: Unable to locate package nosuch | {}
     True: Package vim is already up-to-date | {}
     True: The following packages were successfully installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
     True: All packages are up-to-date (bash, vim). | {}
@@ -215,9 +266,11 @@ fn nothing_changes_in_test_mode() {
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
-    None: The following packages would be installed/updated: bash | {"bash": {"new": "installed", "old": ""}}
-    None: The following packages would be installed/updated: tree | {"tree": {"new": "installed", "old": ""}}
-    None: The following packages would be installed/updated: nosuch | {"nosuch": {"new": "installed", "old": ""}}
+    None: The following packages would be installed/updated: bash | {"bash": {"old": "", "new": "installed"}}
+    None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
+    None: The following packages would be installed/updated: nosuch | {"nosuch": {"old": "", "new": "installed"}}
+    True: All specified packages are already installed and are at the desired version | {}
+    None: The following packages would be installed/updated: nosuch | {"nosuch": {"old": "", "new": "installed"}}
     True: Package vim is already up-to-date | {}
     None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
     None: The following packages would be installed/upgraded: bash
@@ -227,8 +280,68 @@ fn nothing_changes_in_test_mode() {
     True: All specified packages are already absent | {}
     None: The following packages will be purged: bash. | {"bash": {"old": "", "new": "purged"}}
     True: None of the targeted packages are installed or partially installed | {}
-    refreshed 0 times
+    refreshed 1 times
     "#);
+}
+
+#[test]
+fn versions_and_holds_are_as_they_are_asked_for() {
+    let run = testing::state_context(false, &[]);
+    let test = Context { run_opts: Some(Arc::new(map! {"test" => true})), ..run.call.clone() };
+    let test = StateContext { call: test, ..testing::state_context(true, &[]) };
+    let fake = Fake::new();
+    fake.installed.lock().insert("stubborn".into(), "1".into());
+    let newer = install::How { allow_updates: true, ..install::How::default() };
+    let hold = install::How { hold: Some(true), ..install::How::default() };
+    let again = Options { reinstall: true, ..Options::default() };
+    let again = install::How { options: again, hold: Some(false), ..install::How::default() };
+    let mut told = String::new();
+    for (context, how, wanted) in [
+        (&test, &newer, &[("bash", Some("5.0")), ("tree", Some("2.1"))][..]),
+        (&test, &newer, &[("bash", Some("5.2")), ("tree", Some("2.0"))]),
+        (&test, &install::How::default(), &[("bash", Some("latest")), ("vim", Some("latest"))]),
+        (&test, &hold, &[("bash", None)]),
+        (&run, &hold, &[("bash", None), ("stubborn", None)]),
+        (&run, &hold, &[("bash", None)]),
+        (&run, &hold, &[("bash", None), ("vim", None), ("tree", None)]),
+        (&run, &install::How::default(), &[("bash", Some("latest"))]),
+        (&test, &again, &[("vim", Some("9.0"))]),
+        (&run, &again, &[("vim", None)]),
+    ] {
+        let owned = |(name, version): &(&str, Option<&str>)| ((*name).to_owned(), version.map(str::to_owned));
+        let wanted: Vec<Wanted> = wanted.iter().map(owned).collect();
+        told += &tell(install::install(context, &fake, "n", &wanted, how));
+    }
+    insta::assert_snapshot!(told, @r#"
+    None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
+    None: The following packages would be installed/updated: bash, tree | {"bash": {"old": "", "new": "5.2"}, "tree": {"old": "", "new": "installed"}}
+    None: The following packages would be installed/updated: bash | {"bash": {"old": "", "new": "5.2"}}
+    None: All specified packages are already installed.
+    bash would change | {}
+    False: All specified packages are already installed.
+    bash changes.
+    stubborn does not | {"bash": {"old": "install", "new": "hold"}}
+    True: All specified packages are already installed.
+    bash stays | {}
+    True: The following packages were installed/updated: tree
+    vim changes
+    tree changes
+    The following packages were already installed: bash, vim
+    bash stays | {"tree": {"old": "install", "new": "2.1\nhold"}, "vim": {"old": "install", "new": "hold"}}
+    True: The following packages were installed/updated: bash=5.2 | {"bash": {"old": "5.1", "new": "5.2"}}
+    None: The following packages would be reinstalled: vim=9.0 | {"vim=9.0": {"old": "", "new": "installed"}}
+    True: vim changes
+    Package vim was reinstalled. | {"vim": {"old": "9.0\nhold", "new": "9.0\ninstall"}}
+    "#);
+}
+
+#[test]
+fn packages_and_files_are_not_asked_for_together() {
+    let context = testing::state_context(true, &[]);
+    let args = map! {"name" => "x", "pkgs" => list!["a"], "sources" => list![map! {"a" => "/a.deb"}]};
+    let args = brine_core::function::Args::keyword(args);
+    let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
+    assert_eq!(done.get("comment"), Some(&"Only one of \"pkgs\" and \"sources\" is permitted.".into()));
 }
 
 #[test]
@@ -273,6 +386,7 @@ fn packages_come_as_files() {
         (&run, list![map! {"one" => &one}, map! {"other" => &other}]),
         (&test, list![map! {"one" => &one}]),
         (&run, list![map! {"two" => &one}]),
+        (&test, list![map! {"one" => "/nosuch/one.deb"}]),
         (&run, list![map! {"one" => &none}]),
         (&run, list!["one"]),
     ] {
@@ -285,6 +399,7 @@ fn packages_come_as_files() {
     True: All specified packages are already installed | {}
     True: All specified packages are already installed | {}
     ERROR: '/folder/one.deb' is the package one and not two
+    ERROR: Unable to cache /nosuch/one.deb: file not found
     ERROR: no package
     ERROR: 'sources' is a list of mappings of a package to its file
     "#);

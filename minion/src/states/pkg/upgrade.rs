@@ -28,9 +28,7 @@ pub(super) fn newest(
     when: Option<bool>,
     options: &Options,
 ) -> Result<StateReturn, CallError> {
-    if !context.test {
-        refresh(context, packages, when, options)?;
-    }
+    refresh(context, packages, when, options)?;
     let before = packages.installed(&context.call, options)?;
     let newer = newer(&context.call, packages, &names.all, options)?;
     let unknown: Vec<String> = names
@@ -72,8 +70,12 @@ pub(super) fn newest(
                 |list| format!("\nThe following packages are already up-to-date: {list}"),
             );
         }
-        let change = |package: &String| map! {"old" => version(package), "new" => newer.get(package).cloned()};
-        let changes = targets.iter().map(|package| (package.into(), change(package).into())).collect();
+        let mut changes = Map::new();
+        for (package, newest) in newer.iter().filter(|(package, _)| targets.contains(package)) {
+            let new = packages.foreseen(&context.call, package, newest, options)?;
+            let new = new.unwrap_or_else(|| "installed".to_owned());
+            changes.insert(package.into(), map! {"old" => version(package), "new" => new}.into());
+        }
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
     let asked: Vec<Wanted> = targets.iter().map(|package| (package.clone(), None)).collect();

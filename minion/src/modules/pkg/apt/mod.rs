@@ -12,6 +12,7 @@ use std::cmp::Ordering;
 use std::path::Path;
 
 use brine_core::function::CallError;
+use brine_core::glob::fnmatch;
 use brine_core::{Map, Value};
 
 use super::manager::{Files, Listed, Locks, Packages, Repositories, Versions, Wanted};
@@ -22,18 +23,15 @@ use crate::modules::programs::{argument, run};
 use crate::process::Output;
 
 pub use keys::FUNCTIONS as KEYS;
+use selections::select;
 pub use selections::selections;
 
 /// Debian's package manager.
 pub struct Apt;
 
-/// What apt complains of: its lines that start with `E:`, else all it wrote as error.
+/// What apt complains of: all that it wrote as error, as one.
 fn complaints(output: &Output) -> Vec<String> {
-    if output.retcode == 0 {
-        return Vec::new();
-    }
-    let own: Vec<String> = output.stderr.lines().filter(|line| line.starts_with("E:")).map(str::to_owned).collect();
-    if own.is_empty() { vec![output.stderr.trim().to_owned()] } else { own }
+    if output.retcode == 0 { Vec::new() } else { vec![output.stderr.trim().to_owned()] }
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -47,9 +45,15 @@ const QUIET: &[(&str, &str)] = &[
     ("UCF_FORCE_CONFFOLD", "1"),
 ];
 
-/// Files of the configuration that were changed by hand stay.
-const APT_GET: &[&str] =
-    &["apt-get", "-q", "-y", "-o", "DPkg::Options::=--force-confold", "-o", "DPkg::Options::=--force-confdef"];
+/// apt-get; files of the configuration that were changed by hand stay, if nothing else is said.
+fn apt_get(options: &Options) -> Vec<String> {
+    let mut command = words(&["apt-get", "-q", "-y"]);
+    let choices: &[&str] = if options.force_conf_new { &["confnew"] } else { &["confold", "confdef"] };
+    for choice in choices {
+        command.extend(["-o".to_owned(), format!("DPkg::Options::=--force-{choice}")]);
+    }
+    command
+}
 
 impl Packages for Apt {
     fn list(&self, context: &Context, _options: &Options) -> Result<Listed, CallError> {
@@ -73,11 +77,28 @@ impl Packages for Apt {
         Ok(version_table(&asked(context, &[name.to_owned()])?))
     }
 
+    fn foreseen(
+        &self,
+        context: &Context,
+        name: &str,
+        version: &str,
+        options: &Options,
+    ) -> Result<Option<String>, CallError> {
+        Ok(self.available(context, name, options)?.into_iter().find(|one| one == version || fnmatch(version, one)))
+    }
+
+    /// What is held gets other versions too, as in Salt, and is held again after that.
     fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
         let (wanted, mut errors) = resolve(context, self, wanted, options)?;
-        if !wanted.is_empty() {
-            errors.extend(complaints(&run(context, &install_command(&wanted, options), QUIET)?));
+        if wanted.is_empty() {
+            return Ok(errors);
         }
+        let mut held = self.held(context, options)?;
+        held.retain(|(held, _)| wanted.iter().any(|(name, _)| name == held));
+        select(context, &held, "install")?;
+        let output = run(context, &install_command(&wanted, options), QUIET);
+        select(context, &held, "hold")?;
+        errors.extend(complaints(&output?));
         Ok(errors)
     }
 
@@ -112,7 +133,7 @@ impl Packages for Apt {
             let wanted: Vec<Wanted> = names.iter().map(|name| (name.clone(), None)).collect();
             return self.install(context, &wanted, options);
         }
-        let mut command = words(APT_GET);
+        let mut command = apt_get(options);
         command.push(if dist { "dist-upgrade" } else { "upgrade" }.to_owned());
         Ok(complaints(&run(context, &command, QUIET)?))
     }
@@ -273,10 +294,11 @@ fn refreshed(text: &str) -> Map {
 }
 
 fn install_command(wanted: &[Wanted], options: &Options) -> Vec<String> {
-    let mut command = words(APT_GET);
+    let mut command = apt_get(options);
     if let Some(recommends) = options.recommends {
         command.push(if recommends { "--install-recommends" } else { "--no-install-recommends" }.into());
     }
+    command.extend(options.only_upgrade.then(|| "--only-upgrade".to_owned()));
     command.extend(options.skip_verify.then(|| "--allow-unauthenticated".to_owned()));
     command.extend(options.reinstall.then(|| "--reinstall".to_owned()));
     if !options.from.is_empty() {
@@ -344,6 +366,16 @@ mod tests {
     fn the_install_command_names_versions() {
         let wanted = [("a".to_owned(), None), ("b".to_owned(), Some("2-1".to_owned()))];
         insta::assert_snapshot!(install_command(&wanted, &Options::default()).join(" "), @r#"apt-get -q -y -o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef --allow-downgrades install a b=2-1"#);
+        let options = Options {
+            from: vec!["sid".into()],
+            skip_verify: true,
+            reinstall: true,
+            recommends: Some(false),
+            only_upgrade: true,
+            force_conf_new: true,
+            ..Options::default()
+        };
+        insta::assert_snapshot!(install_command(&wanted[..1], &options).join(" "), @"apt-get -q -y -o DPkg::Options::=--force-confnew --no-install-recommends --only-upgrade --allow-unauthenticated --reinstall -t sid install a");
     }
 
     #[test]
@@ -355,6 +387,7 @@ mod tests {
             stderr: "W: x\nE: Unable to locate package q".into(),
             timed_out: false,
         };
-        assert_eq!(complaints(&output), ["E: Unable to locate package q"]);
+        assert_eq!(complaints(&output), ["W: x\nE: Unable to locate package q"]);
+        assert_eq!(complaints(&Output { retcode: 0, ..output }), Vec::<String>::new());
     }
 }

@@ -32,6 +32,15 @@ pub fn selections(context: &Context, pattern: &str) -> Result<IndexMap<String, V
     Ok(found)
 }
 
+/// Says what dpkg is to do with packages: `install` or `hold`.
+pub(super) fn select(context: &Context, packages: &[Wanted], state: &str) -> Result<(), CallError> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = packages.iter().map(|(name, _)| format!("{name} {state}\n")).collect();
+    dpkg(context, "--set-selections", Some(lines.concat())).map(drop)
+}
+
 impl Locks for Apt {
     fn held(&self, context: &Context, _options: &Options) -> Result<Vec<Wanted>, CallError> {
         let held = selections(context, "*")?.shift_remove("hold").unwrap_or_default();
@@ -40,7 +49,8 @@ impl Locks for Apt {
 
     fn set(&self, context: &Context, wanted: &[Wanted], hold: bool, _options: &Options) -> Result<Map, CallError> {
         let mut told = Map::new();
-        for (name, _) in wanted {
+        for package in wanted {
+            let name = &package.0;
             let found = selections(context, name)?;
             let old = found.keys().next().cloned();
             let is_held = found.contains_key("hold");
@@ -49,10 +59,10 @@ impl Locks for Apt {
                 Told::failed(format!("Package {name} does not have a state."))
             } else if is_held == hold {
                 Told::nothing(format!("Package {name} is already set {not}to be held."))
-            } else if context.config().test {
+            } else if context.is_test() {
                 Told::would(format!("Package {name} is set {not}to be held."))
             } else {
-                dpkg(context, "--set-selections", Some(format!("{name} {new}\n")))?;
+                select(context, std::slice::from_ref(package), new)?;
                 let how = if hold { "is now being held" } else { "is no longer being held" };
                 Told::done(format!("Package {name} {how}."), map! {"old" => old, "new" => new})
             };

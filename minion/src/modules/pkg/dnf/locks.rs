@@ -134,7 +134,7 @@ impl Locks for Dnf {
             let one = if own.is_empty() != hold {
                 let how = if hold { "already set to be held" } else { "not being held" };
                 Told::nothing(format!("Package {name} is {how}."))
-            } else if context.config().test {
+            } else if context.is_test() {
                 Told::would(format!("Package {name} is set to be {state}."))
             } else {
                 let mut command = vec!["versionlock".to_owned(), verb.to_owned()];

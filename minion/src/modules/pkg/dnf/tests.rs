@@ -42,6 +42,8 @@ const PLUGIN: &str = "
 fn what_is_there_and_what_is_newer() {
     let script = TWO.to_owned()
         + "
+        $ dnf --quiet --assumeyes clean expire-cache
+        $ dnf --quiet --assumeyes check-update
         $ dnf --quiet list available brine-one brine-two nosuch
         | Available Packages
         | brine-one.noarch                          1.1-1                             case
@@ -73,7 +75,7 @@ fn what_is_there_and_what_is_newer() {
         call("pkg.version", &["brine-*", "nosuch"], Map::new()),
         call("pkg.latest_version", &["brine-one", "brine-two", "nosuch"], Map::new()),
         call("pkg.latest_version", &["nosuch"], Map::new()),
-        call("pkg.latest_version", &["brine-one"], map! {"fromrepo" => "other"}),
+        call("pkg.latest_version", &["brine-one"], map! {"fromrepo" => "other", "refresh" => false}),
         call("pkg.list_upgrades", &[], map! {"refresh" => false}),
     ];
     insta::assert_snapshot!(told.join("\n"));

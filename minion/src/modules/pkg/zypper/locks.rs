@@ -70,6 +70,7 @@ impl Locks for Zypper {
             let lock = held.iter().find(|(held, _)| held == name);
             let done = match (lock, hold) {
                 (Some(_), true) => Told::nothing(format!("Package {name} is already set to be held.")),
+                (None, true) if context.is_test() => Told::would(format!("Package {name} is set to be held.")),
                 (None, true) => {
                     command.push(spelled(one)?);
                     Told::done(format!("Package {name} is now being held."), map! {"new" => "hold", "old" => ""})
@@ -78,6 +79,7 @@ impl Locks for Zypper {
                 (Some(lock), false) if one.1.is_some() && one.1 != lock.1 => {
                     Told::failed(format!("Unable to unhold package {name} as it is held with the other version."))
                 }
+                (Some(_), false) if context.is_test() => Told::would(format!("Package {name} is set to be unheld.")),
                 (Some(lock), false) => {
                     command.push(spelled(lock)?);
                     Told::done(format!("Package {name} is no longer held."), map! {"new" => "", "old" => "hold"})

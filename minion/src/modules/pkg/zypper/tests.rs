@@ -56,6 +56,7 @@ fn what_is_there_and_what_is_newer() {
         | Status         : up-to-date
         | 
         | package 'nosuch' not found.
+        $ zypper --non-interactive refresh --force
         $ zypper --non-interactive --xmlout --no-refresh list-updates
         | <?xml version='1.0'?>
         | <stream>
@@ -72,8 +73,8 @@ fn what_is_there_and_what_is_newer() {
     };
     let told = [
         call("pkg.list_pkgs", &[], Map::new()),
-        call("pkg.latest_version", &["brine-one", "brine-two", "nosuch"], Map::new()),
-        call("pkg.list_upgrades", &[], map! {"refresh" => false}),
+        call("pkg.latest_version", &["brine-one", "brine-two", "nosuch"], map! {"refresh" => false}),
+        call("pkg.list_upgrades", &[], Map::new()),
     ];
     insta::assert_snapshot!(told.join("\n"));
 }

@@ -1,0 +1,5 @@
+gone:
+  pkg.removed:
+    - pkgs: [brine-one, brine-none]
+brine-two:
+  pkg.purged: []

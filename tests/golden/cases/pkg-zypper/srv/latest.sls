@@ -1,0 +1,3 @@
+newest:
+  pkg.latest:
+    - pkgs: [brine-two]

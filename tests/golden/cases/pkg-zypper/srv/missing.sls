@@ -1,0 +1,2 @@
+brine-none:
+  pkg.installed: []

@@ -1,0 +1,3 @@
+brine-two:
+  pkg.installed:
+    - version: '2:1.0-3'

@@ -1,0 +1,3 @@
+brine-one:
+  pkg.installed:
+    - version: 1.0-1
