@@ -1,5 +1,10 @@
 //! `file`: looking at files and changing them, one call at a time.
 
+pub(crate) mod diff;
+pub(crate) mod edit;
+pub(crate) mod flags;
+pub(crate) mod line;
+
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

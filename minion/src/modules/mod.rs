@@ -79,6 +79,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
+    file::flags::FUNCTIONS,
     git::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,

@@ -72,6 +72,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
+    file::edits::FUNCTIONS,
     git::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,
