@@ -69,7 +69,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Wanted) -> State
         return StateReturn::would(name, "Changes would be made").with_changes(changes);
     }
     if wanted.backup
-        && let Err(error) = super::managed::keep_backup(context, path)
+        && let Err(error) = crate::modules::file::backups::keep(&context.call, path)
     {
         return StateReturn::failed(name, error);
     }

@@ -9,6 +9,7 @@ use super::attributes::{Attributes, folder_mode, make_folders, parse_mode, show_
 use super::bad_path;
 use super::contents::Contents;
 use crate::modules::cmd;
+use crate::modules::file::backups;
 use crate::modules::file::flags::{self, Change};
 use crate::states::{StateContext, StateReturn};
 
@@ -140,7 +141,7 @@ pub(super) fn managed(
     }
     if how.backup
         && exists
-        && let Err(error) = keep_backup(context, path)
+        && let Err(error) = backups::keep(&context.call, path)
     {
         return StateReturn::failed(name, error);
     }
@@ -164,21 +165,6 @@ fn draft_is_good(context: &StateContext, check: &CheckCommand, content: &[u8]) -
     let draft = cmd::Scratch::within(&folder, content, &check.ending).map_err(|error| error.to_string())?;
     cmd::succeeds(&context.call, &format!("{} {}", check.command, draft.path().display()), &Map::new())
         .map_err(|error| error.to_string())
-}
-
-/// Copies a file to `file_backup` in the cache folder, under a name that says when.
-pub(super) fn keep_backup(context: &StateContext, path: &Path) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(path).strip_prefix("/").unwrap_or(path);
-    let folder = context.call.config().cachedir.join("file_backup").join(folder);
-    let now = jiff::Zoned::now();
-    let micros = now.subsec_nanosecond() / 1000;
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let stamp = now.strftime("%a_%b_%d_%H:%M:%S");
-    let target = folder.join(format!("{file}_{stamp}_{micros:06}_{}", now.year()));
-    files::create_private_dir(&folder).map_err(|error| error.to_string())?;
-    std::fs::copy(path, &target)
-        .map(|_| ())
-        .map_err(|error| format!("Unable to keep a copy of {}: {error}", path.display()))
 }
 
 fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: &Attributes, how: &How) -> StateReturn {

@@ -33,7 +33,7 @@ use attributes::Attributes;
 pub(super) use contents::content;
 pub(super) use managed::difference;
 use place::Folders;
-pub(crate) use place::copy_tree;
+pub(crate) use place::{copy_tree, replace_link};
 
 functions! {
     module "file", context StateContext;

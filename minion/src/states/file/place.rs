@@ -153,7 +153,7 @@ pub(super) fn symlink(
 }
 
 /// Makes a link beside and renames it, so that there is never none.
-fn replace_link(path: &Path, target: &str) -> std::io::Result<()> {
+pub(crate) fn replace_link(path: &Path, target: &str) -> std::io::Result<()> {
     let beside = beside(path);
     std::os::unix::fs::symlink(target, &beside)?;
     std::fs::rename(&beside, path).inspect_err(|_| _ = std::fs::remove_file(&beside))

@@ -93,11 +93,11 @@ mod tests {
         let none = Value::Nil;
         for (any, all, is_good) in [
             (none.clone(), none.clone(), true),
-            (list!["22BB", "11AA"].into(), none.clone(), true),
+            (list!["22BB", "11AA"], none.clone(), true),
             ("11aa".into(), none.clone(), true),
-            (list!["22BB"].into(), none.clone(), false),
-            (none.clone(), list!["11AA"].into(), true),
-            (none.clone(), list!["11AA", "22BB"].into(), false),
+            (list!["22BB"], none.clone(), false),
+            (none.clone(), list!["11AA"], true),
+            (none.clone(), list!["11AA", "22BB"], false),
         ] {
             let signers = Signers::new(&any, &all, None, None);
             assert_eq!(signers.judge(status).is_ok(), is_good, "{any} {all}");
