@@ -136,11 +136,9 @@ pub(crate) fn with_block(text: &str, block: &Block) -> Result<String, &'static s
     let start = lines.iter().position(|line| line.contains(&block.start));
     let end = start.and_then(|start| (start..lines.len()).find(|at| lines[*at].contains(&block.end)));
     if let (Some(start), Some(end)) = (start, end) {
-        let mut rest = lines[end..].concat();
-        if block.append_newline == Some(false) {
-            // The content may stand before the marker, in its line.
-            rest = rest.find(&block.end).map_or(rest.clone(), |at| rest[at..].to_owned());
-        }
+        // What stands before the marker in its line is the end of the content.
+        let rest = lines[end..].concat();
+        let rest = rest.find(&block.end).map_or(rest.as_str(), |at| &rest[at..]);
         return Ok(format!("{}{content}{rest}", lines[..=start].concat()));
     }
     if start.is_some() {
