@@ -27,6 +27,10 @@ pub trait FileClient: Send + Sync {
     fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String>;
     /// The SHA-256 of a file in hex, or nothing if the environment has no such file.
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String>;
+    /// The mode that a file has where it is served from, or nothing if that cannot be told.
+    fn mode(&self, _path: &str, _saltenv: &str) -> Result<Option<u32>, String> {
+        Ok(None)
+    }
     /// All files of an environment, sorted.
     fn list(&self, saltenv: &str) -> Result<Vec<String>, String>;
     /// Whether an environment has a file, if that can be told without a list of all; nothing if not.

@@ -1,6 +1,7 @@
 //! Files under `salt://`: from the master, cached by hash, or from this host's own folders.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use brine_core::fileserver::{BUFFER_SIZE, Roots};
@@ -47,6 +48,10 @@ impl FileClient for LocalFiles {
 
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         self.roots.hash(path, saltenv).map_err(|error| error.to_string())
+    }
+
+    fn mode(&self, path: &str, saltenv: &str) -> Result<Option<u32>, String> {
+        Ok(self.roots.find(path, saltenv).map(|found| found.metadata.mode() & 0o7777))
     }
 
     fn list(&self, saltenv: &str) -> Result<Vec<String>, String> {
@@ -138,6 +143,14 @@ impl FileClient for MasterFiles {
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         let answer = self.ask(map! {"cmd" => "_file_hash", "path" => path, "saltenv" => saltenv})?;
         Ok(answer.get("hsum").and_then(Value::as_str).filter(|hash| !hash.is_empty()).map(str::to_owned))
+    }
+
+    fn mode(&self, path: &str, saltenv: &str) -> Result<Option<u32>, String> {
+        let answer = self.ask(map! {"cmd" => "_file_hash_and_stat", "path" => path, "saltenv" => saltenv})?;
+        // The answer is the hash and what the system knows of the file, its mode first.
+        let stat = answer.as_list().and_then(|answer| answer.get(1)).and_then(Value::as_list);
+        let mode = stat.and_then(|stat| stat.first()).and_then(Value::as_i64);
+        Ok(mode.and_then(|mode| u32::try_from(mode & 0o7777).ok()))
     }
 
     fn list(&self, saltenv: &str) -> Result<Vec<String>, String> {

@@ -73,17 +73,26 @@ pub fn agent(options: &Options) -> Result<Agent, WebError> {
 
 /// Who asks web servers as the configuration says.
 pub fn agent_of(context: &Context) -> Result<Agent, String> {
-    let options = Options { ca_bundle: context.config().ca_bundle.clone(), ..Options::default() };
+    agent_with(context, false)
+}
+
+fn agent_with(context: &Context, trust_anyone: bool) -> Result<Agent, String> {
+    let options = Options { ca_bundle: context.config().ca_bundle.clone(), trust_anyone, ..Options::default() };
     agent(&options).map_err(|error| error.to_string())
 }
 
 /// What a web server gives for a URL.
 pub fn fetch(context: &Context, url: &str) -> Result<Vec<u8>, String> {
+    fetch_from(context, url, false)
+}
+
+/// As [`fetch`]; with `trust_anyone`, from whoever answers.
+pub fn fetch_from(context: &Context, url: &str, trust_anyone: bool) -> Result<Vec<u8>, String> {
     let path = || {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         rest.find('/').map_or("/", |at| &rest[at..]).to_owned()
     };
-    let agent = agent_of(context)?;
+    let agent = agent_with(context, trust_anyone)?;
     let told = |error: ureq::Error| match error {
         ureq::Error::StatusCode(status) => format!("Error: HTTP {status} reading {}", path()),
         error => format!("Error: {} reading {}", told(&error), path()),

@@ -237,16 +237,21 @@ impl Scratch {
     /// The same, with an ending that tells programs what it is.
     pub fn ending(content: &[u8], owner: Option<&str>, ending: Option<&str>) -> Result<Self, CallError> {
         let ending = ending.map(|ending| format!(".{ending}")).unwrap_or_default();
-        let path = std::env::temp_dir().join(format!("{SCRATCH}{:016x}{ending}", rand::random::<u64>()));
-        if !files::write_new(&path, content, 0o700).map_err(CallError::execution)? {
-            return Err(CallError::Execution(format!("{} is there already", path.display())));
-        }
-        let scratch = Scratch(path);
+        let scratch = Scratch::within(&std::env::temp_dir(), content, &ending)?;
         if let Some(owner) = owner.and_then(|name| nix::unistd::User::from_name(name).ok().flatten()) {
             std::os::unix::fs::chown(&scratch.0, Some(owner.uid.as_raw()), Some(owner.gid.as_raw()))
                 .map_err(CallError::execution)?;
         }
         Ok(scratch)
+    }
+
+    /// The same in a folder, with the end of its name.
+    pub fn within(folder: &std::path::Path, content: &[u8], ending: &str) -> Result<Self, CallError> {
+        let path = folder.join(format!("{SCRATCH}{:016x}{ending}", rand::random::<u64>()));
+        if !files::write_new(&path, content, 0o700).map_err(CallError::execution)? {
+            return Err(CallError::Execution(format!("{} is there already", path.display())));
+        }
+        Ok(Scratch(path))
     }
 }
 

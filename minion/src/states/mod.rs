@@ -54,7 +54,7 @@ use brine_core::{Map, Value};
 
 use crate::context::Context;
 
-pub(crate) use file::copy_tree;
+pub(crate) use file::{copy_tree, replace_link};
 pub use salt::is_success;
 
 /// All state functions: one line a module.
@@ -72,6 +72,7 @@ pub static MODULES: &[&[Function<StateContext>]] = &[
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
+    file::edits::FUNCTIONS,
     git::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,

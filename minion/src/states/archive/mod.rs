@@ -63,7 +63,7 @@ functions! {
         let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
         let wanted = Extracted {
             source,
-            verify: source::Verify { hash: source_hash, hash_name: source_hash_name, skip: skip_verify },
+            verify: source::Verify { hash: source_hash, hash_name: source_hash_name, skip: skip_verify, ..source::Verify::default() },
             hash_update: source_hash_update,
             skip_list: skip_files_list_verify,
             signed,

@@ -12,6 +12,8 @@ use crate::states::StateContext;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Attributes {
     pub mode: Option<u32>,
+    /// Whether the mode is that of the source: `keep`.
+    pub keep_mode: bool,
     user: Option<(Value, Option<Uid>)>,
     group: Option<(Value, Option<Gid>)>,
 }
@@ -35,9 +37,9 @@ impl Attributes {
     }
 
     fn with_unknown(mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
-        let mut attributes = Attributes::default();
-        // `keep` is the mode of the source, which is not sent along.
-        if mode.is_truthy() && mode.as_str() != Some("keep") {
+        let keep_mode = mode.as_str().is_some_and(|mode| mode.eq_ignore_ascii_case("keep"));
+        let mut attributes = Attributes { keep_mode, ..Attributes::default() };
+        if mode.is_truthy() && !attributes.keep_mode {
             attributes.mode = Some(parse_mode(mode).ok_or_else(|| format!("Invalid mode: {mode}"))?);
         }
         if user.is_truthy() {

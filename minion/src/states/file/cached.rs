@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use brine_core::{Value, files, map};
-use sha2::Digest;
 
-use super::source::{self, Problem, Verify};
+use super::source::{self, Hash, Problem, Verify};
 use crate::states::{StateContext, StateReturn};
+use crate::web::redacted;
 
 /// Where a file is kept; nothing for a name that leads out of the cache.
 pub(in crate::states) fn place(context: &StateContext, name: &str) -> Option<PathBuf> {
@@ -26,18 +26,45 @@ pub(in crate::states) fn state(context: &StateContext, name: &str, verify: &Veri
     if !name.contains("://") && !Path::new(name).is_absolute() {
         return StateReturn::failed(name, format!("'{name}' is neither an absolute path nor the URL of a file"));
     }
+    let is_remote = name.starts_with("http://") || name.starts_with("https://");
+    if is_remote && verify.hash.is_none() && !verify.skip && !verify.use_etag {
+        let comment = format!(
+            "Unable to verify upstream hash of source file {}, please set source_hash or set skip_verify or use_etag to True",
+            redacted(name)
+        );
+        return StateReturn::failed(name, comment);
+    }
+    let wanted = match verify.hash.as_deref().map(|hash| source::hash_of(context, hash, name, verify)).transpose() {
+        Ok(wanted) => wanted,
+        Err(Problem::Missing(error) | Problem::Wrong(error) | Problem::Differs(error)) => {
+            return StateReturn::failed(name, error);
+        }
+    };
+    let local = name.strip_prefix("file://").unwrap_or(name);
     let Some(place) = place(context, name) else {
         return StateReturn::failed(name, format!("{name} does not name a file below its root"));
     };
-    let told = place.display().to_string();
+    let kept = std::fs::read(&place).ok();
     if context.test {
-        return if place.exists() {
-            StateReturn::ok(name, format!("File already cached: {name}"))
-        } else {
-            StateReturn::would(name, format!("File will be cached: {name}"))
-        };
+        return would(name, kept.as_deref(), wanted.as_ref());
     }
-    let content = match source::read(context, &told, name, verify) {
+    let wanted = wanted.filter(|_| !verify.skip);
+    if !local.contains("://") {
+        return of_this_host(name, local, wanted.as_ref());
+    }
+    let told = place.display().to_string();
+    // What is there already need not be asked for.
+    let content = match (&kept, &wanted) {
+        (Some(kept), Some(hash)) if hash.is_of(kept) => Ok(kept.clone()),
+        // The hash is compared here, behind what is told of the place.
+        _ => source::read(
+            context,
+            &told,
+            name,
+            &Verify { hash: None, skip: verify.skip || wanted.is_some(), ..verify.clone() },
+        ),
+    };
+    let content = match content {
         Ok(content) => content,
         Err(Problem::Differs(error)) => return StateReturn::failed(name, error),
         Err(problem) => {
@@ -46,20 +73,58 @@ pub(in crate::states) fn state(context: &StateContext, name: &str, verify: &Veri
             return StateReturn::failed(name, comment);
         }
     };
-    let sum = |bytes: &[u8]| source::hex(&sha2::Sha256::digest(bytes));
-    let old = std::fs::read(&place).ok().map(|bytes| sum(&bytes));
-    let new = sum(&content);
-    let comment = format!("File is cached to {told}");
+    let sum = |bytes: &[u8]| wanted.as_ref().map_or_else(|| Hash::sha256(bytes), |wanted| wanted.like(bytes));
+    let (old, new) = (kept.as_deref().map(sum), sum(&content));
+    let done = match &wanted {
+        Some(Hash { hex, .. }) if *hex == new => {
+            StateReturn::ok(name, format!("File is already cached to {told} with hash {new}"))
+        }
+        Some(Hash { hex, .. }) => {
+            let differs = format!("the hash ({new}) does not match the specified hash ({hex})");
+            StateReturn::failed(name, format!("File is cached to {told}, but {differs}"))
+        }
+        None => StateReturn::ok(name, format!("File is cached to {told}")),
+    };
     if old.as_ref() == Some(&new) {
-        return StateReturn::ok(name, comment);
+        return done;
     }
     let folder = place.parent().unwrap_or(&place);
     let written = files::create_private_dir(folder)
         .map_err(|error| error.to_string())
         .and_then(|()| files::write_atomic(&place, &content, 0o600).map_err(|error| error.to_string()));
     match written {
-        Ok(()) => StateReturn::ok(name, comment)
-            .with_changes(map! {"hash" => map! {"old" => old.map_or(Value::Nil, Value::from), "new" => new}}),
+        Ok(()) => done.with_changes(map! {"hash" => map! {"old" => old.map_or(Value::Nil, Value::from), "new" => new}}),
         Err(error) => StateReturn::failed(name, format!("Failed to cache {name}: {error}")),
+    }
+}
+
+fn would(name: &str, kept: Option<&[u8]>, wanted: Option<&Hash>) -> StateReturn {
+    let comment = match (kept, wanted) {
+        (None, _) => format!("File will be cached: {name}"),
+        (Some(_), None) => format!("No hash found. File will be cached: {name}"),
+        (Some(kept), Some(wanted)) if wanted.is_of(kept) => format!("File already cached: {name}"),
+        (Some(_), Some(_)) => format!("Hashes don't match.\nFile will be cached: {name}"),
+    };
+    StateReturn::would(name, comment)
+}
+
+/// A file of this host is where it is.
+fn of_this_host(name: &str, path: &str, wanted: Option<&Hash>) -> StateReturn {
+    let path = Path::new(path);
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let told = path.display();
+    let Ok(content) = std::fs::read(&path) else {
+        return StateReturn::failed(name, format!("File {told} is not present on the minion"));
+    };
+    match wanted {
+        None => StateReturn::ok(name, format!("File {told} is present on the minion")),
+        Some(wanted) if wanted.is_of(&content) => {
+            StateReturn::ok(name, format!("File {told} is present on the minion and has hash {}", wanted.hex))
+        }
+        Some(wanted) => {
+            let has = wanted.like(&content);
+            let differs = format!("but the hash ({has}) does not match the specified hash ({})", wanted.hex);
+            StateReturn::failed(name, format!("File {told} is present on the minion, {differs}"))
+        }
     }
 }

@@ -2,7 +2,8 @@
 
 use brine_core::{Value, map};
 
-use super::edit::{Words, compile, finish, read};
+use super::edit::{Words, finish, read};
+use crate::modules::file::edit::compile;
 use crate::states::{StateContext, StateReturn};
 
 /// `file.comment` and, the other way, `file.uncomment`.

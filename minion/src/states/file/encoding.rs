@@ -21,6 +21,14 @@ pub(super) fn encode(text: &[u8], encoding: &str, errors: &str) -> Result<Vec<u8
     Ok(encoded)
 }
 
+/// An encoded text as UTF-8. What is not UTF-8 is taken for Latin-1, which is ASCII's too.
+pub(super) fn decode(encoded: &[u8]) -> Vec<u8> {
+    if std::str::from_utf8(encoded).is_ok() {
+        return encoded.to_vec();
+    }
+    encoded.iter().map(|byte| char::from(*byte)).collect::<String>().into_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +44,7 @@ mod tests {
         ] {
             assert_eq!(encode(text, encoding, errors), expected, "{encoding}");
         }
+        assert_eq!(decode(b"caf\xe9"), "caf\u{e9}".as_bytes());
         assert!(encode(text, "ascii", "strict").is_err());
         assert!(encode(text, "ebcdic", "strict").is_err());
     }

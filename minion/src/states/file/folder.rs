@@ -22,6 +22,10 @@ pub(super) struct Folder {
     pub exclude: Vec<Pattern>,
     pub makedirs: bool,
     pub force: bool,
+    /// Whether only what is in it gets modes and owners.
+    pub children_only: bool,
+    /// The name that a file in its place gets.
+    pub backup: Option<String>,
 }
 
 /// What is looked at in a folder.
@@ -71,7 +75,7 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
     let path = Path::new(name);
     let status = std::fs::symlink_metadata(path).ok();
     let is_folder = path.is_dir();
-    if status.is_some() && !is_folder && !wanted.force {
+    if status.is_some() && !is_folder && !wanted.force && wanted.backup.is_none() {
         return StateReturn::failed(name, format!("Specified location {name} exists and is a file"));
     }
     if !is_folder && !wanted.makedirs && !path.parent().is_some_and(Path::is_dir) && !context.test {
@@ -83,8 +87,13 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
     }
     let mut changes = Map::new();
     if !is_folder {
+        if let Some(backup) = wanted.backup.as_deref().filter(|_| status.is_some())
+            && let Err(error) = put_aside(name, backup, wanted.force)
+        {
+            return StateReturn::failed(name, error);
+        }
         let made = (|| {
-            if status.is_some() {
+            if status.is_some() && wanted.backup.is_none() {
                 std::fs::remove_file(path)?;
             }
             if wanted.makedirs { make_folders(path, wanted.attributes.mode) } else { std::fs::create_dir(path) }
@@ -92,7 +101,7 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
         if let Err(error) = made {
             return StateReturn::failed(name, format!("Failed to create directory {name}: {error}"));
         }
-        if status.is_some() {
+        if status.is_some() && wanted.backup.is_none() {
             changes.insert("forced".into(), "File was forcibly replaced".into());
         }
         changes.insert(name.into(), map! {"directory" => "new"}.into());
@@ -101,7 +110,16 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
         // A folder that is new says no more.
         Ok(_) if !is_folder => {}
         Ok((own, inside)) => {
-            changes.extend(inside);
+            let inside: Vec<_> = inside.into_iter().collect();
+            if wanted.children_only {
+                // Beside it stand the attributes of what was changed last.
+                let all = inside.iter().filter_map(|(_, changed)| changed.as_map()).flat_map(Clone::clone);
+                let last: Map = all.collect();
+                changes.extend(inside);
+                changes.extend(last);
+            } else {
+                changes.extend(inside);
+            }
             if !own.is_empty() {
                 // Beside it stand the attributes of what was changed last.
                 let last = changes.values().filter_map(Value::as_map).fold(own.clone(), |mut all, changed| {
@@ -129,7 +147,11 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
     if changes.is_empty() {
         return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
     }
-    let comment = if is_folder { format!("Directory {name} updated") } else { String::new() };
+    let comment = match (is_folder, wanted.children_only) {
+        (true, true) => format!("Directory {name}/* updated"),
+        (true, false) => format!("Directory {name} updated"),
+        (false, _) => String::new(),
+    };
     StateReturn::ok(name, comment).with_changes(changes)
 }
 
@@ -137,7 +159,7 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
 fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_folder: bool) -> StateReturn {
     let mut changes = Map::new();
     if is_folder {
-        let own = wanted.attributes.differences(path);
+        let own = if wanted.children_only { Map::new() } else { wanted.attributes.differences(path) };
         if !own.is_empty() {
             changes.insert(name.into(), own.into());
         }
@@ -154,7 +176,21 @@ fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_fo
             }
         }
     } else {
-        if std::fs::symlink_metadata(path).is_ok() {
+        let in_place = std::fs::symlink_metadata(path).is_ok();
+        if let Some(backup) = wanted.backup.as_deref().filter(|_| in_place) {
+            if std::fs::symlink_metadata(backup).is_ok() {
+                if !wanted.force {
+                    return StateReturn::failed(name, backup_in_the_way(backup));
+                }
+                changes
+                    .insert("forced".into(), format!("Existing file at backup path {backup} would be removed").into());
+            }
+            changes.insert("backup".into(), format!("{name} would be renamed to {backup}").into());
+            changes.insert(name.into(), map! {"directory" => "new"}.into());
+            let comment = format!("{name} would be backed up and replaced with a new directory");
+            return StateReturn::would(name, comment).with_changes(changes);
+        }
+        if in_place {
             changes.insert("forced".into(), "File would be forcibly replaced".into());
         }
         changes.insert(name.into(), map! {"directory" => "new"}.into());
@@ -169,9 +205,25 @@ fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_fo
     StateReturn::would(name, comment).with_changes(changes)
 }
 
+/// Gives a file in the folder's place another name.
+fn put_aside(name: &str, backup: &str, force: bool) -> Result<(), String> {
+    if let Ok(status) = std::fs::symlink_metadata(backup) {
+        if !force {
+            return Err(backup_in_the_way(backup));
+        }
+        let removed = if status.is_dir() { std::fs::remove_dir_all(backup) } else { std::fs::remove_file(backup) };
+        removed.map_err(|error| format!("Failed to remove {backup}: {error}"))?;
+    }
+    std::fs::rename(name, backup).map_err(|error| format!("{name} cannot become {backup}: {error}"))
+}
+
+fn backup_in_the_way(backup: &str) -> String {
+    format!("File exists where the backup target {backup} should go")
+}
+
 /// Sets modes and owners: what changed of the folder, and of what is in it.
 fn apply(path: &Path, wanted: &Folder) -> Result<(Map, Map), String> {
-    let own = wanted.attributes.apply(path)?;
+    let own = if wanted.children_only { Map::new() } else { wanted.attributes.apply(path)? };
     let mut changes = Map::new();
     for (entry, attributes) in inside(path, wanted) {
         let changed = attributes.apply(&entry)?;

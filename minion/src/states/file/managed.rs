@@ -1,30 +1,17 @@
-//! `file.managed`: where contents come from, what differs, and writing them.
+//! `file.managed`: what differs from the wanted content, and writing it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use brine_core::target::traverse;
+use brine_core::function::CallError;
 use brine_core::{Map, Value, files, map};
 
 use super::attributes::{Attributes, folder_mode, make_folders, parse_mode, show_mode};
-use super::source::{self, Problem, Verify};
-use super::{bad_path, encoding};
+use super::bad_path;
+use super::contents::Contents;
 use crate::modules::cmd;
-use crate::state::Source;
+use crate::modules::file::backups;
+use crate::modules::file::flags::{self, Change};
 use crate::states::{StateContext, StateReturn};
-
-/// Where a file's content comes from.
-pub(super) struct Contents {
-    pub source: Value,
-    pub contents: Value,
-    pub contents_pillar: Value,
-    pub contents_grains: Value,
-    pub newline: bool,
-    pub template: Option<String>,
-    pub defaults: Value,
-    /// What a source must be.
-    pub verify: Verify,
-}
 
 /// How a file is managed.
 pub(super) struct How {
@@ -42,7 +29,28 @@ pub(super) struct How {
     /// Whether the file behind a link is what is managed, and not the link.
     pub follow_symlinks: bool,
     /// A command that gets the path of a draft, and says by its exit status whether it is good.
-    pub check_cmd: Option<String>,
+    pub check_cmd: Option<CheckCommand>,
+    /// The flags that the file has on its file system, as `chattr` writes them.
+    pub attrs: Option<String>,
+}
+
+/// A command that looks at drafts.
+pub(super) struct CheckCommand {
+    pub command: String,
+    /// Where drafts are, if not where temporary files are.
+    pub folder: Option<String>,
+    /// What their names end in.
+    pub ending: String,
+    /// Whether the lines of a draft that is not good are told.
+    pub tells_lines: bool,
+}
+
+impl How {
+    /// The change of flags that a file needs, as Salt tells it.
+    fn flags(&self, context: &StateContext, path: &Path) -> Result<Option<Change>, String> {
+        let Some(wanted) = &self.attrs else { return Ok(None) };
+        flags::change(&context.call, path, wanted).map_err(CallError::message)
+    }
 }
 
 pub(super) fn managed(
@@ -56,7 +64,7 @@ pub(super) fn managed(
         return bad;
     }
     let path = Path::new(name);
-    let attributes = match attributes {
+    let attributes = match attributes.and_then(|attributes| contents.with_source_mode(context, attributes)) {
         Ok(attributes) => attributes,
         Err(error) => return StateReturn::failed(name, error),
     };
@@ -80,7 +88,7 @@ pub(super) fn managed(
     };
     let says_nothing = wanted.is_none();
     let Some(wanted) = wanted.or_else(|| (!exists).then(Vec::new)) else {
-        return only_attributes(context, name, path, &attributes);
+        return only_attributes(context, name, path, &attributes, how);
     };
     let have = if exists { std::fs::read(path).ok() } else { None };
     let mut changes = if have.as_deref() == Some(&wanted[..]) {
@@ -92,6 +100,13 @@ pub(super) fn managed(
         changes.extend(attributes.differences(path));
     } else if !says_nothing {
         changes.extend(attributes.on_new_file(contents.source.is_truthy()));
+    }
+    if exists {
+        match how.flags(context, path) {
+            Ok(Some(change)) => _ = changes.insert("attrs".into(), change.told().into()),
+            Ok(None) => {}
+            Err(error) => return StateReturn::failed(name, error),
+        }
     }
     if context.test {
         if changes.is_empty() {
@@ -116,6 +131,9 @@ pub(super) fn managed(
             Ok(false) => {
                 let mut failed = StateReturn::failed(name, "check_cmd execution failed");
                 failed.more.insert("skip_watch".into(), true.into());
+                if command.tells_lines {
+                    failed.changes = difference(Some(have.as_deref().unwrap_or_default()), &wanted, how.show_changes);
+                }
                 return failed;
             }
             Err(error) => return StateReturn::failed(name, error),
@@ -123,11 +141,16 @@ pub(super) fn managed(
     }
     if how.backup
         && exists
-        && let Err(error) = keep_backup(context, path)
+        && let Err(error) = backups::keep(&context.call, path)
     {
         return StateReturn::failed(name, error);
     }
-    match write(path, &wanted, have.as_deref(), &attributes, how) {
+    let written = write(path, &wanted, have.as_deref(), &attributes, how).and_then(|()| {
+        let Some(change) = how.flags(context, path)? else { return Ok(()) };
+        changes.insert("attrs".into(), change.told().into());
+        change.make(&context.call, path).map_err(CallError::message)
+    });
+    match written {
         Ok(()) if !exists && says_nothing => {
             StateReturn::ok(name, "Empty file").with_changes(map! {"new" => format!("file {name} created")})
         }
@@ -137,29 +160,22 @@ pub(super) fn managed(
 }
 
 /// Lets a command look at the content before it is put in place.
-fn draft_is_good(context: &StateContext, command: &str, content: &[u8]) -> Result<bool, String> {
-    let draft = cmd::Scratch::new(content, None).map_err(|error| error.to_string())?;
-    cmd::succeeds(&context.call, &format!("{command} {}", draft.path().display()), &Map::new())
+fn draft_is_good(context: &StateContext, check: &CheckCommand, content: &[u8]) -> Result<bool, String> {
+    let folder = check.folder.as_ref().map_or_else(std::env::temp_dir, PathBuf::from);
+    let draft = cmd::Scratch::within(&folder, content, &check.ending).map_err(|error| error.to_string())?;
+    cmd::succeeds(&context.call, &format!("{} {}", check.command, draft.path().display()), &Map::new())
         .map_err(|error| error.to_string())
 }
 
-/// Copies a file to `file_backup` in the cache folder, under a name that says when.
-pub(super) fn keep_backup(context: &StateContext, path: &Path) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(path).strip_prefix("/").unwrap_or(path);
-    let folder = context.call.config().cachedir.join("file_backup").join(folder);
-    let now = jiff::Zoned::now();
-    let micros = now.subsec_nanosecond() / 1000;
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let stamp = now.strftime("%a_%b_%d_%H:%M:%S");
-    let target = folder.join(format!("{file}_{stamp}_{micros:06}_{}", now.year()));
-    files::create_private_dir(&folder).map_err(|error| error.to_string())?;
-    std::fs::copy(path, &target)
-        .map(|_| ())
-        .map_err(|error| format!("Unable to keep a copy of {}: {error}", path.display()))
-}
-
-fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: &Attributes) -> StateReturn {
-    let changes = attributes.differences(path);
+fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: &Attributes, how: &How) -> StateReturn {
+    let mut changes = attributes.differences(path);
+    let flags = match how.flags(context, path) {
+        Ok(flags) => flags,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    if let Some(change) = &flags {
+        changes.insert("attrs".into(), change.told().into());
+    }
     if context.test {
         if changes.is_empty() {
             return StateReturn::ok(name, format!("File {name} not updated"));
@@ -177,8 +193,11 @@ fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: 
     if changes.is_empty() {
         return StateReturn::ok(name, format!("File {name} exists with proper permissions. No changes made."));
     }
-    match attributes.apply(path) {
-        Ok(changes) => StateReturn::ok(name, "").with_changes(changes),
+    let applied = attributes
+        .apply(path)
+        .and_then(|_| flags.map_or(Ok(()), |change| change.make(&context.call, path).map_err(CallError::message)));
+    match applied {
+        Ok(()) => StateReturn::ok(name, "").with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
     }
 }
@@ -228,199 +247,6 @@ pub(super) fn umask(context: &StateContext) -> u32 {
     context.chunk.get("umask").and_then(parse_mode).unwrap_or(0o022)
 }
 
-/// The content of a source, for states that put it elsewhere than into a file. With it may come its hash, or a
-/// file of hashes and the name that it has there.
-pub(in crate::states) fn content(
-    context: &StateContext,
-    source: &str,
-    hash: (Option<String>, Option<String>),
-    template: Option<String>,
-    defaults: Value,
-) -> Result<Vec<u8>, String> {
-    let contents = Contents {
-        source: source.into(),
-        contents: Value::Nil,
-        template,
-        defaults,
-        verify: Verify { hash: hash.0.filter(|hash| !hash.is_empty()), hash_name: hash.1, skip: false },
-        ..Contents::inline_text(String::new())
-    };
-    let told = |error: String| error.strip_prefix("Unable to manage file: ").unwrap_or(&error).to_owned();
-    Ok(contents.get(context, source).map_err(told)?.unwrap_or_default())
-}
-
-/// The lines of a block: what is written in the state, or files of the file server.
-pub(super) fn block_content(
-    context: &StateContext,
-    name: &str,
-    content: &Value,
-    sources: &[Contents],
-) -> Result<String, String> {
-    if sources.is_empty() {
-        return Ok(content.to_string());
-    }
-    let text = |source: &Contents| {
-        let bytes = source.get(context, name)?.unwrap_or_default();
-        String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8 text", source.source))
-    };
-    sources.iter().map(text).collect()
-}
-
-impl Contents {
-    /// A text that is there already.
-    pub fn inline_text(text: String) -> Self {
-        Contents {
-            source: Value::Nil,
-            contents: text.into(),
-            contents_pillar: Value::Nil,
-            contents_grains: Value::Nil,
-            newline: true,
-            template: None,
-            defaults: Value::Nil,
-            verify: Verify::default(),
-        }
-    }
-
-    /// Each of the sources that a state names, `source` or several in `sources`.
-    pub fn of(source: &Value, sources: &Value, template: Option<String>, defaults: Value) -> Vec<Self> {
-        let several = sources.as_list().unwrap_or_default().iter();
-        let all = several.chain([source]).filter(|source| source.is_truthy());
-        let one = |source: &Value| Contents {
-            source: source.clone(),
-            contents: Value::Nil,
-            template: template.clone(),
-            defaults: defaults.clone(),
-            ..Contents::inline_text(String::new())
-        };
-        all.map(one).collect()
-    }
-
-    /// The wanted content, or nothing if the state says nothing about it.
-    pub fn get(&self, context: &StateContext, name: &str) -> Result<Option<Vec<u8>>, String> {
-        let said = |key: &str| context.chunk.get(key).filter(|value| !value.is_nil());
-        for (value, what) in [(Some(&self.defaults), "Defaults"), (said("context"), "Context")] {
-            if value.is_some_and(|value| value.is_truthy() && value.as_map().is_none()) {
-                return Err(format!("{what} must be formed as a dict"));
-            }
-        }
-        let given = [&self.contents, &self.contents_pillar, &self.contents_grains];
-        let inline = given.iter().filter(|value| !value.is_nil()).count();
-        if inline > 0 && self.source.is_truthy() {
-            return Err(
-                "'source' cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'"
-                    .into(),
-            );
-        }
-        if inline > 1 {
-            return Err("Only one of 'contents', 'contents_pillar', and 'contents_grains' is permitted".into());
-        }
-        let looked_up = |map: Arc<Map>, key: &Value, kind: &str| {
-            let data = Value::Map((*map).clone());
-            let delimiter = said("contents_delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
-            traverse(&data, &key.to_string(), &delimiter).cloned().ok_or_else(|| format!("{kind} {key} does not exist"))
-        };
-        let text = if !self.contents.is_nil() {
-            Some(self.contents.clone())
-        } else if !self.contents_pillar.is_nil() {
-            Some(looked_up(context.call.pillar(), &self.contents_pillar, "Pillar")?)
-        } else if !self.contents_grains.is_nil() {
-            Some(looked_up(context.call.grains(), &self.contents_grains, "Grain")?)
-        } else {
-            None
-        };
-        if said("allow_empty").is_some_and(|allowed| !allowed.is_truthy())
-            && text.as_ref().is_some_and(|text| !text.is_truthy())
-        {
-            let from = match (self.contents_pillar.is_nil(), self.contents_grains.is_nil()) {
-                (false, _) => format!("contents_pillar {}", self.contents_pillar),
-                (_, false) => format!("contents_grains {}", self.contents_grains),
-                _ => "'contents'".to_owned(),
-            };
-            return Err(format!(
-                "{from} value would result in empty contents. Set allow_empty to True to allow the managed file to be empty."
-            ));
-        }
-        let mut found = self.source.clone();
-        let content = match text {
-            Some(text) if said("encoding").is_some() => {
-                let encoding = said("encoding").map(ToString::to_string).unwrap_or_default();
-                let errors = said("encoding_errors").map_or_else(|| "strict".to_owned(), ToString::to_string);
-                Some(encoding::encode(&self.inline(&text), &encoding, &errors)?)
-            }
-            Some(text) => Some(self.inline(&text)),
-            None if self.source.is_truthy() => {
-                let (source, content) = self.first_source(context, name)?;
-                found = source.into();
-                Some(content)
-            }
-            None => None,
-        };
-        match (&self.template, content) {
-            (Some(engine), Some(content)) if engine == "jinja" => {
-                self.rendered(context, name, &content, &found).map(Some)
-            }
-            (Some(engine), Some(_)) => {
-                Err(format!("Unable to manage file: Specified template format {engine} is not supported"))
-            }
-            (_, content) => Ok(content),
-        }
-    }
-
-    fn inline(&self, contents: &Value) -> Vec<u8> {
-        let mut text = match contents {
-            Value::List(lines) => lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n").into_bytes(),
-            Value::Bytes(bytes) => bytes.clone(),
-            other => other.to_string().replace("\r\n", "\n").into_bytes(),
-        };
-        if self.newline && !text.is_empty() && !text.ends_with(b"\n") {
-            text.push(b'\n');
-        }
-        text
-    }
-
-    /// The first source that is there, and what it holds.
-    fn first_source(&self, context: &StateContext, name: &str) -> Result<(String, Vec<u8>), String> {
-        let single = [self.source.clone()];
-        let sources = self.source.as_list().unwrap_or(&single);
-        for item in sources {
-            let (source, verify) = source::entry(item, &self.verify);
-            match source::read(context, name, &source, &verify) {
-                Ok(content) => return Ok((source, content)),
-                Err(Problem::Missing(_)) if sources.len() > 1 => {}
-                Err(Problem::Missing(error) | Problem::Wrong(error)) => {
-                    return Err(format!("Unable to manage file: {error}"));
-                }
-                Err(Problem::Differs(error)) => return Err(error),
-            }
-        }
-        Err("Unable to manage file: none of the specified sources were found".into())
-    }
-
-    fn rendered(&self, context: &StateContext, name: &str, content: &[u8], source: &Value) -> Result<Vec<u8>, String> {
-        let text = std::str::from_utf8(content)
-            .map_err(|_| "Unable to manage file: the template is not UTF-8 text".to_owned())?;
-        let mut variables = map! {"name" => name, "source" => source.clone()};
-        for key in ["user", "group", "mode", "attrs"] {
-            variables.insert(key.into(), context.chunk.get(key).cloned().unwrap_or_default());
-        }
-        if let Some(mode) = variables.get_mut("mode").filter(|mode| mode.as_str() != Some("keep")) {
-            *mode = parse_mode(mode).map_or(Value::Nil, |mode| show_mode(mode).into());
-        }
-        let gathered = super::accumulated::of(context, name);
-        if !gathered.is_empty() {
-            variables.insert("accumulator".into(), gathered.into());
-        }
-        let given = context.chunk.get("context").cloned().unwrap_or_default();
-        for more in [&self.defaults, &given].into_iter().filter_map(Value::as_map) {
-            variables.extend(more.clone());
-        }
-        let label = source.as_str().unwrap_or(name);
-        let rendering = Source::new(&context.call, context.call.pillar());
-        let rendered = rendering.render_template(label, text, &variables, &context.saltenv);
-        rendered.map(String::into_bytes).map_err(|error| format!("Unable to manage file: {error}"))
-    }
-}
-
 /// What is said of a content that differs.
 pub(in crate::states) fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
     let Some(have) = have else { return map! {"diff" => "New file"} };
@@ -430,7 +256,7 @@ pub(in crate::states) fn difference(have: Option<&[u8]>, wanted: &[u8], show: bo
     let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).map(str::to_owned);
     match (text(have), text(wanted)) {
         (Some(have), Some(wanted)) => {
-            map! {"diff" => super::diff::unified(&have, &wanted)}
+            map! {"diff" => crate::modules::file::diff::unified(&have, &wanted)}
         }
         (None, Some(_)) => map! {"diff" => "Replace binary file with text file"},
         (Some(_), None) => map! {"diff" => "Replace text file with binary file"},

@@ -6,20 +6,34 @@ use std::path::Path;
 use brine_core::{Map, Value, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
-use super::attributes::{Attributes, folder_mode, make_folders};
+use super::attributes::{Attributes, folder_mode, make_folders, parse_mode};
 use super::bad_path;
 use crate::states::{StateContext, StateReturn};
 
+/// Whether the folders that something is to be in are made, and the mode that new ones get.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Folders {
+    pub make: bool,
+    pub mode: Option<u32>,
+}
+
+impl Folders {
+    /// Reads a state's arguments.
+    pub fn new(make: bool, mode: &Value) -> Self {
+        Folders { make, mode: parse_mode(mode) }
+    }
+}
+
 /// Makes the folder that a file is to be in, if that is wanted. An error is what a state says.
-fn parent_for(path: &Path, makedirs: bool, missing: impl FnOnce(&str) -> String) -> Result<(), String> {
+fn parent_for(path: &Path, folders: Folders, missing: impl FnOnce(&str) -> String) -> Result<(), String> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     if parent.is_dir() {
         return Ok(());
     }
-    if !makedirs {
+    if !folders.make {
         return Err(missing(&parent.display().to_string()));
     }
-    std::fs::create_dir_all(parent).map_err(|error| format!("Failed to create {}: {error}", parent.display()))
+    make_folders(parent, folders.mode).map_err(|error| format!("Failed to create {}: {error}", parent.display()))
 }
 
 /// The names of the owner of a file, or their numbers.
@@ -48,7 +62,7 @@ pub(super) fn symlink(
     name: &str,
     target: &str,
     force: bool,
-    makedirs: bool,
+    folders: Folders,
     user: &Value,
     group: &Value,
 ) -> StateReturn {
@@ -92,18 +106,18 @@ pub(super) fn symlink(
             return StateReturn::would(name, comment);
         }
         let mut comment = format!("Symlink {name} to {target} is set for creation");
-        if makedirs && !path.parent().is_some_and(Path::is_dir) {
+        if folders.make && !path.parent().is_some_and(Path::is_dir) {
             comment = format!("{comment}\n{} will be created", path.parent().unwrap_or(path).display());
         }
-        if !makedirs
+        if !folders.make
             && let Err(missing) =
-                parent_for(path, false, |parent| format!("Directory {parent} for symlink is not present"))
+                parent_for(path, folders, |parent| format!("Directory {parent} for symlink is not present"))
         {
             comment = format!("{comment}\n{missing}");
         }
         return StateReturn::would(name, comment).with_changes(map! {"new" => name});
     }
-    if let Err(error) = parent_for(path, makedirs, |parent| format!("Directory {parent} for symlink is not present")) {
+    if let Err(error) = parent_for(path, folders, |parent| format!("Directory {parent} for symlink is not present")) {
         return StateReturn::failed(name, error);
     }
     if present {
@@ -139,14 +153,14 @@ pub(super) fn symlink(
 }
 
 /// Makes a link beside and renames it, so that there is never none.
-fn replace_link(path: &Path, target: &str) -> std::io::Result<()> {
+pub(crate) fn replace_link(path: &Path, target: &str) -> std::io::Result<()> {
     let beside = beside(path);
     std::os::unix::fs::symlink(target, &beside)?;
     std::fs::rename(&beside, path).inspect_err(|_| _ = std::fs::remove_file(&beside))
 }
 
 /// `file.hardlink`: the same file under another name.
-pub(super) fn hardlink(context: &StateContext, name: &str, target: &str, force: bool, makedirs: bool) -> StateReturn {
+pub(super) fn hardlink(context: &StateContext, name: &str, target: &str, force: bool, folders: Folders) -> StateReturn {
     if let Some(bad) = bad_path(name) {
         return bad;
     }
@@ -181,8 +195,7 @@ pub(super) fn hardlink(context: &StateContext, name: &str, target: &str, force: 
             StateReturn::failed(name, comment)
         };
     }
-    if let Err(error) = parent_for(path, makedirs, |parent| format!("Directory {parent} for hard link is not present"))
-    {
+    if let Err(error) = parent_for(path, folders, |parent| format!("Directory {parent} for hard link is not present")) {
         return StateReturn::failed(name, error);
     }
     if present {
@@ -255,7 +268,9 @@ pub(super) fn touch(
         };
         return done.with_changes(map! {"new" => name});
     }
-    if let Err(error) = parent_for(path, makedirs, |_| format!("Directory not present to touch file {name}")) {
+    if let Err(error) = parent_for(path, Folders { make: makedirs, mode: None }, |_| {
+        format!("Directory not present to touch file {name}")
+    }) {
         return StateReturn::failed(name, error);
     }
     let touched = if path.is_dir() {
@@ -283,7 +298,7 @@ pub(super) fn copy(
     name: &str,
     source: &str,
     force: bool,
-    makedirs: bool,
+    folders: Folders,
     attributes: Result<Attributes, String>,
 ) -> StateReturn {
     if let Some(bad) = bad_path(name) {
@@ -306,12 +321,10 @@ pub(super) fn copy(
         return StateReturn::would(name, format!("File \"{source}\" is set to be copied to \"{name}\""));
     }
     let note = if same() { " - files are identical but force flag is set" } else { "" };
-    let copied = match path.parent() {
-        Some(parent) if makedirs => make_folders(parent, attributes.mode.map(folder_mode))
-            .map_err(|error| format!("Failed to create {}: {error}", parent.display())),
-        _ => parent_for(path, false, |parent| format!("The target directory {parent} is not present")),
-    }
-    .and_then(|()| {
+    // Who may read the copy may look into the folders that are made for it.
+    let mode = folders.mode.or(Some(folder_mode(attributes.mode.unwrap_or(status.mode() & 0o7777))));
+    let missing = |parent: &str| format!("The target directory {parent} is not present");
+    let copied = parent_for(path, Folders { mode, ..folders }, missing).and_then(|()| {
         copy_tree(Path::new(source), path)
             .map_err(|error| format!("Failed to copy \"{source}\" to \"{name}\": {error}"))
     });
@@ -365,22 +378,23 @@ pub(super) fn rename(context: &StateContext, name: &str, source: &str, force: bo
     if context.test {
         return StateReturn::would(name, format!("File \"{source}\" is set to be moved to \"{name}\""));
     }
-    let moved =
-        parent_for(path, makedirs, |parent| format!("The target directory {parent} is not present")).and_then(|()| {
-            let failed = |error| format!("Failed to move \"{source}\" to \"{name}\": {error}");
-            if in_place.is_some_and(|status| status.is_dir()) {
-                std::fs::remove_dir_all(path).map_err(failed)?;
+    let moved = parent_for(path, Folders { make: makedirs, mode: None }, |parent| {
+        format!("The target directory {parent} is not present")
+    })
+    .and_then(|()| {
+        let failed = |error| format!("Failed to move \"{source}\" to \"{name}\": {error}");
+        if in_place.is_some_and(|status| status.is_dir()) {
+            std::fs::remove_dir_all(path).map_err(failed)?;
+        }
+        match std::fs::rename(source, path) {
+            Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
+                let from = Path::new(source);
+                copy_tree(from, path).map_err(failed)?;
+                if from.is_dir() { std::fs::remove_dir_all(from) } else { std::fs::remove_file(from) }.map_err(failed)
             }
-            match std::fs::rename(source, path) {
-                Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
-                    let from = Path::new(source);
-                    copy_tree(from, path).map_err(failed)?;
-                    if from.is_dir() { std::fs::remove_dir_all(from) } else { std::fs::remove_file(from) }
-                        .map_err(failed)
-                }
-                done => done.map_err(failed),
-            }
-        });
+            done => done.map_err(failed),
+        }
+    });
     match moved {
         Ok(()) => {
             StateReturn::ok(name, format!("Moved \"{source}\" to \"{name}\"")).with_changes(map! {name => source})

@@ -1,11 +1,13 @@
 //! Where a file's content comes from: `salt://`, this host's files, `http://` and `https://`; and whether it is what
 //! a hash says.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use brine_core::Value;
 use sha2::Digest;
 
+pub(in crate::states) use super::signature::Signers;
 use crate::modules::file::hash_kind;
 use crate::states::StateContext;
 use crate::web;
@@ -19,6 +21,23 @@ pub(in crate::states) struct Verify {
     pub hash_name: Option<String>,
     /// Whether content from a web server need not be verified.
     pub skip: bool,
+    /// Whether a web server says by itself whether its file has changed, so that no hash is needed.
+    pub use_etag: bool,
+    /// Whether any web server is trusted to be who it says: not if `verify_ssl` holds.
+    pub trust_anyone: bool,
+    /// The signature of the source: where it is, or true if it is in the source itself.
+    pub signature: Value,
+    /// The signature of the file of hashes, in the same way.
+    pub hash_signature: Value,
+    /// Whose signatures count.
+    pub signers: Signers,
+}
+
+impl Verify {
+    /// A hash, and the name that the file has in a file of hashes.
+    pub fn by_hash(hash: Option<String>, hash_name: Option<String>) -> Self {
+        Verify { hash: hash.filter(|hash| !hash.is_empty()), hash_name, ..Verify::default() }
+    }
 }
 
 /// A hash in hex, of one kind.
@@ -32,7 +51,17 @@ pub(in crate::states) struct Hash {
 impl Hash {
     /// Whether this is the content's.
     pub fn is_of(&self, content: &[u8]) -> bool {
-        digest(content, self.kind) == self.hex
+        self.like(content) == self.hex
+    }
+
+    /// A content's hash of the same kind.
+    pub fn like(&self, content: &[u8]) -> String {
+        digest(content, self.kind)
+    }
+
+    /// A content's hash of the usual kind.
+    pub fn sha256(content: &[u8]) -> String {
+        digest(content, "sha256")
     }
 }
 
@@ -69,7 +98,7 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
         let content = std::fs::read(path).map_err(missing)?;
         return checked(name, content, wanted.as_ref());
     }
-    if wanted.is_none() && !verify.skip {
+    if wanted.is_none() && !verify.skip && !verify.use_etag {
         return Err(Problem::Wrong(format!(
             "Unable to verify upstream hash of source file {source}, please set source_hash or set skip_verify to True"
         )));
@@ -81,9 +110,19 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
     {
         return Ok(have);
     }
-    let content = web::fetch(&context.call, source)
+    let content = web::fetch_from(&context.call, source, verify.trust_anyone)
         .map_err(|error| Problem::Wrong(format!("Failed to cache {source}: {error}")))?;
     checked(name, content, wanted.as_ref())
+}
+
+/// The mode of a source: of one from a web server there is none to tell.
+pub(super) fn mode(context: &StateContext, source: &str) -> Result<Option<u32>, String> {
+    if let Some(path) = source.strip_prefix("salt://") {
+        let (path, saltenv) = path.split_once("?saltenv=").unwrap_or((path, &context.saltenv));
+        return context.call.minion.files.mode(path, saltenv);
+    }
+    let path = source.strip_prefix("file://").unwrap_or(source);
+    Ok(std::fs::metadata(path).ok().map(|status| status.mode() & 0o7777))
 }
 
 fn checked(name: &str, content: Vec<u8>, wanted: Option<&Hash>) -> Result<Vec<u8>, Problem> {
@@ -147,9 +186,10 @@ pub(in crate::states) fn hash_of(
             "source_hash '{written}' is no hash: write hex digits, <kind>=<hex digits>, or where a file of hashes is"
         )));
     }
-    let unchecked = Verify { hash: None, hash_name: None, skip: true };
+    let unchecked = Verify { skip: true, trust_anyone: verify.trust_anyone, ..Verify::default() };
     let content = read(context, "", written, &unchecked)
         .map_err(|_| Problem::Wrong(format!("Source hash file {written} not found")))?;
+    check_signature(context, &content, &verify.hash_signature, verify).map_err(Problem::Wrong)?;
     let text = String::from_utf8_lossy(&content);
     let names: Vec<&str> = match &verify.hash_name {
         Some(name) => vec![name],
@@ -157,6 +197,26 @@ pub(in crate::states) fn hash_of(
     };
     find_hash(&text, &names)
         .ok_or_else(|| Problem::Wrong(format!("Unable to find a hash for {source} in the hash file {written}")))
+}
+
+/// Verifies a content's signature, if there is to be one: `true` says that it is in the content.
+pub(super) fn check_signature(
+    context: &StateContext,
+    content: &[u8],
+    signature: &Value,
+    verify: &Verify,
+) -> Result<(), String> {
+    if !signature.is_truthy() {
+        return Ok(());
+    }
+    if *signature == Value::Bool(true) {
+        return verify.signers.verify(&context.call, content, None);
+    }
+    let unchecked = Verify { skip: true, trust_anyone: verify.trust_anyone, ..Verify::default() };
+    let place = signature.to_string();
+    let found =
+        read(context, "", &place, &unchecked).map_err(|_| format!("Detached signature file {place} not found"))?;
+    verify.signers.verify(&context.call, content, Some(&found))
 }
 
 /// The hash in a line that tells of a file of one of these names, or else the first there is.
@@ -237,7 +297,7 @@ mod tests {
         });
         let context = testing::state_context(false, &[]);
         let url = |path: &str| format!("http://127.0.0.1:{port}/{path}");
-        let with = |hash: Option<&str>, skip| Verify { hash: hash.map(str::to_owned), hash_name: None, skip };
+        let with = |hash: Option<&str>, skip| Verify { skip, ..Verify::by_hash(hash.map(str::to_owned), None) };
         let read = |path: &str, verify: &Verify| read(&context, "/nonexistent", &url(path), verify);
         assert_eq!(read("file", &with(Some(SUM), false)), Ok(b"content\n".to_vec()));
         assert_eq!(read("file", &with(None, true)), Ok(b"content\n".to_vec()));

@@ -1,29 +1,33 @@
 //! `file.tidied`: old or large files removed from a folder.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-use brine_core::map;
+use brine_core::{Value, map};
+use jiff::civil::Date;
+use jiff::{Timestamp, Zoned};
 use regex::Regex;
 
 use super::bad_path;
 use crate::states::{StateContext, StateReturn};
 
-const DAY: f64 = 86400.0;
-
 /// What is to be removed.
 pub(super) struct Wanted {
-    /// In days.
+    /// In days, from one date to the other.
     pub age: f64,
-    /// Regular expressions that the start of a name matches.
-    pub matches: Vec<String>,
+    /// Match the start of a name, or of a whole path.
+    pub matches: Vec<Regex>,
+    /// Match the start of what stays all the same.
+    pub exclude: Vec<Regex>,
     pub rmdirs: bool,
     /// In bytes.
-    pub size: u64,
+    pub size: f64,
     pub rmlinks: bool,
-    pub all_of: bool,
+    pub full_path_match: bool,
+    pub followlinks: bool,
     pub time: Time,
+    pub judge: Judge,
 }
 
 /// Which of its times says how old a file is.
@@ -31,6 +35,68 @@ pub(super) enum Time {
     Accessed,
     Modified,
     Changed,
+}
+
+impl Time {
+    /// By its name; a file's age is that of its last use otherwise.
+    pub fn named(name: &str) -> Self {
+        match name.to_lowercase().as_str() {
+            "mtime" => Time::Modified,
+            "ctime" => Time::Changed,
+            _ => Time::Accessed,
+        }
+    }
+
+    fn days_ago(&self, status: &Metadata, today: Date) -> f64 {
+        let seconds = match self {
+            Time::Accessed => status.atime(),
+            Time::Modified => status.mtime(),
+            Time::Changed => status.ctime(),
+        };
+        let Ok(moment) = Timestamp::from_second(seconds) else { return 0.0 };
+        let date = moment.to_zoned(jiff::tz::TimeZone::system()).date();
+        today.since(date).map_or(0.0, |span| f64::from(span.get_days().abs()))
+    }
+}
+
+/// What of age and size decides.
+pub(super) enum Judge {
+    Both,
+    Either,
+    Age,
+    Size,
+}
+
+impl Judge {
+    /// Reads `age_size_only` and `age_size_logical_operator`.
+    pub fn new(only: Option<&str>, operator: &str) -> Self {
+        match only.map(str::to_lowercase).as_deref() {
+            Some("age") => Judge::Age,
+            Some("size") => Judge::Size,
+            _ if operator.eq_ignore_ascii_case("and") => Judge::Both,
+            _ => Judge::Either,
+        }
+    }
+
+    fn says(&self, is_old: bool, is_large: bool) -> bool {
+        match self {
+            Judge::Both => is_old && is_large,
+            Judge::Either => is_old || is_large,
+            Judge::Age => is_old,
+            Judge::Size => is_large,
+        }
+    }
+}
+
+/// Regular expressions, one or a list of them, for the start of a text.
+pub(super) fn patterns(value: &Value) -> Result<Vec<Regex>, String> {
+    let single = [value.clone()];
+    let texts = value.as_list().unwrap_or(&single).iter().filter(|text| text.is_truthy());
+    texts
+        .map(|text| {
+            Regex::new(&format!("^(?:{text})")).map_err(|error| format!("The pattern '{text}' cannot be used: {error}"))
+        })
+        .collect()
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> StateReturn {
@@ -41,14 +107,8 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> Stat
     if !path.is_dir() {
         return StateReturn::failed(name, format!("{name} does not exist or is not a directory."));
     }
-    let patterns: Result<Vec<Regex>, _> =
-        wanted.matches.iter().map(|pattern| Regex::new(&format!("^(?:{pattern})"))).collect();
-    let patterns = match patterns {
-        Ok(patterns) => patterns,
-        Err(error) => return StateReturn::failed(name, format!("A pattern cannot be used: {error}")),
-    };
     let mut found = Vec::new();
-    collect(path, wanted, &patterns, &mut found);
+    wanted.collect(path, 0, Zoned::now().date(), &mut found);
     let told: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
     if told.is_empty() {
         return StateReturn::ok(name, format!("Nothing to remove from directory {name}"));
@@ -70,51 +130,56 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> Stat
         .with_changes(map! {"removed" => removed})
 }
 
-/// What is in a folder and is to go: what is deepest first.
-fn collect(folder: &Path, wanted: &Wanted, patterns: &[Regex], found: &mut Vec<PathBuf>) {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    entries.sort();
-    for entry in entries {
-        let Ok(status) = std::fs::symlink_metadata(&entry) else { continue };
-        let is_folder = status.is_dir();
-        if is_folder {
-            collect(&entry, wanted, patterns, found);
+/// Links are followed this deep: more are a circle.
+const MAX_DEPTH: usize = 40;
+
+impl Wanted {
+    /// What is in a folder and is to go: what is deepest first.
+    fn collect(&self, folder: &Path, depth: usize, today: Date, found: &mut Vec<PathBuf>) {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        entries.sort();
+        for entry in entries {
+            let Ok(status) = std::fs::symlink_metadata(&entry) else { continue };
+            if status.is_dir() || self.followlinks && status.is_symlink() && entry.is_dir() && depth < MAX_DEPTH {
+                self.collect(&entry, depth + 1, today, found);
+            }
+            if self.is_to_go(&entry, &status, today) {
+                found.push(entry);
+            }
         }
-        if (is_folder && !wanted.rmdirs) || (status.is_symlink() && !wanted.rmlinks) {
-            continue;
+    }
+
+    fn is_to_go(&self, path: &Path, status: &Metadata, today: Date) -> bool {
+        if status.is_dir() && !self.rmdirs || status.is_symlink() && !self.rmlinks {
+            return false;
         }
-        let name = entry.file_name().unwrap_or_default().to_string_lossy();
-        let seconds = match wanted.time {
-            Time::Accessed => status.atime(),
-            Time::Modified => status.mtime(),
-            Time::Changed => status.ctime(),
-        };
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let is_old = (now.as_secs_f64() - seconds as f64) / DAY >= wanted.age;
-        // The size of a folder says nothing.
-        let is_large = is_folder || status.size() >= wanted.size;
-        let by_what_it_is = if wanted.all_of { is_old && is_large } else { is_old || is_large };
-        if by_what_it_is && patterns.iter().any(|pattern| pattern.is_match(&name)) {
-            found.push(entry);
-        }
+        // The size of folders and links says nothing.
+        let size = if status.is_dir() || status.is_symlink() { 0 } else { status.size() };
+        let is_old = self.time.days_ago(status, today) >= self.age;
+        let name = if self.full_path_match { path.as_os_str() } else { path.file_name().unwrap_or_default() };
+        let name = name.to_string_lossy();
+        let fits = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(&name));
+        self.judge.says(is_old, size as f64 >= self.size) && fits(&self.matches) && !fits(&self.exclude)
     }
 }
 
-/// `1m`, `20k` or a number of bytes.
-pub(super) fn bytes(text: &str) -> Result<u64, String> {
+/// A number of bytes, or of a unit: `k`, `kib` and so on of 1024, `kb` of 1000. What is none of these is nothing.
+pub(super) fn bytes(text: &str) -> f64 {
     let text = text.trim().to_lowercase();
     let (digits, unit) = text.split_at(text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len());
-    let factor: u64 = match unit {
-        "" | "b" => 1,
-        "k" => 1 << 10,
-        "m" => 1 << 20,
-        "g" => 1 << 30,
-        "t" => 1 << 40,
-        _ => return Err(format!("'{text}' is no size: write a number, with b, k, m, g or t behind it")),
+    let (letter, base) = match unit.as_bytes() {
+        [] | b"b" => (None, 1024_f64),
+        [letter] | [letter, b'i', b'b'] => (Some(*letter), 1024.0),
+        [letter, b'b'] => (Some(*letter), 1000.0),
+        _ => return 0.0,
     };
-    let number: u64 = digits.trim().parse().map_err(|_| format!("'{text}' is no size"))?;
-    Ok(number.saturating_mul(factor))
+    let power = match letter.map(|letter| b"kmgtpezy".iter().position(|known| *known == letter)) {
+        None => 0,
+        Some(Some(place)) => place as i32 + 1,
+        Some(None) => return 0.0,
+    };
+    digits.trim().parse::<f64>().unwrap_or(0.0) * base.powi(power)
 }
 
 #[cfg(test)]
@@ -123,8 +188,31 @@ mod tests {
 
     #[test]
     fn sizes_have_units() {
-        for (text, size) in [("0", Some(0)), ("2k", Some(2048)), ("1M", Some(1 << 20)), ("3 b", Some(3)), ("x", None)] {
-            assert_eq!(bytes(text).ok(), size, "{text}");
+        for (text, size) in [
+            ("0", 0.0),
+            ("2k", 2048.0),
+            ("1M", 1_048_576.0),
+            ("1MB", 1_000_000.0),
+            ("1.5KiB", 1536.0),
+            ("3 b", 3.0),
+            ("x", 0.0),
+        ] {
+            assert_eq!(bytes(text), size, "{text}");
+        }
+    }
+
+    #[test]
+    fn age_and_size_decide_together_or_alone() {
+        for (only, operator, old_and_small, young_and_large) in [
+            (None, "OR", true, true),
+            (None, "and", false, false),
+            (Some("Age"), "AND", true, false),
+            (Some("size"), "AND", false, true),
+            (Some("other"), "OR", true, true),
+        ] {
+            let judge = Judge::new(only, operator);
+            let said = (judge.says(true, false), judge.says(false, true));
+            assert_eq!(said, (old_and_small, young_and_large), "{only:?} {operator}");
         }
     }
 }

@@ -8,8 +8,9 @@ use brine_core::{Map, Value};
 
 use super::attributes::Attributes;
 use super::bad_path;
+use super::contents::Contents;
 use super::folder::{self, Folder, Pattern};
-use super::managed::{self, Contents, How};
+use super::managed::{self, How};
 use crate::states::{StateContext, StateReturn};
 
 /// How a tree should be.
@@ -78,6 +79,8 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             exclude: Vec::new(),
             makedirs: true,
             force: false,
+            children_only: false,
+            backup: None,
         };
         let mut done = folder::state(context, target, &folder);
         if is_new_root && done.result == Some(true) {
@@ -102,6 +105,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
         let how = How {
             new_file_diff: false,
             follow_symlinks: true,
+            attrs: None,
             makedirs: true,
             dir_mode: wanted.dir_mode.clone(),
             replace: wanted.replace,

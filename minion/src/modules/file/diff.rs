@@ -17,14 +17,14 @@ struct Step {
 }
 
 /// The unified diff without names: nothing if the texts are equal. A last line without an end keeps it so.
-pub(super) fn unified(before: &str, after: &str) -> String {
+pub(crate) fn unified(before: &str, after: &str) -> String {
     let (a, b): (Vec<&str>, Vec<&str>) =
         (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
     unified_lines(&a, &b)
 }
 
 /// As [`unified`], of lines, each with its end.
-pub(super) fn unified_lines(a: &[&str], b: &[&str]) -> String {
+pub(crate) fn unified_lines(a: &[&str], b: &[&str]) -> String {
     let groups = groups(&steps(a, b));
     let mut out = String::new();
     for group in &groups {

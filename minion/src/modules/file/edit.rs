@@ -1,0 +1,216 @@
+//! Changes of texts: what a regular expression matches replaced, blocks between markers.
+
+use std::borrow::Cow;
+
+use brine_core::Value;
+use fancy_regex::{Captures, Regex};
+
+/// Python's numbers of the flags that matter, and their names.
+const FLAGS: &[(&str, i64)] = &[("IGNORECASE", 2), ("MULTILINE", 8), ("DOTALL", 16), ("UNICODE", 32), ("VERBOSE", 64)];
+
+/// What is replaced by what.
+pub(crate) struct Replacing {
+    pub pattern: String,
+    pub repl: String,
+    pub count: usize,
+    pub flags: Value,
+    pub append_if_not_found: bool,
+    pub prepend_if_not_found: bool,
+    pub not_found_content: Option<String>,
+}
+
+/// Lines between two markers.
+pub(crate) struct Block {
+    pub start: String,
+    pub end: String,
+    pub content: String,
+    pub append_if_not_found: bool,
+    pub prepend_if_not_found: bool,
+    /// Whether the content gets a line end: if it has none, unless this says always or never.
+    pub append_newline: Option<bool>,
+    /// Where a block goes that is not there: before or after the first line that a regular expression matches.
+    pub insert_before_match: Option<String>,
+    pub insert_after_match: Option<String>,
+}
+
+/// Compiles a regular expression with Python's flags: a number, or a list of names.
+pub(crate) fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
+    let named = |name: &str| FLAGS.iter().find(|(known, _)| *known == name.to_uppercase()).map_or(0, |(_, bit)| *bit);
+    let bits = match flags {
+        Value::List(names) => names.iter().map(|name| named(&name.to_string())).fold(0, |all, bit| all | bit),
+        Value::Str(name) => named(name),
+        number => number.as_i64().unwrap_or(8),
+    };
+    let letters: String =
+        [(2, 'i'), (8, 'm'), (16, 's'), (64, 'x')].iter().filter(|(bit, _)| bits & bit != 0).map(|(_, c)| *c).collect();
+    // Python's name for the end of the text.
+    let pattern_here = pattern.replace(r"\Z", r"\z");
+    let flagged = if letters.is_empty() { pattern_here } else { format!("(?{letters}){pattern_here}") };
+    Regex::new(&flagged).map_err(|error| format!("The pattern '{pattern}' cannot be used: {error}"))
+}
+
+/// Fills a replacement in Python's writing: `\1`, `\g<name>`, `\n`.
+fn fill(template: &str, captures: &Captures<'_, str>) -> String {
+    let group = |name: &str| match name.parse::<usize>() {
+        Ok(number) => captures.get(number),
+        Err(_) => captures.name(name),
+    };
+    let (mut out, mut rest) = (String::new(), template);
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        if digits > 0 {
+            let digits = digits.min(2);
+            out.push_str(group(&rest[..digits]).map_or("", |found| found.as_str()));
+            rest = &rest[digits..];
+        } else if let Some((name, after)) = rest.strip_prefix("g<").and_then(|rest| rest.split_once('>')) {
+            out.push_str(group(name).map_or("", |found| found.as_str()));
+            rest = after;
+        } else {
+            let mut chars = rest.chars();
+            match chars.next() {
+                Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
+                Some('r') => out.push('\r'),
+                Some('\\') | None => out.push('\\'),
+                Some(other) => out.extend(['\\', other]),
+            }
+            rest = chars.as_str();
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A text in which something was replaced.
+pub(crate) struct Replaced {
+    pub text: String,
+    /// The content that was to be added because nothing matched.
+    pub added: Option<String>,
+}
+
+/// Replaces what matches, or adds a content if nothing does and that is wanted.
+pub(crate) fn replaced(before: &str, wanted: &Replacing) -> Result<Replaced, String> {
+    let regex = compile(&wanted.pattern, &wanted.flags)?;
+    let replaced = regex.is_match(before).and_then(|is_match| {
+        let filled = |captures: &Captures<'_, str>| fill(&wanted.repl, captures);
+        is_match.then(|| regex.try_replacen(before, wanted.count, filled).map(Cow::into_owned)).transpose()
+    });
+    let replaced = replaced.map_err(|error| format!("The pattern '{}' cannot be used: {error}", wanted.pattern))?;
+    if let Some(text) = replaced {
+        return Ok(Replaced { text, added: None });
+    }
+    let content = wanted.not_found_content.as_deref().unwrap_or(&wanted.repl);
+    // What was put in at an earlier run need not match the pattern.
+    let there = before.lines().any(|line| line == content.trim_end_matches('\n'));
+    let content = format!("{content}\n");
+    let text = match (there, wanted.append_if_not_found, wanted.prepend_if_not_found) {
+        (false, true, _) if before.is_empty() || before.ends_with('\n') => format!("{before}{content}"),
+        (false, true, _) => format!("{before}\n{content}"),
+        (false, _, true) => format!("{content}{before}"),
+        _ => before.to_owned(),
+    };
+    Ok(Replaced { text, added: Some(content) })
+}
+
+/// The diff of a text and one with a content added at an end, which counts as one line.
+pub(crate) fn with_whole(before: &str, after: &str, content: &str) -> String {
+    let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
+    let new = match (after.strip_suffix(content), after.strip_prefix(content)) {
+        (Some(rest), _) => lines(rest).into_iter().chain([content]).collect(),
+        (None, Some(rest)) => [content].into_iter().chain(lines(rest)).collect(),
+        (None, None) => lines(after),
+    };
+    super::diff::unified_lines(&lines(before), &new)
+}
+
+/// The text with the block in it, or why it has no place.
+pub(crate) fn with_block(text: &str, block: &Block) -> Result<String, &'static str> {
+    let content = match (block.append_newline, block.content.as_str()) {
+        (Some(false), content) => content.to_owned(),
+        (None, content) if content.ends_with('\n') => content.to_owned(),
+        (_, content) => format!("{content}\n"),
+    };
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let start = lines.iter().position(|line| line.contains(&block.start));
+    let end = start.and_then(|start| (start..lines.len()).find(|at| lines[*at].contains(&block.end)));
+    if let (Some(start), Some(end)) = (start, end) {
+        // What stands before the marker in its line is the end of the content.
+        let rest = lines[end..].concat();
+        let rest = rest.find(&block.end).map_or(rest.as_str(), |at| &rest[at..]);
+        return Ok(format!("{}{content}{rest}", lines[..=start].concat()));
+    }
+    if start.is_some() {
+        return Err("Unterminated marked block. End of file reached before marker_end.");
+    }
+    let whole = format!("{}\n{content}{}\n", block.start, block.end);
+    let place = |pattern: &Option<String>| {
+        let regex = compile(pattern.as_deref()?, &0.into()).ok()?;
+        lines.iter().position(|line| regex.is_match(line).unwrap_or(false))
+    };
+    let before = place(&block.insert_before_match).or_else(|| place(&block.insert_after_match).map(|at| at + 1));
+    if let Some(at) = before {
+        return Ok(format!("{}{whole}{}", lines[..at].concat(), lines[at..].concat()));
+    }
+    let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    match (block.append_if_not_found, block.prepend_if_not_found) {
+        (true, _) => Ok(format!("{text}{separator}{whole}")),
+        (_, true) => Ok(format!("{whole}{text}")),
+        _ => Err("Cannot edit marked block. Markers were not found in file."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replacements_are_written_as_in_python() {
+        let regex = Regex::new(r"(?P<word>\w)(\d)").unwrap();
+        let captures = regex.captures("h1").unwrap().unwrap();
+        for (template, text) in [
+            (r"\2\1$", "1h$"),
+            (r"\g<word>-\g<2>", "h-1"),
+            (r"a\nb", "a\nb"),
+            (r"$1 ${word}", "$1 ${word}"),
+            (r"\.\\", r"\.\"),
+            (r"\9", ""),
+        ] {
+            assert_eq!(fill(template, &captures), text, "{template}");
+        }
+    }
+
+    #[test]
+    fn blocks_have_one_place() {
+        let block = |append, prepend| Block {
+            start: "# S".into(),
+            end: "# E".into(),
+            content: "new".into(),
+            append_if_not_found: append,
+            prepend_if_not_found: prepend,
+            append_newline: None,
+            insert_before_match: None,
+            insert_after_match: None,
+        };
+        for (text, append, prepend, after) in [
+            ("a\n# S\nold\nold\n# E\nb\n", false, false, Some("a\n# S\nnew\n# E\nb\n")),
+            ("a\n", false, false, None),
+            ("a", true, false, Some("a\n# S\nnew\n# E\n")),
+            ("a\n", false, true, Some("# S\nnew\n# E\na\n")),
+            ("# S\nnever ends\n", true, false, None),
+        ] {
+            assert_eq!(with_block(text, &block(append, prepend)).ok().as_deref(), after, "{text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_replacement_is_filled_in(template in ".{0,40}", text in ".{0,20}") {
+            let regex = Regex::new("(.)?(.)?").unwrap();
+            if let Ok(Some(captures)) = regex.captures(text.as_str()) {
+                fill(&template, &captures);
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+follows:
+  file.tidied:
+    - name: ROOT/box/t
+    - matches: ['x', 'a']
+    - followlinks: True
+    - rmlinks: False
