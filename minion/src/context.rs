@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use brine_core::config::MinionConfig;
+use brine_core::config::{MinionConfig, template_opts};
 use brine_core::function::{Args, CallError, Registry};
 use brine_core::orchestration::MasterAccess;
 use brine_core::schedule::Schedule;
@@ -246,7 +246,7 @@ impl Context {
 
     /// The options as templates and functions see them: the configuration's, or the state run's.
     pub fn opts(&self) -> Arc<Map> {
-        self.run_opts.clone().unwrap_or_else(|| Arc::new(self.config().opts.clone()))
+        self.run_opts.clone().unwrap_or_else(|| Arc::new(template_opts(self.config())))
     }
 
     /// Whether changes are only to be told: the configuration says so, or the state run.

@@ -38,7 +38,7 @@ pub fn start(minion: &Arc<Minion>, bus: &Bus, shutdown: &CancellationToken) -> R
         renderer: config.renderer.clone(),
         opts: Arc::new(config.opts.clone()),
         grains: Arc::new(move || Arc::clone(&of_grains.grains.read())),
-        host: Arc::new(ReactorHost(MinionHost { context: context(minion, "reactor", &Args::default(), None) })),
+        host: Arc::new(ReactorHost(MinionHost::new(context(minion, "reactor", &Args::default(), None)))),
         group_size: Arc::new(|_| None),
         store: None,
     };

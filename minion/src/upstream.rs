@@ -107,7 +107,7 @@ impl Upstream for LocalUpstream {
             let job = Arc::new(Job::local(&Jid::new(), "pillar.items", &Args::default()));
             // The pillar in the making is not there yet.
             let context = Context { run_pillar: Some(Arc::default()), ..Context::new(minion, job).for_template() };
-            Arc::new(MinionHost { context }) as Arc<dyn Host>
+            Arc::new(MinionHost::new(context)) as Arc<dyn Host>
         });
         Ok(self.pillar.render(&PillarRequest { id: &self.id, grains: &grains, saltenv, pillarenv, over, functions }))
     }

@@ -37,7 +37,7 @@ use compound::Expression;
 use lookup::{Comparison, Lookup};
 use network::Network;
 pub use pcre::Pcre;
-pub use traverse::traverse;
+pub use traverse::{entry_at, traverse};
 
 macro_rules! kinds {
     ($($(#[$meta:meta])* $kind:ident = $name:literal,)*) => {

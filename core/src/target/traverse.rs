@@ -27,6 +27,16 @@ pub fn traverse<'v>(value: &'v Value, path: &str, delimiter: &str) -> Option<&'v
     path.split(delimiter).try_fold(value, step)
 }
 
+/// As [`traverse`], from a mapping that is no value yet.
+pub fn entry_at<'v>(map: &'v Map, path: &str, delimiter: &str) -> Option<&'v Value> {
+    if delimiter.is_empty() {
+        return entry(map, path);
+    }
+    let (first, rest) = path.split_once(delimiter).map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let found = entry(map, first)?;
+    rest.map_or(Some(found), |rest| traverse(found, rest, delimiter))
+}
+
 /// The value at the end of a path that is split already.
 pub(super) fn follow<'v>(map: &'v Map, path: &[String]) -> Option<&'v Value> {
     let (first, rest) = path.split_first()?;

@@ -1,9 +1,7 @@
 //! `config`: options by name, from wherever they are said first.
 
-use std::sync::Arc;
-
 use brine_core::sls::pillar::merge_deep;
-use brine_core::target::traverse;
+use brine_core::target::entry_at;
 use brine_core::{Map, Value, functions};
 
 use crate::context::Context;
@@ -21,22 +19,18 @@ functions! {
     ///     salt '*' config.get pkg merge=recurse
     fn get(context, key: String, default: Value = "".into(), delimiter: String = ":".into(), merge: Option<String> = None, omit_opts: bool = false, omit_pillar: bool = false, omit_master: bool = false, omit_grains: bool = false) {
         let pillar = context.pillar();
-        let master = pillar.get("master").and_then(Value::as_map).cloned().unwrap_or_default();
-        let places = [
-            (omit_opts, Arc::unwrap_or_clone(context.opts())),
-            (omit_grains, (*context.grains()).clone()),
-            (omit_pillar, (*pillar).clone()),
-            (omit_master, master),
-        ];
-        let at = |place: Map| traverse(&Value::Map(place), &key, &delimiter).cloned();
+        let (opts, grains, nothing) = (context.opts(), context.grains(), Map::new());
+        let master = pillar.get("master").and_then(Value::as_map).unwrap_or(&nothing);
+        let places = [(omit_opts, &*opts), (omit_grains, &*grains), (omit_pillar, &*pillar), (omit_master, master)];
+        let at = |place: &Map| entry_at(place, &key, &delimiter).cloned();
         let found = match merge.as_deref() {
             None => places.into_iter().filter(|(omit, _)| !omit).find_map(|(_, place)| at(place)),
             Some(strategy) => {
                 let mut all = Map::new();
                 for (_, place) in places.into_iter().rev() {
-                    if strategy == "overwrite" { all.extend(place) } else { merge_deep(&mut all, &place, false) }
+                    if strategy == "overwrite" { all.extend(place.clone()) } else { merge_deep(&mut all, place, false) }
                 }
-                at(all)
+                at(&all)
             }
         };
         Ok(found.unwrap_or(default))

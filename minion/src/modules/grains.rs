@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brine_core::function::{Args, CallError};
 use brine_core::sls::yaml::{self, Style};
-use brine_core::target::traverse;
+use brine_core::target::{entry_at, traverse};
 use brine_core::{Map, Value, files, functions, map};
 
 use crate::context::Context;
@@ -28,9 +28,9 @@ functions! {
     ///
     ///     salt '*' grains.item os osrelease
     fn item(context, *args) {
-        let grains = grains(context);
+        let grains = context.grains();
         let named = args.iter().map(|name| {
-            let found = traverse(&grains, &name.to_string(), ":").cloned().unwrap_or_else(|| "".into());
+            let found = entry_at(&grains, &name.to_string(), ":").cloned().unwrap_or_else(|| "".into());
             (name.clone(), found)
         });
         Ok(Value::Map(named.collect()))
@@ -42,7 +42,7 @@ functions! {
     ///
     ///     salt '*' grains.get pkg:apache
     fn get(context, key: String, default: Value = "".into(), delimiter: String = ":".into()) {
-        Ok(traverse(&grains(context), &key, &delimiter).cloned().unwrap_or(default))
+        Ok(entry_at(&context.grains(), &key, &delimiter).cloned().unwrap_or(default))
     }
 
     /// The names of all grains.
@@ -62,7 +62,7 @@ functions! {
     ///
     ///     salt '*' grains.has_value pkg:apache
     fn has_value(context, key: String) {
-        Ok(traverse(&grains(context), &key, ":").is_some().into())
+        Ok(entry_at(&context.grains(), &key, ":").is_some().into())
     }
 
     /// Whether a grain is equal to a value.
@@ -71,7 +71,7 @@ functions! {
     ///
     ///     salt '*' grains.equals fqdn host.example.org
     fn equals(context, key: String, value: Value) {
-        let have = traverse(&grains(context), &key, ":").map(ToString::to_string).unwrap_or_default();
+        let have = entry_at(&context.grains(), &key, ":").map(ToString::to_string).unwrap_or_default();
         Ok((have == value.to_string()).into())
     }
 
@@ -81,7 +81,7 @@ functions! {
     ///
     ///     salt '*' grains.filter_by '{Debian: Debheads rule, RedHat: I love my hat}'
     fn filter_by(context, lookup_dict: Map, grain: String = "os_family".into(), merge: Value = Value::Nil, default: Value = "default".into(), base: Value = Value::Nil) {
-        let value = traverse(&grains(context), &grain, ":").map(ToString::to_string);
+        let value = entry_at(&context.grains(), &grain, ":").map(ToString::to_string);
         choose(&lookup_dict, value.as_deref(), merge, &default, &base)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use brine_core::config::Roots;
 use brine_core::files::path_within;
 use brine_core::function::CallError;
-use brine_core::target::traverse;
+use brine_core::target::entry_at;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions};
 
@@ -26,8 +26,8 @@ functions! {
     ///
     ///     salt '*' pillar.get pkg:apache
     fn get(context, key: String, default: Value = "".into(), merge: bool = false, merge_nested_lists: Option<bool> = None, delimiter: String = ":".into(), pillarenv: Option<String> = None, saltenv: Option<String> = None, unmask: bool = false) {
-        let pillar = Value::Map((*of(context, saltenv.as_deref(), pillarenv.as_deref())?).clone());
-        let found = traverse(&pillar, &key, &delimiter).cloned();
+        let pillar = of(context, saltenv.as_deref(), pillarenv.as_deref())?;
+        let found = entry_at(&pillar, &key, &delimiter).cloned();
         let lists = merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
         let value = match (found, default) {
             (Some(Value::Map(over)), Value::Map(mut under)) if merge => {
@@ -99,11 +99,11 @@ functions! {
     ///     salt '*' pillar.item foo bar
     fn item(context, *args, **kwargs) {
         let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
-        let pillar = Value::Map((*of(context, text("saltenv").as_deref(), text("pillarenv").as_deref())?).clone());
+        let pillar = of(context, text("saltenv").as_deref(), text("pillarenv").as_deref())?;
         let default = kwargs.get("default").cloned().unwrap_or_else(|| "".into());
         let delimiter = text("delimiter").unwrap_or_else(|| ":".to_owned());
         let named: Map = args.iter().map(|name| {
-            (name.clone(), traverse(&pillar, &name.to_string(), &delimiter).cloned().unwrap_or_else(|| default.clone()))
+            (name.clone(), entry_at(&pillar, &name.to_string(), &delimiter).cloned().unwrap_or_else(|| default.clone()))
         }).collect();
         Ok(shown(context, named.into(), kwargs.get("unmask").is_some_and(Value::is_truthy)))
     }
@@ -114,8 +114,7 @@ functions! {
     ///
     ///     salt '*' pillar.filter_by '{web: Serve it up, db: I query}' role
     fn filter_by(context, lookup_dict: Map, pillar: String, merge: Value = Value::Nil, default: Value = "default".into(), base: Value = Value::Nil) {
-        let own = Value::Map((*context.pillar()).clone());
-        let value = traverse(&own, &pillar, ":").map(ToString::to_string);
+        let value = entry_at(&context.pillar(), &pillar, ":").map(ToString::to_string);
         choose(&lookup_dict, value.as_deref(), merge, &default, &base)
     }
 
@@ -138,10 +137,10 @@ functions! {
     ///
     ///     salt '*' pillar.raw
     fn raw(context, key: Option<String> = None) {
-        let pillar = Value::Map((*context.pillar()).clone());
+        let pillar = context.pillar();
         Ok(match key {
-            Some(key) => pillar.get(&key).cloned().unwrap_or_else(Value::map),
-            None => pillar,
+            Some(key) => pillar.get(key.as_str()).cloned().unwrap_or_else(Value::map),
+            None => Value::Map((*pillar).clone()),
         })
     }
 
@@ -151,8 +150,7 @@ functions! {
     ///
     ///     salt '*' pillar.keys web:sites
     fn keys(context, key: String, delimiter: String = ":".into()) {
-        let pillar = Value::Map((*context.pillar()).clone());
-        match traverse(&pillar, &key, &delimiter) {
+        match entry_at(&context.pillar(), &key, &delimiter) {
             Some(Value::Map(map)) => Ok(map.keys().cloned().collect()),
             Some(_) => Err(CallError::Execution(format!("Pillar value in key {key} is not a dict"))),
             None => Err(CallError::Execution(format!("Pillar key not found: {key}"))),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use brine_core::config::template_opts;
 use brine_core::function::CallError;
 use brine_core::sls::compile::{self, Chunk, HighData, Low, Target};
 use brine_core::target::Facts;
@@ -115,8 +116,12 @@ impl StateRun {
     /// A run with this pillar.
     pub fn with_pillar(context: &Context, options: Options, pillar: Arc<Map>) -> Self {
         let opts = Arc::new(own_opts(context, &options));
+        // Templates alone see grains and pillar there: what functions return may show the options.
+        let mut seen = (*opts).clone();
+        seen.insert("grains".into(), Value::Map((*context.grains()).clone()));
+        seen.insert("pillar".into(), Value::Map((*pillar).clone()));
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), run_opts: Some(opts), ..context.clone() };
-        let source = Source::new(&context, pillar);
+        let source = Source::new(&Context { run_opts: Some(Arc::new(seen)), ..context.clone() }, pillar);
         StateRun { context, options, source }
     }
 
@@ -230,7 +235,7 @@ impl StateRun {
 
 /// The options with what the run is told.
 fn own_opts(context: &Context, options: &Options) -> Map {
-    let mut opts = context.config().opts.clone();
+    let mut opts = template_opts(context.config());
     opts.insert("test".into(), options.test.unwrap_or(context.config().test).into());
     let saltenv = options.saltenv.as_ref().or(context.config().saltenv.as_ref());
     opts.insert("saltenv".into(), saltenv.map_or("base", String::as_str).into());

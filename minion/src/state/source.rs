@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use brine_core::function::{Args, CallError};
 use brine_core::sls::compile::SlsSource;
 use brine_core::sls::gpg::Gpg;
-use brine_core::sls::jinja::{Context as Variables, Host, Template};
+use brine_core::sls::jinja::{Context as Variables, Host, Template, Tree};
 use brine_core::sls::render::{RenderError, Sls, sls_variables};
 use brine_core::sls::top;
 use brine_core::{Map, Value};
@@ -18,8 +18,8 @@ use crate::context::{Context, FileClient};
 /// Renders SLS files and templates with what this minion is.
 pub struct Source {
     context: Context,
-    pillar: Arc<Map>,
-    opts: Arc<Map>,
+    /// What the templates have as `grains`, `pillar` and `opts`. What one changes in it the next one sees.
+    trees: [(&'static str, Tree); 3],
     host: Arc<dyn Host>,
     renderer: String,
     gpg: Arc<Gpg>,
@@ -32,17 +32,19 @@ impl Source {
     pub fn new(context: &Context, pillar: Arc<Map>) -> Self {
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), ..context.for_template() };
         let renderer = context.config().renderer.clone();
-        let host: Arc<dyn Host> = Arc::new(MinionHost { context: context.clone() });
+        let host: Arc<dyn Host> = Arc::new(MinionHost::sharing(context.clone()));
         let opts = context.opts();
         let gpg = Arc::new(Gpg::of(&opts));
-        Source { context, pillar, opts, host, renderer, gpg, files: Mutex::default() }
+        let trees = [("grains", context.grains()), ("pillar", pillar), ("opts", opts)];
+        let trees = trees.map(|(name, map)| (name, Tree::new(map)));
+        Source { context, trees, host, renderer, gpg, files: Mutex::default() }
     }
 
     fn variables(&self, saltenv: &str) -> Variables {
         let mut variables = Variables::new(saltenv);
-        variables.set_shared("grains", self.context.grains());
-        variables.set_shared("pillar", Arc::clone(&self.pillar));
-        variables.set_shared("opts", Arc::clone(&self.opts));
+        for (name, tree) in &self.trees {
+            variables.set_tree(name, tree);
+        }
         variables
     }
 
@@ -159,13 +161,51 @@ impl SlsSource for Source {
 
 /// What templates reach: the minion's functions and files.
 pub(crate) struct MinionHost {
-    pub context: Context,
+    context: Context,
+    /// The pillar and the grains that functions look things up in, if one template is to see what another one has
+    /// changed there.
+    shared: Option<(Tree, Tree)>,
+}
+
+impl MinionHost {
+    /// Functions give each template values of its own.
+    pub(crate) fn new(context: Context) -> Self {
+        MinionHost { context, shared: None }
+    }
+
+    /// What a template changes in a mapping that `pillar.get` or `grains.get` gave it, later calls of any template see.
+    fn sharing(context: Context) -> Self {
+        let shared = Some((Tree::new(context.pillar()), Tree::new(context.grains())));
+        MinionHost { context, shared }
+    }
+
+    /// The shared pillar and grains. Grains that have been set since they were shared are not.
+    fn trees(&self) -> (Option<&Tree>, Option<&Tree>) {
+        let shared = self.shared.as_ref();
+        let grains = shared.map(|(_, grains)| grains).filter(|grains| grains.is_of(&self.context.grains()));
+        (shared.map(|(pillar, _)| pillar), grains)
+    }
+
+    /// The context of a function that looks into pillar or grains, if these have been changed.
+    fn as_changed(&self, function: &str) -> Option<Context> {
+        let (pillar, grains) = self.trees();
+        let looks = ["pillar.", "grains.", "config.", "match."].iter().any(|module| function.starts_with(module));
+        let changed = |tree: &&Tree| looks && tree.is_changed();
+        let (pillar, grains) = (pillar.filter(changed), grains.filter(changed));
+        if pillar.is_none() && grains.is_none() {
+            return None;
+        }
+        let mut context = self.context.clone();
+        context.run_pillar = pillar.map(Tree::now).or(context.run_pillar);
+        context.own_grains = grains.map(Tree::now).or(context.own_grains);
+        Some(context)
+    }
 }
 
 impl Host for MinionHost {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let before = self.context.job.retcode.load(Ordering::Relaxed);
-        let called = self.context.call(function, args);
+        let called = self.as_changed(function).as_ref().unwrap_or(&self.context).call(function, args);
         // What a template runs does not say whether the job went well.
         self.context.set_retcode(before);
         called
@@ -173,6 +213,15 @@ impl Host for MinionHost {
 
     fn has(&self, function: &str) -> bool {
         self.context.minion.functions.get(function).is_some()
+    }
+
+    fn tree(&self, function: &str) -> Option<&Tree> {
+        let (pillar, grains) = self.trees();
+        match function {
+            "pillar.get" | "pillar.fetch" => pillar,
+            "grains.get" => grains,
+            _ => None,
+        }
     }
 
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {

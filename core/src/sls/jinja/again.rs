@@ -9,6 +9,7 @@ use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
+use super::containers::Tree;
 use super::host::{Function, Host, Module};
 use super::operators::type_name;
 use crate::function::{Args, CallError};
@@ -53,6 +54,10 @@ impl Host for Remembering {
         self.host.has(function)
     }
 
+    fn tree(&self, function: &str) -> Option<&Tree> {
+        self.host.tree(function)
+    }
+
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         self.host.template(path, saltenv)
     }
@@ -74,6 +79,10 @@ impl Host for Repeating {
 
     fn has(&self, function: &str) -> bool {
         self.host.has(function)
+    }
+
+    fn tree(&self, function: &str) -> Option<&Tree> {
+        self.host.tree(function)
     }
 
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use minijinja::value::{Object, ObjectRepr, Value as JinjaValue};
 use minijinja::{Error, ErrorKind, State};
 
-use super::containers::Dict;
+use super::containers::{Dict, Tree};
 use super::error::{SALT_FUNCTION, missing_function};
 use super::value::{from_jinja, split_args, split_kwargs, to_jinja};
 use crate::function::{Args, CallError};
-use crate::value::Value;
+use crate::value::{Map, Value};
 
 /// Functions that change the mapping that they are given first, and return it.
 const CHANGE_FIRST: [&str; 3] = ["defaults.merge", "defaults.update", "slsutil.update"];
@@ -22,6 +22,11 @@ pub trait Host: Send + Sync {
 
     /// Whether there is such a function.
     fn has(&self, function: &str) -> bool;
+
+    /// The mapping that this function looks up a path in, if templates share what it gives.
+    fn tree(&self, _function: &str) -> Option<&Tree> {
+        None
+    }
 
     /// The source of another template under `salt://`, or nothing if there is none.
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String>;
@@ -139,6 +144,9 @@ impl Object for Function {
 
 fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
     let (positional, keyword) = split_args(args)?;
+    if let Some(found) = host.tree(name).and_then(|tree| looked_up(tree, &positional, &keyword)) {
+        return Ok(found);
+    }
     let changed = if CHANGE_FIRST.contains(&name) && keyword.get("in_place").is_none_or(Value::is_truthy) {
         first(&positional, args)?
     } else {
@@ -155,6 +163,27 @@ fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, 
         (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or_else(|| to_jinja(&value))),
         _ => Ok(to_jinja(&value)),
     }
+}
+
+/// What a function such as `pillar.get` gives if it finds something and is asked for nothing but that: the very
+/// value that other templates see. All else, such as a value merged over a default, is the function's business.
+fn looked_up(tree: &Tree, positional: &[JinjaValue], keyword: &Map) -> Option<JinjaValue> {
+    let path = match positional {
+        [path] | [path, _] => path.as_str()?,
+        _ => return None,
+    };
+    let mut delimiter = ":";
+    for (name, value) in keyword {
+        match (name.as_str()?, value) {
+            ("delimiter", Value::Str(given)) => delimiter = given.as_str(),
+            ("default" | "unmask" | "merge_nested_lists", _)
+            | ("merge", Value::Nil | Value::Bool(false))
+            | ("saltenv" | "pillarenv", Value::Nil)
+            | ("ordered", Value::Bool(true)) => {}
+            _ => return None,
+        }
+    }
+    tree.at(path, delimiter).filter(|found| !found.is_none())
 }
 
 /// What is told of a call that failed. What Python itself would have refused is told as Python does.

@@ -26,6 +26,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value as JinjaValue;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
+pub use containers::Tree;
 pub use error::JinjaError;
 pub use host::{Host, NoHost};
 use rewrite::Look;
@@ -88,7 +89,12 @@ impl Context {
     /// Sets a variable to a mapping that others hold too, without copying it: an entry is converted
     /// when the template looks at it. The others do not see what the template changes.
     pub fn set_shared(&mut self, name: &str, map: Arc<Map>) -> &mut Self {
-        self.variables.push((name.to_owned(), JinjaValue::from_object(containers::Dict::shared(map))));
+        self.set_tree(name, &Tree::new(map))
+    }
+
+    /// Sets a variable to a mapping that others may look at too, and see what the template changes in it.
+    pub fn set_tree(&mut self, name: &str, tree: &Tree) -> &mut Self {
+        self.variables.push((name.to_owned(), tree.value()));
         self
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use minijinja::value::{Kwargs, Value as JinjaValue, ValueKind};
 use minijinja::{Error, ErrorKind, Output, State};
 
-use super::containers::{Dict, List, View};
+use super::containers::{Dict, List, Mark, View};
 use crate::value::{Map, Value, python};
 
 /// Containers inside each other. What is deeper was made by a loop that went wrong.
@@ -13,6 +13,11 @@ const MAX_DEPTH: usize = 200;
 
 /// A value as templates see it. Lists and mappings are copies that the template may change.
 pub(super) fn to_jinja(value: &Value) -> JinjaValue {
+    to_marked(value, &Mark::default())
+}
+
+/// As [`to_jinja`], with a mark that is set when something in it is changed.
+pub(super) fn to_marked(value: &Value, mark: &Mark) -> JinjaValue {
     match value {
         Value::Nil => JinjaValue::from(()),
         Value::Bool(b) => JinjaValue::from(*b),
@@ -23,9 +28,12 @@ pub(super) fn to_jinja(value: &Value) -> JinjaValue {
         Value::Float(f) => JinjaValue::from(*f),
         Value::Str(s) => JinjaValue::from(s.as_str()),
         Value::Bytes(b) => JinjaValue::from_bytes(b.clone()),
-        Value::List(items) => JinjaValue::from_object(items.iter().map(to_jinja).collect::<List>()),
+        Value::List(items) => {
+            JinjaValue::from_object(List::marked(items.iter().map(|item| to_marked(item, mark)), mark))
+        }
         Value::Map(map) => {
-            JinjaValue::from_object(map.iter().map(|(key, value)| (to_jinja(key), to_jinja(value))).collect::<Dict>())
+            let entries = map.iter().map(|(key, value)| (to_jinja(key), to_marked(value, mark)));
+            JinjaValue::from_object(Dict::marked(entries, mark))
         }
     }
 }

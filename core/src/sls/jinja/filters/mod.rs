@@ -4,6 +4,7 @@ mod data;
 mod lists;
 mod network;
 mod pattern;
+mod percent;
 mod series;
 mod text;
 
@@ -11,7 +12,8 @@ use minijinja::functions::Function;
 use minijinja::value::{FunctionArgs, FunctionResult, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 
-pub(super) use text::{escape, percent};
+pub(super) use percent::percent;
+pub(super) use text::escape;
 
 use super::value::{from_jinja, split_args, split_kwargs};
 use crate::value::{Map, Value};

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::{Rest, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, State};
 use rand::seq::IndexedRandom;
@@ -124,66 +123,6 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("which", |name: String| which(&name));
     environment.add_filter("xml", |value: JinjaValue| defined(&value).map(|value| xml(&value)));
-}
-
-/// `'%s' % value`.
-pub(in crate::sls::jinja) fn percent(pattern: &JinjaValue, value: &JinjaValue) -> Result<JinjaValue, Error> {
-    let Some(pattern) = pattern.as_str() else { return Err(failed("only texts are formatted with %")) };
-    let mut args: Vec<JinjaValue> = if value.is_tuple() { value.try_iter()?.collect() } else { vec![value.clone()] };
-    let wanted = conversions(pattern);
-    if wanted.is_some_and(|wanted| wanted < args.len()) && (value.is_tuple() || value.kind() != ValueKind::Map) {
-        return Err(failed("not all arguments converted during string formatting"));
-    }
-    let pattern = reprs(pattern, &mut args);
-    format(FormatStyle::Printf, &pattern, &args).map(JinjaValue::from)
-}
-
-/// How many values a pattern takes; nothing if it names them, or if a width comes from them.
-fn conversions(pattern: &str) -> Option<usize> {
-    let mut count = 0;
-    let mut rest = pattern;
-    while let Some((_, after)) = rest.split_once('%') {
-        if after.starts_with('(') {
-            return None;
-        }
-        let end = after.find(|c: char| c.is_alphabetic() || c == '%')?;
-        if after[..end].contains('*') {
-            return None;
-        }
-        count += usize::from(!after[end..].starts_with('%'));
-        rest = after[end..].strip_prefix(|_: char| true).unwrap_or_default();
-    }
-    Some(count)
-}
-
-/// `%r` as `%s` of the text that Python's `repr` gives.
-fn reprs(pattern: &str, args: &mut [JinjaValue]) -> String {
-    let (mut out, mut chars, mut place) = (String::new(), pattern.chars(), 0);
-    while let Some(c) = chars.next() {
-        out.push(c);
-        if c != '%' {
-            continue;
-        }
-        while let Some(c) = chars.next() {
-            if c == 'r' {
-                out.push('s');
-                if let Some(arg) = args.get_mut(place) {
-                    *arg = JinjaValue::from(crate::value::python::repr(&super::super::value::from_jinja(arg)));
-                }
-            } else {
-                out.push(c);
-            }
-            if c == '(' {
-                // A name, and the conversion after it.
-                out.extend(chars.by_ref().take_while(|c| *c != ')'));
-                out.push(')');
-            } else if c.is_alphabetic() || c == '%' {
-                place += usize::from(c != '%');
-                break;
-            }
-        }
-    }
-    out
 }
 
 /// `replace(old, new, count=None)`.

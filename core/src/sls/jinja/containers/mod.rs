@@ -1,0 +1,150 @@
+//! Lists and mappings that a template changes in place, as Python's do: [`List`], [`Dict`], the [`View`] of a mapping's
+//! keys, and the [`Tree`] that templates share.
+
+mod dict;
+mod list;
+mod tree;
+mod view;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indexmap::IndexMap;
+use minijinja::value::{Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind};
+
+pub(super) use dict::Dict;
+pub(super) use list::List;
+pub use tree::Tree;
+pub(super) use view::View;
+
+use super::value::pairs;
+
+/// The functions that rewritten literals and assignments call.
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    environment.add_function("__list__", |items: JinjaValue| own(&items));
+    environment.add_function("__dict__", |map: JinjaValue| -> Result<JinjaValue, Error> {
+        map.try_iter()?.try_for_each(|key| hashable(&key))?;
+        Ok(own(&map))
+    });
+    environment.add_function("__own__", |value: JinjaValue| own(&value));
+    for name in ["dict", "odict"] {
+        environment.add_function(name, |args: Rest<ValueOrKwargs>| -> Result<JinjaValue, Error> {
+            let dict = Dict::default();
+            dict.update(&args.into_values())?;
+            Ok(JinjaValue::from_object(dict))
+        });
+    }
+}
+
+/// A value that may change in place: what minijinja's own operators and filters made is copied into a
+/// [`List`] or [`Dict`], all else is given back.
+pub(super) fn own(value: &JinjaValue) -> JinjaValue {
+    match value.kind() {
+        ValueKind::Seq | ValueKind::Iterable
+            if !value.is_tuple()
+                && value.downcast_object_ref::<List>().is_none()
+                && value.downcast_object_ref::<View>().is_none() =>
+        {
+            match value.try_iter() {
+                Ok(items) => JinjaValue::from_object(items.collect::<List>()),
+                Err(_) => value.clone(),
+            }
+        }
+        ValueKind::Map if is_plain_map(value) => JinjaValue::from_object(pairs(value).collect::<Dict>()),
+        _ => value.clone(),
+    }
+}
+
+/// Whether this is a mapping of minijinja's own, with no meaning but its entries.
+pub(super) fn is_plain_map(value: &JinjaValue) -> bool {
+    value.downcast_object_ref::<IndexMap<JinjaValue, JinjaValue>>().is_some()
+}
+
+/// Set when what bears it is changed. What no others look at bears none.
+#[derive(Clone, Default)]
+pub(super) struct Mark(Option<Arc<AtomicBool>>);
+
+impl Mark {
+    fn new() -> Self {
+        Mark(Some(Arc::default()))
+    }
+
+    fn set(&self) {
+        if let Some(mark) = &self.0 {
+            mark.store(true, Ordering::Release);
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.as_ref().is_some_and(|mark| mark.load(Ordering::Acquire))
+    }
+}
+
+fn nothing() -> Result<JinjaValue, Error> {
+    Ok(JinjaValue::from(()))
+}
+
+/// An error as Python words it.
+fn raise(message: impl fmt::Display) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.to_string())
+}
+
+/// Refuses keys that could change, as Python does. It also keeps a mapping from being hashed while it
+/// is being written.
+fn hashable(key: &JinjaValue) -> Result<(), Error> {
+    match key.kind() {
+        ValueKind::Seq if key.is_tuple() => key.try_iter()?.try_for_each(|item| hashable(&item)),
+        ValueKind::Seq | ValueKind::Iterable => Err(raise("unhashable type: 'list'")),
+        ValueKind::Map => Err(raise("unhashable type: 'dict'")),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to put a container into itself: nothing that walks along data could end.
+fn refuse_cycle<T>(outer: &Arc<T>, value: &JinjaValue) -> Result<(), Error> {
+    let mut open = vec![value.clone()];
+    let mut seen = std::collections::HashSet::new();
+    while let Some(value) = open.pop() {
+        let children: Vec<JinjaValue> = if let Some(list) = value.downcast_object::<List>() {
+            if !seen.insert(Arc::as_ptr(&list).cast::<()>()) {
+                continue;
+            }
+            list.items()
+        } else if let Some(dict) = value.downcast_object::<Dict>() {
+            if !seen.insert(Arc::as_ptr(&dict).cast::<()>()) {
+                continue;
+            }
+            dict.changeable()
+        } else if value.is_tuple() {
+            value.try_iter()?.collect()
+        } else {
+            continue;
+        };
+        if seen.contains(&Arc::as_ptr(outer).cast::<()>()) {
+            return Err(raise("a container cannot be put into itself"));
+        }
+        open.extend(children);
+    }
+    Ok(())
+}
+
+/// Drops values one by one. Left to itself Rust would drop what is inside by calling itself, and a chain
+/// of lists that a loop has made is deeper than any stack.
+fn take_apart(values: Vec<JinjaValue>) {
+    let mut open = values;
+    while let Some(value) = open.pop() {
+        if let Some(list) = value.downcast_object::<List>() {
+            drop(value);
+            if Arc::strong_count(&list) == 1 {
+                open.append(&mut list.take());
+            }
+        } else if let Some(dict) = value.downcast_object::<Dict>() {
+            drop(value);
+            if Arc::strong_count(&dict) == 1 {
+                open.append(&mut dict.take());
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What the methods of mappings give.
+
+use std::fmt;
+use std::sync::Arc;
+
+use minijinja::value::{Enumerator, Object, ObjectRepr, Tuple, Value as JinjaValue};
+
+use super::super::value::{pairs, write};
+
+/// What `keys()`, `values()` and `items()` give: a list that cannot be changed and says what it is.
+#[derive(Debug)]
+pub(in super::super) struct View {
+    name: &'static str,
+    items: Vec<JinjaValue>,
+}
+
+impl View {
+    /// The view of this method on a mapping, if it is a method that gives one.
+    pub(in super::super) fn of(map: &JinjaValue, method: &str) -> Option<JinjaValue> {
+        let view = match method {
+            "keys" => View { name: "dict_keys", items: pairs(map).map(|(key, _)| key).collect() },
+            "values" => View { name: "dict_values", items: pairs(map).map(|(_, value)| value).collect() },
+            "items" => {
+                let items = pairs(map).map(|(key, value)| JinjaValue::from(Tuple::from([key, value])));
+                View { name: "dict_items", items: items.collect() }
+            }
+            _ => return None,
+        };
+        Some(JinjaValue::from_object(view))
+    }
+
+    /// Python's name for it.
+    pub(in super::super) fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl Object for View {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Iterable
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.items.clone())
+    }
+
+    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
+        Some(self.items.len())
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(&JinjaValue::from_dyn_object(Arc::clone(self)), f, 0)
+    }
+}
