@@ -24,6 +24,9 @@ pub type Versions = BTreeMap<String, String>;
 /// A package and the version that it should have, if that matters.
 pub type Wanted = (String, Option<String>);
 
+/// The version that means the newest one.
+pub const LATEST: &str = "latest";
+
 /// All that is installed, by name; of each package its versions in order.
 pub type Listed = BTreeMap<String, Vec<Installed>>;
 

@@ -19,7 +19,7 @@ mod zypper;
 
 pub use apt::KEYS;
 pub use holds::FUNCTIONS as HOLDS;
-pub use manager::{Doing, Installed, Locks, Packages, Repositories, Versions, Wanted, packages};
+pub use manager::{Doing, Installed, LATEST, Locks, Packages, Repositories, Versions, Wanted, packages};
 #[cfg(test)]
 pub use manager::{Files, Listed};
 pub use options::Options;

@@ -4,7 +4,7 @@ use brine_core::function::CallError;
 use brine_core::glob::{fnmatch, is_pattern};
 use brine_core::{Map, Value, functions, map};
 
-use super::manager::{Doing, Packages, Versions, Wanted, packages};
+use super::manager::{Doing, LATEST, Packages, Versions, Wanted, packages};
 use super::options::{Options, is_true};
 use crate::context::Context;
 use crate::fileclient;
@@ -61,8 +61,11 @@ functions! {
         } else {
             let normal = kwargs.get("normalize").is_none_or(is_true);
             let mut wanted = wanted(name.as_deref(), &pkgs, version.as_deref())?;
-            for (name, _) in wanted.iter_mut().filter(|_| normal) {
-                *name = packages.normal_name(context, name);
+            for (name, version) in &mut wanted {
+                if normal {
+                    *name = packages.normal_name(context, name);
+                }
+                *version = version.take().filter(|version| version != LATEST);
             }
             install(context, packages, &wanted, &options)?
         };
@@ -238,11 +241,11 @@ fn indented(map: &Map, indent: usize) -> String {
     lines.join("\n")
 }
 
-/// The packages that are asked for, with their versions.
+/// The packages that are asked for, with their versions, of which one may be [`LATEST`](super::LATEST).
 pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result<Vec<Wanted>, CallError> {
     let items = match pkgs {
         Value::Nil => {
-            let version = version.filter(|version| !version.is_empty() && *version != "latest").map(str::to_owned);
+            let version = version.filter(|version| !version.is_empty()).map(str::to_owned);
             let names: Vec<String> = name.into_iter().flat_map(|name| names(&name.into())).collect();
             let version = version.filter(|_| names.len() == 1);
             return names.into_iter().map(|name| Ok((argument(&name)?, version.clone()))).collect();
@@ -255,8 +258,7 @@ pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result
         match item {
             Value::Map(map) => {
                 for (name, version) in map {
-                    let version =
-                        version.is_truthy().then(|| version.to_string()).filter(|version| version != "latest");
+                    let version = version.is_truthy().then(|| version.to_string());
                     wanted.push((argument(&name.to_string())?, version));
                 }
             }
@@ -326,7 +328,7 @@ mod tests {
         for (name, pkgs, version, expected) in [
             (Some("a"), Value::Nil, None, vec![one("a", None)]),
             (Some("a"), Value::Nil, Some("1"), vec![one("a", Some("1"))]),
-            (Some("a"), Value::Nil, Some("latest"), vec![one("a", None)]),
+            (Some("a"), Value::Nil, Some("latest"), vec![one("a", Some("latest"))]),
             (Some("a,b"), Value::Nil, None, vec![one("a", None), one("b", None)]),
             (Some("x"), list!["a", map! {"b" => "2"}], None, vec![one("a", None), one("b", Some("2"))]),
             (None, list![], None, vec![]),

@@ -5,7 +5,9 @@ use brine_core::glob::{fnmatch, is_pattern};
 use brine_core::{Map, Value, map};
 
 use super::refresh;
-use crate::modules::pkg::{Doing, Options, Packages, Versions, Wanted, install as put, satisfies, trouble};
+use crate::modules::pkg::{
+    Doing, LATEST, Options, Packages, Versions, Wanted, install as put, newer, satisfies, trouble,
+};
 use crate::states::{StateContext, StateReturn};
 
 /// How packages are installed.
@@ -87,6 +89,7 @@ pub(super) fn install(
     how: &How,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call, &how.options)?;
+    let wanted = &newest_said(context, packages, &before, wanted, how)?;
     let plan = Plan::make(context, packages, wanted, &before, &how.options)?;
     if plan.is_empty() {
         let versions =
@@ -95,7 +98,7 @@ pub(super) fn install(
         return if context.test { Ok(done) } else { held_too(context, packages, done, wanted, how) };
     }
     if context.test {
-        return Ok(expected(name, &plan));
+        return expected(context, packages, name, &plan, &how.options);
     }
     refresh(context, packages, how.refresh, &how.options)?;
     let targets = [&plan.install[..], &plan.reinstall].concat();
@@ -120,19 +123,60 @@ pub(super) fn install(
 }
 
 /// What would be done.
-fn expected(name: &str, plan: &Plan) -> StateReturn {
-    let new = |package: String| (package.into(), map! {"new" => "installed", "old" => ""}.into());
+fn expected(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    plan: &Plan,
+    options: &Options,
+) -> Result<StateReturn, CallError> {
+    let new = |package: String, version: &str| (package.into(), map! {"new" => version, "old" => ""}.into());
     let (mut comments, mut changes) = (Vec::new(), Map::new());
     if !plan.install.is_empty() {
         let names: Vec<&str> = plan.install.iter().map(|(package, _)| package.as_str()).collect();
         comments.push(format!("The following packages would be installed/updated: {}", names.join(", ")));
-        changes.extend(plan.install.iter().map(|(package, _)| new(package.clone())));
+        let names: Vec<String> = plan.install.iter().map(|(package, _)| package.clone()).collect();
+        let newest = newer(&context.call, packages, &names, options)?;
+        for (package, version) in &plan.install {
+            let coming = match version {
+                None => newest.get(package).cloned(),
+                Some(version) => {
+                    packages.available(&context.call, package, options)?.into_iter().find(|known| known == version)
+                }
+            };
+            changes.extend([new(package.clone(), coming.as_deref().unwrap_or("installed"))]);
+        }
     }
     if !plan.reinstall.is_empty() {
         comments.push(format!("The following packages would be reinstalled: {}", list(&plan.reinstall)));
-        changes.extend(plan.reinstall.iter().map(|one| new(desired(one))));
+        changes.extend(plan.reinstall.iter().map(|one| new(desired(one), "installed")));
     }
-    StateReturn::would(name, comments.join("\n")).with_changes(changes)
+    Ok(StateReturn::would(name, comments.join("\n")).with_changes(changes))
+}
+
+/// What is wanted, with the versions that [`LATEST`] means: the newest there is, or else what is installed.
+fn newest_said(
+    context: &StateContext,
+    packages: &dyn Packages,
+    before: &Versions,
+    wanted: &[Wanted],
+    how: &How,
+) -> Result<Vec<Wanted>, CallError> {
+    let is_latest = |version: &Option<String>| version.as_deref() == Some(LATEST);
+    let names: Vec<String> =
+        wanted.iter().filter(|(_, version)| is_latest(version)).map(|(package, _)| package.clone()).collect();
+    if names.is_empty() {
+        return Ok(wanted.to_vec());
+    }
+    if !context.test {
+        refresh(context, packages, how.refresh, &how.options)?;
+    }
+    let newest = newer(&context.call, packages, &names, &how.options)?;
+    let said = |(package, version): &Wanted| {
+        let newest = || newest.get(package).or_else(|| before.get(package)).cloned();
+        (package.clone(), if is_latest(version) { newest() } else { version.clone() })
+    };
+    Ok(wanted.iter().map(said).collect())
 }
 
 /// Whether all packages are there as they were wanted, and what is told of them: what failed, what is new, what was there

@@ -6,7 +6,7 @@ use brine_core::value::json::to_json;
 
 use super::*;
 use crate::context::Context;
-use crate::modules::pkg::{Files, Listed, Versions, resolve};
+use crate::modules::pkg::{Files, LATEST, Listed, Versions, resolve};
 use crate::testing;
 
 /// A host whose packages are in memory. Versions are compared as text.
@@ -216,7 +216,7 @@ fn nothing_changes_in_test_mode() {
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
     None: The following packages would be installed/updated: bash | {"bash": {"new": "installed", "old": ""}}
-    None: The following packages would be installed/updated: tree | {"tree": {"new": "installed", "old": ""}}
+    None: The following packages would be installed/updated: tree | {"tree": {"new": "2.1", "old": ""}}
     None: The following packages would be installed/updated: nosuch | {"nosuch": {"new": "installed", "old": ""}}
     True: Package vim is already up-to-date | {}
     None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
@@ -229,6 +229,28 @@ fn nothing_changes_in_test_mode() {
     True: None of the targeted packages are installed or partially installed | {}
     refreshed 0 times
     "#);
+}
+
+#[test]
+fn latest_is_a_version() {
+    let wanted = |name: &str| vec![(name.to_owned(), Some(LATEST.to_owned()))];
+    for (name, test, told) in [
+        ("vim", false, "True: All specified packages are already installed and are at the desired version | {}\n"),
+        (
+            "bash",
+            true,
+            "None: The following packages would be installed/updated: bash | {\"bash\": {\"new\": \"5.2\", \"old\": \"\"}}\n",
+        ),
+        (
+            "bash",
+            false,
+            "True: The following packages were installed/updated: bash=5.2 | {\"bash\": {\"old\": \"5.1\", \"new\": \"5.2\"}}\n",
+        ),
+    ] {
+        let how = install::How { refresh: Some(false), ..install::How::default() };
+        let context = testing::state_context(test, &[]);
+        assert_eq!(tell(install::install(&context, &Fake::new(), "n", &wanted(name), &how)), told);
+    }
 }
 
 #[test]
