@@ -171,7 +171,7 @@ impl Program {
             // Output that programs and templates read must not change with the operator's language.
             command.env("LC_ALL", "C.UTF-8");
         }
-        let mut home = User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.dir);
+        let mut home = own_home();
         if let Some(name) = &self.runas {
             let user = User::from_name(name).ok().flatten().ok_or_else(|| ProcessError::NoUser(name.clone()))?;
             command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
@@ -212,8 +212,7 @@ impl Program {
         let words = split(&self.command).unwrap_or_default();
         let program = self.shell.clone().or_else(|| words.first().cloned()).unwrap_or_default();
         let command = if self.shell.is_some() { self.command.clone() } else { python::repr(&words.into()) };
-        let own = User::from_uid(nix::unistd::geteuid()).ok().flatten();
-        let home = || own.map_or_else(|| "/".to_owned(), |user| user.dir.display().to_string());
+        let home = || own_home().map_or_else(|| "/".to_owned(), |home| home.display().to_string());
         let cwd = self.cwd.as_ref().map_or_else(home, |cwd| cwd.display().to_string());
         let context = map! {
             "cwd" => cwd,
@@ -315,7 +314,14 @@ fn collect(pipe: Option<impl Read + Send + 'static>, tell: &mpsc::Sender<News>) 
     read
 }
 
-/// Splits into words as a shell does, without expanding anything. Nothing if a quote is not closed.
+/// The folder in which commands run that name none: that of the environment, as Python's `~`, or else the user's.
+fn own_home() -> Option<PathBuf> {
+    let user = || User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.dir);
+    crate::modules::environ::variable("HOME").filter(|home| !home.is_empty()).map(PathBuf::from).or_else(user)
+}
+
+/// Splits into words as a shell does, without expanding anything, so that in `"` a `\` stands for itself before all but
+/// `"` and `\`, as with Python's `shlex`. Nothing if a quote is not closed.
 pub fn split(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut chars) = (Vec::new(), None::<String>, text.chars());
     while let Some(c) = chars.next() {
@@ -335,7 +341,7 @@ pub fn split(text: &str) -> Option<Vec<String>> {
                     match chars.next()? {
                         '"' => break,
                         '\\' => match chars.next()? {
-                            c @ ('"' | '\\' | '$' | '`') => word.push(c),
+                            c @ ('"' | '\\') => word.push(c),
                             c => word.extend(['\\', c]),
                         },
                         c => word.push(c),
@@ -368,6 +374,7 @@ mod tests {
         for (text, words) in [
             ("a b  c", Some(vec!["a", "b", "c"])),
             ("a 'b c' \"d \\\" e\" f\\ g", Some(vec!["a", "b c", "d \" e", "f g"])),
+            (r#"awk "{print \$1}""#, Some(vec!["awk", r"{print \$1}"])),
             ("''", Some(vec![""])),
             ("", Some(vec![])),
             ("a 'b", None),
@@ -487,7 +494,7 @@ mod tests {
         assert_eq!(run(&plain).unwrap().stdout, "0077\na  b");
         let other = Program { runas: Some("nobody".into()), ..shell("id -un; pwd") };
         assert_eq!(run(&other).unwrap().stdout, "nobody\n/");
-        let home = User::from_uid(nix::unistd::geteuid()).unwrap().unwrap().dir;
+        let home = own_home().unwrap();
         assert_eq!(run(&shell("pwd")).unwrap().stdout, home.display().to_string());
     }
 }

@@ -106,9 +106,24 @@ pub fn told(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) => match error.raw_os_error() {
             Some(number) => format!("[Errno {number}] {}", nix::errno::Errno::from_raw(number).desc()),
-            None => error.to_string(),
+            None => unresolved(&error.to_string()),
         },
         other => other.to_string(),
+    }
+}
+
+/// What is said of a name that could not be resolved, with the resolver's number before it as in Python; any other text
+/// as it is.
+fn unresolved(text: &str) -> String {
+    let numbers = [
+        ("Name or service not known", -2),
+        ("Temporary failure in name resolution", -3),
+        ("No address associated with hostname", -5),
+    ];
+    let reason = text.strip_prefix("failed to lookup address information: ").unwrap_or(text);
+    match numbers.iter().find(|(known, _)| *known == reason) {
+        Some((_, number)) => format!("[Errno {number}] {reason}"),
+        None => text.to_owned(),
     }
 }
 
@@ -222,6 +237,22 @@ pub(crate) mod tests {
             }
         });
         address
+    }
+
+    #[test]
+    fn the_resolver_has_numbers() {
+        let lookup = "failed to lookup address information: ";
+        for (text, told) in [
+            (
+                format!("{lookup}Temporary failure in name resolution"),
+                "[Errno -3] Temporary failure in name resolution",
+            ),
+            (format!("{lookup}Name or service not known"), "[Errno -2] Name or service not known"),
+            (format!("{lookup}Try again"), "failed to lookup address information: Try again"),
+            ("no more".into(), "no more"),
+        ] {
+            assert_eq!(unresolved(&text), told);
+        }
     }
 
     #[test]

@@ -351,7 +351,7 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
         Some(root) => format!("chroot {} sh -c {}", quote(&root), quote(&command)),
         None => command,
     };
-    let mut env = environment(kwargs.get("env"))?;
+    let mut env = environment(kwargs.get("env"));
     if let Some(first) = text("prepend_path") {
         let own = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
         let path = own.or_else(|| super::environ::variable("PATH")).unwrap_or_default();
@@ -373,21 +373,20 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
     })
 }
 
-/// `env` as a mapping or a list of one-key mappings.
-fn environment(env: Option<&Value>) -> Result<Vec<(String, String)>, CallError> {
+/// `env` as a mapping, or a list of mappings and of names that are set to nothing. What is neither, Salt does without.
+fn environment(env: Option<&Value>) -> Vec<(String, String)> {
     let pairs = |map: &Map| map.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<Vec<_>>();
     match env {
-        None | Some(Value::Nil) => Ok(Vec::new()),
-        Some(Value::Map(map)) => Ok(pairs(map)),
-        Some(Value::List(items)) if items.iter().all(|item| item.as_map().is_some()) => {
-            Ok(items.iter().filter_map(Value::as_map).flat_map(pairs).collect())
+        Some(Value::Map(map)) => pairs(map),
+        Some(Value::List(items)) => {
+            let each = |item: &Value| item.as_map().map_or_else(|| vec![(item.to_string(), String::new())], pairs);
+            items.iter().flat_map(each).collect()
         }
-        Some(Value::Str(text)) if let Ok(env @ (Value::Map(_) | Value::List(_))) = yaml::load(text) => {
-            environment(Some(&env))
-        }
-        Some(other) => {
-            Err(CallError::Execution(format!("env is a mapping or a list of mappings, not {}", other.type_name())))
-        }
+        Some(Value::Str(text)) => match yaml::load(text) {
+            Ok(env @ (Value::Map(_) | Value::List(_))) => environment(Some(&env)),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
     }
 }
 
@@ -407,6 +406,8 @@ pub fn args(command: &str, kwargs: Map) -> Args {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
+
+    use brine_core::list;
 
     use super::*;
     use crate::testing;
@@ -437,6 +438,24 @@ mod tests {
         let asked = map! {"python_shell" => true, "env" => vec![Value::from(map! {"A" => 1})]};
         assert_eq!(call(&context, "cmd.run", &["echo $A | cat"], asked), "1".into());
         assert_eq!(call(&context, "cmd.shell", &["echo b | cat"], Map::new()), "b".into());
+    }
+
+    #[test]
+    fn an_environment_is_written_in_many_ways() {
+        for (env, told) in [
+            (map! {"A" => 1}.into(), "1 yes"),
+            (list![map! {"A" => 1}], "1 yes"),
+            ("{A: 1}".into(), "1 yes"),
+            (list!["A"], " yes"),
+            ("x".into(), " "),
+            ("[{'A':'' ~ x}]".into(), " "),
+            (7.into(), " "),
+        ] {
+            let context = testing::context(&[]);
+            let env: Value = env;
+            let kwargs = map! {"env" => env.clone()};
+            assert_eq!(call(&context, "cmd.run", &["echo \"$A ${A+yes}\""], kwargs), told.trim_end().into(), "{env}");
+        }
     }
 
     #[test]
@@ -489,7 +508,6 @@ mod tests {
         let context = testing::context(&[]);
         for (kwargs, message) in [
             (map! {"umask" => "9"}, "ERROR: Invalid umask: '9'"),
-            (map! {"env" => "x"}, "ERROR: env is a mapping or a list of mappings, not str"),
             (map! {"runas" => "nobody_here"}, "ERROR: User 'nobody_here' is not available"),
         ] {
             let error = context.call("cmd.run", args("true", kwargs)).unwrap_err();
