@@ -26,7 +26,7 @@ functions! {
 }
 
 /// `find`'s search. Links are not followed.
-fn find_paths(start: &Path, criteria: &Map) -> Result<Value, CallError> {
+pub(super) fn find_paths(start: &Path, criteria: &Map) -> Result<Value, CallError> {
     let text = |name: &str| criteria.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let number = |name: &str| criteria.get(name).and_then(usize::from_value);
     let known = ["name", "iname", "type", "regex", "iregex", "mindepth", "maxdepth", "print"];

@@ -3,6 +3,7 @@
 use brine_core::function::Args;
 use brine_core::list;
 
+use super::find::find_paths;
 use super::*;
 use crate::testing;
 
