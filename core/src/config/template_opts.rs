@@ -30,7 +30,7 @@ static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
         "event_match_type" => "startswith",
         "extmod_blacklist" => map! {},
         "extmod_whitelist" => map! {},
-        "file_buffer_size" => 262144,
+        "file_buffer_size" => 262_144,
         "fileserver_backend" => list!["roots"],
         "fips_mode" => false,
         "grains_blacklist" => list![],
@@ -143,7 +143,7 @@ pub fn template_opts(config: &MinionConfig) -> Map {
         opts.insert("state_top".into(), format!("salt://{}", config.state_top).into());
     }
     let modules = config.cachedir.join("extmods");
-    opts.entry("utils_dirs".into()).or_insert_with(|| list![modules.join("utils")].into());
+    opts.entry("utils_dirs".into()).or_insert_with(|| list![modules.join("utils")]);
     opts.entry("extension_modules".into()).or_insert_with(|| modules.into());
     opts
 }
