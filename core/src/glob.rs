@@ -3,13 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher, GlobSetBuilder};
+use globset::{GlobBuilder, GlobSetBuilder};
+use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 /// One compiled glob.
 #[derive(Debug, Clone)]
 pub struct Glob {
     text: String,
-    matcher: GlobMatcher,
+    regex: Regex,
 }
 
 /// A glob that cannot be compiled.
@@ -22,15 +23,22 @@ pub struct GlobError {
     pub reason: String,
 }
 
+impl GlobError {
+    fn of(pattern: &str, reason: &impl ToString) -> Self {
+        GlobError { pattern: pattern.to_owned(), reason: reason.to_string() }
+    }
+}
+
 impl Glob {
     /// Compiles a pattern.
     pub fn new(pattern: &str) -> Result<Self, GlobError> {
-        Ok(Glob { text: pattern.to_owned(), matcher: compile(pattern)?.compile_matcher() })
+        let regex = RegexBuilder::new(&regex(&parts(pattern))).dot_matches_new_line(true).build();
+        Ok(Glob { text: pattern.to_owned(), regex: regex.map_err(|error| GlobError::of(pattern, &error))? })
     }
 
     /// Whether the whole text matches.
     pub fn is_match(&self, text: &str) -> bool {
-        self.matcher.is_match(text)
+        self.regex.is_match(text)
     }
 
     /// The pattern as it was written.
@@ -56,64 +64,96 @@ pub fn fnmatch(pattern: &str, text: &str) -> bool {
 /// Many globs compiled into one: the cost of a match does not grow with those that do not match.
 #[derive(Debug, Clone, Default)]
 pub struct GlobSet {
-    set: globset::GlobSet,
+    /// Those of plain characters and `*`, which are most: these are looked up.
+    plain: globset::GlobSet,
+    plain_places: Vec<usize>,
+    /// Those with `?` and classes, which mean characters where `globset` means bytes.
+    others: RegexSet,
+    other_places: Vec<usize>,
 }
+
+/// How much memory the compiled patterns of a set may take.
+const SET_SIZE: usize = 256 << 20;
 
 impl GlobSet {
     /// Compiles all patterns; a match is told by the pattern's place.
     pub fn new<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, GlobError> {
-        let mut builder = GlobSetBuilder::new();
-        for pattern in patterns {
-            builder.add(compile(pattern.as_ref())?);
+        let (mut plain, mut others) = (GlobSetBuilder::new(), Vec::new());
+        let (mut plain_places, mut other_places) = (Vec::new(), Vec::new());
+        for (place, pattern) in patterns.into_iter().enumerate() {
+            let pattern = pattern.as_ref();
+            let parts = parts(pattern);
+            if let Some(translated) = plain_glob(&parts) {
+                let mut builder = GlobBuilder::new(&translated);
+                let glob = builder.literal_separator(false).backslash_escape(true).build();
+                plain.add(glob.map_err(|error| GlobError::of(pattern, error.kind()))?);
+                plain_places.push(place);
+            } else {
+                others.push(regex(&parts));
+                other_places.push(place);
+            }
         }
-        let set =
-            builder.build().map_err(|error| GlobError { pattern: "(all)".into(), reason: error.kind().to_string() })?;
-        Ok(GlobSet { set })
+        let plain = plain.build().map_err(|error| GlobError::of("(all)", error.kind()))?;
+        let others = RegexSetBuilder::new(others).dot_matches_new_line(true).size_limit(SET_SIZE).build();
+        let others = others.map_err(|error| GlobError::of("(all)", &error))?;
+        Ok(GlobSet { plain, plain_places, others, other_places })
     }
 
     /// Whether any pattern matches the whole text.
     pub fn is_match(&self, text: &str) -> bool {
-        self.set.is_match(text)
+        self.plain.is_match(text) || self.others.is_match(text)
     }
 
     /// The places of all patterns that match the whole text, rising.
     pub fn matches(&self, text: &str) -> Vec<usize> {
-        self.set.matches(text)
+        let mut places: Vec<usize> = self.plain.matches(text).into_iter().map(|i| self.plain_places[i]).collect();
+        if !self.other_places.is_empty() {
+            places.extend(self.others.matches(text).into_iter().map(|i| self.other_places[i]));
+            places.sort_unstable();
+        }
+        places
     }
 }
 
-fn compile(pattern: &str) -> Result<globset::Glob, GlobError> {
-    GlobBuilder::new(&translate(pattern))
-        .literal_separator(false)
-        .backslash_escape(true)
-        .empty_alternates(true)
-        .build()
-        .map_err(|error| GlobError { pattern: pattern.to_owned(), reason: error.kind().to_string() })
+/// What a pattern consists of.
+enum Part {
+    /// `*`
+    Any,
+    /// `?`
+    One,
+    Plain(char),
+    /// `[a-c]` or `[!a-c]`
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
 }
 
-/// From `fnmatch`'s language to that of `globset`.
-fn translate(pattern: &str) -> String {
+fn parts(pattern: &str) -> Vec<Part> {
     let chars: Vec<char> = pattern.chars().collect();
-    let mut out = String::with_capacity(pattern.len() + 8);
+    let mut parts = Vec::new();
+    // Once no class ends, none that starts later does.
+    let mut may_close = true;
     let mut i = 0;
     while i < chars.len() {
         match chars[i] {
-            // `**` has a meaning of its own in globset, in fnmatch it has not.
-            '*' if i > 0 && chars[i - 1] == '*' => {}
-            '[' => {
+            '*' if matches!(parts.last(), Some(Part::Any)) => {}
+            '*' => parts.push(Part::Any),
+            '?' => parts.push(Part::One),
+            '[' if may_close => {
                 if let Some(end) = class_end(&chars, i) {
-                    translate_class(&chars[i + 1..end], &mut out);
+                    parts.push(class(&chars[i + 1..end]));
                     i = end;
                 } else {
-                    out.push_str("\\[");
+                    may_close = false;
+                    parts.push(Part::Plain('['));
                 }
             }
-            c @ ('{' | '}' | '\\' | ']') => out.extend(['\\', c]),
-            c => out.push(c),
+            c => parts.push(Part::Plain(c)),
         }
         i += 1;
     }
-    out
+    parts
 }
 
 /// Where the class that starts at `start` ends: at the first `]` that is not its first character.
@@ -128,27 +168,66 @@ fn class_end(chars: &[char], start: usize) -> Option<usize> {
     chars[at.min(chars.len())..].iter().position(|c| *c == ']').map(|found| at + found)
 }
 
-fn translate_class(class: &[char], out: &mut String) {
-    out.push('[');
-    let body = match class {
-        ['!', rest @ ..] => {
-            out.push('!');
-            rest
-        }
-        // A leading `^` negates in globset and is itself in fnmatch: as a range it stays itself.
-        ['^', rest @ ..] => {
-            if rest.is_empty() || rest[0] != '-' {
-                out.push_str("^-^");
-                // `[^-^...` would negate: put the caret behind something harmless, itself as a range.
-                let len = out.len();
-                out.replace_range(len - 3.., "\u{1}-\u{1}^");
-            }
-            rest
-        }
-        all => all,
+/// Reads what stands between brackets. A range whose end is before its start has nothing in it.
+fn class(text: &[char]) -> Part {
+    let (negated, mut text) = match text {
+        ['!', rest @ ..] => (true, rest),
+        all => (false, all),
     };
-    out.extend(body);
-    out.push(']');
+    let mut ranges = Vec::new();
+    loop {
+        text = match text {
+            [] => return Part::Class { negated, ranges },
+            [from, '-', to, rest @ ..] => {
+                ranges.extend((from <= to).then_some((*from, *to)));
+                rest
+            }
+            [one, rest @ ..] => {
+                ranges.push((*one, *one));
+                rest
+            }
+        }
+    }
+}
+
+/// The same for `globset`, if its bytes and our characters come to the same.
+fn plain_glob(parts: &[Part]) -> Option<String> {
+    let mut out = String::new();
+    for part in parts {
+        match part {
+            Part::Any => out.push('*'),
+            Part::Plain(c @ ('[' | ']' | '{' | '}' | '\\')) => out.extend(['\\', *c]),
+            Part::Plain(c) => out.push(*c),
+            Part::One | Part::Class { .. } => return None,
+        }
+    }
+    Some(out)
+}
+
+/// The same as a regular expression.
+fn regex(parts: &[Part]) -> String {
+    let mut out = String::from("\\A");
+    for part in parts {
+        match part {
+            Part::Any => out.push_str(".*"),
+            Part::One => out.push('.'),
+            Part::Plain(c) => out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
+            Part::Class { negated, ranges } => match (negated, ranges.as_slice()) {
+                (true, []) => out.push('.'),
+                // What is nothing at all cannot be written as a class of nothing.
+                (false, []) => out.push_str("[^\\x{0}-\\x{10FFFF}]"),
+                (negated, ranges) => {
+                    out.push_str(if *negated { "[^" } else { "[" });
+                    for (from, to) in ranges {
+                        out.push_str(&format!("\\x{{{:X}}}-\\x{{{:X}}}", u32::from(*from), u32::from(*to)));
+                    }
+                    out.push(']');
+                }
+            },
+        }
+    }
+    out.push_str("\\z");
+    out
 }
 
 /// The existing paths that a glob names, sorted; one that is not absolute is looked for below `folder`. `*` does not
@@ -214,6 +293,29 @@ mod tests {
         ] {
             assert_eq!(fnmatch(pattern, text), matches, "{pattern} on {text}");
             assert_eq!(Glob::new(pattern).unwrap().is_match(text), matches, "{pattern} on {text}");
+        }
+    }
+
+    /// What `glob/record` recorded.
+    #[test]
+    fn odd_patterns_mean_what_they_mean_to_python() {
+        #[derive(serde::Deserialize)]
+        struct Recorded {
+            texts: Vec<String>,
+            patterns: Vec<(String, Vec<usize>)>,
+        }
+        let recorded: Recorded = serde_json::from_str(include_str!("glob/matches.json")).unwrap();
+        assert!(recorded.patterns.len() > 2000);
+        let set = GlobSet::new(recorded.patterns.iter().map(|(pattern, _)| pattern)).unwrap();
+        let in_set: Vec<Vec<usize>> = recorded.texts.iter().map(|text| set.matches(text)).collect();
+        for (place, (pattern, expected)) in recorded.patterns.iter().enumerate() {
+            let matching = |fits: &dyn Fn(usize, &str) -> bool| -> Vec<usize> {
+                (0..recorded.texts.len()).filter(|i| fits(*i, &recorded.texts[*i])).collect()
+            };
+            let told = |places: &[usize]| places.iter().map(|i| &*recorded.texts[*i]).collect::<Vec<_>>();
+            let alone = matching(&|_, text| fnmatch(pattern, text));
+            assert_eq!(told(&alone), told(expected), "{pattern:?}");
+            assert_eq!(matching(&|i, _| in_set[i].contains(&place)), *expected, "{pattern:?} in a set");
         }
     }
 

@@ -7,7 +7,7 @@ use brine_core::map;
 use brine_core::sls::jinja::{Context, Host, NoHost, Template};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|source: &str| {
+fuzz_target!(init: brine_fuzz::let_the_yaml_parser_panic(), |source: &str| {
     let Ok(template) = Template::compile("fuzz", source) else { return };
     let host: Arc<dyn Host> = Arc::new(NoHost);
     let mut context = Context::new("base");

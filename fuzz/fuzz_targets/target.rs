@@ -24,7 +24,9 @@ impl Facts for Minion {
 fuzz_target!(|input: (u8, &str)| {
     let (kind, text) = input;
     let minion = Minion(brine_core::map! {"os" => "Debian", "roles" => brine_core::list!["web", 7]});
-    if let Ok(target) = Target::parse(TargetKind::ALL[usize::from(kind) % TargetKind::ALL.len()], text, ":", &Map::new()) {
+    if let Ok(target) =
+        Target::parse(TargetKind::ALL[usize::from(kind) % TargetKind::ALL.len()], text, ":", &Map::new())
+    {
         target.matches(&minion);
     }
 });

@@ -4,7 +4,7 @@
 use brine_core::sls::yaml::{Style, dump, load};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| {
+fuzz_target!(init: brine_fuzz::let_the_yaml_parser_panic(), |text: &str| {
     let Ok(value) = load(text) else { return };
     for style in [Style::BLOCK, Style::FLOW, Style::LEAVES] {
         assert_eq!(load(&dump(&value, style)).as_ref(), Ok(&value));

@@ -154,6 +154,8 @@ async fn frames_beyond_the_limit_end_the_connection_and_nothing_else() {
         // eight exabytes are announced
         &b"\x02\x7f\xff\xff\xff\xff\xff\xff\xff"[..],
         b"\x02\x00\x00\x00\x00\x00\x00\x03\xe9",
+        // with the frame before it the size wraps around
+        b"\x01\x04abcd\x02\xff\xff\xff\xff\xff\xff\xff\xff",
         // five frames
         b"\x01\x00\x01\x00\x01\x00\x01\x00\x01\x00",
         // no empty frame
@@ -171,7 +173,7 @@ async fn frames_beyond_the_limit_end_the_connection_and_nothing_else() {
         let _ = stream.read_to_end(&mut rest).await;
     }
     assert_eq!(client(&endpoint).request("still here", LONG).await.unwrap(), "still here");
-    assert!(crate::metrics::CONNECTIONS_REFUSED.get() >= before + 4);
+    assert!(crate::metrics::CONNECTIONS_REFUSED.get() >= before + 5);
 }
 
 #[tokio::test]

@@ -132,7 +132,7 @@ impl Reader {
     pub fn buffered(&mut self) -> Result<Option<Message>, TransportError> {
         loop {
             let Some((flags, header, size)) = peek(&self.buffer) else { return Ok(None) };
-            let total = self.size as u64 + size;
+            let total = size.saturating_add(self.size as u64);
             if total > self.limits.message as u64 || self.frames.len() >= self.limits.frames {
                 return Err(TransportError::TooLarge { size: total, limit: self.limits.message });
             }

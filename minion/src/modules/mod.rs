@@ -12,6 +12,7 @@ mod cp;
 pub mod cron;
 mod debconf;
 mod defaults;
+mod disk;
 pub mod environ;
 pub(crate) mod event;
 pub mod file;
@@ -76,6 +77,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     cron::FUNCTIONS,
     debconf::FUNCTIONS,
     defaults::FUNCTIONS,
+    disk::FUNCTIONS,
     environ::FUNCTIONS,
     event::FUNCTIONS,
     file::FUNCTIONS,
@@ -111,6 +113,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     pkg::HOLDS,
     pkg::REPOSITORIES,
     ps::FUNCTIONS,
+    ps::host::FUNCTIONS,
     publish::FUNCTIONS,
     random::FUNCTIONS,
     saltutil::FUNCTIONS,
@@ -126,6 +129,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     state::requests::FUNCTIONS,
     state::show::FUNCTIONS,
     status::FUNCTIONS,
+    status::tables::FUNCTIONS,
     sys::FUNCTIONS,
     sysctl::FUNCTIONS,
     test::FUNCTIONS,

@@ -11,6 +11,8 @@ use nix::unistd::Pid;
 use super::accounts::Accounts;
 use crate::context::Context;
 
+pub mod host;
+
 functions! {
     module "ps", context Context;
 

@@ -11,6 +11,8 @@ use nix::sys::statvfs::statvfs;
 use super::programs::run;
 use crate::context::Context;
 
+pub mod tables;
+
 functions! {
     module "status", context Context;
 
@@ -153,14 +155,15 @@ functions! {
     }
 }
 
-fn read(path: &str) -> Result<String, CallError> {
+/// The text of a file of the kernel's.
+pub(super) fn read(path: &str) -> Result<String, CallError> {
     std::fs::read_to_string(path).map_err(|error| CallError::Execution(format!("{path} cannot be read: {error}")))
 }
 
 /// A number, or whatever else it is.
 fn number(text: &str) -> Value {
     let text = text.trim();
-    let whole = || text.parse::<u64>().map(Value::from);
+    let whole = || text.parse::<u64>().map(Value::from).or_else(|_| text.parse::<i64>().map(Value::from));
     whole().or_else(|_| text.parse::<f64>().map(Value::from)).unwrap_or_else(|_| text.into())
 }
 

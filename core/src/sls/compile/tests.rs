@@ -432,8 +432,52 @@ fn with_edges(edges: &[(usize, &str, usize)]) -> Result<Low, Vec<String>> {
     compile(high, &everything_acts_on_watch())
 }
 
+/// What `with_edges` gives without prereqs, slowly: each time the smallest of all that are ready. Nothing if there is
+/// a circle.
+fn slowly_ordered(edges: &[(usize, &str, usize)]) -> Option<Vec<String>> {
+    let own = |id: usize| (id * 7) % 5 + 1;
+    let strength = |kind: &str| ["onfail", "require", "onchanges", "watch"].iter().position(|known| *known == kind);
+    let read = |kind: &str| ["require", "watch", "onfail", "onchanges"].iter().position(|known| *known == kind);
+    let pulled = |id: usize| {
+        // As Salt does: whoever waits counts, unless somebody before has a stronger requisite.
+        let mut waiting: Vec<_> = edges.iter().filter(|(_, _, to)| *to == id).collect();
+        waiting.sort_by_key(|(from, kind, _)| (*from, read(kind)));
+        let (mut strongest, mut smallest) = (None, own(id));
+        for (from, kind, _) in waiting {
+            if strongest <= strength(kind) {
+                (strongest, smallest) = (strength(kind), smallest.min(own(*from)));
+            }
+        }
+        smallest
+    };
+    let mut left: Vec<usize> = (0..12).collect();
+    let mut order = Vec::new();
+    while !left.is_empty() {
+        let is_ready = |id: &&usize| !edges.iter().any(|(from, _, to)| from == *id && left.contains(to));
+        let next = *left.iter().filter(is_ready).min_by_key(|id| (pulled(**id), own(**id), format!("s{id}nop")))?;
+        left.retain(|id| *id != next);
+        order.push(format!("s{next}"));
+    }
+    Some(order)
+}
+
 fn kinds() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["require", "watch", "onchanges", "onfail", "prereq"])
+}
+
+/// What `orders/record` recorded.
+#[test]
+fn states_run_in_salts_order() {
+    type Recorded = (Vec<(usize, String, usize)>, Option<Vec<usize>>);
+    let recorded: Vec<Recorded> = serde_json::from_str(include_str!("orders/orders.json")).unwrap();
+    assert!(recorded.len() > 500);
+    for (edges, expected) in recorded {
+        let edges: Vec<_> = edges.iter().map(|(from, kind, to)| (*from, &**kind, *to)).collect();
+        let order = with_edges(&edges).ok().map(|low| {
+            low.steps.iter().map(|step| low.chunks[step.chunk].id[1..].parse().unwrap()).collect::<Vec<usize>>()
+        });
+        assert_eq!(order, expected, "{edges:?}");
+    }
 }
 
 proptest! {
@@ -461,6 +505,15 @@ proptest! {
                 prop_assert!(place(first) < place(then));
             }
         }
+    }
+
+    #[test]
+    fn the_order_is_that_of_a_slow_search(edges in prop::collection::vec((0usize..12, kinds(), 0usize..12), 0..25), falling: bool) {
+        // Half of them without a circle.
+        let edges = edges.into_iter().filter(|(_, kind, _)| *kind != "prereq").filter(|(from, _, to)| !falling || from > to);
+        let edges: Vec<_> = edges.collect();
+        let order = with_edges(&edges).ok().map(|low| low.in_order().map(|chunk| chunk.id.clone()).collect());
+        prop_assert_eq!(order, slowly_ordered(&edges));
     }
 
     #[test]

@@ -258,6 +258,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_import_whose_name_takes_its_as_is_refused() {
+        for source in ["{% import_yaml 'a'%as b %}", "{% import_json a ~ as b %}"] {
+            let error = crate::sls::jinja::Template::compile("t", source).unwrap_err();
+            assert!(error.to_string().contains("import_"), "{error}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn lines_are_kept(source in "([a-z.,'|=(\\[{}\\])\n -]|\\{%|%\\}|\\{\\{|\\}\\}|import_yaml|from|as|set|do){0,60}") {

@@ -232,3 +232,11 @@ proptest::proptest! {
         let _ = render(&source);
     }
 }
+
+#[test]
+fn parts_without_end_are_refused() {
+    for source in ["{{ [1] | slice(5555555555) | list }}", "{{ [1] | batch(5555555555, 0) | list }}"] {
+        let error = render(source).unwrap_err().to_string();
+        assert!(error.contains("5555555555 parts are asked for"), "{error}");
+    }
+}

@@ -38,14 +38,42 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     }
     by_name(environment, "filesizeformat", &["binary"], minijinja_contrib::filters::filesizeformat);
     by_name(environment, "trim", &["chars"], minijinja::filters::trim);
-    by_name(environment, "batch", &["linecount", "fill_with"], minijinja::filters::batch);
-    by_name(environment, "slice", &["slices", "fill_with"], minijinja::filters::slice);
+    by_name(environment, "batch", &["linecount", "fill_with"], batch);
+    by_name(environment, "slice", &["slices", "fill_with"], slice);
     environment.add_function("cycler", |items: Rest<JinjaValue>| minijinja_contrib::globals::cycler(items.to_vec()));
     environment.add_function("joiner", minijinja_contrib::globals::joiner);
     environment.add_function("raise", |message: Option<JinjaValue>| -> Result<JinjaValue, Error> {
         Err(failed(message.map_or_else(String::new, |message| super::value::text(&message))))
     });
     environment.add_function("show_full_context", show_full_context);
+}
+
+/// How many parts a template may ask for: each is a value, whatever there is to put into it.
+const MOST_PARTS: usize = 100_000;
+
+fn parts(count: usize) -> Result<usize, Error> {
+    if count > MOST_PARTS {
+        return Err(failed(format_args!("{count} parts are asked for, {MOST_PARTS} are allowed")));
+    }
+    Ok(count)
+}
+
+fn slice(
+    state: &State<'_, '_>,
+    value: JinjaValue,
+    count: usize,
+    fill_with: Option<JinjaValue>,
+) -> Result<JinjaValue, Error> {
+    minijinja::filters::slice(state, value, parts(count)?, fill_with)
+}
+
+fn batch(
+    state: &State<'_, '_>,
+    value: JinjaValue,
+    count: usize,
+    fill_with: Option<JinjaValue>,
+) -> Result<JinjaValue, Error> {
+    minijinja::filters::batch(state, value, parts(count)?, fill_with)
 }
 
 /// Adds a filter that knows its arguments by their places, so that a template can name them, too.

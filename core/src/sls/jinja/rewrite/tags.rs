@@ -165,6 +165,10 @@ fn import_data(text: &str, tag: &Token<'_>, rest: &[Token<'_>], end: usize, edit
     let word = position(rest, |token| token.is_name("as"))?;
     let (first, last) = (rest.first()?, rest[..word].last()?);
     let variable = rest.get(word + 1).filter(|token| token.kind == Kind::Name)?;
+    // `a % as b` has its `as` for an operand, and is no import: minijinja says what it is not.
+    if edits.iter().any(|edit| edit.end > last.end) {
+        return None;
+    }
     let mut name = String::new();
     let mut inside = std::mem::take(edits);
     for edit in &mut inside {
