@@ -29,22 +29,27 @@ fn files_are_looked_at_and_changed() {
         ("path_exists_glob", &["F/?/x*"], "false"),
         ("contains", &["F/a", "two"], "true"),
         ("search", &["F/a", "^t.o$"], "true"),
-        ("search", &["F/none", "x"], "ERROR: File not found: F/none"),
+        ("search", &["F/none", "x"], "ERROR executing 'file.search': File not found: F/none"),
         ("set_mode", &["F/a", "0600"], r#""0600""#),
         ("set_mode", &["F/none", "0600"], "ERROR: F/none: File not found"),
         ("get_mode", &["F/a"], r#""0600""#),
         ("get_mode", &["F/none"], "ERROR: Path not found: F/none"),
         ("chown", &["F/a", "root", "root"], "null"),
         ("chown", &["F/none", "root", "root"], r#""File not found""#),
-        ("chown", &["F/a", "nobody_here", ""], r#""User does not exist""#),
+        ("chown", &["F/a", "nobody_here", ""], "\"User does not exist\\n\""),
         ("get_user", &["F/a"], r#""root""#),
         ("symlink", &["F/a", "F/l"], "true"),
         ("readlink", &["F/l"], r#""F/a""#),
-        ("readlink", &["F/a"], "ERROR: A valid link was not specified: F/a"),
+        ("readlink", &["F/a"], "ERROR executing 'file.readlink': A valid link was not specified: F/a"),
         ("is_link", &["F/l"], "true"),
         ("mkdir", &["F/d"], "true"),
         ("makedirs", &["F/e/f/g"], "null"),
-        ("copy", &["F/a", "F/d"], "true"),
+        (
+            "copy",
+            &["F/a", "F/d"],
+            "ERROR executing 'file.copy': Cannot copy overwriting a directory without recurse flag set to true!",
+        ),
+        ("copy", &["F/a", "F/d/a"], "true"),
         ("rename", &["F/d/a", "F/d/b"], "true"),
         ("touch", &["F/d/t"], "true"),
         ("readdir", &["F"], r#"[".", "..", "a", "d", "e", "l"]"#),
@@ -59,8 +64,8 @@ fn files_are_looked_at_and_changed() {
         ("remove", &["F/d"], "false"),
         ("remove", &["/"], "ERROR: Refusing to remove /"),
         ("access", &["F/a", "r"], "true"),
-        ("access", &["F/a", "q"], "ERROR: Invalid mode specified."),
-        ("stats", &["F/none"], "{}"),
+        ("access", &["F/a", "q"], "ERROR executing 'file.access': Invalid mode specified."),
+        ("stats", &["F/none"], "ERROR: Path not found: F/none"),
     ] {
         assert_eq!(call(fun, args), told, "{fun} {args:?}");
     }
@@ -76,7 +81,7 @@ fn paths_are_cut_and_joined_as_in_python() {
         ("file.basename", vec!["/a/b"], "b"),
         ("file.basename", vec!["/a/"], ""),
         ("file.join", vec!["/", "a", "b"], "/a/b"),
-        ("file.join", vec!["a/", "/b"], "a/b"),
+        ("file.join", vec!["a/", "/b"], "/b"),
     ] {
         let args = Args::positional(args.into_iter().map(Value::from));
         assert_eq!(context.call(fun, args.clone()), Ok(value.into()), "{fun} {args:?}");

@@ -65,7 +65,7 @@ mod tests {
             ("-a\n+a \n", true, false, &none, true),
             ("-a\n+  a \n", false, true, &none, false),
             ("-a # one\n+a # two\n", false, false, &"#".into(), false),
-            ("-a ; one\n+a # two\n", false, false, &brine_core::list!["#", ";"].into(), false),
+            ("-a ; one\n+a # two\n", false, false, &brine_core::list!["#", ";"], false),
             ("+# new\n", false, false, &"#".into(), false),
             ("+new\n", true, true, &"#".into(), true),
         ] {
