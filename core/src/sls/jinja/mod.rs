@@ -119,8 +119,7 @@ impl Template {
             environment.set_syntax(syntax(on("trim_blocks"), on("lstrip_blocks")));
         }
         let rewritten = rewrite::rewrite(without.as_deref().unwrap_or(source), look);
-        environment
-            .add_template_owned(name.to_owned(), rewritten.text)
+        unbroken(|| environment.add_template_owned(name.to_owned(), rewritten.text))
             .map_err(|error| JinjaError::new(name, source, &error, None, &[]))?;
         Ok(Template { name: name.to_owned(), source: source.into(), environment, imports: rewritten.imports })
     }
@@ -164,13 +163,20 @@ impl Template {
         if self.imports {
             imports.add_to(&mut environment, context.variables.iter().map(|(name, _)| name.as_str()));
         }
-        let mut text = environment.get_template(&self.name)?.render(variables)?;
+        let mut text = unbroken(|| environment.get_template(&self.name)?.render(variables))?;
         // As Salt does: Jinja takes a template's last newline away, and a tag that strips cannot have it.
         if self.source.ends_with('\n') {
             text.push('\n');
         }
         Ok(text)
     }
+}
+
+/// What the template engine does, with a panic of its own as an error: a template can ask for what nobody has thought of.
+fn unbroken<T>(done: impl FnOnce() -> Result<T, minijinja::Error>) -> Result<T, minijinja::Error> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(done)).unwrap_or_else(|_| {
+        Err(minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, "the template engine cannot do this"))
+    })
 }
 
 /// The options of a line `#jinja2: {"trim_blocks": true}`, the first one or the one below `#!`, and the source without

@@ -133,6 +133,16 @@ fn what_is_undefined_is_an_error_unless_it_is_asked_for() {
 }
 
 #[test]
+fn what_the_engine_has_not_thought_of_is_an_error() {
+    check_errors(&[
+        ("{{ 4 is divisibleby 0 }}", "Jinja error: integer modulo by zero"),
+        ("{{ '%(\u{447}%s' % 5 }}", "Jinja error: incomplete format key"),
+    ]);
+    let broken = unbroken(|| -> Result<(), minijinja::Error> { panic!("a panic of the engine") });
+    assert!(broken.is_err_and(|error| error.to_string().contains("the template engine cannot do this")));
+}
+
+#[test]
 fn errors_show_the_line_and_what_is_around_it() {
     let error = render("one\n\n{% set l = [\n  1] %}{{ nothing_here }}\ntwo\n").unwrap_err();
     insta::assert_snapshot!(error, @r"

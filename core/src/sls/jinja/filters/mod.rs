@@ -27,6 +27,12 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     pattern::add_to(environment);
     text::add_to(environment);
     environment.add_test("list", |value: JinjaValue| is_list(&value));
+    environment.add_test("divisibleby", |value: &JinjaValue, by: &JinjaValue| {
+        if by.as_i64() == Some(0) {
+            return Err(failed("integer modulo by zero"));
+        }
+        Ok(minijinja::tests::is_divisibleby(value, by))
+    });
     environment.add_test("sequence", |value: JinjaValue| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Bytes)
     });

@@ -16,8 +16,53 @@ pub(in crate::sls::jinja) fn percent(pattern: &JinjaValue, value: &JinjaValue) -
     if wanted.is_some_and(|wanted| wanted < args.len()) && (value.is_tuple() || value.kind() != ValueKind::Map) {
         return Err(failed("not all arguments converted during string formatting"));
     }
-    let pattern = reprs(pattern, &mut args);
+    let pattern = by_place(pattern, value, &mut args)?;
+    let pattern = reprs(&pattern, &mut args);
     format(FormatStyle::Printf, &pattern, &args).map(JinjaValue::from)
+}
+
+/// A pattern with other letters than ASCII's, as minijinja takes them: its values have places in place of names.
+fn by_place<'p>(
+    pattern: &'p str,
+    value: &JinjaValue,
+    args: &mut Vec<JinjaValue>,
+) -> Result<std::borrow::Cow<'p, str>, Error> {
+    if pattern.is_ascii() {
+        return Ok(pattern.into());
+    }
+    let (mut out, mut rest, mut named) = (String::new(), pattern, Vec::new());
+    while let Some((before, after)) = rest.split_once('%') {
+        out += before;
+        out.push('%');
+        if let Some(after) = after.strip_prefix('%') {
+            out.push('%');
+            rest = after;
+            continue;
+        }
+        let after = match after.strip_prefix('(') {
+            None => after,
+            Some(inner) => {
+                let (name, behind) = inner.split_once(')').ok_or_else(|| failed("incomplete format key"))?;
+                let found = value.get_attr(name).ok().filter(|found| !found.is_undefined());
+                named.push(found.ok_or_else(|| failed(format!("'{name}'")))?);
+                behind
+            }
+        };
+        let end = after.find(|c: char| !c.is_ascii_digit() && !"#- +*.hlL".contains(c));
+        let Some((end, c)) = end.zip(end.and_then(|end| after[end..].chars().next())) else {
+            return Err(failed("incomplete format"));
+        };
+        if !c.is_ascii() {
+            let at = pattern[..pattern.len() - after.len() + end].chars().count();
+            return Err(failed(format!("unsupported format character '{c}' ({:#x}) at index {at}", c as u32)));
+        }
+        out += &after[..=end];
+        rest = &after[end + 1..];
+    }
+    if !named.is_empty() {
+        *args = named;
+    }
+    Ok((out + rest).into())
 }
 
 /// How many values a pattern takes; nothing if it names them, or if a width comes from them.
@@ -66,4 +111,27 @@ fn reprs(pattern: &str, args: &mut [JinjaValue]) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_may_have_any_letters() {
+        let named = JinjaValue::from_pairs([("ключ", JinjaValue::from(5)), ("b", "ü".into())]);
+        let one = JinjaValue::from(7);
+        for (pattern, value, told) in [
+            ("%(ключ)d и %(b)s 100%%", &named, "5 и ü 100%"),
+            ("ß%03d", &one, "ß007"),
+            ("%(нет)s", &named, "'нет'"),
+            ("%(ключ", &named, "incomplete format key"),
+            ("é%0", &one, "incomplete format"),
+            ("%é", &one, "unsupported format character 'é' (0xe9) at index 1"),
+        ] {
+            let done = percent(&pattern.into(), value);
+            let done = done.map_or_else(|error| error.detail().unwrap_or_default().to_owned(), |text| text.to_string());
+            assert_eq!(done, told, "{pattern}");
+        }
+    }
 }
