@@ -18,7 +18,7 @@ use super::{CryptError, EncryptionAlgorithm, SignatureAlgorithm, passphrase};
 /// The private half of an identity. Shows only its fingerprint when printed.
 #[derive(Clone)]
 pub struct PrivateKey {
-    numbers: RsaPrivateKey,
+    pub(super) numbers: RsaPrivateKey,
     pub(super) native: Arc<brine_rsa::Key>,
 }
 

@@ -35,9 +35,8 @@ impl PrivateKey {
         block.push(TRAILER);
 
         let signature = self.native.sign_block(&block).ok_or(FAILED)?;
-        let public = self.public();
-        let number = number(&signature, &public.0).ok_or(FAILED)?;
-        let negative = public.0.n().as_ref().wrapping_sub(&number);
+        let number = number(&signature, &self.numbers).ok_or(FAILED)?;
+        let negative = self.numbers.n().as_ref().wrapping_sub(&number);
         Ok(bytes(&number.min(negative), size))
     }
 }

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::containers::Tree;
 use super::host::{Function, Host, Module};
 use super::operators::type_name;
+use super::rewrite::Look;
 use crate::function::{Args, CallError};
 use crate::value::{Value, python};
 
@@ -20,20 +21,22 @@ const ASKED_AGAIN: [&str; 2] = ["pillar.", "grains."];
 
 type Answer = Result<Value, CallError>;
 
-/// A host that remembers what it has answered.
+/// A host that remembers what it has answered, or gives what another has answered once more.
 pub(super) struct Remembering {
     host: Arc<dyn Host>,
+    look: Look,
     answers: Mutex<VecDeque<Answer>>,
 }
 
 impl Remembering {
     pub(super) fn new(host: &Arc<dyn Host>) -> Self {
-        Remembering { host: Arc::clone(host), answers: Mutex::default() }
+        Remembering { host: Arc::clone(host), look: Look::First, answers: Mutex::default() }
     }
 
     /// A host that gives the same answers once more, and then no more.
-    pub(super) fn again(&self) -> impl Host + 'static {
-        Repeating { host: Arc::clone(&self.host), answers: Mutex::new(std::mem::take(&mut self.answers.lock())) }
+    pub(super) fn again(&self) -> Self {
+        let answers = Mutex::new(std::mem::take(&mut *self.answers.lock()));
+        Remembering { host: Arc::clone(&self.host), look: Look::Again, answers }
     }
 }
 
@@ -43,38 +46,20 @@ fn is_asked_again(function: &str) -> bool {
 
 impl Host for Remembering {
     fn call(&self, function: &str, args: Args) -> Answer {
-        let answer = self.host.call(function, args);
-        if !is_asked_again(function) {
-            self.answers.lock().push_back(answer.clone());
-        }
-        answer
-    }
-
-    fn has(&self, function: &str) -> bool {
-        self.host.has(function)
-    }
-
-    fn tree(&self, function: &str) -> Option<&Tree> {
-        self.host.tree(function)
-    }
-
-    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        self.host.template(path, saltenv)
-    }
-}
-
-struct Repeating {
-    host: Arc<dyn Host>,
-    answers: Mutex<VecDeque<Answer>>,
-}
-
-impl Host for Repeating {
-    fn call(&self, function: &str, args: Args) -> Answer {
         if is_asked_again(function) {
             return self.host.call(function, args);
         }
-        let answer = self.answers.lock().pop_front();
-        answer.unwrap_or_else(|| Err(CallError::NotAvailable(function.to_owned())))
+        match self.look {
+            Look::First => {
+                let answer = self.host.call(function, args);
+                self.answers.lock().push_back(answer.clone());
+                answer
+            }
+            Look::Again => {
+                let answer = self.answers.lock().pop_front();
+                answer.unwrap_or_else(|| Err(CallError::NotAvailable(function.to_owned())))
+            }
+        }
     }
 
     fn has(&self, function: &str) -> bool {

@@ -129,7 +129,7 @@ impl Template {
         let remembering = Arc::new(again::Remembering::new(host));
         let host: Arc<dyn Host> = remembering.clone();
         let imports = import::Imports::new(&host, &context.saltenv, Look::First);
-        self.run(context, &host, &imports, self.environment.clone()).map_err(|error| {
+        self.run(context, &host, &imports).map_err(|error| {
             let missing = if error::is_undefined(&error) { self.look_again(context, &remembering) } else { Vec::new() };
             JinjaError::new(&self.name, &self.source, &error, Some(&imports), &missing)
         })
@@ -140,11 +140,10 @@ impl Template {
         let notes = again::Notes::default();
         let host: Arc<dyn Host> = Arc::new(remembering.again());
         let imports = import::Imports::new(&host, &context.saltenv, Look::Again);
-        if let Ok(template) = Self::compile_for(Look::Again, &self.name, &self.source) {
-            let mut environment = template.environment.clone();
-            notes.add_to(&mut environment);
+        if let Ok(mut template) = Self::compile_for(Look::Again, &self.name, &self.source) {
+            notes.add_to(&mut template.environment);
             // It fails as it did before: what matters are the notes.
-            _ = template.run(context, &host, &imports, environment);
+            _ = template.run(context, &host, &imports);
         }
         notes.take()
     }
@@ -154,14 +153,19 @@ impl Template {
         context: &Context,
         host: &Arc<dyn Host>,
         imports: &import::Imports,
-        mut environment: Environment<'static>,
     ) -> Result<String, minijinja::Error> {
         let salt = JinjaValue::from_object(host::Salt(Arc::clone(host)));
         let all = context.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let own = [("salt", salt), ("saltenv", JinjaValue::from(context.saltenv.as_str()))];
         let variables = JinjaValue::from_pairs(own.into_iter().chain(all));
+        // Only what reads other templates needs an environment of its own.
+        let importing;
+        let mut environment = &self.environment;
         if self.imports {
-            imports.add_to(&mut environment, context.variables.iter().map(|(name, _)| name.as_str()));
+            let mut own = environment.clone();
+            imports.add_to(&mut own, context.variables.iter().map(|(name, _)| name.as_str()));
+            importing = own;
+            environment = &importing;
         }
         let mut text = unbroken(|| environment.get_template(&self.name)?.render(variables))?;
         // As Salt does: Jinja takes a template's last newline away, and a tag that strips cannot have it.

@@ -3,7 +3,7 @@
 use brine_core::function::CallError;
 use brine_core::{Map, Value, map};
 
-use super::refresh;
+use super::{encountered, refresh};
 use crate::modules::pkg::{
     Doing, LATEST, Options, Packages, Versions, Wanted, install as put, newer, or_newer, satisfies, trouble,
 };
@@ -147,14 +147,8 @@ pub(super) fn install(
     }
     refresh(context, packages, how.refresh, &how.options)?;
     let targets = [&plan.install[..], &plan.reinstall].concat();
-    let done = match put(&context.call, packages, &targets, &how.options) {
-        Ok(done) => done,
-        Err(CallError::Execution(message)) => {
-            let comment = format!("An error was encountered while installing package(s): {message}");
-            return Ok(StateReturn::failed(name, comment));
-        }
-        Err(error) => return Err(error),
-    };
+    let done =
+        put(&context.call, packages, &targets, &how.options).map_err(|error| encountered("installing", error))?;
     if !done.errors.is_empty() {
         let doing = if plan.reinstall.is_empty() { Doing::Installing } else { Doing::Reinstalling };
         return Ok(StateReturn::failed(name, trouble(packages, doing, &done.errors)).with_changes(done.changes));

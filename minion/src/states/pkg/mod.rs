@@ -146,6 +146,16 @@ fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallE
     }
 }
 
+/// What the package manager could not even begin, in the words of a state.
+fn encountered(doing: &str, error: CallError) -> CallError {
+    match error {
+        CallError::Execution(message) => {
+            CallError::Execution(format!("An error was encountered while {doing} package(s): {message}"))
+        }
+        error => error,
+    }
+}
+
 /// The packages without architectures that are the host's, unless names are to be left as they are.
 fn normal(context: &StateContext, packages: &dyn Packages, wanted: Vec<Wanted>, kwargs: &Map) -> Vec<Wanted> {
     if kwargs.get("normalize").is_some_and(|normalize| !normalize.is_truthy()) {

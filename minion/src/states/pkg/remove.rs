@@ -3,6 +3,7 @@
 use brine_core::function::CallError;
 use brine_core::map;
 
+use super::encountered;
 use crate::modules::pkg::{Doing, Options, Packages, Versions, Wanted, remove, satisfies, trouble};
 use crate::states::{StateContext, StateReturn};
 
@@ -44,14 +45,7 @@ pub(super) fn without(
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
     let names: Vec<Wanted> = targets.iter().map(|package| (package.clone(), None)).collect();
-    let work = match remove(&context.call, packages, &names, purge, options) {
-        Ok(work) => work,
-        Err(CallError::Execution(message)) => {
-            let comment = format!("An error was encountered while {doing} package(s): {message}");
-            return Ok(StateReturn::failed(name, comment));
-        }
-        Err(error) => return Err(error),
-    };
+    let work = remove(&context.call, packages, &names, purge, options).map_err(|error| encountered(doing, error))?;
     if !work.errors.is_empty() {
         let comment = trouble(packages, Doing::Removing, &work.errors);
         return Ok(StateReturn::failed(name, comment).with_changes(work.changes));

@@ -3,6 +3,7 @@
 use brine_core::function::CallError;
 use brine_core::{Map, Value};
 
+use super::encountered;
 use super::has_version;
 use super::install::{newly, summary};
 use crate::modules::pkg::{Doing, Options, Packages, install_files, package_files, trouble};
@@ -28,14 +29,8 @@ pub(super) fn install(
         let comment = format!("The following packages would be installed/updated: {}", names.join(", "));
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
-    let done = match install_files(&context.call, packages, &files, options) {
-        Ok(done) => done,
-        Err(CallError::Execution(message)) => {
-            let comment = format!("An error was encountered while installing package(s): {message}");
-            return Ok(StateReturn::failed(name, comment));
-        }
-        Err(error) => return Err(error),
-    };
+    let done =
+        install_files(&context.call, packages, &files, options).map_err(|error| encountered("installing", error))?;
     if !done.errors.is_empty() {
         let comment = trouble(packages, Doing::Installing, &done.errors);
         return Ok(StateReturn::failed(name, comment).with_changes(done.changes));

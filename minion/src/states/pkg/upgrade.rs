@@ -3,7 +3,7 @@
 use brine_core::function::CallError;
 use brine_core::{Map, Value, map};
 
-use super::{has_version, refresh};
+use super::{encountered, has_version, refresh};
 use crate::modules::pkg::{Doing, Options, Packages, Wanted, full_trouble, install, newer, trouble, upgrade, wanted};
 use crate::states::{StateContext, StateReturn};
 
@@ -79,17 +79,11 @@ pub(super) fn newest(
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
     let asked: Vec<Wanted> = targets.iter().map(|package| (package.clone(), None)).collect();
-    let failed = |message: String| {
-        StateReturn::failed(name, format!("An error was encountered while installing package(s): {message}"))
-    };
-    let done = match install(&context.call, packages, &asked, options) {
-        Ok(done) => done,
-        Err(CallError::Execution(message)) => return Ok(failed(message)),
-        Err(error) => return Err(error),
-    };
+    let done = install(&context.call, packages, &asked, options).map_err(|error| encountered("installing", error))?;
     if !done.errors.is_empty() {
         // As in Salt: the changes are only told of.
-        return Ok(failed(full_trouble(packages, Doing::Installing, &done)));
+        let trouble = CallError::Execution(full_trouble(packages, Doing::Installing, &done));
+        return Err(encountered("installing", trouble));
     }
     let after = packages.installed(&context.call, options)?;
     let is_newest =
