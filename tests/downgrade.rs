@@ -10,7 +10,7 @@ use brine_core::config::MinionConfig;
 use brine_core::crypt::{Cipher, PrivateKey, PublicKey, Session, token};
 use brine_core::transport::{Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker};
 use brine_core::value::msgpack;
-use brine_core::wire::{AuthReply, AuthRequest, Binding, TOPIC_GCM};
+use brine_core::wire::{Accepted, AuthReply, AuthRequest, Binding, TOPIC_GCM};
 use brine_core::{Map, Value, list, map};
 use brine_minion::channel::Channel;
 use bytes::Bytes;
@@ -279,7 +279,7 @@ impl Handler for SaltMaster {
         let minion = PublicKey::from_pem(&asked.public_key).unwrap();
         let key = Session::generate(self.claims.unwrap_or_default()).key_text();
         let seal = |text: &[u8]| minion.encrypt(text, asked.encryption).unwrap();
-        let reply = AuthReply::Accepted {
+        let reply = AuthReply::Accepted(Box::new(Accepted {
             public_key: self.key.public().to_pem(),
             public_key_signature: None,
             publish_port: 4505,
@@ -288,7 +288,7 @@ impl Handler for SaltMaster {
             session_key: seal(key.as_bytes()),
             signature: self.key.sign_x931(token::hex(Sha256::digest(&key)).as_bytes()).unwrap(),
             cipher: self.claims.unwrap_or_default(),
-        };
+        }));
         let mut reply = reply.to_map(&Binding::of(load(&mut envelope)).unwrap());
         reply.shift_remove("request");
         let packed = msgpack::pack_map(&reply);

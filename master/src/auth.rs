@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brine_core::crypt::{Cipher, CryptError, PublicKey};
 use brine_core::value::msgpack;
-use brine_core::wire::{AuthReply, AuthRequest, Binding, Verdict};
+use brine_core::wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
 use brine_core::{Map, Value, map, metrics};
 use sha2::{Digest, Sha256};
 
@@ -90,7 +90,7 @@ impl Shared {
         })?;
         let public_key = Arc::new(public_key);
         let session = self.sessions.begin(&request.id, Arc::clone(&public_key), cipher);
-        let reply = AuthReply::Accepted {
+        let reply = AuthReply::Accepted(Box::new(Accepted {
             public_key: self.identity.public_key_pem.clone(),
             public_key_signature: self.identity.signature(request.signature)?,
             publish_port: self.config.publish_port,
@@ -99,7 +99,7 @@ impl Shared {
             session_key: public_key.encrypt(session.key_text().as_bytes(), request.encryption)?,
             signature,
             cipher,
-        };
+        }));
         metrics::AUTHENTICATIONS.add(1);
         tracing::info!(minion = %request.id, %cipher, "a minion is authenticated");
         self.sign_reply(request, binding, &reply)

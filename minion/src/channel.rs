@@ -254,7 +254,7 @@ impl Channel {
         };
         let map = msgpack::unpack_map(load).map_err(WireError::from)?;
         let reply = AuthReply::from_map(&map, binding)?;
-        let (pem, pem_sig, publish_key, token, session_key, digest_sig, publish_port, cipher) = match reply {
+        let accepted = match reply {
             AuthReply::Refused(verdict) => {
                 if known.is_some_and(|known| known.verify(load, sig, request.signature).is_err()) {
                     // A master that is vouched for may be another one, but shows its key only to whom it lets in.
@@ -272,23 +272,16 @@ impl Channel {
                     Verdict::NoCipher => ChannelError::NoCipher(self.config.ciphers.join(", ")),
                 });
             }
-            AuthReply::Accepted {
-                public_key,
-                public_key_signature,
-                publish_port,
-                publish_key,
-                token,
-                session_key,
-                signature,
-                cipher,
-            } => (public_key, public_key_signature, publish_key, token, session_key, signature, publish_port, cipher),
+            AuthReply::Accepted(accepted) => accepted,
         };
+        let cipher = accepted.cipher;
         if !request.ciphers.is_empty() && !request.ciphers.contains(&cipher) {
             return Err(ChannelError::NoCipher(self.config.ciphers.join(", ")));
         }
-        let master = PublicKey::from_pem(&pem)?;
+        let master = PublicKey::from_pem(&accepted.public_key)?;
         let is_known = known.as_ref() == Some(&master);
-        self.check_voucher(&pem, pem_sig.as_deref(), request.signature, is_known)?;
+        let voucher = accepted.public_key_signature.as_deref();
+        self.check_voucher(&accepted.public_key, voucher, request.signature, is_known)?;
         match &known {
             Some(_) if is_known || self.config.verify_master_pubkey_sign => {}
             Some(_) => return Err(self.changed_master()),
@@ -297,20 +290,21 @@ impl Channel {
         // The token was sealed to the key that is known: a master with another one cannot return it.
         let secret = secret.filter(|_| is_known);
         master.verify(load, sig, request.signature)?;
-        let publish = self.private_key.decrypt(&publish_key, request.encryption)?;
+        let publish = self.private_key.decrypt(&accepted.publish_key, request.encryption)?;
         if let Some(secret) = &secret {
-            let returned = token.and_then(|token| self.private_key.decrypt(&token, request.encryption).ok());
+            let returned = accepted.token.and_then(|token| self.private_key.decrypt(&token, request.encryption).ok());
             if !returned.is_some_and(|returned| token::constant_time_eq(returned, secret)) {
                 return Err(ChannelError::WrongToken);
             }
         }
         let digest = token::hex(Sha256::digest(&publish));
-        if master.recover_x931(&digest_sig)? != digest.as_bytes() {
+        if master.recover_x931(&accepted.signature)? != digest.as_bytes() {
             return Err(CryptError::BadSignature.into());
         }
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| CryptError::Malformed("a session key"));
         let publish = Session::from_key_text(&text(publish)?)?;
-        let session = Session::from_key_text(&text(self.private_key.decrypt(&session_key, request.encryption)?)?)?;
+        let session =
+            Session::from_key_text(&text(self.private_key.decrypt(&accepted.session_key, request.encryption)?)?)?;
         if publish.cipher() != cipher || session.cipher() != cipher {
             return Err(CryptError::Malformed("a session key of the cipher that was agreed on").into());
         }
@@ -318,7 +312,7 @@ impl Channel {
             // The first contact: this is the master from now on.
             self.keep_master_key(master)?;
         }
-        Ok(Keys { session, publish, publish_port })
+        Ok(Keys { session, publish, publish_port: accepted.publish_port })
     }
 
     fn changed_master(&self) -> ChannelError {

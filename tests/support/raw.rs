@@ -37,14 +37,19 @@ impl Raw {
         let signed = msgpack::unpack_map(&answer).unwrap();
         let inner = msgpack::unpack_map(signed["load"].as_bytes().unwrap()).unwrap();
         let reply = AuthReply::from_map(&inner, &Binding::of(&request.to_map()).unwrap()).unwrap();
-        let AuthReply::Accepted { publish_key, session_key, .. } = reply else {
-            panic!("{id} is not let in: {reply:?}")
-        };
+        let AuthReply::Accepted(accepted) = reply else { panic!("{id} is not let in: {reply:?}") };
         let opened = |sealed: &[u8]| {
             let text = String::from_utf8(key.decrypt(sealed, request.encryption).unwrap()).unwrap();
             Session::from_key_text(&text).unwrap()
         };
-        Raw { session: opened(&session_key), publish: opened(&publish_key), id: request.id, key, client, serial: 0 }
+        Raw {
+            session: opened(&accepted.session_key),
+            publish: opened(&accepted.publish_key),
+            id: request.id,
+            key,
+            client,
+            serial: 0,
+        }
     }
 
     /// A load with all that proves whose it is.

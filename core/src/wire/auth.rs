@@ -115,24 +115,28 @@ pub enum AuthReply {
     /// Not now, or not at all.
     Refused(Verdict),
     /// The minion is in.
-    Accepted {
-        /// The master's public key, PEM.
-        public_key: String,
-        /// The signature of this text by the key that vouches for masters, as Base64.
-        public_key_signature: Option<String>,
-        /// The port that publishes go out on.
-        publish_port: u16,
-        /// The key of the publish stream, sealed to the minion's key.
-        publish_key: Vec<u8>,
-        /// The minion's token, sealed to its key, if it sent one that the master could read.
-        token: Option<Vec<u8>>,
-        /// The minion's own session key, sealed to its key.
-        session_key: Vec<u8>,
-        /// The master's X9.31 signature of the publish key's digest.
-        signature: Vec<u8>,
-        /// The cipher of both keys; nothing for Salt's.
-        cipher: Cipher,
-    },
+    Accepted(Box<Accepted>),
+}
+
+/// What a minion learns that is let in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Accepted {
+    /// The master's public key, PEM.
+    pub public_key: String,
+    /// The signature of this text by the key that vouches for masters, as Base64.
+    pub public_key_signature: Option<String>,
+    /// The port that publishes go out on.
+    pub publish_port: u16,
+    /// The key of the publish stream, sealed to the minion's key.
+    pub publish_key: Vec<u8>,
+    /// The minion's token, sealed to its key, if it sent one that the master could read.
+    pub token: Option<Vec<u8>>,
+    /// The minion's own session key, sealed to its key.
+    pub session_key: Vec<u8>,
+    /// The master's X9.31 signature of the publish key's digest.
+    pub signature: Vec<u8>,
+    /// The cipher of both keys; nothing for Salt's.
+    pub cipher: Cipher,
 }
 
 impl AuthReply {
@@ -143,35 +147,7 @@ impl AuthReply {
             AuthReply::Refused(Verdict::Rejected) => map! {"ret" => false},
             AuthReply::Refused(Verdict::Full) => map! {"ret" => "full"},
             AuthReply::Refused(Verdict::NoCipher) => map! {"ret" => false, REASON => NO_CIPHER},
-            AuthReply::Accepted {
-                public_key,
-                public_key_signature,
-                publish_port,
-                publish_key,
-                token,
-                session_key,
-                signature,
-                cipher,
-            } => {
-                let mut map = map! {
-                    "enc" => "pub",
-                    "pub_key" => public_key,
-                    "publish_port" => *publish_port,
-                    "aes" => publish_key.clone(),
-                    "session" => session_key.clone(),
-                    "sig" => signature.clone(),
-                };
-                if let Some(signature) = public_key_signature {
-                    map.insert("pub_sig".into(), signature.into());
-                }
-                if let Some(token) = token {
-                    map.insert("token".into(), token.clone().into());
-                }
-                if *cipher != Cipher::default() {
-                    map.insert("cipher".into(), cipher.name().into());
-                }
-                map
-            }
+            AuthReply::Accepted(accepted) => accepted.to_map(),
         };
         map.insert("nonce".into(), binding.nonce.as_str().into());
         map.insert(DIGEST.into(), binding.digest.clone().into());
@@ -207,7 +183,7 @@ impl AuthReply {
             Some(_) if digest.is_none() => return Err(WireError::Missing(DIGEST)),
             Some(_) => parsed(map, "cipher")?,
         };
-        Ok(AuthReply::Accepted {
+        Ok(AuthReply::Accepted(Box::new(Accepted {
             public_key: field(map, "pub_key")?,
             public_key_signature: match map.get("pub_sig") {
                 // Some of Salt's masters send bytes.
@@ -220,6 +196,29 @@ impl AuthReply {
             session_key: bytes("session")?,
             signature: bytes("sig")?,
             cipher,
-        })
+        })))
+    }
+}
+
+impl Accepted {
+    fn to_map(&self) -> Map {
+        let mut map = map! {
+            "enc" => "pub",
+            "pub_key" => &self.public_key,
+            "publish_port" => self.publish_port,
+            "aes" => self.publish_key.clone(),
+            "session" => self.session_key.clone(),
+            "sig" => self.signature.clone(),
+        };
+        if let Some(signature) = &self.public_key_signature {
+            map.insert("pub_sig".into(), signature.into());
+        }
+        if let Some(token) = &self.token {
+            map.insert("token".into(), token.clone().into());
+        }
+        if self.cipher != Cipher::default() {
+            map.insert("cipher".into(), self.cipher.name().into());
+        }
+        map
     }
 }

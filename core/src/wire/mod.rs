@@ -11,7 +11,7 @@ pub mod private;
 mod publish;
 pub mod purpose;
 
-pub use auth::{AuthReply, AuthRequest, Binding, Verdict};
+pub use auth::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
 pub use command::{Call, ClientCommand, ListKind, MinionCommand};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
 pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};

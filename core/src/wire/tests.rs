@@ -30,7 +30,7 @@ fn an_auth_reply_must_be_to_the_request_that_was_sent() {
         AuthReply::Refused(Verdict::Rejected),
         AuthReply::Refused(Verdict::Full),
         AuthReply::Refused(Verdict::NoCipher),
-        AuthReply::Accepted {
+        AuthReply::Accepted(Box::new(Accepted {
             public_key: "PEM".into(),
             public_key_signature: Some("c2lnbmVk".into()),
             publish_port: 4505,
@@ -39,7 +39,7 @@ fn an_auth_reply_must_be_to_the_request_that_was_sent() {
             session_key: vec![2],
             signature: vec![3],
             cipher: Cipher::Aes256Gcm,
-        },
+        })),
     ];
     for reply in replies {
         let of = |request: Map| Binding::of(&request).unwrap();
@@ -53,7 +53,7 @@ fn an_auth_reply_must_be_to_the_request_that_was_sent() {
         map.shift_remove("request");
         let unbound = AuthReply::from_map(&map, &mine);
         match reply {
-            AuthReply::Accepted { .. } => assert_eq!(unbound, Err(WireError::Missing("request"))),
+            AuthReply::Accepted(_) => assert_eq!(unbound, Err(WireError::Missing("request"))),
             reply @ AuthReply::Refused(_) => assert_eq!(unbound, Ok(reply)),
         }
     }

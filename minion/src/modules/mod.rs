@@ -88,6 +88,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     file::owners::FUNCTIONS,
     file::places::FUNCTIONS,
     git::FUNCTIONS,
+    git::config::FUNCTIONS,
     grains::FUNCTIONS,
     group::FUNCTIONS,
     hashutil::FUNCTIONS,

@@ -1,8 +1,11 @@
 //! `git`: repositories of the version control, by the program git.
 //!
 //! All functions take user, identity (keys for ssh), ignore_retcode and saltenv beside their own arguments.
-//! `repository.rs` runs git and reads what it wrote.
+//! `config.rs` has those of git's configuration, `command.rs` the words of a command line; `repository.rs` runs git and
+//! reads what it wrote.
 
+mod command;
+pub mod config;
 mod repository;
 
 use std::path::Path;
@@ -11,10 +14,10 @@ use brine_core::function::CallError;
 use brine_core::{Map, Value, functions};
 use indexmap::IndexMap;
 
-use super::archive::split_options;
-use super::user::names;
 use crate::context::Context;
+use crate::modules::user::names;
 use crate::web::redacted;
+use command::{command, options};
 pub use repository::{Git, GitError, Remote, strings, with_login};
 
 functions! {
@@ -85,89 +88,6 @@ functions! {
     fn commit(context, cwd: String, message: String, opts: Value = Value::Nil, git_opts: Value = Value::Nil, filename: Option<String> = None, **kwargs) {
         let file = filename.into_iter().flat_map(|file| ["--".to_owned(), file]);
         command(&git_opts, &["commit", "-m", &message])?.words(options(&opts)?).words(file).told(context, &cwd, &kwargs)
-    }
-
-    /// Gives a value of git's configuration; with `all`, each of them; with `global`, of the user's.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' git.config_get user.name cwd=/path/to/repo
-    fn config_get(context, key: String, cwd: Option<String> = None, **kwargs) {
-        let found = config(context, cwd.as_deref(), &kwargs, &["--get-all", &key])?;
-        let Some(found) = found else { return Ok(Value::Nil) };
-        let all: Vec<String> = found.lines().map(str::to_owned).collect();
-        Ok(if flag(&kwargs, "all") { all.into() } else { all.last().cloned().unwrap_or_default().into() })
-    }
-
-    /// Gives the values of all keys that fit a regular expression.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' git.config_get_regexp 'foo.ba[rz]' cwd=/path/to/repo
-    fn config_get_regexp(context, key: String, value_regex: Option<String> = None, cwd: Option<String> = None, **kwargs) {
-        let mut words = vec!["--get-regexp", key.as_str()];
-        words.extend(value_regex.as_deref());
-        let found = config(context, cwd.as_deref(), &kwargs, &words)?.unwrap_or_default();
-        let mut values: IndexMap<&str, Vec<String>> = IndexMap::new();
-        for (name, value) in found.lines().filter_map(|line| line.split_once(char::is_whitespace)) {
-            values.entry(name).or_default().push(value.to_owned());
-        }
-        Ok(values.into_iter().map(|(name, values)| (name.into(), values.into())).collect::<Map>().into())
-    }
-
-    /// Gives the values of all keys that fit a regular expression.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' git.config_get_regex 'foo.ba[rz]' cwd=/path/to/repo
-    fn config_get_regex(context, key: String, value_regex: Option<String> = None, cwd: Option<String> = None, **kwargs) {
-        config_get_regexp(context, key, value_regex, cwd, kwargs)
-    }
-
-    /// Sets a value of git's configuration, or several by `multivar`; with `add`, one more.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' git.config_set user.email me@example.org cwd=/path/to/repo
-    fn config_set(context, key: String, value: Option<String> = None, multivar: Value = Value::Nil, cwd: Option<String> = None, **kwargs) {
-        if value.is_some() && !multivar.is_nil() {
-            return Err(CallError::Execution("Only one of 'value' and 'multivar' is permitted".into()));
-        }
-        let git = config_place(context, cwd.as_deref(), &kwargs)?;
-        let mut prefix = vec!["config"];
-        prefix.extend(flag(&kwargs, "global").then_some("--global"));
-        let values = value.map_or_else(|| names(&multivar), |value| vec![value]);
-        for (number, value) in values.iter().enumerate() {
-            let how = if number > 0 || flag(&kwargs, "add") { "--add" } else { "--replace-all" };
-            git.plain(&[&prefix[..], &[how, &key, value]].concat())?;
-        }
-        let mut kwargs = kwargs;
-        kwargs.insert("all".into(), true.into());
-        config_get(context, key, cwd, kwargs)
-    }
-
-    /// Unsets a value of git's configuration; with `all`, each of them.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' git.config_unset /path/to/repo foo.bar
-    fn config_unset(context, key: String, value_regex: Option<String> = None, cwd: Option<String> = None, **kwargs) {
-        let git = config_place(context, cwd.as_deref(), &kwargs)?;
-        let what = if flag(&kwargs, "all") { "--unset-all" } else { "--unset" };
-        let place = if flag(&kwargs, "global") { "--global" } else { "--local" };
-        let mut words = strings(&["config", what, place, &key]);
-        words.extend(value_regex.clone());
-        let output = git.output(&words, false)?;
-        let told = match output.retcode {
-            0 => return Ok(true.into()),
-            1 => "Section or key is invalid".to_owned(),
-            5 if config_get(context, key.clone(), cwd, kwargs)?.is_nil() => format!("Key '{key}' does not exist"),
-            5 if value_regex.is_some() => format!("Multiple values exist for key '{key}' and value_regex matches multiple values"),
-            5 => format!("Multiple values exist for key '{key}'"),
-            6 => "The value_regex is invalid".to_owned(),
-            other => format!("Failed to unset key '{key}', git config returned exit code {other}; {}", output.stderr),
-        };
-        Err(CallError::Execution(told))
     }
 
     /// Gives the branch that is checked out.
@@ -548,41 +468,6 @@ functions! {
     }
 }
 
-/// The words of a command.
-struct Command(Vec<String>);
-
-fn command(git_opts: &Value, words: &[&str]) -> Result<Command, CallError> {
-    Ok(Command(options(git_opts)?).words(strings(words)))
-}
-
-impl Command {
-    fn words(mut self, words: impl IntoIterator<Item = String>) -> Self {
-        self.0.extend(words);
-        self
-    }
-
-    fn told(self, context: &Context, cwd: &str, kwargs: &Map) -> Result<Value, CallError> {
-        Ok(Git::new(context, Some(cwd), kwargs).stdout(&self.0)?.into())
-    }
-
-    fn told_both(self, context: &Context, cwd: &str, kwargs: &Map) -> Result<Value, CallError> {
-        Ok(Git::new(context, Some(cwd), kwargs).both(&self.0)?.into())
-    }
-}
-
-/// Options as a list or as a text that is split as in a shell.
-fn options(options: &Value) -> Result<Vec<String>, CallError> {
-    match options {
-        Value::Nil => Ok(Vec::new()),
-        Value::List(words) => Ok(words.iter().map(ToString::to_string).collect()),
-        text => {
-            let mut words = split_options(&text.to_string())?;
-            words.pop_if(|word| word == "--");
-            Ok(words)
-        }
-    }
-}
-
 fn flag(kwargs: &Map, key: &str) -> bool {
     kwargs.get(key).is_some_and(Value::is_truthy)
 }
@@ -594,19 +479,4 @@ fn texts(map: IndexMap<String, String>) -> Value {
 fn place(remote: Remote, redact: bool) -> Value {
     let shown = |url: String| if redact { redacted(&url) } else { url };
     remote.into_iter().map(|(action, url)| (action.into(), shown(url).into())).collect::<Map>().into()
-}
-
-fn config_place<'c>(context: &'c Context, cwd: Option<&str>, kwargs: &Map) -> Result<Git<'c>, CallError> {
-    if cwd.is_none() && !flag(kwargs, "global") {
-        return Err(CallError::Execution("'cwd' argument required unless global=True".into()));
-    }
-    Ok(Git::new(context, cwd, kwargs))
-}
-
-/// What `git config` gives; nothing if there is no such key.
-fn config(context: &Context, cwd: Option<&str>, kwargs: &Map, words: &[&str]) -> Result<Option<String>, CallError> {
-    let place = if flag(kwargs, "global") { "--global" } else { "--local" };
-    let words = strings(&[&["config", place], words].concat());
-    let output = config_place(context, cwd, kwargs)?.output(&words, false)?;
-    Ok((output.retcode != 1).then_some(output.stdout))
 }
