@@ -98,7 +98,7 @@ pub(super) fn managed(
     };
     if exists {
         changes.extend(attributes.differences(path));
-    } else if !says_nothing {
+    } else {
         changes.extend(attributes.on_new_file(contents.source.is_truthy()));
     }
     if exists {
@@ -152,7 +152,10 @@ pub(super) fn managed(
     });
     match written {
         Ok(()) if !exists && says_nothing => {
-            StateReturn::ok(name, "Empty file").with_changes(map! {"new" => format!("file {name} created")})
+            changes.shift_remove("diff");
+            let mut told = map! {"new" => format!("file {name} created")};
+            told.extend(changes);
+            StateReturn::ok(name, "Empty file").with_changes(told)
         }
         Ok(()) => StateReturn::ok(name, format!("File {name} updated")).with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
