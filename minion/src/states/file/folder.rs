@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::glob::fnmatch;
 use brine_core::{Map, Value, map};
-use regex::Regex;
 
 use super::attributes::{Attributes, make_folders};
 use super::bad_path;
+use super::pattern::Pattern;
 use crate::states::{StateContext, StateReturn};
 
 /// How a folder should be.
@@ -33,33 +32,6 @@ pub(super) struct Recurse {
     pub max_depth: usize,
     pub files: bool,
     pub folders: bool,
-}
-
-/// A glob over the whole path below the folder, or a regular expression behind `E@`.
-pub(super) enum Pattern {
-    Glob(String),
-    Regex(Regex),
-}
-
-impl Pattern {
-    pub fn is_match(&self, path: &str) -> bool {
-        match self {
-            Pattern::Glob(glob) => fnmatch(glob, path),
-            Pattern::Regex(regex) => regex.is_match(path),
-        }
-    }
-}
-
-/// One pattern or a list of them. A regular expression that cannot be read matches nothing.
-pub(super) fn patterns(value: &Value) -> Vec<Pattern> {
-    let single = [value.clone()];
-    let texts = value.as_list().unwrap_or(&single).iter().filter(|value| value.is_truthy()).map(ToString::to_string);
-    texts
-        .filter_map(|text| match text.strip_prefix("E@") {
-            Some(regex) => Regex::new(regex).ok().map(Pattern::Regex),
-            None => Some(Pattern::Glob(text)),
-        })
-        .collect()
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {

@@ -17,6 +17,7 @@ mod ignored;
 mod keyvalue;
 mod line;
 mod managed;
+mod pattern;
 mod place;
 mod serialize;
 mod signature;
@@ -32,6 +33,7 @@ use super::{StateContext, StateReturn};
 use attributes::Attributes;
 pub(super) use contents::content;
 pub(super) use managed::difference;
+pub(crate) use pattern::Choice;
 use place::Folders;
 pub(crate) use place::{copy_tree, replace_link};
 
@@ -145,7 +147,7 @@ functions! {
                 folders: !inside("ignore_dirs"),
             }),
             clean,
-            exclude: folder::patterns(&exclude_pat),
+            exclude: pattern::patterns(&exclude_pat),
             makedirs,
             force,
             children_only,
@@ -224,8 +226,7 @@ functions! {
         let wanted = tree::Tree {
             max_depth: maxdepth.unwrap_or(usize::MAX),
             source, clean, user, group, dir_mode, file_mode, template, defaults, include_empty, replace,
-            include: folder::patterns(&include_pat),
-            exclude: folder::patterns(&exclude_pat),
+            choice: Choice::new(&include_pat, &exclude_pat),
             backup: backup.is_truthy(),
         };
         Ok(tree::state(context, &name, &wanted).into())

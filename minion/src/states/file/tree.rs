@@ -9,8 +9,9 @@ use brine_core::{Map, Value};
 use super::attributes::Attributes;
 use super::bad_path;
 use super::contents::Contents;
-use super::folder::{self, Folder, Pattern};
+use super::folder::{self, Folder};
 use super::managed::{self, How};
+use super::pattern::Choice;
 use crate::states::{StateContext, StateReturn};
 
 /// How a tree should be.
@@ -25,8 +26,7 @@ pub(super) struct Tree {
     pub defaults: Value,
     pub include_empty: bool,
     pub replace: bool,
-    pub include: Vec<Pattern>,
-    pub exclude: Vec<Pattern>,
+    pub choice: Choice,
     pub backup: bool,
     /// How many folders deep files may be.
     pub max_depth: usize,
@@ -120,7 +120,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
     if wanted.clean && root.is_dir() {
         let mut kept: Vec<PathBuf> = files.iter().map(|(path, _)| root.join(path)).collect();
         kept.extend(context.required.iter().filter(|(module, _)| module == "file").map(|(_, name)| name.into()));
-        match folder::clean_except(root, &kept, &wanted.exclude, !context.test) {
+        match folder::clean_except(root, &kept, &wanted.choice.exclude, !context.test) {
             Ok(removed) if !removed.is_empty() => _ = all.changes.insert("removed".into(), removed.into()),
             Ok(_) => {}
             Err(error) => return StateReturn::failed(name, error).with_changes(all.changes),
@@ -178,11 +178,7 @@ fn sources(context: &StateContext, wanted: &Tree) -> Result<Option<Found>, Strin
         let prefix = path.trim_matches('/').to_owned();
         let below =
             |path: &str| relative_path(path.strip_prefix(&prefix)?.strip_prefix('/').filter(|rest| !rest.is_empty())?);
-        let chosen = |path: &PathBuf| {
-            let text = path.to_string_lossy();
-            (wanted.include.is_empty() || wanted.include.iter().any(|pattern| pattern.is_match(&text)))
-                && !wanted.exclude.iter().any(|pattern| pattern.is_match(&text))
-        };
+        let chosen = |path: &PathBuf| wanted.choice.holds(&path.to_string_lossy());
         let mut found: Vec<(PathBuf, bool)> =
             files.iter().filter_map(|path| below(path)).map(|path| (path, false)).collect();
         found.extend(folders.iter().filter_map(|path| below(path)).map(|path| (path, true)));
