@@ -86,6 +86,23 @@ pub(in crate::states) fn state(context: &StateContext, name: &str, verify: &Veri
     }
 }
 
+/// `file.not_cached`: without the copy of a file.
+pub(super) fn removed(context: &StateContext, name: &str, saltenv: &str) -> StateReturn {
+    let local = name.strip_prefix("file://").unwrap_or(name);
+    if !local.contains("://") {
+        let path = Path::new(local).canonicalize().unwrap_or_else(|_| local.into());
+        return StateReturn::ok(name, format!("File {} is a local path, no action taken", path.display()));
+    }
+    let Some(copy) = file_cache::found(&context.call.config().cachedir, name, saltenv) else {
+        return StateReturn::ok(name, format!("{name} is not cached"));
+    };
+    let copy_told = copy.display();
+    match std::fs::remove_file(&copy) {
+        Ok(()) => StateReturn::ok(name, format!("{copy_told} was deleted")).with_changes(map! {"deleted" => true}),
+        Err(error) => StateReturn::failed(name, format!("Failed to delete {copy_told}: {error}")),
+    }
+}
+
 fn would(name: &str, kept: Option<&[u8]>, wanted: Option<&Hash>) -> StateReturn {
     let comment = match (kept, wanted) {
         (None, _) => format!("File will be cached: {name}"),

@@ -17,6 +17,8 @@ pub(super) struct Folder {
     /// Of the folders in it, at any depth.
     pub folders: Attributes,
     pub recurse: Option<Recurse>,
+    /// Whether modes and owners are those of what links lead to, and not the links'.
+    pub follow: bool,
     pub clean: bool,
     pub exclude: Vec<Pattern>,
     pub makedirs: bool,
@@ -131,12 +133,12 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
 fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_folder: bool) -> StateReturn {
     let mut changes = Map::new();
     if is_folder {
-        let own = if wanted.children_only { Map::new() } else { wanted.attributes.differences(path) };
+        let own = if wanted.children_only { Map::new() } else { wanted.attributes.differences_of(path, wanted.follow) };
         if !own.is_empty() {
             changes.insert(name.into(), own.into());
         }
         for (entry, attributes) in inside(path, wanted) {
-            let differs = attributes.differences(&entry);
+            let differs = attributes.differences_of(&entry, wanted.follow);
             if !differs.is_empty() {
                 changes.insert(entry.display().to_string().into(), differs.into());
             }
@@ -195,10 +197,10 @@ fn backup_in_the_way(backup: &str) -> String {
 
 /// Sets modes and owners: what changed of the folder, and of what is in it.
 fn apply(path: &Path, wanted: &Folder) -> Result<(Map, Map), String> {
-    let own = if wanted.children_only { Map::new() } else { wanted.attributes.apply(path)? };
+    let own = if wanted.children_only { Map::new() } else { wanted.attributes.apply_to(path, wanted.follow)? };
     let mut changes = Map::new();
     for (entry, attributes) in inside(path, wanted) {
-        let changed = attributes.apply(&entry)?;
+        let changed = attributes.apply_to(&entry, wanted.follow)?;
         if !changed.is_empty() {
             changes.insert(entry.display().to_string().into(), changed.into());
         }
@@ -206,8 +208,7 @@ fn apply(path: &Path, wanted: &Folder) -> Result<(Map, Map), String> {
     Ok((own, changes))
 }
 
-/// What is in the folder, with what it should be like. Links are left alone: what they lead to may be
-/// anywhere.
+/// What is in the folder, with what it should be like. Nobody goes through links: what they lead to may be anywhere.
 fn inside<'f>(path: &Path, wanted: &'f Folder) -> Vec<(PathBuf, &'f Attributes)> {
     let mut found = Vec::new();
     let Some(recurse) = &wanted.recurse else { return found };
@@ -217,12 +218,18 @@ fn inside<'f>(path: &Path, wanted: &'f Folder) -> Vec<(PathBuf, &'f Attributes)>
             continue;
         }
         for (entry, status) in entries(&folder) {
-            if status.is_dir() {
+            if wanted.follow && !entry.exists() {
+                continue;
+            }
+            let leads_to_folder = status.is_symlink() && entry.is_dir();
+            if status.is_dir() || leads_to_folder {
                 if recurse.folders {
                     found.push((entry.clone(), &wanted.folders));
                 }
-                open.push((entry, depth + 1));
-            } else if recurse.files && !status.is_symlink() {
+                if !leads_to_folder {
+                    open.push((entry, depth + 1));
+                }
+            } else if recurse.files {
                 found.push((entry, &wanted.files));
             }
         }
