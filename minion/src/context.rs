@@ -39,6 +39,10 @@ pub trait FileClient: Send + Sync {
     }
     /// All folders of an environment, sorted.
     fn folders(&self, saltenv: &str) -> Result<Vec<String>, String>;
+    /// Those folders of an environment that have nothing in them, sorted.
+    fn empty_folders(&self, saltenv: &str) -> Result<Vec<String>, String>;
+    /// The links of an environment, and the text that each holds.
+    fn links(&self, saltenv: &str) -> Result<Map, String>;
     /// All environments.
     fn environments(&self) -> Result<Vec<String>, String>;
     /// Options of the master that matter to states: `state_top`, `nodegroups`, `renderer`, ...

@@ -17,7 +17,7 @@ use crate::context::{Context, FileClient};
 pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
     match url.split_once("://") {
         Some(("salt", path)) => {
-            let (path, saltenv) = path.split_once("?saltenv=").unwrap_or((path, saltenv));
+            let (path, saltenv) = in_environment(path, saltenv);
             context.minion.files.read(path, saltenv)
         }
         Some(("http" | "https", _)) => crate::web::fetch(context, url).map(Some),
@@ -25,6 +25,12 @@ pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec
         Some(_) => Err(format!("sources of this kind are not supported: {url}")),
         None => Ok(std::fs::read(url).ok()),
     }
+}
+
+/// A path without `salt://`, and the environment that it is in: what is written behind it (`?saltenv=dev`), or this one.
+pub fn in_environment<'a>(path: &'a str, saltenv: &'a str) -> (&'a str, &'a str) {
+    let path = path.strip_prefix("salt://").unwrap_or(path).trim_start_matches('/');
+    path.split_once("?saltenv=").unwrap_or((path, saltenv))
 }
 
 /// Files of this host.
@@ -64,6 +70,15 @@ impl FileClient for LocalFiles {
 
     fn folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
         Ok(self.roots.dir_list(saltenv, ""))
+    }
+
+    fn empty_folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        Ok(self.roots.empty_dirs(saltenv, ""))
+    }
+
+    fn links(&self, saltenv: &str) -> Result<Map, String> {
+        let links = self.roots.symlink_list(saltenv, "");
+        Ok(links.into_iter().map(|(path, target)| (path.into(), target.into())).collect())
     }
 
     fn environments(&self) -> Result<Vec<String>, String> {
@@ -159,6 +174,15 @@ impl FileClient for MasterFiles {
 
     fn folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
         self.names("_dir_list", saltenv)
+    }
+
+    fn empty_folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        self.names("_file_list_emptydirs", saltenv)
+    }
+
+    fn links(&self, saltenv: &str) -> Result<Map, String> {
+        let answer = self.ask(map! {"cmd" => "_symlink_list", "saltenv" => saltenv, "prefix" => ""})?;
+        Ok(answer.as_map().cloned().unwrap_or_default())
     }
 
     fn environments(&self) -> Result<Vec<String>, String> {

@@ -17,7 +17,7 @@
 //! | `beacons` | what is watched on this host |
 //! | `ping` | telling the master now and then that the minion is there |
 //! | `check` | what can be said of a minion before it starts |
-//! | [`grains`], [`fileclient`] | facts about this host; files under `salt://` |
+//! | [`grains`], [`fileclient`], [`file_cache`] | facts about this host; files under `salt://`; copies of files |
 
 pub(crate) mod beacons;
 pub mod channel;
@@ -25,6 +25,7 @@ mod check;
 pub mod context;
 pub mod daemon;
 pub mod events;
+pub mod file_cache;
 pub mod fileclient;
 pub mod grains;
 pub mod jobs;

@@ -41,6 +41,14 @@ impl FileClient for Files {
         Ok(Vec::new())
     }
 
+    fn empty_folders(&self, _saltenv: &str) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+
+    fn links(&self, _saltenv: &str) -> Result<Map, String> {
+        Ok(Map::new())
+    }
+
     fn environments(&self) -> Result<Vec<String>, String> {
         Ok(vec!["base".into()])
     }

@@ -88,6 +88,26 @@ pub fn fetch(context: &Context, url: &str) -> Result<Vec<u8>, String> {
 
 /// As [`fetch`]; with `trust_anyone`, from whoever answers.
 pub fn fetch_from(context: &Context, url: &str, trust_anyone: bool) -> Result<Vec<u8>, String> {
+    let fetched = fetch_unless(context, url, trust_anyone, None)?;
+    Ok(fetched.map(|fetched| fetched.body).unwrap_or_default())
+}
+
+/// What a web server gave.
+#[derive(Debug)]
+pub struct Fetched {
+    /// What it gave.
+    pub body: Vec<u8>,
+    /// The tag by which the server knows it again, if it has one.
+    pub etag: Option<String>,
+}
+
+/// As [`fetch_from`], unless the server's tag still is this one: then nothing.
+pub fn fetch_unless(
+    context: &Context,
+    url: &str,
+    trust_anyone: bool,
+    etag: Option<&str>,
+) -> Result<Option<Fetched>, String> {
     let path = || {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         rest.find('/').map_or("/", |at| &rest[at..]).to_owned()
@@ -97,8 +117,17 @@ pub fn fetch_from(context: &Context, url: &str, trust_anyone: bool) -> Result<Ve
         ureq::Error::StatusCode(status) => format!("Error: HTTP {status} reading {}", path()),
         error => format!("Error: {} reading {}", told(&error), path()),
     };
-    let mut response = agent.get(url).call().map_err(told)?;
-    response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(told)
+    let mut request = agent.get(url);
+    if let Some(etag) = etag {
+        request = request.header("If-None-Match", etag);
+    }
+    let mut response = request.call().map_err(told)?;
+    if etag.is_some() && response.status() == 304 {
+        return Ok(None);
+    }
+    let etag = response.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+    let body = response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(told)?;
+    Ok(Some(Fetched { body, etag }))
 }
 
 /// What went wrong, in the words of the system if it was the system.

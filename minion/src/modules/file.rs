@@ -388,7 +388,8 @@ fn numbered(folder: &Path) -> Vec<(u64, PathBuf)> {
     entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))).collect()
 }
 
-fn at(path: &str, error: &std::io::Error) -> CallError {
+/// What went wrong with a path.
+pub(super) fn at(path: &str, error: &std::io::Error) -> CallError {
     CallError::Execution(format!("{path}: {error}"))
 }
 

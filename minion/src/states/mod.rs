@@ -54,7 +54,7 @@ use brine_core::{Map, Value};
 
 use crate::context::Context;
 
-pub(crate) use file::{copy_tree, replace_link};
+pub(crate) use file::{Choice, copy_tree, replace_link};
 pub use salt::is_success;
 
 /// All state functions: one line a module.

@@ -106,7 +106,10 @@ functions! {
             let name = folder.display().to_string();
             match std::fs::remove_dir(folder) {
                 Ok(()) => deleted.push(name),
-                Err(error) => errors.push(list![name, error.to_string()]),
+                Err(error) => {
+                    let told = format!("{}: '{name}'", errno(&error));
+                    errors.push(list![name, told]);
+                }
             }
         }
         let done = errors.is_empty() && (recurse || !deleted.is_empty());

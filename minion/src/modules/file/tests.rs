@@ -1,9 +1,8 @@
 //! `file` on real files.
 
 use brine_core::function::Args;
-use brine_core::list;
+use brine_core::value::json::to_json;
 
-use super::find::find_paths;
 use super::*;
 use crate::testing;
 
@@ -15,7 +14,7 @@ fn files_are_looked_at_and_changed() {
     let call = |fun: &str, args: &[&str]| {
         let args = args.iter().map(|arg| Value::from(arg.replace('F', &root)));
         match context.call(&format!("file.{fun}"), Args::positional(args)) {
-            Ok(value) => brine_core::value::json::to_json(&value).replace(&root, "F"),
+            Ok(value) => to_json(&value).replace(&root, "F"),
             Err(error) => error.to_string().replace(&root, "F"),
         }
     };
@@ -91,19 +90,59 @@ fn paths_are_cut_and_joined_as_in_python() {
 #[test]
 fn a_search_fits_all_its_criteria() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["a.sh", "B.SH", "sub/c.sh", "sub/d.txt"] {
+    for (name, text) in [("a.sh", "one"), ("B.SH", ""), ("sub/c.sh", "two\n"), ("sub/d.txt", &"x".repeat(2048))] {
         let path = folder.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, "").unwrap();
+        std::fs::write(path, text).unwrap();
     }
-    let find = |criteria: Map| {
-        let mut criteria = criteria;
-        criteria.insert("print".into(), "name".into());
-        find_paths(folder.path(), &criteria).map_err(|error| error.to_string())
+    std::fs::File::open(folder.path().join("a.sh")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    std::os::unix::fs::symlink("sub", folder.path().join("to-sub")).unwrap();
+    std::os::unix::fs::symlink("none", folder.path().join("to-none")).unwrap();
+    let context = testing::context(&[]);
+    let start = folder.path().display().to_string();
+    let find = |criteria: &str, print: &str| {
+        let mut args = Args::positional([start.clone().into()]);
+        for (name, value) in criteria.split_whitespace().map(|word| word.split_once('=').unwrap()) {
+            args.keyword.insert(name.into(), value.into());
+        }
+        for depth in ["mindepth", "maxdepth"] {
+            if let Some(number) = args.keyword.get_mut(depth) {
+                *number = number.to_string().parse::<i64>().unwrap().into();
+            }
+        }
+        if !print.is_empty() {
+            args.keyword.insert("print".into(), print.into());
+        }
+        to_json(&context.call("file.find", args).unwrap()).replace(&start, "F")
     };
-    assert_eq!(find(map! {"name" => "*.sh"}), Ok(list!["a.sh", "c.sh"]));
-    assert_eq!(find(map! {"iname" => "*.sh", "maxdepth" => 1}), Ok(list!["B.SH", "a.sh"]));
-    assert_eq!(find(map! {"type" => "d", "mindepth" => 1}), Ok(list!["sub"]));
-    assert_eq!(find(map! {"regex" => r"sub/.*\.txt$"}), Ok(list!["d.txt"]));
-    assert_eq!(find(map! {"size" => "+1k"}), Err("ERROR: error: invalid or not supported criterion: size".into()));
+    for (criteria, print, found) in [
+        ("name=*.sh", "name", r#"["a.sh", "c.sh"]"#),
+        ("name=a?.sh", "name", r#"["a.sh"]"#),
+        ("iname=*.sh maxdepth=1", "name", r#"["B.SH", "a.sh"]"#),
+        ("type=d mindepth=1", "name", r#"["sub", "to-sub"]"#),
+        ("type=l", "", r#"["F/to-none"]"#),
+        ("regex=[cd]", "name", r#"["c.sh", "d.txt"]"#),
+        ("iregex=B type=f", "name", r#"["B.SH"]"#),
+        ("size=+1k type=f", "name,size", r#"[["d.txt", 2048]]"#),
+        ("size=-3 type=f", "size", "[0, 3]"),
+        ("size=2k", "name", r#"["d.txt"]"#),
+        ("mtime=1d type=f", "name mtime", r#"[["a.sh", 0]]"#),
+        ("mtime=-1h name=?.sh", "name", r#"["c.sh"]"#),
+        ("grep=t[w] type=f", "name", r#"["c.sh"]"#),
+        ("owner=no-such", "", r#""error: no such user \"no-such\"""#),
+        ("group=no-such", "", r#""error: no such group \"no-such\"""#),
+        ("type=x", "", r#""error: invalid file type \"x\"""#),
+        ("size=big", "", r#""error: invalid size: \"big\"""#),
+        ("mtime=5", "", r#""error: invalid time interval: '5'""#),
+        ("regex=(", "", r#""error: invalid regular expression: \"(\"""#),
+        ("colour=red", "", r#""error: invalid option \"colour\"""#),
+        ("name=a.sh", "type,mode,md5", r#"[["f", MODE, "f97c5d29941bfb1b2fdab0874906ab82"]]"#),
+        ("delete=d mindepth=1 name=sub test=x", "", r#"["F/sub"]"#),
+        ("delete=f name=a.sh", "", r#"["F/a.sh"]"#),
+        ("delete=a mindepth=1 name=sub", "", r#"["F/sub"]"#),
+        ("mindepth=1", "name", r#"["B.SH", "to-none", "to-sub"]"#),
+    ] {
+        let told = find(criteria, print).replace(", 420,", ", MODE,").replace(", 384,", ", MODE,");
+        assert_eq!(told, found, "{criteria} {print}");
+    }
 }

@@ -63,9 +63,15 @@ impl Attributes {
 
     /// What would change.
     pub fn differences(&self, path: &Path) -> Map {
+        self.differences_of(path, true)
+    }
+
+    /// As [`Attributes::differences`]; of a link that is not followed, its own, which has no mode.
+    pub fn differences_of(&self, path: &Path, follow: bool) -> Map {
         let mut changes = Map::new();
-        let Ok(status) = std::fs::metadata(path) else { return changes };
-        if let Some(mode) = self.mode.filter(|mode| status.mode() & 0o7777 != *mode) {
+        let status = if follow { std::fs::metadata(path) } else { std::fs::symlink_metadata(path) };
+        let Ok(status) = status else { return changes };
+        if let Some(mode) = self.mode.filter(|mode| !status.is_symlink() && status.mode() & 0o7777 != *mode) {
             changes.insert("mode".into(), show_mode(mode).into());
         }
         if let Some((name, uid)) = &self.user
@@ -103,20 +109,12 @@ impl Attributes {
 
     /// Whether a link, not what it leads to, has another owner.
     pub fn link_differs(&self, path: &Path) -> bool {
-        let Ok(status) = std::fs::symlink_metadata(path) else { return false };
-        self.user.as_ref().is_some_and(|(_, uid)| Some(Uid::from_raw(status.uid())) != *uid)
-            || self.group.as_ref().is_some_and(|(_, gid)| Some(Gid::from_raw(status.gid())) != *gid)
+        !self.differences_of(path, false).is_empty()
     }
 
     /// Gives a link its owner. Says whether it had another one.
     pub fn apply_to_link(&self, path: &Path) -> Result<bool, String> {
-        let differs = self.link_differs(path);
-        if differs {
-            let (uid, gid) = self.owner();
-            std::os::unix::fs::lchown(path, uid, gid)
-                .map_err(|error| format!("Failed to change {}: {error}", path.display()))?;
-        }
-        Ok(differs)
+        Ok(!self.apply_to(path, false)?.is_empty())
     }
 
     /// The numbers of who should own it.
@@ -133,14 +131,21 @@ impl Attributes {
 
     /// Makes it so, and says what changed.
     pub fn apply(&self, path: &Path) -> Result<Map, String> {
-        let changes = self.differences(path);
+        self.apply_to(path, true)
+    }
+
+    /// As [`Attributes::apply`]; of a link that is not followed, to itself.
+    pub fn apply_to(&self, path: &Path, follow: bool) -> Result<Map, String> {
+        let changes = self.differences_of(path, follow);
         let failed = |error: std::io::Error| format!("Failed to change {}: {error}", path.display());
+        let is_link = !follow && path.is_symlink();
         if changes.contains_key("user") || changes.contains_key("group") {
             let (uid, gid) = self.owner();
-            std::os::unix::fs::chown(path, uid, gid).map_err(failed)?;
+            let chown = if is_link { std::os::unix::fs::lchown } else { std::os::unix::fs::chown };
+            chown(path, uid, gid).map_err(failed)?;
         }
         // After the owner: a change of owner takes bits away.
-        if let Some(mode) = self.mode {
+        if let Some(mode) = self.mode.filter(|_| !is_link) {
             std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).map_err(failed)?;
         }
         Ok(changes)

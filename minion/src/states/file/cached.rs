@@ -2,24 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::{Value, files, map};
+use brine_core::{Value, map};
 
 use super::source::{self, Hash, Problem, Verify};
+use crate::file_cache;
 use crate::states::{StateContext, StateReturn};
 use crate::web::redacted;
 
 /// Where a file is kept; nothing for a name that leads out of the cache.
 pub(in crate::states) fn place(context: &StateContext, name: &str) -> Option<PathBuf> {
-    let (folder, path) = match (name.strip_prefix("salt://"), name.split_once("://")) {
-        (Some(path), _) => ("files", path),
-        (None, Some((_, path))) => ("extrn_files", path),
-        (None, None) => {
-            let path = files::relative_path(name.trim_start_matches('/'))?;
-            return Some(context.call.config().cachedir.join("localfiles").join(path));
-        }
-    };
-    let path = files::relative_path(path)?;
-    Some(context.call.config().cachedir.join(folder).join(&context.saltenv).join(path))
+    file_cache::place(&context.call.config().cachedir, name, &context.saltenv)
 }
 
 pub(in crate::states) fn state(context: &StateContext, name: &str, verify: &Verify) -> StateReturn {
@@ -88,13 +80,26 @@ pub(in crate::states) fn state(context: &StateContext, name: &str, verify: &Veri
     if old.as_ref() == Some(&new) {
         return done;
     }
-    let folder = place.parent().unwrap_or(&place);
-    let written = files::create_private_dir(folder)
-        .map_err(|error| error.to_string())
-        .and_then(|()| files::write_atomic(&place, &content, 0o600).map_err(|error| error.to_string()));
-    match written {
+    match file_cache::keep(&place, &content) {
         Ok(()) => done.with_changes(map! {"hash" => map! {"old" => old.map_or(Value::Nil, Value::from), "new" => new}}),
         Err(error) => StateReturn::failed(name, format!("Failed to cache {name}: {error}")),
+    }
+}
+
+/// `file.not_cached`: without the copy of a file.
+pub(super) fn removed(context: &StateContext, name: &str, saltenv: &str) -> StateReturn {
+    let local = name.strip_prefix("file://").unwrap_or(name);
+    if !local.contains("://") {
+        let path = Path::new(local).canonicalize().unwrap_or_else(|_| local.into());
+        return StateReturn::ok(name, format!("File {} is a local path, no action taken", path.display()));
+    }
+    let Some(copy) = file_cache::found(&context.call.config().cachedir, name, saltenv) else {
+        return StateReturn::ok(name, format!("{name} is not cached"));
+    };
+    let copy_told = copy.display();
+    match std::fs::remove_file(&copy) {
+        Ok(()) => StateReturn::ok(name, format!("{copy_told} was deleted")).with_changes(map! {"deleted" => true}),
+        Err(error) => StateReturn::failed(name, format!("Failed to delete {copy_told}: {error}")),
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::glob::fnmatch;
 use brine_core::{Map, Value, map};
-use regex::Regex;
 
 use super::attributes::{Attributes, make_folders};
 use super::bad_path;
+use super::pattern::Pattern;
 use crate::states::{StateContext, StateReturn};
 
 /// How a folder should be.
@@ -18,6 +17,8 @@ pub(super) struct Folder {
     /// Of the folders in it, at any depth.
     pub folders: Attributes,
     pub recurse: Option<Recurse>,
+    /// Whether modes and owners are those of what links lead to, and not the links'.
+    pub follow: bool,
     pub clean: bool,
     pub exclude: Vec<Pattern>,
     pub makedirs: bool,
@@ -33,33 +34,6 @@ pub(super) struct Recurse {
     pub max_depth: usize,
     pub files: bool,
     pub folders: bool,
-}
-
-/// A glob over the whole path below the folder, or a regular expression behind `E@`.
-pub(super) enum Pattern {
-    Glob(String),
-    Regex(Regex),
-}
-
-impl Pattern {
-    pub fn is_match(&self, path: &str) -> bool {
-        match self {
-            Pattern::Glob(glob) => fnmatch(glob, path),
-            Pattern::Regex(regex) => regex.is_match(path),
-        }
-    }
-}
-
-/// One pattern or a list of them. A regular expression that cannot be read matches nothing.
-pub(super) fn patterns(value: &Value) -> Vec<Pattern> {
-    let single = [value.clone()];
-    let texts = value.as_list().unwrap_or(&single).iter().filter(|value| value.is_truthy()).map(ToString::to_string);
-    texts
-        .filter_map(|text| match text.strip_prefix("E@") {
-            Some(regex) => Regex::new(regex).ok().map(Pattern::Regex),
-            None => Some(Pattern::Glob(text)),
-        })
-        .collect()
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
@@ -159,12 +133,12 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
 fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_folder: bool) -> StateReturn {
     let mut changes = Map::new();
     if is_folder {
-        let own = if wanted.children_only { Map::new() } else { wanted.attributes.differences(path) };
+        let own = if wanted.children_only { Map::new() } else { wanted.attributes.differences_of(path, wanted.follow) };
         if !own.is_empty() {
             changes.insert(name.into(), own.into());
         }
         for (entry, attributes) in inside(path, wanted) {
-            let differs = attributes.differences(&entry);
+            let differs = attributes.differences_of(&entry, wanted.follow);
             if !differs.is_empty() {
                 changes.insert(entry.display().to_string().into(), differs.into());
             }
@@ -223,10 +197,10 @@ fn backup_in_the_way(backup: &str) -> String {
 
 /// Sets modes and owners: what changed of the folder, and of what is in it.
 fn apply(path: &Path, wanted: &Folder) -> Result<(Map, Map), String> {
-    let own = if wanted.children_only { Map::new() } else { wanted.attributes.apply(path)? };
+    let own = if wanted.children_only { Map::new() } else { wanted.attributes.apply_to(path, wanted.follow)? };
     let mut changes = Map::new();
     for (entry, attributes) in inside(path, wanted) {
-        let changed = attributes.apply(&entry)?;
+        let changed = attributes.apply_to(&entry, wanted.follow)?;
         if !changed.is_empty() {
             changes.insert(entry.display().to_string().into(), changed.into());
         }
@@ -234,8 +208,7 @@ fn apply(path: &Path, wanted: &Folder) -> Result<(Map, Map), String> {
     Ok((own, changes))
 }
 
-/// What is in the folder, with what it should be like. Links are left alone: what they lead to may be
-/// anywhere.
+/// What is in the folder, with what it should be like. Nobody goes through links: what they lead to may be anywhere.
 fn inside<'f>(path: &Path, wanted: &'f Folder) -> Vec<(PathBuf, &'f Attributes)> {
     let mut found = Vec::new();
     let Some(recurse) = &wanted.recurse else { return found };
@@ -245,12 +218,18 @@ fn inside<'f>(path: &Path, wanted: &'f Folder) -> Vec<(PathBuf, &'f Attributes)>
             continue;
         }
         for (entry, status) in entries(&folder) {
-            if status.is_dir() {
+            if wanted.follow && !entry.exists() {
+                continue;
+            }
+            let leads_to_folder = status.is_symlink() && entry.is_dir();
+            if status.is_dir() || leads_to_folder {
                 if recurse.folders {
                     found.push((entry.clone(), &wanted.folders));
                 }
-                open.push((entry, depth + 1));
-            } else if recurse.files && !status.is_symlink() {
+                if !leads_to_folder {
+                    open.push((entry, depth + 1));
+                }
+            } else if recurse.files {
                 found.push((entry, &wanted.files));
             }
         }

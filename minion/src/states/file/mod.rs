@@ -9,6 +9,7 @@ pub(super) mod attributes;
 pub(super) mod cached;
 mod comment;
 mod contents;
+mod decode;
 mod edit;
 pub(super) mod edits;
 mod encoding;
@@ -17,12 +18,15 @@ mod ignored;
 mod keyvalue;
 mod line;
 mod managed;
+mod pattern;
 mod place;
+mod pruned;
 mod serialize;
 mod signature;
 pub(super) mod source;
 mod tidied;
 mod tree;
+mod tree_plan;
 
 use std::path::Path;
 
@@ -32,6 +36,7 @@ use super::{StateContext, StateReturn};
 use attributes::Attributes;
 pub(super) use contents::content;
 pub(super) use managed::difference;
+pub(crate) use pattern::Choice;
 use place::Folders;
 pub(crate) use place::{copy_tree, replace_link};
 
@@ -120,6 +125,7 @@ functions! {
         backupname: Option<String> = None,
         allow_symlink: bool = true,
         children_only: bool = false,
+        follow_symlinks: bool = false,
         **_kwargs
     ) {
         const INSIDE: [&str; 6] = ["user", "group", "mode", "ignore_files", "ignore_dirs", "silent"];
@@ -144,8 +150,9 @@ functions! {
                 files: !inside("ignore_files"),
                 folders: !inside("ignore_dirs"),
             }),
+            follow: follow_symlinks,
             clean,
-            exclude: folder::patterns(&exclude_pat),
+            exclude: pattern::patterns(&exclude_pat),
             makedirs,
             force,
             children_only,
@@ -219,15 +226,19 @@ functions! {
         replace: bool = true,
         backup: Value = Value::Nil,
         maxdepth: Option<usize> = None,
-        **_kwargs
+        keep_symlinks: bool = false,
+        force_symlinks: bool = false,
+        sym_mode: Value = Value::Nil,
+        merge: bool = false,
+        **kwargs
     ) {
-        let wanted = tree::Tree {
-            max_depth: maxdepth.unwrap_or(usize::MAX),
-            source, clean, user, group, dir_mode, file_mode, template, defaults, include_empty, replace,
-            include: folder::patterns(&include_pat),
-            exclude: folder::patterns(&exclude_pat),
-            backup: backup.is_truthy(),
-        };
+        if kwargs.contains_key("mode") {
+            let comment = "'mode' is not allowed in 'file.recurse'. Please use 'file_mode' and 'dir_mode'.";
+            return Ok(StateReturn::failed(&name, comment).into());
+        }
+        let choice = Choice::new(&include_pat, &exclude_pat);
+        let sources = tree_plan::Sources { source, merge, include_empty, keep_links: keep_symlinks, choice, max_depth: maxdepth.unwrap_or(usize::MAX) };
+        let wanted = tree::Tree { sources, clean, user, group, dir_mode, file_mode, template, defaults, replace, backup: backup.is_truthy(), force_links: force_symlinks, link_mode: sym_mode };
         Ok(tree::state(context, &name, &wanted).into())
     }
 
@@ -334,6 +345,24 @@ functions! {
         let verify = source::Verify { hash, hash_name: source_hash_name, skip: skip_verify, use_etag, hash_signature: source_hash_sig, signers, ..source::Verify::default() };
         let context = StateContext { saltenv: saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
         Ok(cached::state(&context, &name, &verify).into())
+    }
+
+    /// No copy of a file in the cache.
+    fn not_cached(context, name: String, saltenv: String = "base".into()) {
+        Ok(cached::removed(context, &name, &saltenv).into())
+    }
+
+    /// No folder at this path if it is empty; with `recurse` neither the empty ones below it, and with `ignore_errors`
+    /// those that are not empty may stay. With `older_than`, only those that have not changed for as many days.
+    fn pruned(context, name: String, recurse: bool = false, ignore_errors: bool = false, older_than: Option<u64> = None) {
+        pruned::state(context, &name, recurse || ignore_errors, ignore_errors, older_than)
+    }
+
+    /// A file with what a text in base64 means: one in the state or in the pillar.
+    fn decode(context, name: String, encoded_data: Option<String> = None, contents_pillar: Option<String> = None, encoding_type: String = "base64".into(), checksum: String = "md5".into()) {
+        // There is no other, and none in Salt.
+        _ = encoding_type;
+        Ok(decode::state(context, &name, encoded_data, contents_pillar, &checksum).unwrap_or_else(|error| StateReturn::failed(&name, error)).into())
     }
 
     /// Nothing at this path.

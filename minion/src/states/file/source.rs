@@ -8,6 +8,8 @@ use brine_core::Value;
 use sha2::Digest;
 
 pub(in crate::states) use super::signature::Signers;
+use crate::file_cache::{self, Remote};
+use crate::fileclient::in_environment;
 use crate::modules::file::hash_kind;
 use crate::states::StateContext;
 use crate::web;
@@ -79,8 +81,7 @@ pub(in crate::states) enum Problem {
 /// The content of one source. `name` is the file that it is for.
 pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Verify) -> Result<Vec<u8>, Problem> {
     if let Some(path) = source.strip_prefix("salt://") {
-        let (path, saltenv) =
-            path.split_once("?saltenv=").map_or((path, context.saltenv.as_str()), |(path, env)| (path, env));
+        let (path, saltenv) = in_environment(path, &context.saltenv);
         let found = context.call.minion.files.read(path, saltenv).map_err(Problem::Wrong)?;
         return found.ok_or_else(|| Problem::Missing(format!("Source file {source} not found in saltenv '{saltenv}'")));
     }
@@ -110,15 +111,26 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
     {
         return Ok(have);
     }
-    let content = web::fetch_from(&context.call, source, verify.trust_anyone)
+    let content = fetched(context, source, verify)
         .map_err(|error| Problem::Wrong(format!("Failed to cache {source}: {error}")))?;
     checked(name, content, wanted.as_ref())
+}
+
+/// What a web server gives. With `use_etag`, it is kept for the next time.
+fn fetched(context: &StateContext, url: &str, verify: &Verify) -> Result<Vec<u8>, String> {
+    if !verify.use_etag {
+        return web::fetch_from(&context.call, url, verify.trust_anyone);
+    }
+    let remote = Remote { trust_anyone: verify.trust_anyone, use_etag: true, hash: None };
+    let place = file_cache::cache(&context.call, url, &context.saltenv, &remote)?;
+    let place = place.ok_or_else(|| format!("{url} is not there"))?;
+    std::fs::read(&place).map_err(|error| format!("{}: {error}", place.display()))
 }
 
 /// The mode of a source: of one from a web server there is none to tell.
 pub(super) fn mode(context: &StateContext, source: &str) -> Result<Option<u32>, String> {
     if let Some(path) = source.strip_prefix("salt://") {
-        let (path, saltenv) = path.split_once("?saltenv=").unwrap_or((path, &context.saltenv));
+        let (path, saltenv) = in_environment(path, &context.saltenv);
         return context.call.minion.files.mode(path, saltenv);
     }
     let path = source.strip_prefix("file://").unwrap_or(source);

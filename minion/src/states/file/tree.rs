@@ -3,19 +3,20 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use brine_core::files::relative_path;
 use brine_core::{Map, Value};
 
 use super::attributes::Attributes;
 use super::bad_path;
 use super::contents::Contents;
-use super::folder::{self, Folder, Pattern};
+use super::folder::{self, Folder};
 use super::managed::{self, How};
+use super::place::{self, Folders};
+use super::tree_plan::{Plan, Sources};
 use crate::states::{StateContext, StateReturn};
 
 /// How a tree should be.
 pub(super) struct Tree {
-    pub source: Value,
+    pub sources: Sources,
     pub clean: bool,
     pub user: Value,
     pub group: Value,
@@ -23,13 +24,12 @@ pub(super) struct Tree {
     pub file_mode: Value,
     pub template: Option<String>,
     pub defaults: Value,
-    pub include_empty: bool,
     pub replace: bool,
-    pub include: Vec<Pattern>,
-    pub exclude: Vec<Pattern>,
     pub backup: bool,
-    /// How many folders deep files may be.
-    pub max_depth: usize,
+    /// Whether a link takes the place of what is there.
+    pub force_links: bool,
+    /// The mode of folders that are made for links.
+    pub link_mode: Value,
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateReturn {
@@ -40,31 +40,32 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
     if root.exists() && !root.is_dir() {
         return StateReturn::failed(name, format!("The path {name} exists and is not a directory"));
     }
-    let (source, files) = match sources(context, wanted) {
-        Ok(Some((source, mut files))) => {
-            files.retain(|(path, _)| path.components().count() <= wanted.max_depth.saturating_add(1));
-            (source, files)
-        }
+    let plan = match Plan::new(context, &wanted.sources) {
+        Ok(Some(plan)) => plan,
         Ok(None) => return StateReturn::failed(name, "Recurse failed: none of the specified sources were found"),
         Err(error) => return StateReturn::failed(name, format!("Recurse failed: {error}")),
     };
     // By what is told of them: with empty folders, Salt tells of the root as one more, by the name `root/.`.
     let mut folders: BTreeSet<String> = BTreeSet::new();
-    if wanted.include_empty {
+    if wanted.sources.include_empty {
         folders.insert(format!("{name}/."));
     }
-    for (path, is_folder) in &files {
-        // Those between are made with the folders in them, and not told of.
-        let target = root.join(path);
-        let folder = if *is_folder { Some(target.as_path()) } else { target.parent() };
-        folders.extend(folder.map(|folder| folder.display().to_string()));
-    }
+    // What joins nothing ends in a slash.
+    let target_of = |path: &PathBuf| if path.as_os_str().is_empty() { root.to_owned() } else { root.join(path) };
+    folders.extend(plan.folders.iter().map(|path| target_of(path).display().to_string()));
     let is_new = !root.exists();
     if is_new && !context.test {
         folders.insert(name.to_owned());
     }
-    let mut all = Results { changes: Map::new(), comments: Vec::new(), failed: false };
+    let mut all = Results { changes: Map::new(), comments: Vec::new(), failed: false, foreseen: false };
     for target in &folders {
+        if wanted.clean && Path::new(target).symlink_metadata().is_ok() && !Path::new(target).is_dir() {
+            match all.make_way(context, name, target, "with a directory") {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => return StateReturn::failed(name, error),
+            }
+        }
         let is_new_root = Path::new(target) == root && is_new && !context.test;
         let attributes = match Attributes::of_state(context, &wanted.dir_mode, &wanted.user, &wanted.group) {
             Ok(attributes) => attributes,
@@ -75,6 +76,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             files: Attributes::default(),
             folders: Attributes::default(),
             recurse: None,
+            follow: false,
             clean: false,
             exclude: Vec::new(),
             makedirs: true,
@@ -89,10 +91,17 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
         }
         all.add(target, done);
     }
-    for (path, _) in files.iter().filter(|(_, is_folder)| !is_folder) {
+    for (path, source) in &plan.files {
         let target = root.join(path).display().to_string();
+        if wanted.clean && wanted.replace && Path::new(&target).is_dir() {
+            match all.make_way(context, name, &target, "with a file") {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => return StateReturn::failed(name, error),
+            }
+        }
         let contents = Contents {
-            source: format!("salt://{source}/{}", path.display()).into(),
+            source: source.as_str().into(),
             contents: Value::Nil,
             contents_pillar: Value::Nil,
             contents_grains: Value::Nil,
@@ -117,10 +126,17 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
         };
         all.add(&target, managed::managed(context, &target, &contents, attributes, &how));
     }
+    for (path, leads_to) in &plan.links {
+        let target = root.join(path).display().to_string();
+        let folders = Folders::new(true, &wanted.link_mode);
+        let done = place::symlink(context, &target, leads_to, wanted.force_links, folders, &wanted.user, &wanted.group);
+        all.add(&target, done);
+    }
     if wanted.clean && root.is_dir() {
-        let mut kept: Vec<PathBuf> = files.iter().map(|(path, _)| root.join(path)).collect();
+        let kept = plan.files.keys().chain(plan.links.keys()).chain(&plan.empty);
+        let mut kept: Vec<PathBuf> = kept.map(|path| root.join(path)).collect();
         kept.extend(context.required.iter().filter(|(module, _)| module == "file").map(|(_, name)| name.into()));
-        match folder::clean_except(root, &kept, &wanted.exclude, !context.test) {
+        match folder::clean_except(root, &kept, &wanted.sources.choice.exclude, !context.test) {
             Ok(removed) if !removed.is_empty() => _ = all.changes.insert("removed".into(), removed.into()),
             Ok(_) => {}
             Err(error) => return StateReturn::failed(name, error).with_changes(all.changes),
@@ -134,6 +150,8 @@ struct Results {
     changes: Map,
     comments: Vec<String>,
     failed: bool,
+    /// Whether something would change.
+    foreseen: bool,
 }
 
 impl Results {
@@ -142,16 +160,30 @@ impl Results {
             self.comments.push(format!("#### {target} ####\n{}", done.comment));
         }
         self.failed |= done.result == Some(false);
+        self.foreseen |= done.result.is_none();
         if !done.changes.is_empty() {
             self.changes.insert(target.into(), done.changes.into());
         }
+    }
+
+    /// Removes what is in the place of a file or a folder: whether that is done, and not only told.
+    fn make_way(&mut self, context: &StateContext, name: &str, target: &str, with: &str) -> Result<bool, String> {
+        let path = Path::new(target);
+        let is_folder = path.is_dir() && !path.is_symlink();
+        if context.test {
+            let what = if path.is_dir() { "directory " } else { "" };
+            self.add(target, StateReturn::would(name, format!("Replacing {what}{target} {with}")));
+            return Ok(false);
+        }
+        let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        removed.map(|()| true).map_err(|error| format!("Failed to remove {target}: {error}"))
     }
 
     fn told(self, context: &StateContext, name: &str) -> StateReturn {
         let comment = self.comments.join("\n\n");
         let done = if self.failed {
             StateReturn::failed(name, comment)
-        } else if self.changes.is_empty() {
+        } else if self.changes.is_empty() && !self.foreseen {
             return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
         } else if context.test {
             StateReturn::would(name, comment)
@@ -160,36 +192,4 @@ impl Results {
         };
         done.with_changes(self.changes)
     }
-}
-
-/// The paths below the first source that there is, and whether each is a folder. A path that would
-/// lead out of the tree is left out.
-type Found = (String, Vec<(PathBuf, bool)>);
-
-fn sources(context: &StateContext, wanted: &Tree) -> Result<Option<Found>, String> {
-    let files = context.call.minion.files.list(&context.saltenv)?;
-    let folders = if wanted.include_empty { context.call.minion.files.folders(&context.saltenv)? } else { Vec::new() };
-    let single = [wanted.source.clone()];
-    for source in wanted.source.as_list().unwrap_or(&single) {
-        let source = source.to_string();
-        let Some(path) = source.strip_prefix("salt://") else {
-            return Err(format!("Invalid source '{source}' (must be a salt:// URI)"));
-        };
-        let prefix = path.trim_matches('/').to_owned();
-        let below =
-            |path: &str| relative_path(path.strip_prefix(&prefix)?.strip_prefix('/').filter(|rest| !rest.is_empty())?);
-        let chosen = |path: &PathBuf| {
-            let text = path.to_string_lossy();
-            (wanted.include.is_empty() || wanted.include.iter().any(|pattern| pattern.is_match(&text)))
-                && !wanted.exclude.iter().any(|pattern| pattern.is_match(&text))
-        };
-        let mut found: Vec<(PathBuf, bool)> =
-            files.iter().filter_map(|path| below(path)).map(|path| (path, false)).collect();
-        found.extend(folders.iter().filter_map(|path| below(path)).map(|path| (path, true)));
-        if !found.is_empty() {
-            found.retain(|(path, _)| chosen(path));
-            return Ok(Some((prefix, found)));
-        }
-    }
-    Ok(None)
 }

@@ -1,0 +1,7 @@
+ROOT/box/tree:
+  file.recurse:
+    - source: salt://one
+    - keep_symlinks: True
+    - force_symlinks: {{ pillar.get('force', False) }}
+    - clean: True
+    - include_empty: True

@@ -1,0 +1,5 @@
+ROOT/box/tree:
+  file.recurse:
+    - source: salt://one
+    - keep_symlinks: True
+    - sym_mode: '0755'
