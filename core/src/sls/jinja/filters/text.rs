@@ -275,10 +275,7 @@ fn camel_case(text: &str, upper: bool) -> String {
 
 /// HMAC with SHA-256.
 fn signed(text: &str, secret: &str) -> Result<Vec<u8>, Error> {
-    use hmac::{KeyInit, Mac};
-    let mut mac = hmac::Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).map_err(failed)?;
-    mac.update(text.as_bytes());
-    Ok(mac.finalize().into_bytes().to_vec())
+    crate::crypt::Digest::Sha256.hmac(secret.as_bytes(), text.as_bytes()).map_err(failed)
 }
 
 /// The UUID of a name (version 5) among those that Salt gives.
