@@ -4,7 +4,7 @@ use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use rand::seq::IndexedRandom;
 
-use super::{Args, Options, defined, failed, is_list};
+use super::{Args, Options, defined, failed, is_list, iterable};
 use crate::twister::Twister;
 use crate::value::Value;
 
@@ -77,7 +77,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 }
 
 fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {
-    Ok(value.try_iter()?.collect())
+    Ok(iterable(value.clone())?.try_iter()?.collect())
 }
 
 fn listed(items: impl IntoIterator<Item = JinjaValue>) -> JinjaValue {
