@@ -5,6 +5,7 @@ mod lists;
 mod network;
 mod pattern;
 mod percent;
+mod query;
 mod series;
 mod text;
 
@@ -26,6 +27,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     network::add_to(environment);
     series::add_to(environment);
     pattern::add_to(environment);
+    query::add_to(environment);
     text::add_to(environment);
     for name in ["length", "count"] {
         environment.add_filter(name, |value: JinjaValue| {
