@@ -33,12 +33,14 @@ pub mod sls;
 pub mod store;
 pub mod target;
 pub mod transport;
+mod twister;
 pub mod value;
 pub mod wire;
 
 pub use event::Event;
 pub use jid::Jid;
 pub use minion_id::MinionId;
+pub use twister::Twister;
 pub use value::{Map, Value};
 
 /// The version of Brine.

@@ -109,6 +109,10 @@ impl Host for ReactorHost {
         self.0.has(function)
     }
 
+    fn has_module(&self, module: &str) -> bool {
+        self.0.has_module(module)
+    }
+
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         Self::in_thread(|| self.0.template(path, saltenv))
     }

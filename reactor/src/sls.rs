@@ -170,6 +170,10 @@ impl Host for NearHost {
         self.inner.has(function)
     }
 
+    fn has_module(&self, module: &str) -> bool {
+        self.inner.has_module(module)
+    }
+
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         let below = path.trim_start_matches("salt://");
         if below.len() == path.len() {

@@ -144,6 +144,25 @@ functions! {
         Ok(find_program(&cmd).map(|path| path.display().to_string()).into())
     }
 
+    /// Gives where the first of several programs is that there is, or nothing.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' cmd.which_bin '[pip2, pip, pip-python]'
+    fn which_bin(_context, cmds: Vec<String>) {
+        Ok(cmds.iter().find_map(|cmd| find_program(cmd)).map(|path| path.display().to_string()).into())
+    }
+
+    /// The shells that users may have, from `/etc/shells`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' cmd.shells
+    fn shells(_context) {
+        let text = std::fs::read_to_string("/etc/shells").unwrap_or_default();
+        Ok(text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect())
+    }
+
     /// Whether there is such a program.
     ///
     /// CLI Example:

@@ -93,4 +93,65 @@ functions! {
     fn option(context, value: String, default: Value = "".into()) {
         get(context, value, default, ":".into(), None, false, false, false, false)
     }
+
+    /// The `backup_mode` of the options, unless one is given.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' config.backup_mode
+    fn backup_mode(context, backup: Value = "".into()) {
+        if backup.is_truthy() { Ok(backup) } else { option(context, "backup_mode".into(), "".into()) }
+    }
+
+    /// A mode as it is compared with that of a file: four digits.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' config.manage_mode 644
+    fn manage_mode(_context, mode: Value) {
+        if mode.is_nil() {
+            return Ok(mode);
+        }
+        let text = mode.to_string();
+        let digits = text.trim_matches('"').trim_start_matches("0o").trim_start_matches('0');
+        Ok(format!("{digits:0>4}").into())
+    }
+
+    /// Whether files are fetched from addresses such as this one.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' config.valid_fileproto salt://path/to/file
+    fn valid_fileproto(_context, uri: String) {
+        const KNOWN: [&str; 7] = ["salt", "file", "http", "https", "ftp", "s3", "swift"];
+        Ok(uri.split_once(':').is_some_and(|(scheme, _)| KNOWN.contains(&scheme.to_lowercase().as_str())).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::function::Args;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn modes_and_addresses_are_told() {
+        let context = testing::context(&[]);
+        for (fun, arg, expected) in [
+            ("backup_mode", Value::from(""), Value::from("")),
+            ("backup_mode", "minion".into(), "minion".into()),
+            ("manage_mode", 644.into(), "0644".into()),
+            ("manage_mode", "0o7755".into(), "7755".into()),
+            ("manage_mode", "\"755\"".into(), "0755".into()),
+            ("manage_mode", "0".into(), "0000".into()),
+            ("manage_mode", Value::Nil, Value::Nil),
+            ("valid_fileproto", "salt://a".into(), true.into()),
+            ("valid_fileproto", "gopher://a".into(), false.into()),
+            ("valid_fileproto", "/a".into(), false.into()),
+        ] {
+            let found = context.call(&format!("config.{fun}"), Args::positional([arg.clone()]));
+            assert_eq!(found, Ok(expected), "{fun} {arg}");
+        }
+    }
 }

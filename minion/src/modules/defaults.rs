@@ -1,6 +1,10 @@
 //! `defaults`: mappings put together, for those who write formulas.
 
+use brine_core::function::CallError;
 use brine_core::sls::pillar::merge_deep;
+use brine_core::sls::yaml;
+use brine_core::target::entry_at;
+use brine_core::value::json;
 use brine_core::{Map, Value, functions};
 
 use crate::context::Context;
@@ -19,6 +23,21 @@ functions! {
         let mut dest = dest;
         merge_deep(&mut dest, &src, merge_lists);
         Ok(dest.into())
+    }
+
+    /// What a formula's `defaults.yaml` (or `.json`) has at a path behind its name, or the default.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' defaults.get core:users:root
+    fn get(context, key: String, default: Value = "".into()) {
+        let (formula, path) = key.split_once(':').map_or((key.as_str(), ""), |(formula, path)| (formula, path));
+        let defaults = of_formula(context, formula)?;
+        if path.is_empty() {
+            return Ok(defaults.unwrap_or_default());
+        }
+        let found = defaults.as_ref().and_then(Value::as_map).and_then(|map| entry_at(map, path, ":"));
+        Ok(found.cloned().unwrap_or(default))
     }
 
     /// Gives a copy.
@@ -52,12 +71,46 @@ functions! {
     }
 }
 
+/// The defaults of a formula, if it has any.
+fn of_formula(context: &Context, formula: &str) -> Result<Option<Value>, CallError> {
+    type Read = fn(&str) -> Result<Value, CallError>;
+    let kinds: [(&str, Read); 2] = [
+        ("yaml", |text| yaml::load(text).map_err(CallError::execution)),
+        ("json", |text| json::from_json(text).map_err(CallError::execution)),
+    ];
+    for (kind, read) in kinds {
+        let file =
+            context.minion.files.read(&format!("{formula}/defaults.{kind}"), "base").map_err(CallError::Execution)?;
+        if let Some(content) = file {
+            let found = read(&String::from_utf8(content).map_err(CallError::execution)?)?;
+            return Ok(Some(if found.is_nil() { Value::map() } else { found }));
+        }
+    }
+    Ok(None)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing;
     use brine_core::function::Args;
     use brine_core::{list, map};
+
+    #[test]
+    fn formulas_have_defaults() {
+        let context = testing::context(&[("f/defaults.yaml", "a: {b: 1}"), ("g/defaults.json", "{\"c\": 2}")]);
+        for (args, expected) in [
+            (list!["f:a:b"], 1.into()),
+            (list!["f"], map! {"a" => map! {"b" => 1}}.into()),
+            (list!["f:z", 7], 7.into()),
+            (list!["g:c"], 2.into()),
+            (list!["nope:z", 7], 7.into()),
+            (list!["nope"], Value::Nil),
+        ] {
+            let called = Args::positional(args.as_list().unwrap().iter().cloned());
+            assert_eq!(context.call("defaults.get", called), Ok(expected), "{args}");
+        }
+    }
 
     #[test]
     fn what_comes_later_wins() {

@@ -72,6 +72,29 @@ functions! {
             _ => Ok(false.into()),
         }
     }
+
+    /// Sets several variables, as `setval` does each; with `clear_all` all others are taken away.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' environ.setenv '{"LANG": "C.UTF-8", "TZ": false}' false_unsets=True
+    fn setenv(context, environ: Value, false_unsets: bool = false, clear_all: bool = false) {
+        let Value::Map(environ) = environ else { return Ok(false.into()) };
+        if !environ.values().all(|value| matches!(value, Value::Str(_) | Value::Bool(false))) {
+            return Ok(false.into());
+        }
+        let mut answer = Map::new();
+        if clear_all {
+            let others = all().into_keys().filter(|name| !environ.contains_key(&Value::from(name.as_str())));
+            for name in others {
+                answer.insert(name.as_str().into(), setval(context, name, false.into(), false_unsets)?);
+            }
+        }
+        for (name, value) in environ {
+            answer.insert(name.clone(), setval(context, name.to_string(), value, false_unsets)?);
+        }
+        Ok(answer.into())
+    }
 }
 
 /// The value of a variable.

@@ -19,6 +19,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use brine_core::crypt::Digest;
 use brine_core::crypt::token::hex;
 use brine_core::function::CallError;
 use brine_core::glob::fnmatch;
@@ -26,7 +27,6 @@ use brine_core::{Map, Value, functions, map};
 use indexmap::IndexMap;
 use nix::unistd::{AccessFlags, Gid, Group, Uid, User};
 use regex::Regex;
-use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use crate::context::Context;
 use crate::state::Source;
@@ -460,15 +460,8 @@ pub fn hash_kind(hex: &str) -> Option<&'static str> {
 
 /// A hash of bytes, in hex digits.
 pub fn hex_digest(bytes: &[u8], form: &str) -> Result<String, CallError> {
-    match form {
-        "md5" => Ok(hex(md5::Md5::digest(bytes))),
-        "sha1" => Ok(hex(sha1::Sha1::digest(bytes))),
-        "sha224" => Ok(hex(Sha224::digest(bytes))),
-        "sha256" => Ok(hex(Sha256::digest(bytes))),
-        "sha384" => Ok(hex(Sha384::digest(bytes))),
-        "sha512" => Ok(hex(Sha512::digest(bytes))),
-        other => Err(CallError::Execution(format!("Invalid hash type: {other}"))),
-    }
+    let kind = Digest::named(form).ok_or_else(|| CallError::Execution(format!("Invalid hash type: {form}")))?;
+    Ok(hex(kind.of(bytes)))
 }
 
 #[cfg(test)]

@@ -45,6 +45,15 @@ functions! {
         Ok(entry_at(&context.grains(), &key, &delimiter).cloned().unwrap_or(default))
     }
 
+    /// As `get`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' grains.fetch pkg:apache
+    fn fetch(context, key: String, default: Value = "".into(), delimiter: String = ":".into()) {
+        get(context, key, default, delimiter)
+    }
+
     /// The names of all grains.
     ///
     /// CLI Example:

@@ -1,5 +1,7 @@
 //! `match`: whether this minion is meant by a target.
 
+use brine_core::function::CallError;
+use brine_core::sls::pillar::merge_deep;
 use brine_core::target::{DEFAULT_DELIMITER, Target, TargetKind};
 use brine_core::{Map, Value, functions};
 
@@ -105,9 +107,35 @@ functions! {
     ///
     ///     salt '*' match.filter_by '{foo*: Foo!, bar*: Bar!}'
     fn filter_by(context, lookup: Map, tgt_type: String = "compound".into(), default: Value = "default".into()) {
-        let kind: TargetKind = tgt_type.parse().map_err(brine_core::function::CallError::execution)?;
+        let kind: TargetKind = tgt_type.parse().map_err(CallError::execution)?;
         let found = lookup.iter().find(|(target, _)| matches(context, kind, (*target).clone(), DEFAULT_DELIMITER));
         Ok(found.map(|(_, value)| value).or_else(|| lookup.get(&default)).cloned().unwrap_or_default())
+    }
+
+    /// Gives the value behind the first of several targets that means this minion, or the last one, which stands alone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' match.ifelse 'foo*' 'Foo!' 'bar*' 'Bar!' minion_id=bar03 'Neither'
+    fn ifelse(context, *args, **kwargs) {
+        let Some((otherwise, pairs)) = args.split_last().filter(|(_, pairs)| pairs.len() % 2 == 0) else {
+            return Err(CallError::Execution("The ifelse function must have an odd number of arguments!".into()));
+        };
+        let kind = kwargs.get("tgt_type").map_or_else(|| "compound".to_owned(), ToString::to_string);
+        let kind: TargetKind = kind.parse().map_err(CallError::execution)?;
+        let means = |target: &Value| match target {
+            Value::Bool(answer) => *answer,
+            target => matches(context, kind, target.clone(), DEFAULT_DELIMITER),
+        };
+        let found = pairs.chunks_exact(2).find(|pair| means(&pair[0])).map_or(otherwise, |pair| &pair[1]);
+        let merge_lists = kwargs.get("merge_lists").is_some_and(Value::is_truthy);
+        Ok(match (found.clone(), kwargs.get("merge")) {
+            (Value::Map(mut found), Some(Value::Map(over))) => {
+                merge_deep(&mut found, over, merge_lists);
+                found.into()
+            }
+            (found, _) => found,
+        })
     }
 
     /// Gives the keys with a target in their list that means this minion.
@@ -116,7 +144,7 @@ functions! {
     ///
     ///     salt '*' match.search_by '{web: [node1, node2], db: [node*]}'
     fn search_by(context, lookup: Map, tgt_type: String = "compound".into()) {
-        let kind: TargetKind = tgt_type.parse().map_err(brine_core::function::CallError::execution)?;
+        let kind: TargetKind = tgt_type.parse().map_err(CallError::execution)?;
         let found = lookup.iter().filter(|(_, targets)| {
             let single = [(*targets).clone()];
             targets.as_list().unwrap_or(&single).iter().any(|target| matches(context, kind, target.clone(), DEFAULT_DELIMITER))
@@ -166,6 +194,27 @@ mod tests {
         ] {
             let args = Args::positional([target]);
             assert_eq!(context.call(&format!("match.{fun}"), args.clone()), Ok(value), "{fun} {args:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_target_that_means_it_wins() {
+        let context = testing::context(&[]);
+        for (args, keyword, expected) in [
+            (list!["foo*", "Foo!", "test*", "Bar!", "Baz!"], map! {}, Ok("Bar!".into())),
+            (list![false, "Foo!", true, "Bar!", "Baz!"], map! {}, Ok("Bar!".into())),
+            (list!["z", "Foo!", "Baz!"], map! {}, Ok("Baz!".into())),
+            (list!["z"], map! {}, Ok("z".into())),
+            (list!["*", map! {"a" => 1}, "x"], map! {"merge" => map! {"b" => 2}}, Ok(map! {"a" => 1, "b" => 2}.into())),
+            (
+                list!["z", "Foo!"],
+                map! {},
+                Err("ERROR: The ifelse function must have an odd number of arguments!".to_owned()),
+            ),
+        ] {
+            let called = Args { positional: args.as_list().unwrap().to_vec(), keyword };
+            let found = context.call("match.ifelse", called).map_err(|error| error.to_string());
+            assert_eq!(found, expected, "{args}");
         }
     }
 }

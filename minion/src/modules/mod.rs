@@ -10,6 +10,7 @@ pub mod cmd;
 mod config;
 mod cp;
 pub mod cron;
+mod data;
 mod debconf;
 mod defaults;
 mod disk;
@@ -24,6 +25,7 @@ pub mod hosts;
 mod http;
 pub mod ini;
 mod iptables;
+mod jinja;
 pub mod kmod;
 mod lines;
 mod locale;
@@ -75,6 +77,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     config::FUNCTIONS,
     cp::FUNCTIONS,
     cron::FUNCTIONS,
+    data::FUNCTIONS,
     debconf::FUNCTIONS,
     defaults::FUNCTIONS,
     disk::FUNCTIONS,
@@ -96,6 +99,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     http::FUNCTIONS,
     ini::FUNCTIONS,
     iptables::FUNCTIONS,
+    jinja::FUNCTIONS,
     kmod::FUNCTIONS,
     locale::FUNCTIONS,
     log::FUNCTIONS,
@@ -104,6 +108,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     mine::FUNCTIONS,
     mount::FUNCTIONS,
     network::FUNCTIONS,
+    network::routes::FUNCTIONS,
     r#match::FUNCTIONS,
     orchestration::FUNCTIONS,
     pillar::FUNCTIONS,

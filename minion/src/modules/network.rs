@@ -11,6 +11,7 @@ use nix::net::if_::InterfaceFlags;
 
 use crate::context::Context;
 
+pub(super) mod routes;
 mod subnet;
 
 use subnet::Subnet;
@@ -117,6 +118,54 @@ functions! {
         Ok(networks.into_iter().collect())
     }
 
+    /// The IPv6 networks that this host is in.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.subnets6
+    fn subnets6(_context) {
+        Ok(networks(IpAddr::is_ipv6, None, false).keys().map(ToString::to_string).collect())
+    }
+
+    /// The IPv4 networks of this host's interfaces, or of one of them; with `verbose` and what belongs to them.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.ip_networks interface=eth0
+    fn ip_networks(_context, interface: Option<String> = None, include_loopback: bool = false, verbose: bool = false) {
+        Ok(told_networks(&networks(IpAddr::is_ipv4, interface.as_deref(), include_loopback), verbose))
+    }
+
+    /// As `ip_networks`, for IPv6.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.ip_networks6
+    fn ip_networks6(_context, interface: Option<String> = None, include_loopback: bool = false, verbose: bool = false) {
+        Ok(told_networks(&networks(IpAddr::is_ipv6, interface.as_deref(), include_loopback), verbose))
+    }
+
+    /// The interfaces with an IPv4 address that begins so.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.ifacestartswith 10.0
+    fn ifacestartswith(_context, cidr: Value) {
+        let begins = cidr.to_string();
+        let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
+        Ok(all.filter(|address| address.ip.to_string().starts_with(&begins)).map(|address| Value::from(address.label)).collect())
+    }
+
+    /// An IPv4 address as eight hex digits.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' network.iphexval 10.0.0.1
+    fn iphexval(_context, ip: String) {
+        let ip: Ipv4Addr = ip.parse().map_err(|_| CallError::Execution(format!("'{ip}' is not an IPv4 address")))?;
+        Ok(format!("{:08X}", u32::from(ip)).into())
+    }
+
     /// Whether this host has an address in a network.
     ///
     /// CLI Example:
@@ -216,6 +265,32 @@ fn address(text: &str) -> Result<IpAddr, CallError> {
 
 fn subnet(text: &str) -> Result<Subnet, CallError> {
     text.parse().map_err(|()| CallError::Execution(format!("'{text}' does not appear to be an IPv4 or IPv6 network")))
+}
+
+/// The networks of the interfaces, each once.
+fn networks(family: fn(&IpAddr) -> bool, interface: Option<&str>, with_loopback: bool) -> BTreeMap<String, Subnet> {
+    let all = interfaces_of_host().into_iter().filter(|(name, _)| interface.is_none_or(|wanted| wanted == name));
+    let addresses = all.flat_map(|(_, own)| {
+        let v4 = own.v4.iter().map(|address| (IpAddr::from(address.ip), address.subnet())).collect::<Vec<_>>();
+        let v6 = own.v6.iter().map(|(ip, length)| (IpAddr::from(*ip), Subnet::new((*ip).into(), *length)));
+        v4.into_iter().chain(v6).collect::<Vec<_>>()
+    });
+    let wanted = addresses.filter(|(ip, _)| family(ip) && (with_loopback || !ip.is_loopback()));
+    wanted.map(|(_, network)| (network.to_string(), network)).collect()
+}
+
+fn told_networks(networks: &BTreeMap<String, Subnet>, verbose: bool) -> Value {
+    if !verbose {
+        return networks.keys().map(|name| Value::from(name.as_str())).collect();
+    }
+    let told = networks.iter().map(|(name, network)| {
+        let told = map! {
+            "address" => network.first().to_string(), "netmask" => network.mask().to_string(),
+            "num_addresses" => network.size(), "prefixlen" => network.length(),
+        };
+        (name.as_str().into(), told.into())
+    });
+    Value::Map(told.collect())
 }
 
 fn no_interface(name: &str) -> Value {
@@ -366,6 +441,7 @@ mod tests {
             ("convert_cidr", &["10.0.0.0/8"], private),
             ("ip_in_subnet", &["10.0.0.1", "10.0.0.0/8"], true.into()),
             ("ip_in_subnet", &["11.0.0.1", "10.0.0.0/8"], false.into()),
+            ("iphexval", &["10.0.0.1"], "0A000001".into()),
             ("is_private", &["10.0.0.1"], true.into()),
             ("is_loopback", &["::1"], true.into()),
             ("reverse_ip", &["10.0.0.1"], "1.0.0.10.in-addr.arpa".into()),

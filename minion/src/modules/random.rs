@@ -1,14 +1,14 @@
 //! `random`: numbers and texts by chance. Those from a seed are the ones that Salt has from it.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use brine_core::crypt::Digest;
+use brine_core::crypt::token::hex;
 use brine_core::function::CallError;
-use brine_core::{Value, functions};
+use brine_core::{Twister, Value, functions};
 use rand::seq::IndexedRandom;
 
 use crate::context::Context;
-
-mod twister;
-
-use twister::Twister;
 
 /// How long a text may be.
 const MAX_LENGTH: usize = 1 << 20;
@@ -64,12 +64,72 @@ functions! {
         let from = if hash.is_nil() { id() } else { hash };
         Ok(Twister::seeded(&from).below(range).into())
     }
+
+    /// The digest of a text.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' random.hash 'I am a string' md5
+    fn hash(_context, value: Value, algorithm: String = "sha512".into()) {
+        let digest = Digest::named(&algorithm).ok_or_else(|| CallError::Execution("You must specify a valid algorithm.".into()))?;
+        Ok(hex(digest.of(value.to_string())).into())
+    }
+
+    /// A text as base64.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' random.str_encode 'I am a new string' base64
+    fn str_encode(_context, value: Value, encoder: String = "base64".into()) {
+        match (&value, encoder.as_str()) {
+            (Value::Str(text), "base64") => Ok(STANDARD.encode(text.as_str()).into()),
+            (Value::Bytes(bytes), "base64") => Ok(STANDARD.encode(bytes).into()),
+            _ => Err(CallError::Invocation { function: "random.str_encode".into(), message: "Value must be an encode-able string".into() }),
+        }
+    }
+
+    /// Some items of a list by chance; with `seed` always the same ones.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' random.sample '["one", "two"]' 1 seed="something"
+    fn sample(_context, value: Vec<Value>, size: usize, seed: Value = Value::Nil) {
+        chosen(&value, size, &seed)
+    }
+
+    /// All items of a list in an order by chance; with `seed` always the same one.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' random.shuffle '["one", "two"]' seed="something"
+    fn shuffle(_context, value: Vec<Value>, seed: Value = Value::Nil) {
+        chosen(&value, value.len(), &seed)
+    }
+
+    /// The hash of a password as `/etc/shadow` holds it: sha512 or sha256. Without a password, that of one by chance.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' random.shadow_hash 'My5alT' 'MyP@asswd' sha512
+    fn shadow_hash(_context, crypt_salt: Option<String> = None, password: Option<String> = None, algorithm: String = "sha512".into()) {
+        let password = password.unwrap_or_else(brine_core::crypt::token::nonce);
+        Ok(super::shadow::hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
+    }
+}
+
+/// So many items, by a seed or by chance.
+fn chosen(items: &[Value], count: usize, seed: &Value) -> Result<Value, CallError> {
+    let by_chance = || rand::random::<i64>().into();
+    let seed = if seed.is_nil() { by_chance() } else { seed.clone() };
+    let places = Twister::choosing(&seed).sample(items.len(), count);
+    let places = places.ok_or_else(|| CallError::Execution("Sample larger than population or is negative".into()))?;
+    Ok(places.into_iter().map(|place| items[place].clone()).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use brine_core::function::Args;
-    use brine_core::{Map, map};
+    use brine_core::{Map, list, map};
 
     use crate::testing;
 
@@ -85,6 +145,29 @@ mod tests {
         ] {
             let found = context.call(fun, Args { positional: Vec::new(), keyword: keyword.clone() });
             assert_eq!(found.map_err(|error| error.to_string()), Ok(expected.into()), "{fun} {keyword:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_a_seed_or_none_is_what_salt_gives() {
+        let context = testing::context(&[]);
+        for (fun, positional, expected) in [
+            ("hash", list!["I am a string", "md5"], Ok("1710528bf976601a5d203cbc289e1a76".into())),
+            ("hash", list!["x", "nope"], Err("ERROR: You must specify a valid algorithm.".to_owned())),
+            ("str_encode", list!["I am a new string"], Ok("SSBhbSBhIG5ldyBzdHJpbmc=".into())),
+            ("sample", list![list![1, 2, 3, 4, 5, 6, 7, 8, 9], 3, "static"], Ok(list![7, 8, 3])),
+            ("sample", list![list![1], 3], Err("ERROR: Sample larger than population or is negative".to_owned())),
+            ("shuffle", list![list!["a", "b", "c", "d", "e", "f"], "static"], Ok(list!["f", "d", "e", "b", "a", "c"])),
+            (
+                "shadow_hash",
+                list!["My5alT", "MyP@asswd"],
+                Ok("$6$My5alT$dX70VD1wnFof0Pl8AkakL7hHca8J0fE4V8HSJHtuOPgUuwujI0hwNTlP4iAACE8wwTGiwt/ebo8g53mAAVb7L1"
+                    .into()),
+            ),
+        ] {
+            let args = Args::positional(positional.as_list().unwrap().iter().cloned());
+            let found = context.call(&format!("random.{fun}"), args).map_err(|error| error.to_string());
+            assert_eq!(found, expected, "{fun} {positional}");
         }
     }
 

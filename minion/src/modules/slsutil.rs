@@ -8,6 +8,10 @@ use brine_core::{Map, Value, functions};
 
 use crate::context::Context;
 
+mod banner;
+
+use banner::Banner;
+
 functions! {
     module "slsutil", context Context;
 
@@ -115,7 +119,7 @@ functions! {
     ///
     ///     salt '*' slsutil.file_exists nginx/defaults.yaml
     fn file_exists(context, path: String, saltenv: String = "base".into()) {
-        Ok(there(context, &path, &saltenv)?.0.into())
+        Ok(places(context, &saltenv)?.files.contains(&below(&path)).into())
     }
 
     /// Whether there is a folder at a path under `salt://`.
@@ -124,7 +128,7 @@ functions! {
     ///
     ///     salt '*' slsutil.dir_exists nginx/files
     fn dir_exists(context, path: String, saltenv: String = "base".into()) {
-        Ok(there(context, &path, &saltenv)?.1.into())
+        Ok(places(context, &saltenv)?.folders.contains(&below(&path)).into())
     }
 
     /// Whether there is a file or a folder at a path under `salt://`.
@@ -133,8 +137,50 @@ functions! {
     ///
     ///     salt '*' slsutil.path_exists nginx/defaults.yaml
     fn path_exists(context, path: String, saltenv: String = "base".into()) {
-        let (is_file, is_folder) = there(context, &path, &saltenv)?;
-        Ok((is_file || is_folder).into())
+        Ok(places(context, &saltenv)?.has(&below(&path)).into())
+    }
+
+    /// The path of the first of these files or folders that is in a folder under `salt://`, or in one of those above it.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.findup formulas/shared/nginx map.jinja
+    fn findup(context, startpath: Option<String>, filenames: Value, saltenv: String = "base".into()) {
+        let invocation = |message: String| CallError::Invocation { function: "slsutil.findup".into(), message };
+        let names = match filenames {
+            Value::Str(name) => vec![Value::Str(name)],
+            Value::List(names) => names,
+            _ => return Err(invocation("Filenames argument must be a string or list of strings".into())),
+        };
+        let place = places(context, &saltenv)?;
+        let start = startpath.unwrap_or_default();
+        let mut folder: Vec<&str> = start.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+        if !folder.is_empty() && !place.has(&folder.join("/")) {
+            return Err(invocation(format!("Starting path not found in the state tree: {}", folder.join("/"))));
+        }
+        loop {
+            let paths = names.iter().map(|name| folder.iter().map(ToString::to_string).chain([name.to_string()]).collect::<Vec<_>>().join("/"));
+            if let Some(found) = { paths }.find(|path| place.has(path)) {
+                return Ok(found.into());
+            }
+            if folder.pop().is_none() {
+                return Err(CallError::Execution("File pattern(s) not found in path ancestry".into()));
+            }
+        }
+    }
+
+    /// A box of comment for the top of a managed file, with a title and a text in it.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' slsutil.banner commentchar='//' borderchar='*'
+    fn banner(_context, width: usize = 72, commentchar: String = "#".into(), borderchar: String = "#".into(), blockstart: Option<String> = None, blockend: Option<String> = None, title: Option<String> = None, text: Option<String> = None, newline: bool = false) {
+        let banner = Banner { width, comment: &commentchar, border: borderchar.chars().next() };
+        let title = title.as_deref().unwrap_or(banner::TITLE);
+        let text = text.as_deref().unwrap_or(banner::TEXT);
+        let lines = banner.lines(title, text).ok_or_else(|| CallError::Execution("Width is too small to render banner".into()))?;
+        let block: Vec<String> = blockstart.into_iter().chain(lines).chain(blockend).collect();
+        Ok(format!("{}{}", block.join("\n"), if newline { "\n" } else { "" }).into())
     }
 
     /// Renders a text or a file under `salt://` as an SLS, and gives the data.
@@ -164,12 +210,27 @@ functions! {
     }
 }
 
-/// Whether there is a file, and whether there is a folder, at a path under `salt://`.
-fn there(context: &Context, path: &str, saltenv: &str) -> Result<(bool, bool), CallError> {
-    let path = path.trim_start_matches("salt://").trim_matches('/').to_owned();
+/// What is under `salt://`.
+struct Places {
+    files: Vec<String>,
+    folders: Vec<String>,
+}
+
+impl Places {
+    fn has(&self, path: &str) -> bool {
+        [&self.files, &self.folders].iter().any(|all| all.iter().any(|have| have == path))
+    }
+}
+
+fn places(context: &Context, saltenv: &str) -> Result<Places, CallError> {
     let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?;
     let folders = context.minion.files.folders(saltenv).map_err(CallError::Execution)?;
-    Ok((files.contains(&path), folders.contains(&path)))
+    Ok(Places { files, folders })
+}
+
+/// A path below `salt://`.
+fn below(path: &str) -> String {
+    path.trim_start_matches("salt://").trim_matches('/').to_owned()
 }
 
 fn unknown(serializer: &str) -> CallError {
@@ -225,6 +286,7 @@ mod tests {
             ("boolstr", vec!["".into(), "on".into(), "off".into()], Map::new(), "off".into()),
             ("file_exists", vec!["d.sls".into()], Map::new(), true.into()),
             ("path_exists", vec!["salt://d.sls".into()], Map::new(), true.into()),
+            ("findup", vec!["".into(), "d.sls".into()], Map::new(), "d.sls".into()),
             ("path_exists", vec!["gone".into()], Map::new(), false.into()),
             ("dir_exists", vec!["d.sls".into()], Map::new(), false.into()),
             ("renderer", vec!["salt://d.sls".into()], Map::new(), map! {"a" => 2}.into()),

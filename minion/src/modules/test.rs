@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_core::function::{Args, CallError};
+use brine_core::value::python;
 use brine_core::{Map, Value, functions, list, map};
 use sha2::{Digest, Sha256};
 
@@ -85,6 +86,75 @@ functions! {
     ///     salt '*' test.versions_report
     fn versions_report(_context) {
         Ok(format!("Brine Version:\n          Brine: {}\n", brine_core::VERSION).into())
+    }
+
+    /// As `versions_report`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.versions
+    fn versions(context) {
+        versions_report(context)
+    }
+
+    /// Gives the versions of what matters, as data.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.versions_information
+    fn versions_information(_context) {
+        Ok(map! {"Brine Version" => map! {"Brine" => brine_core::VERSION}}.into())
+    }
+
+    /// Gives back all it was called with, as Python writes it.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.arg_repr 1 "two" 3.1 txt="hello" wow='{a: 1}'
+    fn arg_repr(_context, *args, **kwargs) {
+        let comma = if args.len() == 1 { "," } else { "" };
+        let args = args.iter().map(python::repr).collect::<Vec<_>>().join(", ");
+        Ok(map! {"args" => format!("({args}{comma})"), "kwargs" => python::repr(&kwargs.into())}.into())
+    }
+
+    /// Gives back all it was called with, but for what publishing adds.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.arg_clean 1 "two" txt="hello"
+    fn arg_clean(_context, *args, **kwargs) {
+        let kwargs: Map = kwargs.into_iter().filter(|(name, _)| !name.to_string().starts_with("__")).collect();
+        Ok(map! {"args" => args, "kwargs" => kwargs}.into())
+    }
+
+    /// Gives all grains.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.attr_call
+    fn attr_call(context) {
+        Ok(Value::Map((*context.grains()).clone()))
+    }
+
+    /// Gives the option `test.foo`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.conf_test
+    fn conf_test(context) {
+        Ok(context.opts().get("test.foo").cloned().unwrap_or_else(|| "unconfigured".into()))
+    }
+
+    /// Gives the steps of Collatz from a number down to 1, and the seconds it took.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.collatz 3
+    fn collatz(_context, start: u64) {
+        let begun = Instant::now();
+        let next = |n: &u64| Some(if n.is_multiple_of(2) { n / 2 } else { n.checked_mul(3)?.checked_add(1)? });
+        let steps = std::iter::successors(Some(start).filter(|n| *n > 0), next).take_while(|n| *n != 1);
+        Ok(list![steps.map(Value::from).collect::<Value>(), begun.elapsed().as_secs_f64()])
     }
 
     /// Gives true.
@@ -216,15 +286,15 @@ functions! {
         context.call(&func, Args::positional(args))
     }
 
-    /// Calls another function, and gives `return_try_exception` (or the error, if it is false) when that fails.
+    /// Calls another function, and gives nothing when that fails, or with `return_try_exception` the error.
     ///
     /// CLI Example:
     ///
-    ///     salt '*' test.try_ module=test.exception
-    fn try_(context, module: String, return_try_exception: bool = false, **kwargs) {
+    ///     salt '*' test.try module=test.exception
+    fn try_(context, module: String, return_try_exception: bool = false, **kwargs) as "try" {
         match context.call(&module, Args::keyword(kwargs)) {
             Err(error) if return_try_exception => Ok(error.to_string().into()),
-            Err(_) => Ok(Value::Bool(false)),
+            Err(_) => Ok(Value::Nil),
             done => done,
         }
     }
@@ -278,12 +348,22 @@ mod tests {
             ("test.provider", vec!["nosuch".into()], Map::new(), Value::Bool(false)),
             ("test.assertion", vec![true.into()], Map::new(), Value::Nil),
             ("test.cross_test", vec!["test.echo".into(), "x".into()], Map::new(), "x".into()),
-            ("test.try_", vec!["test.exception".into()], Map::new(), Value::Bool(false)),
+            ("test.try", vec!["test.exception".into()], Map::new(), Value::Nil),
+            (
+                "test.arg_repr",
+                vec![1.into()],
+                map! {"a" => "x"},
+                map! {"args" => "(1,)", "kwargs" => "{'a': 'x'}"}.into(),
+            ),
+            ("test.arg_clean", vec![], map! {"__pub_x" => 1}, map! {"args" => list![], "kwargs" => map! {}}.into()),
+            ("test.conf_test", vec![], Map::new(), "unconfigured".into()),
             ("test.sleep", vec![0.into()], Map::new(), Value::Bool(true)),
         ] {
             assert_eq!(context.call(fun, Args { positional, keyword }), Ok(expected), "{fun}");
         }
         assert_eq!(context.call("test.random_hash", Args::default()).unwrap().to_string().len(), 64);
+        let steps = context.call("test.collatz", Args::positional([3.into()])).unwrap();
+        assert_eq!(steps.as_list().unwrap()[0], list![3, 10, 5, 16, 8, 4, 2]);
         assert_eq!(context.call("test.fib", Args::positional([10.into()])).unwrap().as_list().unwrap()[0], 55.into());
     }
 

@@ -215,6 +215,10 @@ impl Host for MinionHost {
         self.context.minion.functions.get(function).is_some()
     }
 
+    fn has_module(&self, module: &str) -> bool {
+        self.context.minion.functions.iter().any(|function| function.module == module)
+    }
+
     fn tree(&self, function: &str) -> Option<&Tree> {
         let (pillar, grains) = self.trees();
         match function {

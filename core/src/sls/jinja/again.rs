@@ -10,7 +10,7 @@ use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
 use super::containers::Tree;
-use super::host::{Function, Host, Module};
+use super::host::Host;
 use super::operators::type_name;
 use super::rewrite::Look;
 use crate::function::{Args, CallError};
@@ -64,6 +64,10 @@ impl Host for Remembering {
 
     fn has(&self, function: &str) -> bool {
         self.host.has(function)
+    }
+
+    fn has_module(&self, module: &str) -> bool {
+        self.host.has_module(module)
     }
 
     fn tree(&self, function: &str) -> Option<&Tree> {
@@ -144,23 +148,17 @@ impl Notes {
 pub(super) fn type_told(value: &JinjaValue) -> String {
     let name = match value.kind() {
         ValueKind::None => return "None".to_owned(),
-        ValueKind::Plain | ValueKind::Map if type_name(value) == "object" => {
-            let shown = value.to_string();
-            if value.downcast_object_ref::<Module>().is_some() {
-                "salt.loader.lazy.LoadedMod"
-            } else if value.downcast_object_ref::<Function>().is_some() {
-                "salt.loader.lazy.LoadedFunc"
-            } else if shown.starts_with("<macro ") {
-                "jinja2.runtime.Macro"
-            } else if shown.starts_with("<loop ") {
-                "jinja2.runtime.LoopContext"
-            } else if value.kind() == ValueKind::Map {
-                "jinja2.utils.Namespace"
-            } else {
-                "jinja2.environment.TemplateModule"
-            }
-        }
-        _ => type_name(value),
+        _ => match type_name(value) {
+            "LoadedMod" => "salt.loader.lazy.LoadedMod",
+            "LoadedFunc" => "salt.loader.lazy.LoadedFunc",
+            "AliasedLoader" => "salt.utils.templates.AliasedLoader",
+            "Macro" => "jinja2.runtime.Macro",
+            "LoopContext" => "jinja2.runtime.LoopContext",
+            "Namespace" => "jinja2.utils.Namespace",
+            "Cycler" => "jinja2.utils.Cycler",
+            "TemplateModule" => "jinja2.environment.TemplateModule",
+            name => name,
+        },
     };
     format!("{name} object")
 }

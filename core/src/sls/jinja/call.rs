@@ -1,47 +1,82 @@
-//! Macros that take more arguments than they name.
+//! Macros as Python calls them: what they refuse, and those that take more arguments than they name.
 
 use std::sync::Arc;
 
-use minijinja::value::{Enumerator, Kwargs, Object, Tuple, Value as JinjaValue};
-use minijinja::{Environment, Error, State};
+use minijinja::value::{Enumerator, Kwargs, Object, Tuple, Value as JinjaValue, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State};
 
 use super::containers::Dict;
-use super::value::split_kwargs;
+use super::value::{Keywords, split_kwargs};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_function("__varargs__", |inner: JinjaValue| JinjaValue::from_object(Wrapped { inner }));
+    environment.add_function("__macro__", |inner: JinjaValue, takes_more: bool| {
+        JinjaValue::from_object(Macro::new(inner, takes_more))
+    });
 }
 
-/// A macro whose last two parameters are what else it was given.
-#[derive(Debug)]
-struct Wrapped {
+/// A macro, or what stands in a call block.
+pub(super) struct Macro {
     inner: JinjaValue,
+    parameters: Vec<JinjaValue>,
+    /// Whether its last two parameters, which are not among the others, are what else it was given.
+    takes_more: bool,
 }
 
-impl Wrapped {
-    fn parameters(&self) -> Vec<JinjaValue> {
-        let all = self.inner.get_attr("arguments").and_then(|names| names.try_iter().map(Iterator::collect));
-        let mut all: Vec<JinjaValue> = all.unwrap_or_default();
-        all.truncate(all.len().saturating_sub(2));
-        all
+impl Macro {
+    fn new(inner: JinjaValue, takes_more: bool) -> Self {
+        let names = inner.get_attr("arguments").and_then(|names| names.try_iter().map(Iterator::collect));
+        let mut parameters: Vec<JinjaValue> = names.unwrap_or_default();
+        if takes_more {
+            parameters.truncate(parameters.len().saturating_sub(2));
+        }
+        Macro { inner, parameters, takes_more }
+    }
+
+    /// Its name in quotes; that of a call block is nothing.
+    fn name(&self) -> String {
+        let name = self.inner.get_attr("name").ok();
+        let name = name.as_ref().and_then(JinjaValue::as_str).filter(|name| *name != "caller");
+        name.map_or_else(|| "None".to_owned(), |name| format!("'{name}'"))
+    }
+
+    fn calls_back(&self) -> bool {
+        self.inner.get_attr("caller").is_ok_and(|caller| caller.is_true())
     }
 }
 
-impl Object for Wrapped {
+impl std::fmt::Debug for Macro {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.name().as_str() {
+            "None" => f.write_str("<Macro anonymous>"),
+            name => write!(f, "<Macro {name}>"),
+        }
+    }
+}
+
+impl Object for Macro {
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         Enumerator::Str(&["name", "arguments", "caller"])
     }
 
     fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
         match key.as_str()? {
-            "arguments" => Some(JinjaValue::from(Tuple::from(self.parameters()))),
+            "arguments" => Some(JinjaValue::from(Tuple::from(self.parameters.clone()))),
             name => self.inner.get_attr(name).ok().filter(|value| !value.is_undefined()),
         }
     }
 
     fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
-        let parameters = self.parameters();
-        let (mut positional, keywords) = split_kwargs(args)?;
+        let parameters = &self.parameters;
+        let (mut positional, mut keywords) = split_kwargs(args)?;
+        for (_, caller) in keywords.iter_mut().filter(|(name, _)| name == "caller") {
+            if caller.downcast_object_ref::<Macro>().is_none() && caller.kind() == ValueKind::Map {
+                *caller = JinjaValue::from_object(Macro::new(caller.clone(), false));
+            }
+        }
+        if !self.takes_more {
+            self.refuse_more(&positional, &keywords)?;
+            return self.inner.call(state, args_of(positional, keywords).as_slice());
+        }
         let more = positional.split_off(positional.len().min(parameters.len()));
         let is_own = |name: &str| name == "caller" || parameters.iter().any(|known| known.as_str() == Some(name));
         let (own, others): (Vec<_>, Vec<_>) = keywords.into_iter().partition(|(name, _)| is_own(name));
@@ -53,4 +88,34 @@ impl Object for Wrapped {
         positional.push(own.into_iter().chain(extra).collect::<Kwargs>().into());
         self.inner.call(state, &positional)
     }
+
+    fn render(self: &Arc<Self>, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl Macro {
+    /// Refuses arguments for which there is no parameter.
+    fn refuse_more(&self, positional: &[JinjaValue], keywords: &Keywords) -> Result<(), Error> {
+        let refused = |message: String| Err(Error::new(ErrorKind::InvalidOperation, message));
+        let left = self.parameters.get(positional.len()..).unwrap_or_default();
+        let is_taken = |name: &str| {
+            left.iter().any(|known| known.as_str() == Some(name)) || (name == "caller" && self.calls_back())
+        };
+        if let Some((unknown, _)) = keywords.iter().find(|(name, _)| !is_taken(name)) {
+            return refused(format!("macro {} takes no keyword argument '{unknown}'", self.name()));
+        }
+        if positional.len() > self.parameters.len() {
+            let most = self.parameters.len();
+            return refused(format!("macro {} takes not more than {most} argument(s)", self.name()));
+        }
+        Ok(())
+    }
+}
+
+fn args_of(mut positional: Vec<JinjaValue>, keywords: Keywords) -> Vec<JinjaValue> {
+    if !keywords.is_empty() {
+        positional.push(keywords.into_iter().collect::<Kwargs>().into());
+    }
+    positional
 }

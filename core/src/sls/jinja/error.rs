@@ -15,7 +15,7 @@ const AROUND: usize = 5;
 pub(super) const SALT_FUNCTION: &str = "Problem running salt function in Jinja template: ";
 
 /// How an error begins that tells of something undefined in whole.
-const UNDEFINED: &str = "Jinja variable ";
+pub(super) const UNDEFINED: &str = "Jinja variable ";
 
 /// A template cannot be compiled or rendered.
 ///
@@ -58,13 +58,17 @@ impl JinjaError {
         let read = if imported { imports.and_then(|imports| imports.source(&place)) } else { None };
         let source = read.as_deref().unwrap_or(source);
         let mut message = message(error, imports, missing);
-        if let Some(name) =
-            message.strip_prefix("Jinja variable '").and_then(|rest| rest.strip_suffix("' is undefined"))
+        if let Some(name) = undefined_name(&message)
             && let Some((template, at)) = syntax::imported(source, name)
         {
             message = format!(
                 "{UNDEFINED}the template '{template}' (imported on line {at}) does not export the requested name '{name}'"
             );
+        }
+        if let Some(name) = undefined_name(&message)
+            && let Some(told) = syntax::parameter(source, name, line)
+        {
+            message = format!("{UNDEFINED}{told}");
         }
         match error.kind() {
             ErrorKind::SyntaxError | ErrorKind::BadEscape => {
@@ -81,6 +85,11 @@ impl JinjaError {
         let context = context(source, line);
         JinjaError { name: place, line, message, context, imported }
     }
+}
+
+/// The name that a message says is undefined.
+fn undefined_name(message: &str) -> Option<&str> {
+    message.strip_prefix(UNDEFINED)?.strip_prefix('\'')?.strip_suffix("' is undefined")
 }
 
 /// Whether a template has failed of something undefined.
@@ -110,6 +119,11 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
     if let Some(expression) = detail.split("` is undefined").next().filter(|before| before.len() < detail.len()) {
         let expression = expression.rsplit_once('`').map_or(expression, |(_, expression)| expression);
         return undefined(expression, missing);
+    }
+    if detail == "value of type undefined is not callable"
+        && let Some(called) = culprit(error).and_then(|text| text.split('(').next())
+    {
+        return undefined(called, missing);
     }
     let quoted = |name: &str| format!("'{name}'");
     let first_word = || detail.split_whitespace().next().unwrap_or_default();
@@ -226,6 +240,8 @@ fn python_type(kind: &str) -> &'static str {
         "sequence" => "list",
         "map" => "dict",
         "none" => "NoneType",
+        "bool" => "bool",
+        "bytes" => "bytes",
         "undefined" => "Undefined",
         _ => "object",
     }
@@ -234,6 +250,14 @@ fn python_type(kind: &str) -> &'static str {
 /// A function of the host that is not there.
 pub(super) fn missing_function(name: &str) -> Error {
     Error::new(ErrorKind::UndefinedError, no_function(name))
+}
+
+/// A function that a module of the host does not have.
+pub(super) fn missing_in_module(name: &str) -> Error {
+    Error::new(
+        ErrorKind::UndefinedError,
+        format!("{UNDEFINED}'salt.loader.lazy.LoadedMod object' has no attribute '{name}'"),
+    )
 }
 
 fn no_function(name: &str) -> String {

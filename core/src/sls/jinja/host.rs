@@ -7,7 +7,7 @@ use minijinja::value::{Object, ObjectRepr, Value as JinjaValue};
 use minijinja::{Error, ErrorKind, State};
 
 use super::containers::{Dict, Tree};
-use super::error::{SALT_FUNCTION, missing_function};
+use super::error::{SALT_FUNCTION, missing_function, missing_in_module};
 use super::value::{from_jinja, split_args, split_kwargs, to_jinja};
 use crate::function::{Args, CallError};
 use crate::value::{Map, Value};
@@ -22,6 +22,11 @@ pub trait Host: Send + Sync {
 
     /// Whether there is such a function.
     fn has(&self, function: &str) -> bool;
+
+    /// Whether there is a module with functions.
+    fn has_module(&self, _module: &str) -> bool {
+        true
+    }
 
     /// The mapping that this function looks up a path in, if templates share what it gives.
     fn tree(&self, _function: &str) -> Option<&Tree> {
@@ -64,6 +69,9 @@ impl Object for Salt {
         let name = key.as_str()?;
         let host = Arc::clone(&self.0);
         if !name.contains('.') {
+            if !host.has_module(name) {
+                return None;
+            }
             return Some(JinjaValue::from_object(Module { host, name: name.to_owned() }));
         }
         self.0.has(name).then(|| JinjaValue::from_object(Function { host, name: name.to_owned() }))
@@ -95,7 +103,7 @@ pub(super) struct Module {
 
 impl fmt::Debug for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "<salt module {}>", self.name)
+        write!(f, "<LoadedMod module='salt.loaded.{}'>", self.name)
     }
 }
 
@@ -112,7 +120,15 @@ impl Object for Module {
         args: &[JinjaValue],
     ) -> Result<JinjaValue, Error> {
         let name = format!("{}.{method}", self.name);
-        if self.host.has(&name) { call(&*self.host, &name, args) } else { Err(missing_function(&name)) }
+        match (self.host.has(&name), self.host.has_module(&self.name)) {
+            (true, _) => call(&*self.host, &name, args),
+            (false, true) => Err(missing_in_module(method)),
+            (false, false) => Err(missing_function(&self.name)),
+        }
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
     }
 }
 
@@ -124,7 +140,7 @@ pub(super) struct Function {
 
 impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "<salt function {}>", self.name)
+        write!(f, "<LoadedFunc name='{}'>", self.name)
     }
 }
 

@@ -7,6 +7,7 @@ use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat;
 
 use super::containers::{View, own};
+use super::error::UNDEFINED;
 use super::value::text;
 
 /// What a longest padded text may be, in characters: a width is not a way to use up memory.
@@ -35,10 +36,21 @@ pub(super) fn call(
     };
     let called = match own_answer {
         Some(answer) => answer,
-        None => pycompat::unknown_method_callback(state, value, method, args)?,
+        None => pycompat::unknown_method_callback(state, value, method, args)
+            .map_err(|error| lacking(value, method, error))?,
     };
     // Methods give lists that can be changed.
     Ok(own(&called))
+}
+
+/// An error of a method that is not there, with the type that lacks it.
+fn lacking(value: &JinjaValue, method: &str, error: Error) -> Error {
+    if error.kind() != ErrorKind::UnknownMethod || value.is_undefined() {
+        return error;
+    }
+    let message = format!("{UNDEFINED}'{}' has no attribute '{method}'", super::again::type_told(value));
+    // Of this kind it is still looked for among the attributes.
+    Error::new(ErrorKind::UnknownMethod, message)
 }
 
 /// The arguments of the methods that are called with named ones.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use minijinja::value::{Rest, Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 
-use super::containers::{Dict, List, View, is_plain_map};
+use super::containers::{Dict, List, Range, View, is_plain_map};
 use super::filters::{escape, percent};
 
 /// What a text or a list may grow to by `*`: a factor is not a way to use up memory.
@@ -20,6 +20,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__le__", |a: JinjaValue, b: JinjaValue| order("<=", &a, &b).map(Ordering::is_le));
     environment.add_function("__ge__", |a: JinjaValue, b: JinjaValue| order(">=", &a, &b).map(Ordering::is_ge));
     environment.add_function("__in__", |item: JinjaValue, of: JinjaValue| contains(&item, &of));
+    environment.add_function("__chain__", |parts: Rest<JinjaValue>| chain(&parts));
+    add_tests(environment);
     let operators: [(&str, Operator); 7] = [
         ("__add__", add),
         ("__sub__", sub),
@@ -60,6 +62,59 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__unpack__", unpack);
 }
 
+/// The tests that compare.
+fn add_tests(environment: &mut Environment<'static>) {
+    for (names, operator) in [
+        (["lt", "lessthan", "<"], "<"),
+        (["gt", "greaterthan", ">"], ">"),
+        (["le", "<=", "<="], "<="),
+        (["ge", ">=", ">="], ">="),
+    ] {
+        for name in names {
+            environment.add_test(name, move |a: JinjaValue, b: JinjaValue| compare(&a, operator, &b));
+        }
+    }
+    environment.add_test("in", |item: JinjaValue, of: JinjaValue| contains(&item, &of));
+    let by = |a: &JinjaValue, b: i64| modulo(a, &JinjaValue::from(b));
+    environment.add_test("odd", move |value: JinjaValue| {
+        defined(&value).and_then(|value| Ok(by(value, 2)? == JinjaValue::from(1)))
+    });
+    environment.add_test("even", move |value: JinjaValue| {
+        defined(&value).and_then(|value| Ok(by(value, 2)? == JinjaValue::from(0)))
+    });
+    environment.add_test("divisibleby", |value: JinjaValue, by: JinjaValue| {
+        Ok::<_, Error>(modulo(defined(&value)?, defined(&by)?)? == JinjaValue::from(0))
+    });
+}
+
+fn defined(value: &JinjaValue) -> Result<&JinjaValue, Error> {
+    refuse_undefined(value).map(|()| value)
+}
+
+/// Whether two values compare so.
+fn compare(a: &JinjaValue, operator: &str, b: &JinjaValue) -> Result<bool, Error> {
+    match operator {
+        "<" => order(operator, a, b).map(Ordering::is_lt),
+        ">" => order(operator, a, b).map(Ordering::is_gt),
+        "<=" => order(operator, a, b).map(Ordering::is_le),
+        ">=" => order(operator, a, b).map(Ordering::is_ge),
+        "!=" => Ok(defined(a)? != defined(b)?),
+        "in" => contains(a, b),
+        "not in" => contains(a, b).map(|is_in| !is_in),
+        _ => Ok(defined(a)? == defined(b)?),
+    }
+}
+
+/// `a < b <= c`: each with the next one, up to where it does not hold.
+fn chain(parts: &[JinjaValue]) -> Result<bool, Error> {
+    for at in (0..parts.len().saturating_sub(2)).step_by(2) {
+        if !compare(&parts[at], parts[at + 1].as_str().unwrap_or_default(), &parts[at + 2])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// An error as Python words it.
 fn raise<T>(message: impl Into<std::borrow::Cow<'static, str>>) -> Result<T, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message))
@@ -89,9 +144,26 @@ pub(super) fn type_name(value: &JinjaValue) -> &'static str {
         ValueKind::String => "str",
         ValueKind::Bytes => "bytes",
         ValueKind::Seq | ValueKind::Iterable if value.is_tuple() => "tuple",
+        ValueKind::Seq | ValueKind::Iterable if value.downcast_object_ref::<Range>().is_some() => "range",
         ValueKind::Seq | ValueKind::Iterable => value.downcast_object_ref::<View>().map_or("list", |view| view.name()),
         ValueKind::Map if value.downcast_object_ref::<Dict>().is_some() || is_plain_map(value) => "dict",
-        _ => "object",
+        _ => object_name(value),
+    }
+}
+
+/// What Python calls what is no data.
+fn object_name(value: &JinjaValue) -> &'static str {
+    let name = value.as_object().map(|object| object.type_name().rsplit("::").next().unwrap_or_default());
+    match name {
+        Some("Namespace") => "Namespace",
+        Some("Module") if value.downcast_object_ref::<super::host::Module>().is_some() => "LoadedMod",
+        Some("Module") => "TemplateModule",
+        Some("Macro") => "Macro",
+        Some("Loop") => "LoopContext",
+        Some("Cycler") => "Cycler",
+        Some("Salt") => "AliasedLoader",
+        Some("Function") => "LoadedFunc",
+        Some(_) | None => "object",
     }
 }
 
@@ -130,6 +202,11 @@ fn unpack(count: usize, value: JinjaValue) -> Result<JinjaValue, Error> {
 /// `of[start:stop:step]`.
 fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaValue) -> Result<JinjaValue, Error> {
     refuse_undefined(of)?;
+    match of.kind() {
+        ValueKind::String | ValueKind::Bytes | ValueKind::Seq | ValueKind::Iterable => {}
+        _ if type_name(of) == "dict" => return raise("unhashable type: 'slice'"),
+        _ => return raise(format!("'{}' object is not subscriptable", type_name(of))),
+    }
     let index = |value: &JinjaValue| match value.kind() {
         ValueKind::None | ValueKind::Undefined => Ok(None),
         _ => match Number::of(value) {
@@ -175,8 +252,10 @@ pub(super) fn order(operator: &str, a: &JinjaValue, b: &JinjaValue) -> Result<Or
         ValueKind::Number | ValueKind::Bool => Some("number"),
         ValueKind::String => Some("str"),
         ValueKind::Bytes => Some("bytes"),
-        ValueKind::Seq | ValueKind::Iterable => Some(if value.is_tuple() { "tuple" } else { "list" }),
-        ValueKind::Plain => Some("object"),
+        ValueKind::Seq | ValueKind::Iterable => match type_name(value) {
+            name @ ("tuple" | "list") => Some(name),
+            _ => None,
+        },
         _ => None,
     };
     if class(a).is_none() || class(a) != class(b) {
@@ -280,6 +359,7 @@ fn unary(operator: &str, value: &JinjaValue) -> Result<JinjaValue, Error> {
 fn is_list(value: &JinjaValue) -> bool {
     matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
         && !value.is_tuple()
+        && value.downcast_object_ref::<Range>().is_none()
         && value.downcast_object_ref::<View>().is_none()
 }
 

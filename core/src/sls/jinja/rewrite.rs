@@ -18,7 +18,8 @@
 //! | `for x in y`, `for a, b in y` | `__each__(y)`, `__each_of__(2, y)`: nothing is not an empty list |
 //! | `set a, b = y` | `__unpack__(2, y)` |
 //! | `x['get'](y)` | `x.get(y)`: what is called may be a method |
-//! | `macro m(a)` with `varargs` or `kwargs` in it | these are parameters, and `set m = __varargs__(m)` behind it |
+//! | `a < b <= c` | `__chain__(a, '<', b, '<=', c)` |
+//! | `macro m(a)` | with `varargs` or `kwargs` in it these are parameters; `set m = __macro__(m, true)` behind it |
 //!
 //! What is not understood is left as it is: the compiler has the better words for what is wrong.
 
@@ -103,8 +104,8 @@ fn next_tag(text: &str) -> Option<usize> {
 }
 
 /// Writes the tag at the start of `text`, rewritten, and gives how long it was. Nothing if it does not end.
-/// `macros` are those that are open: the name, if more arguments than it has go to it.
-fn one_tag(text: &str, look: Look, macros: &mut Vec<Option<String>>, out: &mut Rewritten) -> Option<usize> {
+/// `macros` are those that are open, and whether more arguments than they have go to them.
+fn one_tag(text: &str, look: Look, macros: &mut Vec<(String, bool)>, out: &mut Rewritten) -> Option<usize> {
     if text.starts_with("{#") {
         let length = text.find("#}")? + 2;
         out.text.push_str(&text[..length]);
@@ -223,7 +224,7 @@ mod tests {
             ("{{ 'a' if b is not none and c <= d else e }}", "{{ 'a' if b is not none and __le__(c , d) else e }}"),
             ("{{ [1] < [2] }}", "{{ __lt__(__list__([1]) , __list__([2])) }}"),
             ("{% set x = a < 1 %}", "{% set x = __own__(__lt__(a , 1)) %}"),
-            ("{{ 1 < 2 < 3 }}", "{{ 1 < 2 < 3 }}"),
+            ("{{ 1 < 2 not in 3 }}", "{{ __chain__(1 , '<', 2 , 'not in',  3) }}"),
             ("{{ -a - -1 ** 2 }}", "{{ __sub__(__neg__(a) , __pow__((-1) , 2)) }}"),
             ("{{ 'a' 'b' * 2 }}", "{{ __mul__(('a' ~ 'b') , 2) }}"),
             ("{{ a[1:] }}{{ a[::-1] }}", "{{ __slice__(a, 1, none) }}{{ __slice__(a, none, none, (-1)) }}"),
@@ -235,7 +236,7 @@ mod tests {
             ("{% for x in l if x > 1 %}", "{% for x in __each__(l) if __gt__(x , 1) %}"),
             (
                 "{% macro m(a) %}{{ a }}{{ varargs }}{% endmacro -%}",
-                "{% macro m(a, varargs=(), kwargs=none) %}{{ a }}{{ varargs }}{% endmacro %}{% set m = __varargs__(m) -%}",
+                "{% macro m(a, varargs=(), kwargs=none) %}{{ a }}{{ varargs }}{% endmacro %}{% set m = __macro__(m, true) -%}",
             ),
             ("{% load_yaml as x -%}a{% endload %}", "{% set  x | __load_yaml__ -%}a{% endset %}"),
             (

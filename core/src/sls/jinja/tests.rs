@@ -2,6 +2,7 @@
 
 mod data;
 mod imports;
+mod python;
 
 use std::sync::Arc;
 
@@ -25,6 +26,10 @@ impl Host for Functions {
 
     fn has(&self, function: &str) -> bool {
         matches!(function, "test.echo" | "test.arg" | "test.broken" | "test.nothing" | "defaults.merge")
+    }
+
+    fn has_module(&self, module: &str) -> bool {
+        matches!(module, "test" | "defaults")
     }
 
     fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
@@ -104,7 +109,9 @@ fn functions_of_the_host_are_called_by_item_or_by_attribute() {
     check_errors(&[
         ("{{ salt['no.fun']() }}", missing),
         ("{{ salt['no.fun'] }}", missing),
-        ("{{ salt.no.fun() }}", missing),
+        ("{{ salt.no.fun() }}", "Jinja variable 'salt.utils.templates.AliasedLoader object' has no attribute 'no'"),
+        ("{{ salt.no }}", "Jinja variable 'salt.utils.templates.AliasedLoader object' has no attribute 'no'"),
+        ("{{ salt.test.fun() }}", "Jinja variable 'salt.loader.lazy.LoadedMod object' has no attribute 'fun'"),
         ("{{ salt['test.broken']() }}", "Problem running salt function in Jinja template: it broke"),
     ]);
 }

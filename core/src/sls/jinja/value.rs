@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use minijinja::value::{Kwargs, Value as JinjaValue, ValueKind};
 use minijinja::{Error, ErrorKind, Output, State};
 
-use super::containers::{Dict, List, Mark, View};
+use super::containers::{Dict, List, Mark, Range, View};
 use crate::value::{Map, Value, python};
 
 /// Containers inside each other. What is deeper was made by a loop that went wrong.
@@ -157,6 +157,7 @@ pub(super) fn write(value: &JinjaValue, out: &mut impl Write, depth: usize) -> f
                 let one = value.len() == Some(1);
                 write_items(value, out, depth, ["(", if one { ",)" } else { ")" }])
             }
+            None if value.downcast_object_ref::<Range>().is_some() => write!(out, "{value}"),
             None => write_items(value, out, depth, ["[", "]"]),
         },
         // However large.
@@ -180,6 +181,12 @@ fn write_items(value: &JinjaValue, out: &mut impl Write, depth: usize, ends: [&s
 fn write_map(value: &JinjaValue, out: &mut impl Write, depth: usize) -> fmt::Result {
     // Such as a module or a namespace, which say themselves what they are.
     if value.downcast_object_ref::<Dict>().is_none() && !super::containers::is_plain_map(value) {
+        if super::operators::type_name(value) == "Namespace" {
+            let entries: JinjaValue = JinjaValue::from_object(pairs(value).collect::<Dict>());
+            out.write_str("<Namespace ")?;
+            write(&entries, out, depth + 1)?;
+            return out.write_char('>');
+        }
         return write!(out, "{value}");
     }
     out.write_char('{')?;

@@ -45,6 +45,17 @@ impl Subnet {
         self.like(number(self.ip) | (all ^ self.ones()))
     }
 
+    /// How many bits its addresses share.
+    pub(super) fn length(&self) -> u32 {
+        self.length
+    }
+
+    /// How many addresses it has. One with all of IPv6 has one more than can be told.
+    pub(super) fn size(&self) -> i128 {
+        let bits = if self.ip.is_ipv4() { 32 } else { 128 };
+        1i128.checked_shl(bits - self.length).filter(|size| *size > 0).unwrap_or(i128::MAX)
+    }
+
     /// Whether an address is in it.
     pub(super) fn holds(&self, ip: IpAddr) -> bool {
         ip.is_ipv4() == self.ip.is_ipv4() && Subnet { ip, ..*self }.first() == self.first()

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use brine_core::Value;
-use sha2::Digest;
+use brine_core::crypt::Digest;
 
 pub(in crate::states) use super::signature::Signers;
 use crate::file_cache::{self, Remote};
@@ -154,15 +154,7 @@ pub(in crate::states) fn is_there(context: &StateContext, url: &str) -> bool {
 }
 
 fn digest(content: &[u8], kind: &str) -> String {
-    let bytes = match kind {
-        "md5" => md5::Md5::digest(content).to_vec(),
-        "sha1" => sha1::Sha1::digest(content).to_vec(),
-        "sha224" => sha2::Sha224::digest(content).to_vec(),
-        "sha384" => sha2::Sha384::digest(content).to_vec(),
-        "sha512" => sha2::Sha512::digest(content).to_vec(),
-        _ => sha2::Sha256::digest(content).to_vec(),
-    };
-    hex(&bytes)
+    hex(&Digest::named(kind).unwrap_or(Digest::Sha256).of(content))
 }
 
 /// Bytes as hex digits.

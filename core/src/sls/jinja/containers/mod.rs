@@ -3,6 +3,7 @@
 
 mod dict;
 mod list;
+mod range;
 mod tree;
 mod view;
 
@@ -16,6 +17,7 @@ use minijinja::{Environment, Error, ErrorKind};
 
 pub(super) use dict::Dict;
 pub(super) use list::List;
+pub(super) use range::Range;
 pub use tree::Tree;
 pub(super) use view::View;
 
@@ -23,6 +25,7 @@ use super::value::pairs;
 
 /// The functions that rewritten literals and assignments call.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
+    range::add_to(environment);
     environment.add_function("__list__", |items: JinjaValue| own(&items));
     environment.add_function("__dict__", |map: JinjaValue| -> Result<JinjaValue, Error> {
         map.try_iter()?.try_for_each(|key| hashable(&key))?;
@@ -45,6 +48,7 @@ pub(super) fn own(value: &JinjaValue) -> JinjaValue {
         ValueKind::Seq | ValueKind::Iterable
             if !value.is_tuple()
                 && value.downcast_object_ref::<List>().is_none()
+                && value.downcast_object_ref::<Range>().is_none()
                 && value.downcast_object_ref::<View>().is_none() =>
         {
             match value.try_iter() {

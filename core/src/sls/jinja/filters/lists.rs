@@ -2,10 +2,10 @@
 
 use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
-use rand::seq::{IndexedRandom, SliceRandom};
-use sha2::Digest;
+use rand::seq::IndexedRandom;
 
-use super::{Args, Options, defined, failed, is_list};
+use super::{Args, Options, defined, failed, is_list, iterable};
+use crate::twister::Twister;
 use crate::value::Value;
 
 use super::super::containers::own;
@@ -58,19 +58,13 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     for name in ["shuffle", "random_shuffle"] {
         environment.add_filter(name, |value: JinjaValue, args: Args| -> Result<JinjaValue, Error> {
-            let mut items = items(&value)?;
-            items.shuffle(&mut seeded(Options::new(&args)?.get(0, "seed")));
-            Ok(listed(items))
+            let items = items(&value)?;
+            sample(&items, items.len(), Options::new(&args)?.get(0, "seed"))
         });
     }
     for name in ["sample", "random_sample"] {
         environment.add_filter(name, |value: JinjaValue, size: usize, args: Args| -> Result<JinjaValue, Error> {
-            let items = items(&value)?;
-            if size > items.len() {
-                return Err(failed("Sample larger than population or is negative"));
-            }
-            let mut rng = seeded(Options::new(&args)?.get(0, "seed"));
-            Ok(listed(items.sample(&mut rng, size).cloned().collect::<Vec<_>>()))
+            sample(&items(&value)?, size, Options::new(&args)?.get(0, "seed"))
         });
     }
     environment.add_filter("sorted_ignorecase", |value: JinjaValue| -> Result<JinjaValue, Error> {
@@ -83,23 +77,19 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 }
 
 fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {
-    Ok(value.try_iter()?.collect())
+    Ok(iterable(value.clone())?.try_iter()?.collect())
 }
 
 fn listed(items: impl IntoIterator<Item = JinjaValue>) -> JinjaValue {
     own(&JinjaValue::from(items.into_iter().collect::<Vec<_>>()))
 }
 
-/// Random numbers: with a seed the same ones each time, though not those of Python.
-fn seeded(seed: Option<Value>) -> rand::rngs::StdRng {
-    use rand::SeedableRng;
-    match seed.filter(|seed| !seed.is_nil()) {
-        None => rand::rngs::StdRng::from_rng(&mut rand::rng()),
-        Some(seed) => {
-            let digest = sha2::Sha256::digest(seed.to_string());
-            rand::rngs::StdRng::from_seed(digest.into())
-        }
-    }
+/// So many items: with a seed the same ones each time, and those that Salt chooses.
+fn sample(items: &[JinjaValue], count: usize, seed: Option<Value>) -> Result<JinjaValue, Error> {
+    let seed = seed.filter(|seed| !seed.is_nil()).unwrap_or_else(|| rand::random::<i64>().into());
+    let places = Twister::choosing(&seed).sample(items.len(), count);
+    let places = places.ok_or_else(|| failed("Sample larger than population or is negative"))?;
+    Ok(listed(places.into_iter().map(|place| items[place].clone())))
 }
 
 fn unique(items: impl IntoIterator<Item = JinjaValue>) -> Vec<JinjaValue> {

@@ -5,6 +5,7 @@ mod lists;
 mod network;
 mod pattern;
 mod percent;
+mod query;
 mod series;
 mod text;
 
@@ -15,6 +16,7 @@ use minijinja::{Environment, Error, ErrorKind, State};
 pub(super) use percent::percent;
 pub(super) use text::escape;
 
+use super::operators::type_name;
 use super::value::{from_jinja, split_args, split_kwargs};
 use crate::value::{Map, Value};
 
@@ -25,14 +27,25 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     network::add_to(environment);
     series::add_to(environment);
     pattern::add_to(environment);
+    query::add_to(environment);
     text::add_to(environment);
-    environment.add_test("list", |value: JinjaValue| is_list(&value));
-    environment.add_test("divisibleby", |value: &JinjaValue, by: &JinjaValue| {
-        if by.as_i64() == Some(0) {
-            return Err(failed("integer modulo by zero"));
-        }
-        Ok(minijinja::tests::is_divisibleby(value, by))
+    for name in ["length", "count"] {
+        environment.add_filter(name, |value: JinjaValue| {
+            let none = || failed(format_args!("object of type '{}' has no len()", type_name(&value)));
+            minijinja::filters::length(&value).map_err(|error| if value.is_undefined() { error } else { none() })
+        });
+    }
+    environment.add_filter("first", |value: JinjaValue| {
+        let value = iterable(value)?;
+        minijinja::filters::first(&value)
     });
+    environment.add_filter("last", |value: JinjaValue| match value.kind() {
+        ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+            Err(failed(format_args!("'{}' object is not reversible", type_name(&value))))
+        }
+        _ => minijinja::filters::last(value),
+    });
+    environment.add_test("list", |value: JinjaValue| is_list(&value));
     environment.add_test("sequence", |value: JinjaValue| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Bytes)
     });
@@ -140,9 +153,19 @@ fn show_full_context(state: &State<'_, '_>) -> JinjaValue {
     JinjaValue::from_object(known.collect::<super::containers::Dict>())
 }
 
+/// A value that can be gone through.
+fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
+    match value.kind() {
+        ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+            Err(failed(format_args!("'{}' object is not iterable", type_name(&value))))
+        }
+        _ => Ok(value),
+    }
+}
+
 /// Whether Python would call it a list.
 fn is_list(value: &JinjaValue) -> bool {
-    value.kind() == ValueKind::Seq && !value.is_tuple()
+    value.kind() == ValueKind::Seq && type_name(value) == "list"
 }
 
 fn failed(message: impl std::fmt::Display) -> Error {

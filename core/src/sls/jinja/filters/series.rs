@@ -4,7 +4,7 @@ use minijinja::value::{Tuple, Value as JinjaValue};
 use minijinja::{Environment, Error};
 
 use super::super::containers::own;
-use super::{Args, failed};
+use super::{Args, failed, iterable};
 use crate::sls::jinja::value::{Keywords, split_kwargs};
 
 /// How many results are made at most: a template is not a way to use up memory.
@@ -56,7 +56,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 }
 
 fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {
-    Ok(value.try_iter()?.collect())
+    Ok(iterable(value.clone())?.try_iter()?.collect())
 }
 
 /// The value and the arguments, each as its items, and the named arguments.

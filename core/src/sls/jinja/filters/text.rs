@@ -102,6 +102,20 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("hmac_compute", |value: JinjaValue, secret: String| {
         signed(&text(&value), &secret).map(|sum| hex(&sum))
     });
+    environment.add_filter("forceescape", |value: JinjaValue| JinjaValue::from_safe_string(escape(&text(&value))));
+    environment.add_filter("file_hashsum", |path: String, form: Option<String>| {
+        let form = form.unwrap_or_else(|| "sha256".to_owned());
+        let digest =
+            crate::crypt::Digest::named(&form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))?;
+        let content = std::fs::read(&path).map_err(|error| failed(format_args!("{path}: {error}")))?;
+        Ok::<_, Error>(hex(&digest.of(content)))
+    });
+    environment.add_filter("random_hash", |most: u64, form: Option<String>| {
+        let form = form.unwrap_or_else(|| "sha256".to_owned());
+        let digest =
+            crate::crypt::Digest::named(&form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))?;
+        Ok::<_, Error>(hex(&digest.of(rand::random_range(0..=most).to_string())))
+    });
     environment.add_filter("uuid", |value: JinjaValue| uuid(&text(&value)));
     environment.add_filter("human_to_bytes", human_to_bytes);
     environment.add_filter("wordwrap", wordwrap);
@@ -275,10 +289,7 @@ fn camel_case(text: &str, upper: bool) -> String {
 
 /// HMAC with SHA-256.
 fn signed(text: &str, secret: &str) -> Result<Vec<u8>, Error> {
-    use hmac::{KeyInit, Mac};
-    let mut mac = hmac::Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).map_err(failed)?;
-    mac.update(text.as_bytes());
-    Ok(mac.finalize().into_bytes().to_vec())
+    crate::crypt::Digest::Sha256.hmac(secret.as_bytes(), text.as_bytes()).map_err(failed)
 }
 
 /// The UUID of a name (version 5) among those that Salt gives.

@@ -65,6 +65,37 @@ pub(in crate::sls::jinja) fn imported<'a>(source: &'a str, name: &str) -> Option
     })
 }
 
+/// What Jinja says of a name that is undefined on this line, if it is a parameter of a macro or of a call block there, or
+/// the `caller` of a macro that was called by none.
+pub(in crate::sls::jinja) fn parameter(source: &str, name: &str, at: usize) -> Option<String> {
+    let mut open: Vec<(bool, Vec<&str>)> = Vec::new();
+    for tag in Tags::new(source) {
+        if line(source, tag.start) > at {
+            break;
+        }
+        let Inside::Block(tokens, _) = &tag.inside else { continue };
+        match &tokens[..] {
+            [word, rest @ ..] if word.is_name("macro") || word.is_name("call") => {
+                let is_macro = word.is_name("macro");
+                let rest = if is_macro { rest.get(1..).unwrap_or_default() } else { rest };
+                let parameters = rest.iter().take_while(|token| !token.is_operator(")"));
+                let parameters = parameters.filter(|token| token.kind == Kind::Name).map(|token| token.text).collect();
+                let has_parameters = rest.first().is_some_and(|token| token.is_operator("("));
+                open.push((is_macro, if has_parameters { parameters } else { Vec::new() }));
+            }
+            [word, ..] if (word.is_name("endmacro") || word.is_name("endcall")) && line(source, tag.start) < at => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    if name == "caller" && open.iter().any(|(is_macro, _)| *is_macro) {
+        return Some("No caller defined".to_owned());
+    }
+    let is_one = open.iter().any(|(_, parameters)| parameters.contains(&name));
+    is_one.then(|| format!("parameter '{name}' was not provided"))
+}
+
 fn line(source: &str, at: usize) -> usize {
     source.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
 }

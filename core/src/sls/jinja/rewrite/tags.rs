@@ -44,13 +44,13 @@ pub(super) fn rewrite(text: &str, tokens: &[Token<'_>], end: usize, edits: &mut 
     false
 }
 
-/// `macro` and `endmacro`: a macro that looks at `varargs` or `kwargs` gets them as parameters, and is wrapped behind its
-/// end into what fills them.
+/// `macro` and `endmacro`: a macro is wrapped behind its end into what calls it as Python does. One that looks at
+/// `varargs` or `kwargs` gets them as parameters. `open` has the macros that are open, and whether they do.
 pub(super) fn macros(
     text: &str,
     tokens: &[Token<'_>],
     end: usize,
-    open: &mut Vec<Option<String>>,
+    open: &mut Vec<(String, bool)>,
     edits: &mut Vec<Edit>,
 ) {
     match tokens {
@@ -58,17 +58,17 @@ pub(super) fn macros(
             let body = &text[end..];
             let body = &body[..body.find("endmacro").unwrap_or(body.len())];
             let close = rest.last().filter(|token| token.is_operator(")"));
-            let (Some(close), true) = (close, body.contains("varargs") || body.contains("kwargs")) else {
-                return open.push(None);
-            };
-            let comma = if rest.len() > 2 { ", " } else { "" };
-            edits.push(Edit::insert(close.start, format!("{comma}varargs=(), kwargs=none")));
-            open.push(Some(name.text.to_owned()));
+            let takes_more = body.contains("varargs") || body.contains("kwargs");
+            if let (Some(close), true) = (close, takes_more) {
+                let comma = if rest.len() > 2 { ", " } else { "" };
+                edits.push(Edit::insert(close.start, format!("{comma}varargs=(), kwargs=none")));
+            }
+            open.push((name.text.to_owned(), takes_more));
         }
         [tag, ..] if tag.is_name("endmacro") => {
-            if let Some(Some(name)) = open.pop() {
+            if let Some((name, takes_more)) = open.pop() {
                 let last = tokens.last().unwrap_or(tag);
-                edits.push(Edit::insert(last.end, format!(" %}}{{% set {name} = __varargs__({name})")));
+                edits.push(Edit::insert(last.end, format!(" %}}{{% set {name} = __macro__({name}, {takes_more})")));
             }
         }
         _ => {}

@@ -99,7 +99,7 @@ impl Parser<'_, '_> {
     fn comparison(&mut self) -> Parsed {
         let at = self.place();
         let first = self.sum()?;
-        let (mut count, mut last, mut change) = (0, first, Vec::new());
+        let (mut count, mut last, mut change, mut chain) = (0, first, Vec::new(), Vec::new());
         loop {
             let sign = self.at;
             let name = match self.next()? {
@@ -121,6 +121,11 @@ impl Parser<'_, '_> {
             if is_list && name.contains("in") && self.edits.len() == before + 2 {
                 self.edits.truncate(before);
             }
+            let text = if is_not_in { "not in" } else { self.tokens[sign].text };
+            chain.push(Edit::replace(&self.tokens[sign], format!(", '{text}',")));
+            if is_not_in {
+                chain.push(Edit::replace(&self.tokens[sign + 1], ""));
+            }
             if !name.is_empty() {
                 change.extend(Edit::around(first.start, right.end, name, if is_not_in { "))" } else { ")" }));
                 change.push(Edit::replace(&self.tokens[sign], ","));
@@ -133,8 +138,10 @@ impl Parser<'_, '_> {
         match count {
             0 => return Ok(first),
             1 => self.edits.append(&mut change),
-            // A chain such as `a < b < c` stays as it is.
-            _ => {}
+            _ => {
+                self.edits.extend(Edit::around(first.start, last.end, "__chain__(", ")"));
+                self.edits.append(&mut chain);
+            }
         }
         Ok(Node { start: first.start, end: last.end, at, is: Is::Other })
     }

@@ -1,20 +1,25 @@
-//! The Mersenne Twister MT19937, seeded as Python seeds it.
+//! The Mersenne Twister MT19937, seeded as Python seeds it: what is chosen by a seed is what Salt chooses.
 
-use brine_core::Value;
-use sha2::{Digest, Sha512};
+use std::collections::HashSet;
+
+use sha2::{Digest as _, Sha512};
+
+use crate::crypt::Digest;
+use crate::crypt::token::hex;
+use crate::value::Value;
 
 const SIZE: usize = 624;
 const MIDDLE: usize = 397;
 
 /// A row of numbers that follows from its seed.
-pub(super) struct Twister {
+pub struct Twister {
     state: [u32; SIZE],
     next: usize,
 }
 
 impl Twister {
     /// The row of a number, or of a text.
-    pub(super) fn seeded(seed: &Value) -> Self {
+    pub fn seeded(seed: &Value) -> Self {
         match seed {
             Value::Int(number) => {
                 let number = number.unsigned_abs();
@@ -33,6 +38,11 @@ impl Twister {
                 Self::from_key(&key)
             }
         }
+    }
+
+    /// The row that chooses among items, which Salt seeds with the digest of the seed.
+    pub fn choosing(seed: &Value) -> Self {
+        Self::seeded(&hex(Digest::Sha512.of(seed.to_string())).into())
     }
 
     fn from_key(key: &[u32]) -> Self {
@@ -82,7 +92,7 @@ impl Twister {
     }
 
     /// The next number below `limit`, which is at least 1.
-    pub(super) fn below(&mut self, limit: u32) -> u32 {
+    pub fn below(&mut self, limit: u32) -> u32 {
         let bits = u32::BITS - limit.leading_zeros();
         loop {
             let number = self.number() >> (u32::BITS - bits);
@@ -91,8 +101,55 @@ impl Twister {
             }
         }
     }
+
+    /// The places of `count` of so many items; nothing if there are not as many.
+    pub fn sample(&mut self, items: usize, count: usize) -> Option<Vec<usize>> {
+        if count > items {
+            return None;
+        }
+        let mut below = |limit: usize| self.below(u32::try_from(limit).unwrap_or(u32::MAX)) as usize;
+        // Python chooses the cheaper one of two ways, by what its sets weigh.
+        let mut set_weight = 21;
+        if count > 5 {
+            let mut table = 4;
+            while table < 3 * count {
+                table *= 4;
+            }
+            set_weight += table;
+        }
+        if items <= set_weight {
+            let mut pool: Vec<usize> = (0..items).collect();
+            return Some((0..count).map(|_| pool.swap_remove(below(pool.len()))).collect());
+        }
+        let mut taken = HashSet::new();
+        let mut chosen = Vec::with_capacity(count);
+        while chosen.len() < count {
+            let place = below(items);
+            if taken.insert(place) {
+                chosen.push(place);
+            }
+        }
+        Some(chosen)
+    }
 }
 
 fn mixed(word: u32, factor: u32) -> u32 {
     (word ^ (word >> 30)).wrapping_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_those_of_salt() {
+        for (items, count, seed, expected) in [
+            (9, 3, "static", Some(vec![6, 7, 2])),
+            (100, 7, "x", Some(vec![55, 92, 35, 15, 5, 47, 63])),
+            (6, 6, "static", Some(vec![5, 3, 4, 1, 0, 2])),
+            (2, 3, "x", None),
+        ] {
+            assert_eq!(Twister::choosing(&seed.into()).sample(items, count), expected, "{count} of {items} by {seed}");
+        }
+    }
 }

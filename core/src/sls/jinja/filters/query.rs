@@ -1,0 +1,98 @@
+//! `json_query`: data by an expression of JMESPath.
+
+use std::sync::{Arc, LazyLock};
+
+use jmespath::functions::{ArgumentType, CustomFunction, Signature};
+use jmespath::{Context, JmespathError, Rcvar, Runtime, Variable};
+use minijinja::value::Value as JinjaValue;
+use minijinja::{Environment, Error};
+
+use super::{defined, failed};
+use crate::sls::jinja::value::to_jinja;
+use crate::value::{Value, json};
+
+/// How many brackets an expression may have: it is read by functions that call themselves.
+const MOST_BRACKETS: usize = 100;
+
+/// The functions of JMESPath, of which some give whole numbers where Python's do.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut runtime = Runtime::new();
+    runtime.register_builtin_functions();
+    let numbers = ArgumentType::TypedArray(Box::new(ArgumentType::Number));
+    whole(&mut runtime, "sum", numbers, |value| {
+        value.as_array().map_or(0.0, |all| all.iter().filter_map(|n| n.as_number()).sum())
+    });
+    whole(&mut runtime, "ceil", ArgumentType::Number, |value| value.as_number().unwrap_or_default().ceil());
+    whole(&mut runtime, "floor", ArgumentType::Number, |value| value.as_number().unwrap_or_default().floor());
+    runtime
+});
+
+/// A function of one argument whose result has no point where it needs none.
+fn whole(runtime: &mut Runtime, name: &str, argument: ArgumentType, reckon: fn(&Variable) -> f64) {
+    let call = move |args: &[Rcvar], _: &mut Context<'_>| -> Result<Rcvar, JmespathError> {
+        let result = args.first().map_or(0.0, |value| reckon(value));
+        #[allow(clippy::cast_possible_truncation, reason = "it was looked whether it fits")]
+        let number = match result {
+            whole if whole.fract() == 0.0 && whole.abs() < 9e15 => Some((whole as i64).into()),
+            other => serde_json::Number::from_f64(other),
+        };
+        Ok(Arc::new(number.map_or(Variable::Null, Variable::Number)))
+    };
+    runtime
+        .register_function(name, Box::new(CustomFunction::new(Signature::new(vec![argument], None), Box::new(call))));
+}
+
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    environment.add_filter("json_query", |value: JinjaValue, expression: String| {
+        query(&defined(&value)?, &expression).map(|found| to_jinja(&found))
+    });
+}
+
+fn query(data: &Value, expression: &str) -> Result<Value, Error> {
+    let invalid = |what: &dyn std::fmt::Display| failed(format_args!("Invalid jmespath expression: {what}"));
+    if expression.matches(['(', '[', '{', '!', '&']).count() > MOST_BRACKETS {
+        return Err(invalid(&"it has too many brackets"));
+    }
+    let first_line = |error: JmespathError| {
+        let told = error.to_string();
+        invalid(&told.lines().next().unwrap_or_default())
+    };
+    let compiled = RUNTIME.compile(expression).map_err(first_line)?;
+    let data = Variable::from_json(&json::to_json(data)).map_err(failed)?;
+    let found = compiled.search(data).map_err(first_line)?;
+    json::from_json(&found.to_string()).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{list, map};
+
+    #[test]
+    fn data_is_found() {
+        let data = Value::from(map! {
+            "u" => list![map! {"n" => "bob", "a" => 3}, map! {"n" => "al", "a" => 1}],
+            "f" => 2.0, "half" => 2.5, "l" => list![3, 1, 2],
+        });
+        for (expression, expected) in [
+            ("u[*].n", list!["bob", "al"]),
+            ("u[?a==`3`].n", list!["bob"]),
+            ("l[::-1]", list![2, 1, 3]),
+            ("sum(l)", 6.into()),
+            ("ceil(half)", 3.into()),
+            ("avg(l)", 2.0.into()),
+            ("length(u)", 2.into()),
+            ("f", 2.0.into()),
+            ("nope.x", Value::Nil),
+            ("{x: u[0].a}", map! {"x" => 3}.into()),
+            ("sort(l) | [0]", 1.into()),
+        ] {
+            let found = query(&data, expression);
+            assert_eq!(found.map_err(|error| error.to_string()), Ok(expected), "{expression}");
+        }
+        for wrong in ["u [", "nope(", "length(f)", &"(".repeat(100_000)] {
+            let error = query(&data, wrong).unwrap_err().to_string();
+            assert!(error.contains("Invalid jmespath expression"), "{error}");
+        }
+    }
+}

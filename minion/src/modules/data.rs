@@ -1,0 +1,199 @@
+//! `data`: values that this minion keeps for later, in the file `datastore` of its cache.
+
+use brine_core::function::CallError;
+use brine_core::sls::yaml;
+use brine_core::value::msgpack;
+use brine_core::{Map, Value, files, functions};
+use parking_lot::Mutex;
+
+use crate::context::Context;
+
+/// Held while the file is read and written anew: jobs run side by side.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+functions! {
+    module "data", context Context;
+
+    /// Forgets all values.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' data.clear
+    fn clear(context) {
+        _ = std::fs::remove_file(path(context));
+        Ok(true.into())
+    }
+
+    /// All values.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' data.load
+    fn load(context) {
+        Ok(stored(context).into())
+    }
+
+    /// As `load`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' data.items
+    fn items(context) {
+        Ok(stored(context).into())
+    }
+
+    /// Keeps the entries of a mapping in the place of all values that there were.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' data.dump "{'eggs': 'spam'}"
+    fn dump(context, new_data: Value) {
+        let new_data = match new_data {
+            Value::Str(text) => yaml::load(&text).map_err(CallError::execution)?,
+            other => other,
+        };
+        let Value::Map(new_data) = new_data else { return Ok(false.into()) };
+        let _changing = CHANGING.lock();
+        store(context, &new_data)?;
+        Ok(true.into())
+    }
+
+    /// Keeps a value under a name.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' data.update eggs spam
+    fn update(context, key: Value, value: Value) {
+        change(context, |stored| _ = stored.insert(key, value))?;
+        Ok(true.into())
+    }
+
+    /// Puts a value in the place of another one, and says whether that one was there.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' data.cas eggs 'new value' 'old value'
+    fn cas(context, key: Value, value: Value, old_value: Value) {
+        let is_there = change(context, |stored| match stored.get_mut(&key).filter(|have| **have == old_value) {
+            Some(have) => {
+                *have = value;
+                true
+            }
+            None => false,
+        });
+        Ok(is_there?.into())
+    }
+
+    /// Takes a value out, and gives it.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' data.pop eggs
+    fn pop(context, key: Value, default: Value = Value::Nil) {
+        Ok(change(context, |stored| stored.shift_remove(&key))?.unwrap_or(default))
+    }
+
+    /// The value under a name, or a list of those under several names.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' data.get eggs
+    fn get(context, key: Value, default: Value = Value::Nil) {
+        let stored = stored(context);
+        let Value::List(names) = key else { return Ok(stored.get(&key).cloned().unwrap_or(default)) };
+        let found = names.iter().map(|name| stored.get(name).or((!default.is_nil()).then_some(&default)));
+        Ok(found.flatten().cloned().collect())
+    }
+
+    /// The names of the values.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' data.keys
+    fn keys(context) {
+        Ok(stored(context).into_keys().collect())
+    }
+
+    /// The values without their names.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' data.values
+    fn values(context) {
+        Ok(stored(context).into_values().collect())
+    }
+
+    /// Whether there is a value under a name.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' data.has_key eggs
+    fn has_key(context, key: Value) {
+        Ok(stored(context).contains_key(&key).into())
+    }
+}
+
+fn path(context: &Context) -> std::path::PathBuf {
+    context.config().cachedir.join("datastore")
+}
+
+/// What is kept. A file that cannot be read has nothing, as in Salt.
+fn stored(context: &Context) -> Map {
+    std::fs::read(path(context)).ok().and_then(|packed| msgpack::unpack_map(&packed).ok()).unwrap_or_default()
+}
+
+fn store(context: &Context, values: &Map) -> Result<(), CallError> {
+    files::write_atomic(path(context), &msgpack::pack_map(values), 0o600).map_err(CallError::execution)
+}
+
+fn change<T>(context: &Context, how: impl FnOnce(&mut Map) -> T) -> Result<T, CallError> {
+    let _changing = CHANGING.lock();
+    let mut values = stored(context);
+    let answer = how(&mut values);
+    store(context, &values)?;
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brine_core::config::MinionConfig;
+    use brine_core::function::Args;
+    use brine_core::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn what_is_kept_is_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = MinionConfig { cachedir: folder.path().to_owned(), ..MinionConfig::default() };
+        let minion = Arc::into_inner(testing::minion(&[])).unwrap();
+        let context = testing::context_of(Arc::new(crate::context::Minion { config: Arc::new(config), ..minion }));
+        for (fun, args, expected) in [
+            ("get", list!["x"], Value::Nil),
+            ("update", list!["x", map! {"a" => 1}], true.into()),
+            ("update", list!["y", 2], true.into()),
+            ("get", list!["x"], map! {"a" => 1}.into()),
+            ("get", list![list!["x", "z"]], list![map! {"a" => 1}]),
+            ("get", list![list!["x", "z"], 5], list![map! {"a" => 1}, 5]),
+            ("keys", list![], list!["x", "y"]),
+            ("values", list![], list![map! {"a" => 1}, 2]),
+            ("has_key", list!["x"], true.into()),
+            ("cas", list!["y", 3, 2], true.into()),
+            ("cas", list!["y", 4, 2], false.into()),
+            ("cas", list!["q", 4, 2], false.into()),
+            ("pop", list!["y"], 3.into()),
+            ("pop", list!["y", 9], 9.into()),
+            ("dump", list!["[1]"], false.into()),
+            ("dump", list!["{'eggs': 'spam'}"], true.into()),
+            ("load", list![], map! {"eggs" => "spam"}.into()),
+            ("clear", list![], true.into()),
+            ("items", list![], Value::map()),
+        ] {
+            let called = Args::positional(args.as_list().unwrap().iter().cloned());
+            assert_eq!(context.call(&format!("data.{fun}"), called), Ok(expected), "{fun} {args}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! A box of comment, for the top of files that states manage.
+
+/// What stands at its top if nothing else is said.
+pub(super) const TITLE: &str = "THIS FILE IS MANAGED BY SALT - DO NOT EDIT";
+
+/// What stands below that if nothing else is said.
+pub(super) const TEXT: &str = "The contents of this file are managed by Salt. Any changes to this file may be \
+                               overwritten automatically and without warning.";
+
+/// How a box looks.
+pub(super) struct Banner<'a> {
+    /// How wide it is.
+    pub width: usize,
+    /// What makes a line a comment.
+    pub comment: &'a str,
+    /// What its border is drawn with.
+    pub border: Option<char>,
+}
+
+impl Banner<'_> {
+    /// The lines of a box with a title and a text. Nothing if it is too narrow for them.
+    pub(super) fn lines(&self, title: &str, text: &str) -> Option<Vec<String>> {
+        let (left, right) = (self.comment.trim_end(), self.comment.trim());
+        let length = |text: &str| text.chars().count();
+        let inside = self.width.checked_sub(length(left) + length(right) + 2).filter(|inside| *inside > 0)?;
+        let border: String = self.border.map(|c| std::iter::repeat_n(c, inside + 2).collect()).unwrap_or_default();
+        let border = format!("{}{border}{right}", self.comment);
+        let blanks = self.width.saturating_sub(2 * length(self.comment));
+        let blank = format!("{}{}{}", self.comment, " ".repeat(blanks), self.comment);
+        let mut lines = vec![border.clone(), blank.clone()];
+        lines.extend(wrapped(title, inside).iter().map(|line| format!("{left} {} {right}", centered(line, inside))));
+        lines.push(blank);
+        lines.extend(wrapped(text, inside).iter().map(|line| format!("{left} {line:inside$} {right}")));
+        lines.push(border);
+        Some(lines)
+    }
+}
+
+/// A line in the middle of a width. Where it cannot be, it is where Python puts it.
+fn centered(line: &str, width: usize) -> String {
+    let missing = width.saturating_sub(line.chars().count());
+    let left = missing / 2 + (missing & width & 1);
+    format!("{}{line}{}", " ".repeat(left), " ".repeat(missing - left))
+}
+
+/// A text in lines of at most so many characters. A word that is longer than a line is cut.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let mut word: Vec<char> = word.chars().collect();
+        loop {
+            let blank = usize::from(used > 0);
+            if used + blank + word.len() <= width {
+                put(&mut lines, blank, &word);
+                used += blank + word.len();
+                break;
+            }
+            let room = width.saturating_sub(used + blank);
+            if word.len() > width && room > 0 {
+                let rest = word.split_off(room);
+                put(&mut lines, blank, &word);
+                word = rest;
+            }
+            lines.push(String::new());
+            used = 0;
+        }
+    }
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+/// Puts a word behind what the last line has.
+fn put(lines: &mut [String], blanks: usize, word: &[char]) {
+    if let Some(line) = lines.last_mut() {
+        line.extend(std::iter::repeat_n(' ', blanks));
+        line.extend(word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_are_drawn() {
+        let lines = |width, comment, border, title, text| {
+            let banner = Banner { width, comment, border };
+            banner.lines(title, text).map(|lines| lines.join("\n")).unwrap_or_default()
+        };
+        insta::assert_snapshot!(lines(30, "//", Some('*'), "Hello there my good world it is fine", "a bb"), @r"
+        //**************************//
+        //                          //
+        //   Hello there my good    //
+        //     world it is fine     //
+        //                          //
+        // a bb                     //
+        //**************************//
+        ");
+        insta::assert_snapshot!(lines(12, "#", Some('#'), "t", "abcdefghijkl mn"), @r"
+        ############
+        #          #
+        #    t     #
+        #          #
+        # abcdefgh #
+        # ijkl mn  #
+        ############
+        ");
+        assert_eq!(lines(3, "#", Some('#'), "t", ""), "");
+    }
+}
