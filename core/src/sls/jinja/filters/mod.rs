@@ -6,6 +6,7 @@ mod network;
 mod pattern;
 mod percent;
 mod series;
+mod strict;
 mod text;
 
 use minijinja::functions::Function;
@@ -24,6 +25,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     lists::add_to(environment);
     network::add_to(environment);
     series::add_to(environment);
+    strict::add_to(environment);
     pattern::add_to(environment);
     text::add_to(environment);
     environment.add_test("list", |value: JinjaValue| is_list(&value));
