@@ -151,18 +151,15 @@ impl<'a> Tree<'a> {
         };
         let mut all = Map::new();
         for sls in self.included(&name.replace('/', "."), environment, included) {
-            let mut data = match environment.done.get(&sls) {
-                Some(data) => {
-                    // As in Salt, where the errors of the last one that was rendered stand.
-                    self.errors.extend_from_slice(&included.errors);
-                    data.clone()
-                }
-                None => {
-                    let before = self.errors.len();
-                    let data = self.sls(&sls, environment, &included.defaults);
-                    included.errors = self.errors.get(before..).unwrap_or_default().to_vec();
-                    data
-                }
+            let mut data = if let Some(data) = environment.done.get(&sls) {
+                // As in Salt, where the errors of the last one that was rendered stand.
+                self.errors.extend_from_slice(&included.errors);
+                data.clone()
+            } else {
+                let before = self.errors.len();
+                let data = self.sls(&sls, environment, &included.defaults);
+                included.errors = self.errors.get(before..).unwrap_or_default().to_vec();
+                data
             };
             if let Some(key) = options.get("key").filter(|key| key.is_truthy() && !data.is_empty()) {
                 for part in key.to_string().split(':').rev() {
