@@ -75,8 +75,9 @@ impl NoPillar {
         CallError::Execution(match self {
             NoPillar::NotThere(error) => error,
             NoPillar::Wrong(errors) => {
-                let told: String = errors.iter().flat_map(|error| ["- ", error, "\n"]).collect();
-                format!("Pillar failed to render. Additional info follows:\n\n{told}")
+                // Further lines of an error stand below its first.
+                let listed = errors.iter().map(|error| format!("- {}\n", error.replace('\n', "\n  ")));
+                format!("Pillar failed to render. Additional info follows:\n\n{}", listed.collect::<String>())
             }
         })
     }
@@ -146,6 +147,13 @@ impl StateRun {
         compile::SlsSource::available(&self.source, saltenv)
     }
 
+    /// The high data of SLS files by name, its structure checked: all that is wrong is told at once.
+    pub fn checked_sls(&self, names: Vec<String>) -> Result<HighData, Vec<String>> {
+        let (high, mut errors) = self.loaded(&[(self.saltenv(), names)]);
+        errors.extend(high.wrong());
+        if errors.is_empty() { Ok(high) } else { Err(errors) }
+    }
+
     /// The high data of SLS files by name.
     pub fn sls(&self, names: Vec<String>) -> Result<HighData, Vec<String>> {
         self.high(&[(self.saltenv(), names)])
@@ -153,9 +161,15 @@ impl StateRun {
 
     /// The high data of SLS files by environment.
     pub fn high(&self, wanted: &[(String, Vec<String>)]) -> Result<HighData, Vec<String>> {
+        let (high, errors) = self.loaded(wanted);
+        if errors.is_empty() { Ok(high) } else { Err(errors) }
+    }
+
+    /// The high data of SLS files by environment as far as there is any, and what is wrong with them.
+    pub fn loaded(&self, wanted: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
         let (mut high, errors) = compile::load(&self.source, wanted);
         high.exclude.extend(self.options.exclude.iter().cloned());
-        if errors.is_empty() { Ok(high) } else { Err(errors) }
+        (high, errors)
     }
 
     /// The high data of a text.
@@ -187,6 +201,11 @@ impl StateRun {
     /// Compiles high data to what is run.
     pub fn compile(&self, high: HighData) -> Result<Low, Vec<String>> {
         self.with_target(|target| compile::compile(high, target))
+    }
+
+    /// Compiles high data to what would be run. What is wrong in any step is told at once, behind these errors.
+    pub fn compile_all(&self, high: HighData, errors: Vec<String>) -> Result<Low, Vec<String>> {
+        self.with_target(|target| compile::compile_all(high, errors, target))
     }
 
     /// Compiles high data without what is written at the other end.

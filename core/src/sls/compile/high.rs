@@ -1,7 +1,7 @@
 //! High data: all states by id, in one form, with what is to be extended and excluded.
 
 use super::is_dunder;
-use crate::value::{Map, Value, python};
+use crate::value::{Map, Value};
 
 /// What SLS files say, put together.
 ///
@@ -124,31 +124,30 @@ impl Part {
             Some(_) => errors.push(format!("Exclude Declaration in SLS {sls} is not formed as a list")),
         }
         for (id, body) in data {
-            if let Some(body) = normal(&id, body, sls, saltenv, errors) {
-                part.states.insert(id, body.into());
-            }
+            let body = normal(&id, body, sls, saltenv, errors);
+            part.states.insert(id, body);
         }
         part
     }
 }
 
-/// The body of an id in one form.
-fn normal(id: &Value, body: Value, sls: &str, saltenv: &str, errors: &mut Vec<String>) -> Option<Map> {
+/// The body of an id in one form. What has none stays as it is, for the check of the structure to complain about.
+fn normal(id: &Value, body: Value, sls: &str, saltenv: &str, errors: &mut Vec<String>) -> Value {
     match body {
         Value::Map(mut body) => {
             split_functions(&mut body, Some((id, sls)), errors);
             add_origin(&mut body, sls, saltenv);
-            Some(body)
+            body.into()
         }
         // `id: module.function`
         Value::Str(short) if short.contains('.') => {
             let mut words = short.split('.');
             let (module, function) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            Some(crate::map! {"__sls__" => sls, "__env__" => saltenv, module => crate::list![function]})
+            crate::map! {"__sls__" => sls, "__env__" => saltenv, module => crate::list![function]}.into()
         }
-        _ => {
+        body => {
             errors.push(format!("ID {id} in SLS {sls} is not a dictionary"));
-            None
+            body
         }
     }
 }
@@ -208,7 +207,7 @@ pub(super) fn merge_states(into: &mut Map, states: Map, errors: &mut Vec<String>
 pub(super) fn not_a_mapping(sls: &str, data: &Value) -> [String; 2] {
     [
         format!("SLS {sls} does not render to a dictionary"),
-        format!("Error when rendering state with contents: {}", python::repr(data)),
+        format!("Error when rendering state with contents: {}", super::verify::ordered(data)),
     ]
 }
 

@@ -355,6 +355,25 @@ fn errors_of_several_files_are_in_salts_words() {
         run(&[("l", "[a]")], &["l"]).unwrap_err(),
         ["SLS l does not render to a dictionary", "Error when rendering state with contents: ['a']"]
     );
+    let (_, errors) =
+        load(&Tree::new(&[("s", "a b"), ("m", "[{a: [{b: 1}]}]")]), &[("base".into(), vec!["s".into(), "m".into()])]);
+    assert_eq!(
+        [&errors[1], &errors[3]],
+        [
+            "Error when rendering state with contents: a b",
+            "Error when rendering state with contents: [OrderedDict([('a', [OrderedDict([('b', 1)])])])]"
+        ]
+    );
+    let (high, errors) = load(&Tree::new(&[("t", "a: [b]\nc: {test: []}")]), &[("base".into(), vec!["t".into()])]);
+    assert_eq!(errors, ["ID a in SLS t is not a dictionary"]);
+    assert_eq!(
+        compile_all(high, errors, &everything_acts_on_watch()).unwrap_err(),
+        [
+            "ID a in SLS t is not a dictionary",
+            "The type a in ['b'] is not formatted as a dictionary",
+            "No function declared in state 'c' in SLS 't'"
+        ]
+    );
     assert_eq!(
         run(&[("t", "include: x\na: test.nop")], &["t"]).unwrap_err(),
         ["Include Declaration in SLS t is not formed as a list", "ID include in SLS t is not a dictionary"]

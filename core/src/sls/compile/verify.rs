@@ -3,6 +3,7 @@
 use super::high::text;
 use super::is_dunder;
 use super::requisite::RequisiteKind;
+use crate::value::python::repr;
 use crate::value::{Map, Value};
 
 /// All that is wrong, state by state, in Salt's words.
@@ -18,7 +19,7 @@ pub(super) fn check(states: &Map) -> Vec<String> {
             ));
         }
         let Value::Map(body) = body else {
-            errors.push(format!("The type {id} in {body} is not formatted as a dictionary"));
+            errors.push(format!("The type {id} in {} is not formatted as a dictionary", ordered(body)));
             continue;
         };
         for (state, arguments) in body.iter().filter(|(state, _)| !is_dunder(state)) {
@@ -102,12 +103,9 @@ impl Place {
                 None => return,
             },
             other => {
-                let other = match other {
-                    Value::Map(map) => ordered(map),
-                    other => other.to_string(),
-                };
                 return errors.push(format!(
-                    "Requisite declaration {other} in state {id} in SLS {sls} is not formed as a single key dictionary"
+                    "Requisite declaration {} in state {id} in SLS {sls} is not formed as a single key dictionary",
+                    ordered(other)
                 ));
             }
         };
@@ -122,9 +120,18 @@ impl Place {
     }
 }
 
-/// A mapping as Python shows one that keeps its order.
-fn ordered(map: &Map) -> String {
-    let repr = crate::value::python::repr;
-    let items: Vec<String> = map.iter().map(|(key, value)| format!("({}, {})", repr(key), repr(value))).collect();
-    format!("OrderedDict([{}])", items.join(", "))
+/// A value as Python prints it, its mappings as those that keep their order.
+pub(super) fn ordered(value: &Value) -> String {
+    match value {
+        Value::Map(map) => {
+            let items = map.iter().map(|(key, value)| format!("({}, {})", repr(key), ordered_repr(value)));
+            format!("OrderedDict([{}])", items.collect::<Vec<_>>().join(", "))
+        }
+        Value::List(items) => format!("[{}]", items.iter().map(ordered_repr).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}
+
+fn ordered_repr(value: &Value) -> String {
+    if matches!(value, Value::Map(_) | Value::List(_)) { ordered(value) } else { repr(value) }
 }

@@ -8,12 +8,23 @@ use minijinja::{Error, ErrorKind, State};
 
 use super::containers::{Dict, Tree};
 use super::error::{SALT_FUNCTION, missing_function, missing_in_module};
+use super::operators::refuse_undefined;
 use super::value::{from_jinja, split_args, split_kwargs, to_jinja};
 use crate::function::{Args, CallError};
 use crate::value::{Map, Value};
 
 /// Functions that change the mapping that they are given first, and return it.
 const CHANGE_FIRST: [&str; 3] = ["defaults.merge", "defaults.update", "slsutil.update"];
+
+/// Functions that do nothing with what they are given, as nobody answers them or they only give it back.
+const HAND_ON: [&str; 5] = ["test.echo", "test.arg", "test.kwarg", "mine.", "match."];
+
+/// Functions that give their default back unseen, and its place.
+const GIVE_DEFAULT: [(&str, usize); 5] =
+    [("grains.get", 1), ("grains.filter_by", 3), ("config.get", 1), ("config.option", 1), ("environ.get", 1)];
+
+/// Arguments that name an environment.
+const ENVIRONMENTS: [&str; 2] = ["saltenv", "pillarenv"];
 
 /// What a template can reach.
 pub trait Host: Send + Sync {
@@ -159,6 +170,7 @@ impl Object for Function {
 }
 
 fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+    refuse_undefined_arguments(name, args)?;
     let (positional, keyword) = split_args(args)?;
     if let Some(found) = host.tree(name).and_then(|tree| looked_up(tree, &positional, &keyword)) {
         return Ok(found);
@@ -219,6 +231,26 @@ fn told(name: &str, error: CallError) -> String {
         CallError::Execution(message) => format!("{SALT_FUNCTION}{message}"),
         CallError::NotAvailable(_) => format!("{SALT_FUNCTION}{error}"),
     }
+}
+
+/// A function does something with what it is given, which fails with what is undefined; only a few hand it on.
+fn refuse_undefined_arguments(name: &str, args: &[JinjaValue]) -> Result<(), Error> {
+    if HAND_ON.iter().any(|start| name.starts_with(start)) {
+        return Ok(());
+    }
+    let (positional, keyword) = split_kwargs(args)?;
+    let default = GIVE_DEFAULT.iter().find(|(function, _)| *function == name).map(|(_, place)| *place);
+    for (place, value) in positional.iter().enumerate() {
+        if default != Some(place) {
+            refuse_undefined(value)?;
+        }
+    }
+    for (named, value) in &keyword {
+        if !(ENVIRONMENTS.contains(&named.as_str()) || default.is_some() && named == "default") {
+            refuse_undefined(value)?;
+        }
+    }
+    Ok(())
 }
 
 /// The first argument that is undefined.

@@ -8,7 +8,7 @@ use minijinja_contrib::pycompat;
 
 use super::containers::{View, own};
 use super::error::UNDEFINED;
-use super::value::text;
+use super::operators::{refuse_undefined, type_name};
 
 /// What a longest padded text may be, in characters: a width is not a way to use up memory.
 const MAX_WIDTH: usize = 1 << 20;
@@ -21,12 +21,26 @@ pub(super) fn call(
     args: &[JinjaValue],
 ) -> Result<JinjaValue, Error> {
     let args = &*by_place(method, args)?;
+    if value.kind() == ValueKind::String {
+        args.iter().try_for_each(refuse_undefined)?;
+    }
     let own_answer = match value.kind() {
         ValueKind::String => string(value.as_str().unwrap_or_default(), method, args)?,
         ValueKind::Map => match (method, args) {
             // A copy is as deep as the mapping itself: what is inside stays shared.
             ("copy", []) => {
                 Some(JinjaValue::from_object(super::value::pairs(value).collect::<super::containers::Dict>()))
+            }
+            // What is undefined is no default of minijinja's.
+            ("get", [key, default]) => {
+                refuse_undefined(key)?;
+                Some(
+                    Some(value.get_item(key)?).filter(|found| !found.is_undefined()).unwrap_or_else(|| default.clone()),
+                )
+            }
+            ("get", [key]) => {
+                refuse_undefined(key)?;
+                None
             }
             (_, []) => View::of(value, method),
             _ => None,
@@ -142,7 +156,12 @@ fn string(text: &str, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaV
         "encode" => JinjaValue::from_bytes(text.as_bytes().to_vec()),
         "join" => {
             let (items,): (&JinjaValue,) = from_args(args)?;
-            JinjaValue::from(items.try_iter()?.map(|item| self::text(&item)).collect::<Vec<_>>().join(text))
+            let items: Vec<JinjaValue> = items.try_iter()?.collect();
+            if let Some((place, other)) = items.iter().enumerate().find(|(_, item)| item.as_str().is_none()) {
+                let message = format!("sequence item {place}: expected str instance, {} found", type_name(other));
+                return Err(Error::new(ErrorKind::InvalidOperation, message));
+            }
+            JinjaValue::from(items.iter().filter_map(JinjaValue::as_str).collect::<Vec<_>>().join(text))
         }
         _ => return Ok(None),
     }))

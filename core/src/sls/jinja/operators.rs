@@ -124,7 +124,8 @@ fn too_large() -> Error {
     Error::new(ErrorKind::InvalidOperation, "a number is too large")
 }
 
-fn refuse_undefined(value: &JinjaValue) -> Result<(), Error> {
+/// Refuses what is undefined, where Python would do something with it.
+pub(super) fn refuse_undefined(value: &JinjaValue) -> Result<(), Error> {
     if value.is_undefined() {
         // Only minijinja itself can say which expression it comes from.
         value.get_attr("")?;

@@ -133,6 +133,11 @@ fn one_tag(text: &str, look: Look, macros: &mut Vec<(String, bool)>, out: &mut R
         tags::macros(text, &tokens, end, macros, &mut edits);
     }
     blanks(&text[..end], &tokens, &mut edits);
+    // minijinja would read `0600` as one number, and has to see that these are two.
+    let touching = tokens
+        .windows(2)
+        .filter(|two| two.iter().all(|token| token.kind == Kind::Number) && two[0].end == two[1].start);
+    edits.extend(touching.map(|two| Edit::insert(two[0].end, " ")));
     apply(&text[..end], edits, &mut out.text);
     Some(end)
 }
@@ -252,6 +257,11 @@ mod tests {
                 "{% include 'x' ignore missing %}",
                 "{% with %}{% include __template__('x', true) ignore missing %}{% endwith %}",
             ),
+            (
+                "{% include a.b ~ '/c' %}",
+                "{% with __names__ = [a] %}{% include __template__(a.b ~ '/c', true) %}{% endwith %}",
+            ),
+            ("{{ f(0600, 0, 00, 0.5, 10) }}", "{{ f(0 600, 0, 00, 0.5, 10) }}"),
             ("{{ x", "{{ x"),
             ("{{ [1 }}{{ [2] }}", "{{ [1 }}{{ [2] }}"),
         ] {

@@ -130,6 +130,23 @@ fn includes_have_defaults_and_keys() {
 }
 
 #[test]
+fn what_is_wrong_with_an_include_is_told_as_often_as_salt_finds_it() {
+    let files = [
+        ("base/top.sls", "base: {'*': [a]}"),
+        ("base/a/init.sls", "include: [.b, a.bad, nope, a.c]\n"),
+        ("base/a/b.sls", "b: 1\n"),
+        ("base/a/c.sls", "c: 1\n"),
+        ("base/a/bad.sls", "x: {{ no }}\n"),
+        // Names are looked for without their dots, too.
+        ("base/b.sls", "top: 1\n"),
+    ];
+    let bad = "Rendering SLS 'a.bad' failed. Please see master log for details.";
+    let nope = "Specified SLS 'nope' in environment 'base' is not available on the salt master";
+    let expected = map! {"top" => 1, "b" => 1, "c" => 1, "_errors" => list![bad, bad, nope]};
+    assert_eq!(Master::new(&files, map! {}).of("m"), expected);
+}
+
+#[test]
 fn what_comes_from_elsewhere_goes_over_the_files_or_under_them() {
     let files = [
         ("base/top.sls", "base: {'*': [a], 'I@role:web': [w]}"),

@@ -72,6 +72,16 @@ impl<'a> Tree<'a> {
 
     /// What an SLS says, over what it includes. `defaults` are variables of its template.
     fn sls(&mut self, sls: &str, environment: &mut Environment<'_>, defaults: &Map) -> Map {
+        let known = environment.done.len();
+        let data = self.read(sls, environment, defaults);
+        // What has failed is not tried again for who includes it later.
+        if environment.done.len() == known {
+            environment.done.entry(sls.to_owned()).or_default();
+        }
+        data
+    }
+
+    fn read(&mut self, sls: &str, environment: &mut Environment<'_>, defaults: &Map) -> Map {
         let Some(path) = top::candidates(sls).into_iter().find(|path| self.find(path, environment.name).is_some())
         else {
             // As in Salt, nothing is missed in an environment without folders.
@@ -115,10 +125,11 @@ impl<'a> Tree<'a> {
         };
         let mut under = Map::new();
         // As in Salt, the defaults of one include are those of the next ones that have none.
-        let mut defaults = defaults.clone();
+        let mut included =
+            Included { by: sls, is_init: path.ends_with("/init.sls"), defaults: defaults.clone(), errors: Vec::new() };
         for include in &includes {
-            let included = self.include(include, sls, path.ends_with("/init.sls"), environment, &mut defaults);
-            self.source.merging.merge(&mut under, included);
+            let data = self.include(include, environment, &mut included);
+            self.source.merging.merge(&mut under, data);
         }
         let (mut under, over) =
             if self.source.is_on("pillar_includes_override_sls", false) { (data, under) } else { (under, data) };
@@ -127,30 +138,28 @@ impl<'a> Tree<'a> {
     }
 
     /// What an item of `include` says: a name, or a name with `defaults` and the `key` that all of it goes below.
-    fn include(
-        &mut self,
-        item: &Value,
-        includer: &str,
-        is_init: bool,
-        environment: &mut Environment<'_>,
-        defaults: &mut Map,
-    ) -> Map {
+    fn include(&mut self, item: &Value, environment: &mut Environment<'_>, included: &mut Included<'_>) -> Map {
         let (name, options) = match item {
             Value::Map(map) => match map.first() {
                 Some((name, options)) => {
-                    *defaults = options.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default();
+                    included.defaults = options.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default();
                     (name.to_string(), options.clone())
                 }
                 None => return Map::new(),
             },
             name => (name.to_string(), Value::Nil),
         };
-        let name = absolute(&name.replace('/', "."), includer, is_init);
         let mut all = Map::new();
-        for sls in environment.meant(&name) {
-            let mut data = match environment.done.get(&sls) {
-                Some(data) => data.clone(),
-                None => self.sls(&sls, environment, defaults),
+        for sls in self.included(&name.replace('/', "."), environment, included) {
+            let mut data = if let Some(data) = environment.done.get(&sls) {
+                // As in Salt, where the errors of the last one that was rendered stand.
+                self.errors.extend_from_slice(&included.errors);
+                data.clone()
+            } else {
+                let before = self.errors.len();
+                let data = self.sls(&sls, environment, &included.defaults);
+                included.errors = self.errors.get(before..).unwrap_or_default().to_vec();
+                data
             };
             if let Some(key) = options.get("key").filter(|key| key.is_truthy() && !data.is_empty()) {
                 for part in key.to_string().split(':').rev() {
@@ -160,6 +169,18 @@ impl<'a> Tree<'a> {
             self.source.merging.merge(&mut all, data);
         }
         all
+    }
+
+    /// The SLS that an included name means. As in Salt it is looked for twice: as it is, without dots in front, and from
+    /// where the includer is. One that is found both times counts twice, errors included.
+    fn included(&self, name: &str, environment: &Environment<'_>, included: &Included<'_>) -> Vec<String> {
+        let meant = absolute(name, included.by, included.is_init);
+        let found: Vec<String> = [name.trim_start_matches('.'), &meant]
+            .into_iter()
+            .flat_map(|name| environment.meant(name))
+            .filter(|sls| top::candidates(sls).iter().any(|path| self.find(path, environment.name).is_some()))
+            .collect();
+        if found.is_empty() { vec![meant] } else { found }
     }
 
     /// Renders a file of the environment's first root that has it.
@@ -187,6 +208,15 @@ impl<'a> Tree<'a> {
     pub fn find(&self, relative: &str, environment: &str) -> Option<PathBuf> {
         find_in(self.source.roots.get(environment)?, relative)
     }
+}
+
+/// Where includes are read, and what the ones before have left.
+struct Included<'a> {
+    by: &'a str,
+    is_init: bool,
+    defaults: Map,
+    /// The errors of the last one that was rendered.
+    errors: Vec<String>,
 }
 
 /// The names of all SLS in these folders, sorted.

@@ -5,7 +5,7 @@ use brine_core::function::CallError;
 use brine_core::sls::compile::{Chunk, Low};
 use brine_core::{Map, Value, functions, map};
 
-use super::{in_environment, names, of_top, options, with};
+use super::{in_environment, loaded_of_top, names, of_top, options, with};
 use crate::context::Context;
 use crate::state::{self, NoPillar, Options, StateRun, Top};
 
@@ -19,9 +19,7 @@ functions! {
     ///     salt '*' state.show_sls core,edit.vim
     fn show_sls(context, mods: Value, test: Value = Value::Nil, **kwargs) {
         shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
-            let high = run.sls(names(&mods))?;
-            let wrong = high.wrong();
-            if wrong.is_empty() { Ok(high.to_value()) } else { Err(wrong) }
+            run.checked_sls(names(&mods)).map(|high| high.to_value())
         })
     }
 
@@ -33,7 +31,7 @@ functions! {
     ///     salt '*' state.show_low_sls core,edit.vim
     fn show_low_sls(context, mods: Value, test: Value = Value::Nil, **kwargs) {
         shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
-            let high = run.sls(names(&mods))?;
+            let high = run.checked_sls(names(&mods))?;
             run.compile_as_written(&high).map(|low| low.to_value())
         })
     }
@@ -165,8 +163,8 @@ fn shown(
 }
 
 fn low_of_top(run: &StateRun) -> Result<Low, Vec<String>> {
-    match of_top(run)? {
-        Some(high) => run.compile(high),
+    match loaded_of_top(run) {
+        Some((high, errors)) => run.compile_all(high, errors),
         None => Ok(Low::default()),
     }
 }

@@ -9,6 +9,7 @@ use crate::twister::Twister;
 use crate::value::Value;
 
 use super::super::containers::own;
+use super::super::operators::type_name;
 use super::super::value::{pairs, to_jinja};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -116,6 +117,9 @@ fn flatten(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
 fn sort_entries(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     defined(&value)?;
+    if value.kind() != ValueKind::Map {
+        return Err(failed(format_args!("'{}' object has no attribute 'items'", type_name(&value))));
+    }
     let exact = options.flag(0, "case_sensitive", false);
     let by_value = options.get(1, "by").is_some_and(|by| by.as_str() == Some("value"));
     let mut entries: Vec<_> = pairs(&value).collect();

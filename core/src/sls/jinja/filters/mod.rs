@@ -7,6 +7,7 @@ mod pattern;
 mod percent;
 mod query;
 mod series;
+mod strict;
 mod text;
 
 use minijinja::functions::Function;
@@ -26,6 +27,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     lists::add_to(environment);
     network::add_to(environment);
     series::add_to(environment);
+    strict::add_to(environment);
     pattern::add_to(environment);
     query::add_to(environment);
     text::add_to(environment);

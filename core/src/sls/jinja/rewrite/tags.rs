@@ -155,9 +155,27 @@ fn import(text: &str, tag: &Token<'_>, rest: &[Token<'_>], end: usize, edits: &m
         // What an included template sets is its own.
         let marker = usize::from(matches!(text.as_bytes().get(2), Some(b'-' | b'+')));
         let closing = usize::from(matches!(text.as_bytes().get(end.saturating_sub(3)), Some(b'-' | b'+')));
-        edits.push(Edit::insert(2 + marker, " with %}{%"));
+        let names = names(&rest[..length]);
+        // A macro of minijinja's takes along the names that it sees in it, and it does not see those of an include.
+        let seen = if names.is_empty() { String::new() } else { format!(" __names__ = [{}]", names.join(", ")) };
+        edits.push(Edit::insert(2 + marker, format!(" with{seen} %}}{{%")));
         edits.push(Edit::insert(end - 2 - closing, "%}{% endwith "));
     }
+}
+
+/// The variables in an expression.
+fn names<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
+    let words = ["and", "or", "not", "in", "is", "if", "else", "true", "false", "none", "True", "False", "None"];
+    let before = [None].into_iter().chain(tokens.iter().map(Some));
+    before
+        .zip(tokens)
+        .filter(|(before, token)| {
+            let is_part =
+                before.is_some_and(|before| before.is_operator(".") || before.is_operator("|") || before.is_name("is"));
+            token.kind == Kind::Name && !is_part && !words.contains(&token.text)
+        })
+        .map(|(_, token)| token.text)
+        .collect()
 }
 
 /// `import_yaml name as variable`, as a whole.

@@ -134,7 +134,10 @@ fn number(text: &str) -> usize {
         }
         end += 1;
     }
-    end
+    // Zeros in front are a number of their own: `0600` is two.
+    let zeros = text.find(|c| c != '0').unwrap_or(end);
+    let is_whole = text[..end].bytes().all(|byte| byte.is_ascii_digit());
+    if is_whole && (1..end).contains(&zeros) { zeros } else { end }
 }
 
 /// How long the quoted text at the start is.

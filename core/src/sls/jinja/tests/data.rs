@@ -306,12 +306,65 @@ fn a_merge_of_defaults_changes_what_it_is_given() {
 }
 
 #[test]
-fn what_is_undefined_stays_so_in_data_and_through_functions() {
+fn what_is_undefined_stays_so_in_data_and_through_functions_that_give_it_back() {
     check(&[
-        ("{% set d = {'x': no} %}{{ salt['test.nothing'](d.x) | default('d') }}", "d"),
-        ("{{ salt['test.nothing'](default=no) is defined }} {{ salt['test.nothing'](1) }}", "False None"),
+        ("{% set d = {'x': no} %}{{ salt['config.get']('y', d.x) | default('d') }}", "d"),
+        ("{{ salt['config.get']('y', default=no) is defined }} {{ salt['test.nothing'](1) }}", "False None"),
+        ("{{ {'a': 1}.get('b', no) is defined }} {{ {'a': 1}.get('a', no) }} {{ {}.get('a') }}", "False 1 None"),
     ]);
-    check_errors(&[("{{ salt['test.nothing'](no) }}", "Jinja variable 'no' is undefined")]);
+    check_errors(&[("{{ salt['config.get']('y', no) }}", "Jinja variable 'no' is undefined")]);
+}
+
+#[test]
+fn what_is_undefined_is_refused_where_something_is_done_with_it() {
+    for source in [
+        "salt['test.nothing'](no)",
+        "salt['test.nothing'](x=no)",
+        "salt['config.get'](no)",
+        "['a', no] | join(':')",
+        "no | join",
+        "[1, no] | sum",
+        "[1, no] | sort",
+        "[1, no] | max",
+        "[no] | select | list",
+        "no | list",
+        "no | first",
+        "'{}'.format(no)",
+        "{'a': 1}.get(no)",
+    ] {
+        check_errors(&[(&format!("{{% set x = {source} %}}"), "Jinja variable 'no' is undefined")]);
+    }
+    check(&[
+        ("{{ [no] | list | length }} {{ [no, 1] | select('defined') | list }} {{ [no, 2] | last }}", "1 [1] 2"),
+        (
+            "{{ [3, 1] | sort }} {{ ['b', 'A'] | sort }} {{ [[2], [1]] | max }} {{ [] | join }}",
+            "[1, 3] ['A', 'b'] [2] ",
+        ),
+        ("{{ [{'a': {'b': 2}}, {'a': {'b': 1}}] | sort(attribute='a.b') }}", "[{'a': {'b': 1}}, {'a': {'b': 2}}]"),
+    ]);
+}
+
+#[test]
+fn items_are_gone_through_and_compared_as_in_python() {
+    check_errors(&[
+        ("{{ none | list }}", "Jinja error: 'NoneType' object is not iterable"),
+        ("{{ 1 | join }}", "Jinja error: 'int' object is not iterable"),
+        ("{{ [3, 'a'] | sort }}", "Jinja error: '<' not supported between instances of 'str' and 'int'"),
+        ("{{ [3, 'a'] | max }}", "Jinja error: '>' not supported between instances of 'str' and 'int'"),
+        ("{{ [{'a': 1}, {}] | join(attribute='a') }}", "Jinja variable 'dict object' has no attribute 'a'"),
+        ("{{ [{'a': 1}, {}] | sort(attribute='a') }}", "Jinja variable 'dict object' has no attribute 'a'"),
+        ("{{ 'a' | dictsort }}", "Jinja error: 'str' object has no attribute 'items'"),
+        ("{{ ','.join(['a', 1]) }}", "Jinja error: sequence item 1: expected str instance, int found"),
+    ]);
+}
+
+#[test]
+fn zeros_in_front_of_a_number_are_one_of_their_own() {
+    check(&[("{{ 0 }} {{ 00 }} {{ 0.5 }} {{ 100 }}", "0 0 0.5 100")]);
+    check_errors(&[
+        ("{{ {}.get('mode', 0600) }}", "Jinja syntax error: expected token ',', got 'integer'"),
+        ("{{ 0600 }}", "Jinja syntax error: expected token 'end of print statement', got 'integer'"),
+    ]);
 }
 
 #[test]

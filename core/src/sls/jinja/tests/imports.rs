@@ -30,6 +30,14 @@ fn macros_and_variables_are_imported() {
 }
 
 #[test]
+fn a_macro_includes_what_a_variable_around_it_names() {
+    check(&[(
+        "{% for f in ['note', 'none'] %}{% set f = f ~ '.txt' %}{% macro m() %}{% include f ignore missing %}{% endmacro %}[{{ m() | trim }}]{% endfor %}",
+        "[a 1][]",
+    )]);
+}
+
+#[test]
 fn an_import_without_context_sees_itself_and_with_context_its_importer() {
     check(&[
         ("{% set here = 1 %}{% from './rel.jinja' import rel %}{{ rel }}", "['./rel.jinja', 'deep/er', False]"),

@@ -1,0 +1,97 @@
+//! Filters of minijinja's own that go through items: what is undefined among them, or what is nothing to go through, is
+//! refused as Python does.
+
+use minijinja::functions::Function;
+use minijinja::value::{FunctionArgs, FunctionResult, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, State, filters};
+
+use super::super::again::type_told;
+use super::super::operators::{order, refuse_undefined, type_name};
+use super::super::value::split_kwargs;
+use super::{Args, failed};
+
+/// What a filter does with items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Items {
+    /// Hands them on.
+    Kept,
+    /// Looks at each.
+    Used,
+    /// Compares them by this operator.
+    Compared(&'static str),
+}
+
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    strictly(environment, "list", Items::Kept, filters::list);
+    strictly(environment, "first", Items::Kept, filters::first);
+    strictly(environment, "join", Items::Used, filters::join);
+    strictly(environment, "sum", Items::Used, filters::sum);
+    strictly(environment, "select", Items::Used, filters::select);
+    strictly(environment, "reject", Items::Used, filters::reject);
+    strictly(environment, "sort", Items::Compared("<"), filters::sort);
+    strictly(environment, "min", Items::Compared("<"), filters::min);
+    strictly(environment, "max", Items::Compared(">"), filters::max);
+}
+
+fn strictly<F, Rv, FilterArgs>(environment: &mut Environment<'static>, name: &'static str, does: Items, filter: F)
+where
+    F: Function<Rv, FilterArgs>,
+    Rv: FunctionResult,
+    FilterArgs: for<'a> FunctionArgs<'a>,
+{
+    let inner = format!("__{name}__");
+    environment.add_filter(inner.clone(), filter);
+    environment.add_filter(name, move |state: &mut State<'_, '_>, args: Args| {
+        let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+        check(name, does, &args)?;
+        state.apply_filter(&inner, &args)
+    });
+}
+
+fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
+    let (positional, named) = split_kwargs(args)?;
+    let Some((value, rest)) = positional.split_first() else { return Ok(()) };
+    positional.iter().try_for_each(refuse_undefined)?;
+    if matches!(value.kind(), ValueKind::None | ValueKind::Bool | ValueKind::Number) {
+        return Err(failed(format_args!("'{}' object is not iterable", type_name(value))));
+    }
+    let tested = matches!(name, "select" | "reject") && !rest.is_empty();
+    if does == Items::Kept || tested {
+        return Ok(());
+    }
+    let attribute = named.iter().find(|(name, _)| name == "attribute").map(|(_, attribute)| attribute);
+    let mut items: Vec<JinjaValue> = value.try_iter()?.collect();
+    if let Some(attributes) = attribute.and_then(JinjaValue::as_str) {
+        let mut found = Vec::new();
+        for attribute in attributes.split(',') {
+            for item in &items {
+                found.push(reached(item, attribute)?);
+            }
+        }
+        items = found;
+    }
+    items.iter().try_for_each(refuse_undefined)?;
+    if let Items::Compared(operator) = does
+        && attribute.is_none()
+    {
+        for pair in items.windows(2) {
+            order(operator, &pair[1], &pair[0])?;
+        }
+    }
+    Ok(())
+}
+
+/// What a path of names and numbers leads to.
+fn reached(item: &JinjaValue, path: &str) -> Result<JinjaValue, Error> {
+    let mut at = item.clone();
+    for part in path.split('.') {
+        let key = part.parse::<usize>().map_or_else(|_| JinjaValue::from(part), JinjaValue::from);
+        let found = at.get_item(&key)?;
+        if found.is_undefined() {
+            let message = format!("Jinja variable '{}' has no attribute '{part}'", type_told(&at));
+            return Err(Error::new(ErrorKind::UndefinedError, message));
+        }
+        at = found;
+    }
+    Ok(at)
+}
