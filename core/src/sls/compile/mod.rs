@@ -52,6 +52,19 @@ pub fn compile(mut high: HighData, target: &Target) -> Result<Low, Vec<String>> 
     graph::ordered(low::chunks(&high.states, target), target.disabled_requisites)
 }
 
+/// As [`compile`], and tells the errors of all steps up to the chunks at once, after those that are known already: this
+/// is what `state.show_lowstate` shows.
+pub fn compile_to_show(mut high: HighData, mut errors: Vec<String>, target: &Target) -> Result<Low, Vec<String>> {
+    errors.append(&mut extend::apply_extensions(&mut high, false));
+    errors.append(&mut verify::check(&high.states));
+    errors.append(&mut extend::apply_requisites_in(&mut high, target.disabled_requisites));
+    extend::apply_excludes(&mut high);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    graph::ordered(low::chunks(&high.states, target), target.disabled_requisites)
+}
+
 /// Compiles high data as it is written, without `extend`, `exclude` and what is written at the other end: this
 /// is what `state.show_low_sls` shows.
 pub fn compile_as_written(high: &HighData, target: &Target) -> Result<Low, Vec<String>> {

@@ -3,6 +3,7 @@
 use super::high::text;
 use super::is_dunder;
 use super::requisite::RequisiteKind;
+use crate::value::python::ordered_str;
 use crate::value::{Map, Value};
 
 /// All that is wrong, state by state, in Salt's words.
@@ -18,6 +19,7 @@ pub(super) fn check(states: &Map) -> Vec<String> {
             ));
         }
         let Value::Map(body) = body else {
+            let body = ordered_str(body);
             errors.push(format!("The type {id} in {body} is not formatted as a dictionary"));
             continue;
         };
@@ -78,7 +80,8 @@ impl Place {
         if name.as_str() == Some("names") && list.is_none() {
             errors.push(format!("The 'names' argument in state '{id}' in SLS '{sls}' needs to be formed as a list"));
         }
-        if name.as_str().and_then(RequisiteKind::parse).is_none() {
+        let is_requisite = |name: &str| RequisiteKind::parse(name).is_some() || name == "onfail_stop";
+        if !name.as_str().is_some_and(is_requisite) {
             return;
         }
         match list {
@@ -102,10 +105,7 @@ impl Place {
                 None => return,
             },
             other => {
-                let other = match other {
-                    Value::Map(map) => ordered(map),
-                    other => other.to_string(),
-                };
+                let other = ordered_str(other);
                 return errors.push(format!(
                     "Requisite declaration {other} in state {id} in SLS {sls} is not formed as a single key dictionary"
                 ));
@@ -117,14 +117,8 @@ impl Place {
             ));
         }
         if matches!(name, Value::List(_) | Value::Map(_)) {
+            let name = ordered_str(name);
             errors.push(format!("Illegal requisite \"{name}\" in SLS \"{sls}\", please check your syntax.\n"));
         }
     }
-}
-
-/// A mapping as Python shows one that keeps its order.
-fn ordered(map: &Map) -> String {
-    let repr = crate::value::python::repr;
-    let items: Vec<String> = map.iter().map(|(key, value)| format!("({}, {})", repr(key), repr(value))).collect();
-    format!("OrderedDict([{}])", items.join(", "))
 }

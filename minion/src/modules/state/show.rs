@@ -19,9 +19,7 @@ functions! {
     ///     salt '*' state.show_sls core,edit.vim
     fn show_sls(context, mods: Value, test: Value = Value::Nil, **kwargs) {
         shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
-            let high = run.sls(names(&mods))?;
-            let wrong = high.wrong();
-            if wrong.is_empty() { Ok(high.to_value()) } else { Err(wrong) }
+            run.as_written(names(&mods)).map(|high| high.to_value())
         })
     }
 
@@ -33,7 +31,7 @@ functions! {
     ///     salt '*' state.show_low_sls core,edit.vim
     fn show_low_sls(context, mods: Value, test: Value = Value::Nil, **kwargs) {
         shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
-            let high = run.sls(names(&mods))?;
+            let high = run.as_written(names(&mods))?;
             run.compile_as_written(&high).map(|low| low.to_value())
         })
     }
@@ -60,7 +58,8 @@ functions! {
     ///
     ///     salt '*' state.show_lowstate
     fn show_lowstate(context, **kwargs) {
-        shown(context, kwargs, |run| low_of_top(run).map(|low| low.to_value()))
+        // As in Salt, errors are as good an answer as chunks.
+        shown(context, kwargs, |run| Ok(low_of_top(run).map_or_else(Value::from, |low| low.to_value())))
     }
 
     /// The SLS files that the top file assigns to this minion, by environment.
@@ -165,10 +164,8 @@ fn shown(
 }
 
 fn low_of_top(run: &StateRun) -> Result<Low, Vec<String>> {
-    match of_top(run)? {
-        Some(high) => run.compile(high),
-        None => Ok(Low::default()),
-    }
+    let (high, errors) = run.high_and_errors(&run.top().matches);
+    run.compile_to_show(high, errors)
 }
 
 fn matches_of(top: Top) -> Result<Vec<(String, Vec<String>)>, Vec<String>> {
