@@ -11,6 +11,11 @@ pub struct TopError(pub String);
 /// Whether a target of a top file, in the language that its `match` names, means a minion.
 pub fn is_meant(expression: &str, kind: &str, facts: &impl Facts, nodegroups: &Map) -> Result<bool, TopError> {
     let wrong = |error: &dyn std::fmt::Display| TopError(format!("target '{expression}' of the top file: {error}"));
+    // Salt has matchers for stores of its own; nobody is in one that is not there.
+    if matches!(kind, "data" | "range" | "cache" | "resource" | "managing_minion") {
+        tracing::warn!(expression, kind, "a target of the top file is in a language that is not there");
+        return Ok(false);
+    }
     let kind: TargetKind = kind.parse().map_err(|error| wrong(&error))?;
     match Target::parse(kind, expression, ":", nodegroups) {
         Ok(target) => Ok(target.matches(facts)),

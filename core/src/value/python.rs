@@ -48,6 +48,24 @@ pub fn write_repr(value: &Value, out: &mut impl Write) -> fmt::Result {
     }
 }
 
+/// The text of `str()` for what came out of an SLS, whose mappings keep their order and say so: `OrderedDict([('a', 1)])`.
+pub fn ordered_str(value: &Value) -> String {
+    match value {
+        Value::Str(text) => text.clone(),
+        Value::List(items) => format!("[{}]", items.iter().map(ordered_repr).collect::<Vec<_>>().join(", ")),
+        Value::Map(map) if map.is_empty() => "OrderedDict()".to_owned(),
+        Value::Map(map) => {
+            let pair = |(key, value)| format!("({}, {})", ordered_repr(key), ordered_repr(value));
+            format!("OrderedDict([{}])", map.iter().map(pair).collect::<Vec<_>>().join(", "))
+        }
+        other => repr(other),
+    }
+}
+
+fn ordered_repr(value: &Value) -> String {
+    if value.as_str().is_some() { repr(value) } else { ordered_str(value) }
+}
+
 fn write_float(f: f64, out: &mut impl Write) -> fmt::Result {
     if f.is_nan() {
         return out.write_str("nan");

@@ -358,22 +358,16 @@ fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Res
 
 /// The high data of the highstate, or nothing if no top file has anything for this minion.
 fn of_top(run: &StateRun) -> Result<Option<HighData>, Vec<String>> {
-    match loaded_of_top(run) {
-        None => Ok(None),
-        Some((high, errors)) if errors.is_empty() => Ok(Some(high)),
-        Some((_, errors)) => Err(errors),
-    }
-}
-
-/// As [`of_top`], with what is wrong: with the top file, and with what it names.
-fn loaded_of_top(run: &StateRun) -> Option<(HighData, Vec<String>)> {
-    let Top { matches, mut errors, .. } = run.top();
+    let Top { matches, errors, .. } = run.top();
     if errors.is_empty() && matches.is_empty() {
-        return None;
+        return Ok(None);
     }
-    let (high, more) = run.loaded(&matches);
-    errors.extend(more);
-    Some((high, errors))
+    // What is wrong with the top file and with what it names is told at once.
+    match (run.high(&matches), errors.is_empty()) {
+        (Ok(high), true) => Ok(Some(high)),
+        (Ok(_), false) => Err(errors),
+        (Err(more), _) => Err(errors.into_iter().chain(more).collect()),
+    }
 }
 
 /// What a highstate returns that has nothing to do.

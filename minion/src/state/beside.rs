@@ -5,13 +5,17 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use brine_core::function::CallError;
 use brine_core::sls::compile::Chunk;
-use brine_core::{Map, map};
+use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::call::Caller;
 use crate::context::Context;
 
 type Outcome = Result<Map, CallError>;
+
+/// What every state has: as in Salt, it is there while the state runs, and so it comes first.
+const FIRST: [&str; 9] =
+    ["name", "result", "changes", "comment", "__sls__", "__run_num__", "start_time", "duration", "__id__"];
 
 /// The states that run beside the others.
 pub(super) struct Beside<'scope, 'a> {
@@ -49,7 +53,10 @@ impl<'scope, 'a> Beside<'scope, 'a> {
             let mut result = Caller { context: &context, ..caller }.call(chunk)?;
             // Each attempt has taken a number.
             result.insert("__run_num__".into(), number.into());
-            Ok(result)
+            let first = FIRST.iter().filter_map(|key| Some((Value::from(*key), result.get(*key)?.clone())));
+            let mut told: Map = first.collect();
+            told.extend(result);
+            Ok(told)
         });
         self.running.insert(place, (chunk, handle));
     }
@@ -72,9 +79,9 @@ impl<'scope, 'a> Beside<'scope, 'a> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::Value;
     use brine_core::function::Args;
 
+    use super::*;
     use crate::state::{Options, Settings, StateRun, run};
     use crate::testing;
 

@@ -177,6 +177,8 @@ impl Caller<'_> {
                     "name" => chunk.written_name(),
                     "changes" => map! {},
                     "comment" => comment,
+                    "__sls__" => sls_of(chunk),
+                    "__id__" => &chunk.id,
                     "skip_watch" => true,
                 },
                 None => self.function(function, chunk, args, test)?,
@@ -184,9 +186,16 @@ impl Caller<'_> {
             let own_check = function.params.iter().any(|param| param.name == "check_cmd");
             if let Some(commands) = chunk.args.get("check_cmd").filter(|_| !own_check) {
                 let good = conditions::check_cmd(self.context, commands)?;
-                let word = if good { "succeeded" } else { "failed" };
-                let comment = format!("check_cmd determined the state {word}");
-                result.extend(map! {"result" => good, "comment" => comment});
+                // As in Salt, what a state that runs beside the others says itself counts in the end.
+                let beside = chunk.args.get("parallel").is_some_and(Value::is_truthy) && !self.settings.mock;
+                if !beside {
+                    result.insert("result".into(), good.unwrap_or(false).into());
+                }
+                if let Some(good) = good.filter(|_| !beside) {
+                    let word = if good { "succeeded" } else { "failed" };
+                    result.insert("comment".into(), format!("check_cmd determined the state {word}").into());
+                }
+                result.extend(map! {"__sls__" => sls_of(chunk), "__id__" => &chunk.id});
             }
             Ok(result)
         });

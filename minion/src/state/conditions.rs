@@ -91,15 +91,19 @@ fn creates(paths: &Value) -> Said {
     }
 }
 
-/// Whether all commands of `check_cmd` succeed.
-pub(super) fn check_cmd(context: &Context, commands: &Value) -> Result<bool, CallError> {
-    let commands = commands.as_list().unwrap_or(std::slice::from_ref(commands));
+/// Whether all commands of `check_cmd` succeed; nothing if there is none.
+pub(super) fn check_cmd(context: &Context, commands: &Value) -> Result<Option<bool>, CallError> {
+    let commands = match commands {
+        Value::List(commands) => &commands[..],
+        Value::Str(_) => std::slice::from_ref(commands),
+        odd => return Err(CallError::execution(format!("check_cmd is {}, not a command or a list", odd.type_name()))),
+    };
     for command in commands {
         if !succeeds(context, &command.to_string(), Map::new())? {
-            return Ok(false);
+            return Ok(Some(false));
         }
     }
-    Ok(!commands.is_empty())
+    Ok((!commands.is_empty()).then_some(true))
 }
 
 fn entries<'a>(name: &str, condition: &'a Value) -> Result<&'a [Value], CallError> {

@@ -147,13 +147,6 @@ impl StateRun {
         compile::SlsSource::available(&self.source, saltenv)
     }
 
-    /// The high data of SLS files by name, its structure checked: all that is wrong is told at once.
-    pub fn checked_sls(&self, names: Vec<String>) -> Result<HighData, Vec<String>> {
-        let (high, mut errors) = self.loaded(&[(self.saltenv(), names)]);
-        errors.extend(high.wrong());
-        if errors.is_empty() { Ok(high) } else { Err(errors) }
-    }
-
     /// The high data of SLS files by name.
     pub fn sls(&self, names: Vec<String>) -> Result<HighData, Vec<String>> {
         self.high(&[(self.saltenv(), names)])
@@ -161,15 +154,21 @@ impl StateRun {
 
     /// The high data of SLS files by environment.
     pub fn high(&self, wanted: &[(String, Vec<String>)]) -> Result<HighData, Vec<String>> {
-        let (high, errors) = self.loaded(wanted);
+        let (mut high, errors) = self.high_and_errors(wanted);
+        high.exclude.extend(self.options.exclude.iter().cloned());
         if errors.is_empty() { Ok(high) } else { Err(errors) }
     }
 
-    /// The high data of SLS files by environment as far as there is any, and what is wrong with them.
-    pub fn loaded(&self, wanted: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
-        let (mut high, errors) = compile::load(&self.source, wanted);
-        high.exclude.extend(self.options.exclude.iter().cloned());
-        (high, errors)
+    /// The high data of SLS files by environment, and beside it what is wrong with them.
+    pub fn high_and_errors(&self, wanted: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
+        compile::load(&self.source, wanted)
+    }
+
+    /// The high data of SLS files by name, as it is written. All that is wrong with it is told at once.
+    pub fn as_written(&self, names: Vec<String>) -> Result<HighData, Vec<String>> {
+        let (high, mut errors) = self.high_and_errors(&[(self.saltenv(), names)]);
+        errors.append(&mut high.wrong());
+        if errors.is_empty() { Ok(high) } else { Err(errors) }
     }
 
     /// The high data of a text.
@@ -203,9 +202,9 @@ impl StateRun {
         self.with_target(|target| compile::compile(high, target))
     }
 
-    /// Compiles high data to what would be run. What is wrong in any step is told at once, behind these errors.
-    pub fn compile_all(&self, high: HighData, errors: Vec<String>) -> Result<Low, Vec<String>> {
-        self.with_target(|target| compile::compile_all(high, errors, target))
+    /// Compiles high data to what would be run. All that is wrong with it, beside what is known, is told at once.
+    pub fn compile_to_show(&self, high: HighData, errors: Vec<String>) -> Result<Low, Vec<String>> {
+        self.with_target(|target| compile::compile_to_show(high, errors, target))
     }
 
     /// Compiles high data without what is written at the other end.

@@ -260,9 +260,12 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     /// The result of a state that its requisites keep from running.
     fn not_run(&mut self, chunk: &Chunk, result: bool, comment: &str) -> Map {
         let number = self.caller.next_number();
+        // Time and duration have their places, and get their values at the end.
         let mut done = map! {
             "changes" => map! {},
             "result" => result,
+            "duration" => 0,
+            "start_time" => "",
             "comment" => comment,
             "__state_ran__" => false,
             "__run_num__" => number,

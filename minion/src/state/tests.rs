@@ -353,6 +353,22 @@ fn retries_masks_and_faulty_states_are_as_in_salt_in_test_mode() {
 }
 
 #[test]
+fn odd_states_end_as_in_salt() {
+    let sls = "a: {test.configurable_test_state: [{result: null}]}\nb: {test.configurable_test_state: [{changes: x}]}\n\
+               c: {test.show_notification: []}\nd: {test.nop: [{check_cmd: 5}]}\ne: {test.nop: [{check_cmd: []}]}\n\
+               f: {test.nop: [{onlyif: 'false'}]}\n";
+    let context = testing::context(&[("t.sls", sls)]);
+    let results = call(&context, "state.apply", &["t"], Map::new()).unwrap();
+    let told: Vec<_> = results.as_map().unwrap().values().map(|one| one.get("result") == Some(&false.into())).collect();
+    assert_eq!(told, [true, true, true, true, true, false]);
+    let comment = |tag: &str| results.get(tag).and_then(|one| one.get("comment")).map(ToString::to_string);
+    assert_eq!(comment("test_|-e_|-e_|-nop").as_deref(), Some("Success!"));
+    let skipped = results.get("test_|-f_|-f_|-nop").and_then(Value::as_map).unwrap();
+    let keys: Vec<_> = skipped.keys().map(ToString::to_string).collect();
+    assert_eq!(keys[..7], ["result", "name", "changes", "comment", "__sls__", "__id__", "skip_watch"]);
+}
+
+#[test]
 fn a_result_has_what_salt_says_of_it() {
     let context = testing::context(&[("t.sls", "a: {test.nop: [{name: n}, {parallel: true}]}")]);
     let results = call(&context, "state.apply", &["t"], Map::new()).unwrap();
@@ -362,15 +378,15 @@ fn a_result_has_what_salt_says_of_it() {
         keys,
         [
             "name",
-            "changes",
             "result",
+            "changes",
             "comment",
-            "__parallel__",
             "__sls__",
             "__run_num__",
             "start_time",
             "duration",
-            "__id__"
+            "__id__",
+            "__parallel__"
         ]
     );
     let start = result["start_time"].to_string();

@@ -1,9 +1,10 @@
 //! Top files: which SLS files of which environments are for this minion.
 
+use brine_core::glob::fnmatch;
 use brine_core::sls::compile::SlsSource;
 use brine_core::sls::top::is_meant;
 use brine_core::target::Facts;
-use brine_core::value::python;
+use brine_core::value::{FromValue, python};
 use brine_core::{Map, Value};
 use indexmap::IndexMap;
 
@@ -32,20 +33,25 @@ impl Top {
         facts: &impl Facts,
     ) -> Self {
         let files = &context.minion.files;
-        let environments = match saltenv {
-            Some(saltenv) => vec![saltenv.to_owned()],
-            None => ordered(files.environments().unwrap_or_else(|error| {
+        let opts = &context.config().opts;
+        let all = || {
+            files.environments().unwrap_or_else(|error| {
                 tracing::error!(error, "the environments cannot be listed");
                 Vec::new()
-            })),
+            })
+        };
+        let environments = match saltenv.or_else(|| opts.get("state_top_saltenv").and_then(Value::as_str)) {
+            Some(saltenv) => vec![saltenv.to_owned()],
+            None => ordered(all(), opts.get("env_order").and_then(Vec::<String>::from_value).unwrap_or_default()),
         };
         let mut tops = Vec::new();
         for environment in &environments {
             let mut found = Vec::new();
             match all_of(source, state_top, environment, &mut found) {
                 Ok(()) => tops.push((environment.clone(), found)),
+                Err(TopProblem::NotAMapping(error)) => return Top { errors: vec![error], ..Top::default() },
                 // As in Salt, a top file that cannot be rendered is as none at all.
-                Err(error) => {
+                Err(TopProblem::NotRendered(error)) => {
                     tracing::error!(saltenv = environment, error, "Unable to render top file");
                     return Top::default();
                 }
@@ -60,15 +66,21 @@ impl Top {
                 found.extend(theirs.clone().into_iter().flatten());
             }
         }
-        let sections = match strategy {
+        let (sections, errors) = match strategy {
             "merge_all" => merged(&tops, true, |_, _, _| true),
             "same" => merged(&tops, false, |own, section, _| own == section),
             // The base environment's top file has the say on every section that it has; the others on their own.
             _ => merged(&tops, false, |own, section, in_base| own == "base" || own == section && !in_base),
         };
-        let mut top = Top { errors: verify(&tops), ..Top::default() };
+        let mut top = Top { errors, ..Top::default() };
+        verify(&sections, &mut top.errors);
+        let wrong = top.errors.len();
         let known = |environment: &str| files.environments().is_ok_and(|all| all.iter().any(|one| one == environment));
         top.matching(&sections, saltenv, facts, &context.config().nodegroups, known);
+        if wrong > 0 {
+            // What cannot be matched there has been told.
+            top.errors.truncate(wrong);
+        }
         top
     }
 
@@ -86,13 +98,14 @@ impl Top {
             }
             for (expression, items) in targets {
                 let items = items.as_list().unwrap_or(std::slice::from_ref(items));
-                let kind =
-                    items.iter().find_map(|item| item.get("match")).map_or("compound".to_owned(), ToString::to_string);
+                // The last one counts.
+                let kind = items.iter().rev().find_map(|item| item.get("match"));
+                let kind = kind.map_or("compound".to_owned(), ToString::to_string);
                 match is_meant(&expression.to_string(), &kind, facts, nodegroups) {
                     Ok(true) => {}
                     Ok(false) => continue,
                     Err(error) => {
-                        tracing::error!(%error, "a target of the top file is skipped");
+                        self.errors.push(error.to_string());
                         continue;
                     }
                 }
@@ -102,12 +115,16 @@ impl Top {
                         Value::Str(sls) => self.names_of(environment).push(sls.clone()),
                         // `{environment: sls}`
                         Value::Map(map) => {
-                            let other = map.first().filter(|(name, _)| known(&name.to_string()));
+                            let other = map.last().filter(|(name, _)| known(&name.to_string()));
                             if let Some((other, sls)) = other {
                                 self.names_of(&other.to_string()).push(sls.to_string());
                             }
                         }
-                        _ => {}
+                        Value::List(_) => {}
+                        odd => self.errors.push(format!(
+                            "Malformed topfile: {odd} under matcher {} in saltenv '{environment}' is no name of an SLS",
+                            python::repr(expression)
+                        )),
                     }
                 }
             }
@@ -123,89 +140,122 @@ impl Top {
     }
 }
 
-/// The base environment first, which has the say over the others.
-fn ordered(mut environments: Vec<String>) -> Vec<String> {
+/// Those of `env_order`, if it names any, or all; the base environment first, which has the say over the others.
+fn ordered(mut environments: Vec<String>, mut env_order: Vec<String>) -> Vec<String> {
+    if !env_order.is_empty() {
+        env_order.retain(|environment| environments.contains(environment));
+        environments = env_order;
+    }
     environments.sort_by_key(|environment| environment != "base");
     environments
 }
 
+/// Why there is no top file to go by.
+enum TopProblem {
+    /// It cannot be rendered.
+    NotRendered(String),
+    /// It says something that no top file can say.
+    NotAMapping(String),
+}
+
 /// The top file of an environment, and those that it includes, each once.
-fn all_of(source: &Source, state_top: &str, saltenv: &str, found: &mut Vec<Map>) -> Result<(), String> {
-    let Some(top) = source.render_file(state_top, "top", saltenv)? else { return Ok(()) };
-    let mut waiting = vec![top];
-    let mut seen: Vec<String> = Vec::new();
-    while let Some(top) = waiting.pop() {
-        let Value::Map(top) = top else {
-            if top.is_truthy() {
-                return Err(format!("the top file renders to {}", top.type_name()));
-            }
-            continue;
+fn all_of(source: &Source, state_top: &str, saltenv: &str, found: &mut Vec<Map>) -> Result<(), TopProblem> {
+    let mapping = |rendered: Result<Option<Value>, String>, name: &str| match rendered {
+        Err(error) => Err(TopProblem::NotRendered(error)),
+        Ok(Some(Value::Map(top))) => Ok(Some(top)),
+        Ok(Some(odd)) if odd.is_truthy() => {
+            let message =
+                format!("The top file {name} of saltenv {saltenv} renders to {}, not to a dict", odd.type_name());
+            Err(TopProblem::NotAMapping(message))
+        }
+        Ok(_) => Ok(None),
+    };
+    let Some(top) = mapping(source.render_file(state_top, "top", saltenv), state_top)? else { return Ok(()) };
+    let included = top.get("include").and_then(Value::as_list).unwrap_or_default().to_vec();
+    found.push(top);
+    let available = if included.is_empty() { Vec::new() } else { source.available(saltenv) };
+    let mut seen: Vec<&String> = Vec::new();
+    for item in &included {
+        let Value::Str(pattern) = item else {
+            let message =
+                format!("The include of {item} in the top file of saltenv {saltenv} is not formed as a string");
+            return Err(TopProblem::NotAMapping(message));
         };
-        for item in top.get("include").and_then(Value::as_list).unwrap_or_default() {
-            let name = item.as_map().and_then(Map::first).map_or(item, |(_, name)| name).to_string();
+        for name in available.iter().filter(|name| fnmatch(pattern, name)) {
             if !seen.contains(&name) {
-                waiting.extend(source.render(&name, saltenv)?);
+                found.extend(mapping(source.render(name, saltenv), name)?);
                 seen.push(name);
             }
         }
-        found.push(top);
     }
     Ok(())
 }
 
-/// Puts sections together; with `together`, also what they have for one target, which is the later one's otherwise.
-/// `counts` is asked with the environment that a top file is of, the section, and
-/// whether the base environment's top file has that section.
-fn merged(tops: &[(String, Vec<Map>)], together: bool, counts: impl Fn(&str, &str, bool) -> bool) -> Sections {
-    let sections_of = |tops: &[Map]| -> Vec<(String, Map)> {
-        let all = tops.iter().flatten().filter(|(name, _)| name.as_str() != Some("include"));
-        all.filter_map(|(name, targets)| Some((name.to_string(), targets.as_map()?.clone()))).collect()
-    };
-    let base: Vec<String> = tops
-        .iter()
-        .filter(|(environment, _)| environment == "base")
-        .flat_map(|(_, tops)| sections_of(tops))
-        .map(|(name, _)| name)
-        .collect();
-    let mut sections = Sections::new();
-    for (environment, tops) in tops {
-        for (name, targets) in sections_of(tops) {
+/// Puts sections together, and gives what is wrong with them. With `together`, what they have for one target is put
+/// together too; it is the later one's otherwise. `counts` is asked with the environment that a top file is of, the
+/// section, and whether the base environment's top file has that section.
+fn merged(
+    tops: &[(String, Vec<Map>)],
+    together: bool,
+    counts: impl Fn(&str, &str, bool) -> bool,
+) -> (Sections, Vec<String>) {
+    let is_section = |name: &&Value| name.as_str() != Some("include");
+    let in_base = tops.iter().filter(|(environment, _)| environment == "base").flat_map(|(_, tops)| tops);
+    let base: Vec<String> = in_base.flat_map(Map::keys).filter(is_section).map(ToString::to_string).collect();
+    let (mut sections, mut errors) = (Sections::new(), Vec::new());
+    for (environment, top) in tops.iter().flat_map(|(environment, tops)| tops.iter().map(move |top| (environment, top)))
+    {
+        for (key, targets) in top.iter().filter(|(key, _)| is_section(key)) {
+            let name = key.to_string();
             if !counts(environment, &name, base.contains(&name)) {
                 continue;
             }
+            let Value::Map(targets) = targets else {
+                errors.push(format!("The top file matches for saltenv {name} are not formatted as a dict"));
+                continue;
+            };
+            if key.as_str().is_none() {
+                errors.push(format!("Environment {name} in top file is not formed as a string"));
+            }
             let section = sections.entry(name).or_default();
             for (target, items) in targets {
-                match (section.get_mut(&target), items) {
-                    (Some(Value::List(have)), Value::List(more)) if together => have.extend(more),
-                    (_, items) => _ = section.insert(target, items),
+                match (section.get_mut(target), items) {
+                    (Some(Value::List(have)), Value::List(more)) if together => *have = both(have, more),
+                    (_, items) => _ = section.insert(target.clone(), items.clone()),
                 }
             }
         }
     }
-    sections
+    (sections, errors)
 }
 
-/// What is wrong with top files, in Salt's words.
-fn verify(tops: &[(String, Vec<Map>)]) -> Vec<String> {
-    let mut errors = Vec::new();
-    let sections = tops.iter().flat_map(|(_, tops)| tops).flatten();
-    for (saltenv, targets) in sections.filter(|(name, _)| name.as_str() != Some("include")) {
-        match saltenv.as_str() {
-            None => errors.push(format!("Environment {saltenv} in top file is not formed as a string")),
-            Some("") => errors.push("Empty saltenv statement in top file".to_owned()),
-            Some(_) => {}
+/// What two top files have for one target: the last mapping, which may say how the target is matched, and then the
+/// names, each of the second file's once.
+fn both(one: &[Value], other: &[Value]) -> Vec<Value> {
+    let mapping = |items: &[Value]| items.iter().rev().find(|item| item.as_map().is_some()).cloned();
+    let names = |items: &[Value]| items.iter().filter(|item| item.as_str().is_some()).cloned().collect::<Vec<_>>();
+    let mut all: Vec<Value> = mapping(other).or_else(|| mapping(one)).into_iter().chain(names(one)).collect();
+    for name in names(other) {
+        if !all.contains(&name) {
+            all.push(name);
         }
-        let Some(targets) = targets.as_map() else {
-            errors.push(format!("The top file matches for saltenv {saltenv} are not formatted as a dict"));
-            continue;
-        };
+    }
+    all
+}
+
+/// What is wrong with sections, in Salt's words.
+fn verify(sections: &Sections, errors: &mut Vec<String>) {
+    for (saltenv, targets) in sections {
+        if saltenv.is_empty() {
+            errors.push("Empty saltenv statement in top file".to_owned());
+        }
         for (target, items) in targets {
             let Some(items) = items.as_list() else {
+                // Mappings keep their order, and say so.
+                let got = if items.as_map().is_some() { "OrderedDict" } else { items.type_name() };
                 errors.push(format!(
-                    "Malformed topfile: state declarations for matcher {} in saltenv {} are not formed as a list (got {})",
+                    "Malformed topfile: state declarations for matcher {} in saltenv '{saltenv}' are not formed as a list (got {got})",
                     python::repr(target),
-                    python::repr(saltenv),
-                    items.type_name()
                 ));
                 continue;
             };
@@ -213,6 +263,7 @@ fn verify(tops: &[(String, Vec<Map>)]) -> Vec<String> {
                 match item {
                     Value::Map(map) => {
                         for value in map.values().filter(|value| !value.is_truthy()) {
+                            let item = python::ordered_str(item);
                             errors
                                 .push(format!("Improperly formatted top file matcher in saltenv {item}: {value} file"));
                         }
@@ -225,5 +276,4 @@ fn verify(tops: &[(String, Vec<Map>)]) -> Vec<String> {
             }
         }
     }
-    errors
 }

@@ -1,9 +1,19 @@
 //! `test`: states that do nothing, for trying out requisites and outputters.
 
+use brine_core::function::CallError;
 use brine_core::target::traverse;
 use brine_core::{Map, Value, functions, list, map};
 
 use super::{StateContext, StateReturn};
+
+/// What `configurable_test_state` is told by True, False, or by the word `random`.
+fn yes_or_random(name: &str, value: &Value) -> Result<bool, CallError> {
+    match value {
+        Value::Bool(yes) => Ok(*yes),
+        Value::Str(word) if word.eq_ignore_ascii_case("random") => Ok(rand::random()),
+        _ => Err(CallError::Execution(format!("option '{name}' must be True, False or 'Random'"))),
+    }
+}
 
 functions! {
     module "test", context StateContext;
@@ -46,22 +56,26 @@ functions! {
 
     /// Returns what it is told to.
     fn configurable_test_state(context, name: String, changes: Value = true.into(), result: Value = true.into(), comment: String = String::new(), warnings: Value = Value::Nil, allow_test_mode_failure: bool = false) {
-        let changes = if changes.is_truthy() { pretended() } else { Map::new() };
+        let changes = yes_or_random("changes", &changes)?;
         let mut done = StateReturn::ok(&name, comment);
-        done.result = result.as_bool();
+        done.result = Some(yes_or_random("result", &result)?);
+        match warnings {
+            Value::Nil => {}
+            Value::List(_) => _ = done.more.insert("warnings".into(), warnings),
+            Value::Str(_) => _ = done.more.insert("warnings".into(), list![warnings]),
+            _ => return Err(CallError::execution("option 'warnings' must be a string or a list of strings")),
+        }
         if context.test {
-            let would = !changes.is_empty();
             // Only a state that is asked to fails in test mode.
-            done.result = if would { None } else { Some(!allow_test_mode_failure || done.result != Some(false)) };
+            done.result = match done.result {
+                Some(false) if allow_test_mode_failure => Some(false),
+                _ => (!changes).then_some(true),
+            };
             if done.comment.is_empty() {
                 done.comment = "This is a test".into();
             }
         }
-        if warnings.is_truthy() {
-            let warnings = if warnings.as_list().is_some() { warnings } else { list![warnings] };
-            done.more.insert("warnings".into(), warnings);
-        }
-        Ok(done.with_changes(changes).into())
+        Ok(if changes { done.with_changes(pretended()) } else { done }.into())
     }
 
     /// Looks whether the pillar has keys, and has values of a type for them: `present`, `boolean`, `integer`, `string`,
@@ -105,17 +119,36 @@ functions! {
 
     /// Shows a text.
     fn show_notification(_context, name: String, text: String = String::new(), **_kwargs) {
+        if text.is_empty() {
+            return Err(CallError::execution("option 'text' is missing"));
+        }
         Ok(StateReturn::ok(&name, text).into())
     }
 
-    /// What is done when something watched has changed.
-    fn mod_watch(context, name: String, **_kwargs) {
+    /// What is done when something watched has changed. The state's own `result`, `comment` and `changes` are taken.
+    fn mod_watch(context, name: String, **kwargs) {
         let requisites = context.chunk.get("__reqs__").and_then(|requisites| requisites.get("watch"));
         let changed = requisites.and_then(Value::as_list).unwrap_or_default().iter().filter(|one| one.get("changes").is_some_and(Value::is_truthy));
         let text = |one: &Value, key: &str| one.get(key).map(ToString::to_string).unwrap_or_default();
         let told: Value = changed.map(|one| Value::from(format!("{}: {}", text(one, "state"), text(one, "__id__")))).collect();
-        let done = StateReturn::ok(&name, "Watch statement fired.");
-        Ok(done.with_changes(map! {"Requisites with changes" => told}).into())
+        let mut done = map! {
+            "name" => name,
+            "result" => true,
+            "comment" => "Watch statement fired.",
+            "changes" => map! {"Requisites with changes" => told},
+        };
+        for (key, value) in kwargs.into_iter().filter(|(key, _)| matches!(key.as_str(), Some("result" | "comment" | "changes"))) {
+            let fits = match key.as_str() {
+                Some("result") => value.is_nil() || value.as_bool().is_some(),
+                Some("changes") => value.as_map().is_some(),
+                _ => true,
+            };
+            if !fits {
+                return Err(CallError::Execution(format!("option '{key}' cannot be {value}")));
+            }
+            done.insert(key, value);
+        }
+        Ok(done.into())
     }
 }
 

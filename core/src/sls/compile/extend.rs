@@ -20,7 +20,10 @@ pub(super) fn apply_extensions(high: &mut HighData, strict: bool) -> Vec<String>
         })
         .collect();
     for (name, body) in std::mem::take(&mut high.extend) {
-        let Some((module, _)) = states_of(&body).next() else { continue };
+        let Some((module, _)) = states_of(&body).next() else {
+            errors.push(format!("Extension name '{name}' in SLS '{}' has no state", text(&body, "__sls__")));
+            continue;
+        };
         let known = high.states.get(&name).is_some_and(|target| target.get(module).is_some());
         let id = if known {
             name
@@ -130,6 +133,16 @@ enum Inverse {
     UseIn,
 }
 
+impl Inverse {
+    /// What an extension is called that comes of it.
+    fn word(self) -> &'static str {
+        match self {
+            Inverse::Requisite(word) => word,
+            Inverse::Use | Inverse::UseIn => "use",
+        }
+    }
+}
+
 fn inverse(name: &str) -> Option<Inverse> {
     Some(match name {
         "require_in" => Inverse::Requisite("require"),
@@ -219,7 +232,9 @@ impl Own<'_> {
         for item in &items {
             // What a bare word means nothing by is ignored, as Salt does.
             let Some((module, name)) = named(item, states) else { continue };
-            let word = if let Inverse::Requisite(word) = inverse { word } else { "use" };
+            // A mapping in the place of a list is an extension of what it names, also of `use`, where that says nothing.
+            let inverse = if value.as_list().is_some() { inverse } else { Inverse::Requisite(inverse.word()) };
+            let word = inverse.word();
             if let Some((short, _)) = module.split_once('.') {
                 errors.push(format!(
                     "Invalid requisite in {word}: {module} for {name}, in SLS '{}'. Requisites must not contain dots, did you mean '{short}'?",

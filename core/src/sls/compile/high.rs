@@ -1,6 +1,7 @@
 //! High data: all states by id, in one form, with what is to be extended and excluded.
 
 use super::is_dunder;
+use crate::value::python::ordered_str;
 use crate::value::{Map, Value};
 
 /// What SLS files say, put together.
@@ -16,6 +17,8 @@ pub struct HighData {
     pub exclude: Vec<Value>,
     /// The next number of the order in which states were read.
     next_order: i64,
+    /// Before how many of the states `extend` and `exclude` are shown: where the first SLS with one begins.
+    shown_before: [Option<usize>; 2],
 }
 
 /// Where the numbers for states without `order` start.
@@ -50,14 +53,17 @@ impl HighData {
 
     /// The data as `state.show_sls` shows it.
     pub fn to_value(&self) -> Value {
+        let extend = self.extend.iter().map(|(id, body)| Value::Map(crate::map! {id.clone() => body.clone()}));
+        let lists = [("__extend__", extend.collect()), ("__exclude__", self.exclude.clone())];
         let mut map = Map::new();
-        if !self.extend.is_empty() {
-            let extend = self.extend.iter().map(|(id, body)| Value::Map(crate::map! {id.clone() => body.clone()}));
-            map.insert("__extend__".into(), extend.collect());
-        }
-        map.extend(self.states.clone());
-        if !self.exclude.is_empty() {
-            map.insert("__exclude__".into(), self.exclude.clone().into());
+        for place in 0..=self.states.len() {
+            for ((key, list), before) in lists.iter().zip(self.shown_before) {
+                let list: &Vec<Value> = list;
+                if !list.is_empty() && before.unwrap_or(0) == place {
+                    map.insert((*key).into(), list.clone().into());
+                }
+            }
+            map.extend(self.states.get_index(place).map(|(id, body)| (id.clone(), body.clone())));
         }
         map.into()
     }
@@ -80,6 +86,11 @@ impl HighData {
 
     /// Takes in the states of one SLS. Ids must be new.
     pub(super) fn merge(&mut self, part: Part, errors: &mut Vec<String>) {
+        for (before, is_empty) in self.shown_before.iter_mut().zip([part.extend.is_empty(), part.exclude.is_empty()]) {
+            if !is_empty {
+                before.get_or_insert(self.states.len());
+            }
+        }
         for extension in part.extend {
             // The same extension may come along several includes.
             if !self.extend.contains(&extension) {
@@ -111,8 +122,8 @@ impl Part {
                         errors.push(format!("Extension name '{id}' in SLS '{sls}' is not a dictionary"));
                         continue;
                     };
-                    split_functions(&mut body, None, errors);
                     add_origin(&mut body, sls, saltenv);
+                    split_functions(&mut body, None, errors);
                     part.extend.push((id, body.into()));
                 }
             }
@@ -131,7 +142,7 @@ impl Part {
     }
 }
 
-/// The body of an id in one form. What has none stays as it is, for the check of the structure to complain about.
+/// The body of an id in one form. What is none stays as it is, for the check of the structure to complain about too.
 fn normal(id: &Value, body: Value, sls: &str, saltenv: &str, errors: &mut Vec<String>) -> Value {
     match body {
         Value::Map(mut body) => {
@@ -145,9 +156,9 @@ fn normal(id: &Value, body: Value, sls: &str, saltenv: &str, errors: &mut Vec<St
             let (module, function) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
             crate::map! {"__sls__" => sls, "__env__" => saltenv, module => crate::list![function]}.into()
         }
-        body => {
+        odd => {
             errors.push(format!("ID {id} in SLS {sls} is not a dictionary"));
-            body
+            odd
         }
     }
 }
@@ -207,7 +218,7 @@ pub(super) fn merge_states(into: &mut Map, states: Map, errors: &mut Vec<String>
 pub(super) fn not_a_mapping(sls: &str, data: &Value) -> [String; 2] {
     [
         format!("SLS {sls} does not render to a dictionary"),
-        format!("Error when rendering state with contents: {}", super::verify::ordered(data)),
+        format!("Error when rendering state with contents: {}", ordered_str(data)),
     ]
 }
 

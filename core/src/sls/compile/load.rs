@@ -117,7 +117,12 @@ impl<S: SlsSource> Loader<'_, S> {
             Ok(data) => data?,
             Err(error) => {
                 // What is wrong with how documents are put together is told in other words.
-                let composing = ["expected a single document", "found undefined alias"];
+                let composing = [
+                    "expected a single document",
+                    "found undefined alias",
+                    "found duplicate anchor",
+                    "unacceptable character",
+                ];
                 self.errors.push(if composing.iter().any(|start| error.starts_with(start)) {
                     format!("Rendering SLS {sls} failed, render error: {error}")
                 } else {
@@ -164,6 +169,7 @@ impl<S: SlsSource> Loader<'_, S> {
         if self.was_rendered(sls, saltenv) {
             return;
         }
+        let known = self.errors.len();
         let Some(mut included) = self.render(sls, saltenv) else {
             return self.errors.push(format!(
                 "Specified SLS {sls} in saltenv {saltenv} is not available on the salt master or through a configured fileserver"
@@ -177,7 +183,10 @@ impl<S: SlsSource> Loader<'_, S> {
         }
         part.extend.append(&mut included.extend);
         part.exclude.append(&mut included.exclude);
+        // What is wrong inside is told after what is wrong with the two together.
+        let mut inside = self.errors.split_off(known);
         merge_states(&mut part.states, included.states, &mut self.errors);
+        self.errors.append(&mut inside);
     }
 
     /// The names of the SLS files that an item of an `include` list means, and their environment.

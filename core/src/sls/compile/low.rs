@@ -93,6 +93,9 @@ impl Chunk {
         chunk.sls = text("__sls__").unwrap_or_default();
         chunk.saltenv = text("__env__").unwrap_or_default();
         chunk.args = low.iter().filter(|(key, _)| !own(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
+        if let Some(name) = low.get("name") {
+            chunk.set_name(name);
+        }
         Some(chunk)
     }
 

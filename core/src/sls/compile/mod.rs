@@ -52,9 +52,9 @@ pub fn compile(mut high: HighData, target: &Target) -> Result<Low, Vec<String>> 
     graph::ordered(low::chunks(&high.states, target), target.disabled_requisites)
 }
 
-/// Compiles as [`compile`] does, but no step waits for the one before to be without errors: all are told, behind those
-/// that there were already. This is what `state.show_lowstate` shows.
-pub fn compile_all(mut high: HighData, mut errors: Vec<String>, target: &Target) -> Result<Low, Vec<String>> {
+/// As [`compile`], and tells the errors of all steps up to the chunks at once, after those that are known already: this
+/// is what `state.show_lowstate` shows.
+pub fn compile_to_show(mut high: HighData, mut errors: Vec<String>, target: &Target) -> Result<Low, Vec<String>> {
     errors.append(&mut extend::apply_extensions(&mut high, false));
     errors.append(&mut verify::check(&high.states));
     errors.append(&mut extend::apply_requisites_in(&mut high, target.disabled_requisites));

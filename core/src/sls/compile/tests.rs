@@ -367,7 +367,7 @@ fn errors_of_several_files_are_in_salts_words() {
     let (high, errors) = load(&Tree::new(&[("t", "a: [b]\nc: {test: []}")]), &[("base".into(), vec!["t".into()])]);
     assert_eq!(errors, ["ID a in SLS t is not a dictionary"]);
     assert_eq!(
-        compile_all(high, errors, &everything_acts_on_watch()).unwrap_err(),
+        compile_to_show(high, errors, &everything_acts_on_watch()).unwrap_err(),
         [
             "ID a in SLS t is not a dictionary",
             "The type a in ['b'] is not formatted as a dictionary",
@@ -405,14 +405,13 @@ fn high_data_and_chunks_are_shown_as_salt_shows_them() {
     let (high, errors) = load_tree(&files, &["t"]);
     assert_eq!(errors, [""; 0]);
     insta::assert_snapshot!(to_json(&high.to_value()).replace("}, \"", "},\n\""), @r#"
-    {"__extend__": [{"u": {"test": [{"x": 2}], "__sls__": "t", "__env__": "base"}}], "a": {"file": [{"mode": "1"}, {"require": [{"test": "b"},
+    {"__extend__": [{"u": {"test": [{"x": 2}], "__sls__": "t", "__env__": "base"}}], "__exclude__": ["v"], "a": {"file": [{"mode": "1"}, {"require": [{"test": "b"},
     "c"]}, {"name": "/x"},
     "managed", {"order": 10001}], "__sls__": "t", "__env__": "base"},
     "b": {"__sls__": "t", "__env__": "base", "test": ["nop", {"order": 10002}]},
     "c": {"__sls__": "t", "__env__": "base", "test": ["nop", {"order": 10003}]},
     "u": {"test": [{"x": 1},
-    "nop", {"order": 10000}], "__sls__": "u", "__env__": "base", "__sls_included_from__": ["t"]},
-    "__exclude__": ["v"]}
+    "nop", {"order": 10000}], "__sls__": "u", "__env__": "base", "__sls_included_from__": ["t"]}}
     "#);
     let low = compile(high, &everything_acts_on_watch()).unwrap();
     insta::assert_snapshot!(to_json(&low.to_value()).replace("}, {", "},\n{"), @r#"
@@ -561,4 +560,37 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_is_shown_tells_all_that_is_wrong_at_once() {
+    let files =
+        [("t", "include: [u]\na: {test.nop: [{use: {test: b}}, {onfail_stop: false}]}\nodd: 5"), ("u", "a: test.nop")];
+    let (high, errors) = load_tree(&files, &["t"]);
+    let told: Vec<String> = compile_to_show(high, errors, &everything_acts_on_watch()).unwrap_err();
+    let starts: Vec<&str> = told.iter().map(|error| error.split('.').next().unwrap()).collect();
+    assert_eq!(
+        starts,
+        [
+            "ID odd in SLS t is not a dictionary",
+            "Detected conflicting IDs, SLS IDs need to be globally unique",
+            "The type odd in 5 is not formatted as a dictionary",
+        ]
+    );
+    // As a mapping, `use` is an extension like any other.
+    let high = load_tree(&[("t", "a: {test.nop: [{use: {test: b}}]}")], &["t"]).0;
+    let told = compile(high, &everything_acts_on_watch()).unwrap_err();
+    assert!(told[0].starts_with("Cannot extend ID 'b' in 'base:t'"), "{told:?}");
+    assert_eq!(
+        one("a: {test.nop: [{onfail_stop: false}]}").unwrap_err(),
+        ["The onfail_stop statement in state 'a' in SLS 't' needs to be formed as a list"]
+    );
+}
+
+#[test]
+fn extend_and_exclude_are_shown_before_the_first_file_that_has_them() {
+    let (high, _) = load_tree(&[("t", "a: test.nop"), ("u", "b: test.nop\nextend: {a: {test.nop: []}}")], &["t", "u"]);
+    let shown = high.to_value();
+    let keys: Vec<String> = shown.as_map().unwrap().keys().map(ToString::to_string).collect();
+    assert_eq!(keys, ["a", "__extend__", "b"]);
 }

@@ -3,7 +3,7 @@
 use super::high::text;
 use super::is_dunder;
 use super::requisite::RequisiteKind;
-use crate::value::python::repr;
+use crate::value::python::ordered_str;
 use crate::value::{Map, Value};
 
 /// All that is wrong, state by state, in Salt's words.
@@ -19,7 +19,8 @@ pub(super) fn check(states: &Map) -> Vec<String> {
             ));
         }
         let Value::Map(body) = body else {
-            errors.push(format!("The type {id} in {} is not formatted as a dictionary", ordered(body)));
+            let body = ordered_str(body);
+            errors.push(format!("The type {id} in {body} is not formatted as a dictionary"));
             continue;
         };
         for (state, arguments) in body.iter().filter(|(state, _)| !is_dunder(state)) {
@@ -79,7 +80,8 @@ impl Place {
         if name.as_str() == Some("names") && list.is_none() {
             errors.push(format!("The 'names' argument in state '{id}' in SLS '{sls}' needs to be formed as a list"));
         }
-        if name.as_str().and_then(RequisiteKind::parse).is_none() {
+        let is_requisite = |name: &str| RequisiteKind::parse(name).is_some() || name == "onfail_stop";
+        if !name.as_str().is_some_and(is_requisite) {
             return;
         }
         match list {
@@ -103,9 +105,9 @@ impl Place {
                 None => return,
             },
             other => {
+                let other = ordered_str(other);
                 return errors.push(format!(
-                    "Requisite declaration {} in state {id} in SLS {sls} is not formed as a single key dictionary",
-                    ordered(other)
+                    "Requisite declaration {other} in state {id} in SLS {sls} is not formed as a single key dictionary"
                 ));
             }
         };
@@ -115,23 +117,8 @@ impl Place {
             ));
         }
         if matches!(name, Value::List(_) | Value::Map(_)) {
+            let name = ordered_str(name);
             errors.push(format!("Illegal requisite \"{name}\" in SLS \"{sls}\", please check your syntax.\n"));
         }
     }
-}
-
-/// A value as Python prints it, its mappings as those that keep their order.
-pub(super) fn ordered(value: &Value) -> String {
-    match value {
-        Value::Map(map) => {
-            let items = map.iter().map(|(key, value)| format!("({}, {})", repr(key), ordered_repr(value)));
-            format!("OrderedDict([{}])", items.collect::<Vec<_>>().join(", "))
-        }
-        Value::List(items) => format!("[{}]", items.iter().map(ordered_repr).collect::<Vec<_>>().join(", ")),
-        other => other.to_string(),
-    }
-}
-
-fn ordered_repr(value: &Value) -> String {
-    if matches!(value, Value::Map(_) | Value::List(_)) { ordered(value) } else { repr(value) }
 }

@@ -54,19 +54,36 @@ pub(super) struct Composer<'a> {
     source: Source<'a>,
     parser: Parser<&'a [u8]>,
     anchors: HashMap<String, Rc<Node>>,
+    /// Where the anchors stand, also those whose nodes have not ended.
+    anchored: HashMap<String, Mark>,
     depth: usize,
     /// Whether the last line end was not written by the author: a block scalar at the end has not got it.
     ended: bool,
+    /// Where the text ends as its author wrote it.
+    end: Mark,
     /// What all nodes written out in the text cost.
     pub cost: usize,
 }
 
 impl<'a> Composer<'a> {
-    pub fn new(text: &'a str, ended: bool) -> Self {
+    /// `written` is the text before its end was brought into a form that the parser can read, and `ended` whether a
+    /// line end was added.
+    pub fn new(text: &'a str, written: &str, ended: bool) -> Self {
+        let last = written.rsplit('\n').next().unwrap_or_default();
+        let end = Mark { line: written.matches('\n').count() + 1, column: last.chars().count() + 1 };
         let mut parser = Parser::new();
         parser.set_encoding(Encoding::Utf8);
         parser.set_input(text.as_bytes());
-        Composer { source: Source(text), parser, anchors: HashMap::new(), depth: 0, ended, cost: 0 }
+        Composer {
+            source: Source(text),
+            parser,
+            anchors: HashMap::new(),
+            anchored: HashMap::new(),
+            depth: 0,
+            ended,
+            end,
+            cost: 0,
+        }
     }
 
     /// The one document of the text, or nothing if it has none.
@@ -103,6 +120,14 @@ impl<'a> Composer<'a> {
         if self.depth >= MAX_DEPTH {
             let message = format!("found more than {MAX_DEPTH} collections inside each other");
             return Err(self.source.error(Origin::Parser, at, message));
+        }
+        if let EventData::Scalar { anchor: Some(anchor), .. }
+        | EventData::SequenceStart { anchor: Some(anchor), .. }
+        | EventData::MappingStart { anchor: Some(anchor), .. } = &event
+            && let Some(first) = self.anchored.insert(anchor.clone(), at)
+        {
+            let error = self.source.error(Origin::Parser, at, "second occurrence");
+            return Err(error.within("found duplicate anchor; first occurrence", first));
         }
         self.cost = self.cost.saturating_add(NODE_COST);
         self.depth += 1;
@@ -147,22 +172,31 @@ impl<'a> Composer<'a> {
         let node = Rc::new(Node { at, tag: tag.filter(|tag| tag != "!"), content });
         if let Some(anchor) = anchor {
             // An anchor inside of what it names is not known before its end: nothing can hold itself.
-            if let Some(first) = self.anchors.insert(anchor, Rc::clone(&node)) {
-                let error = self.source.error(Origin::Parser, at, "second occurrence");
-                return Err(error.within("found duplicate anchor; first occurrence", first.at));
-            }
+            self.anchors.insert(anchor, Rc::clone(&node));
         }
         Ok(node)
     }
 
     fn refused(&self, error: &libyaml_safer::Error) -> YamlError {
         let origin = if error.kind() == ErrorKind::Parser { Origin::Parser } else { Origin::Scanner };
-        let at = error.problem_mark().map(Mark::from).unwrap_or_default();
+        let place = |mark: libyaml_safer::Mark| {
+            let at_end = mark.index as usize >= self.source.0.len();
+            if at_end { self.end_for(origin, error.problem()) } else { Mark::from(mark) }
+        };
+        let at = error.problem_mark().map(place).unwrap_or_default();
         let refused = self.source.error(origin, at, error.problem());
         match (error.context(), error.context_mark()) {
-            (Some(what), Some(begin)) => refused.within(what, begin.into()),
+            (Some(what), Some(begin)) => refused.within(what, place(begin)),
             _ => refused,
         }
+    }
+
+    /// The place of the end for who finds something wrong there. Where the last line has no end it is behind that line
+    /// for the parser, and for the scanner that waits for the end of a key.
+    fn end_for(&self, origin: Origin, problem: &str) -> Mark {
+        let Mark { line, column } = self.end;
+        let behind = origin == Origin::Parser || self.ended && problem == "could not find expected ':'";
+        if behind && column > 1 { Mark { line: line + 1, column: 1 } } else { self.end }
     }
 }
 

@@ -112,10 +112,18 @@ impl<'a> Constructor<'a> {
                 Value::Int(_) => Some(key.clone()),
                 _ => None,
             };
+            // PyYAML builds what is inside of a collection later.
+            let early = match &value_node.content {
+                Content::Scalar { .. } => Some(self.value(value_node, depth + 1)?),
+                _ => None,
+            };
             if number.is_some_and(|number| !numbers.insert(number)) || map.contains_key(&key) {
                 return Err(self.error(key_node, format!("found conflicting ID '{key}'")).within(IN_MAPPING, node.at));
             }
-            let (value, inside) = self.value(value_node, depth + 1)?;
+            let (value, inside) = match early {
+                Some(scalar) => scalar,
+                None => self.value(value_node, depth + 1)?,
+            };
             map.insert(key, value);
             place.inside.push(Place { at: key_node.at, inside: inside.inside });
         }
@@ -123,11 +131,13 @@ impl<'a> Constructor<'a> {
     }
 
     fn key(&mut self, map: &Node, node: &Node, depth: usize) -> Result<Value, YamlError> {
-        if let Content::Scalar { text, plain: true } = &node.content
-            && node.tag.is_none()
-            && scalar::kind(text) == Kind::Default
-        {
-            return Ok(Value::from("="));
+        let is_default = match (&node.tag, &node.content) {
+            (Some(tag), Content::Scalar { .. }) => tag == "tag:yaml.org,2002:value",
+            (None, Content::Scalar { text, plain }) => *plain && scalar::kind(text) == Kind::Default,
+            _ => false,
+        };
+        if let (true, Some(text)) = (is_default, node.text()) {
+            return Ok(Value::from(text));
         }
         match &node.content {
             // The key is not built first: what `{{ x }}` left of a template is to be told as it was written.
@@ -155,14 +165,16 @@ impl<'a> Constructor<'a> {
             match &value.content {
                 Content::Map(pairs) => merged.extend(self.flatten(value, pairs, depth + 1)?),
                 Content::List(items) => {
-                    // PyYAML goes backwards here, which shows in the order of the keys.
-                    for item in items.iter().rev() {
+                    let mut each = Vec::with_capacity(items.len());
+                    for item in items {
                         let Content::Map(pairs) = &item.content else {
                             let message = format!("expected a mapping for merging, but found {}", item.name());
                             return Err(self.error(item, message).within(IN_MAPPING, node.at));
                         };
-                        merged.extend(self.flatten(item, pairs, depth + 1)?);
+                        each.push(self.flatten(item, pairs, depth + 1)?);
                     }
+                    // PyYAML goes backwards here, which shows in the order of the keys.
+                    merged.extend(each.into_iter().rev().flatten());
                 }
                 Content::Scalar { .. } => {
                     let message = "expected a mapping or list of mappings for merging, but found scalar";
@@ -185,12 +197,17 @@ impl<'a> Constructor<'a> {
         match scalar::kind(text) {
             Kind::Merge => Err(self.no_constructor(node, "tag:yaml.org,2002:merge")),
             Kind::Default => Err(self.no_constructor(node, "tag:yaml.org,2002:value")),
+            Kind::Int => scalar::int(text).ok_or_else(|| self.unreadable(node, text, "a whole number")),
             _ => Ok(scalar::plain(text)),
         }
     }
 
+    fn unreadable(&self, node: &Node, text: &str, what: &str) -> YamlError {
+        self.error(node, format!("could not read {} as {what}", python::repr(&text.into())))
+    }
+
     fn tagged(&self, node: &Node, text: &str, tag: &str, name: &str) -> Result<Value, YamlError> {
-        let unreadable = |what| self.error(node, format!("could not read {} as {what}", python::repr(&text.into())));
+        let unreadable = |what| self.unreadable(node, text, what);
         match name {
             "str" | "timestamp" | "python/unicode" => Ok(Value::from(text)),
             "null" => Ok(Value::Nil),
@@ -205,7 +222,15 @@ impl<'a> Constructor<'a> {
     fn wrong_tag(&self, node: &Node, tag: &str, name: &str) -> YamlError {
         let wanted = match name {
             "str" | "int" | "float" | "bool" | "null" | "binary" | "timestamp" | "python/unicode" => "scalar",
-            "seq" | "pairs" => "sequence",
+            "pairs" => {
+                let message = format!("expected a sequence, but found {}", node.name());
+                return self.error(node, message).within("while constructing pairs", node.at);
+            }
+            "omap" if matches!(node.content, Content::Scalar { .. }) => {
+                let message = "expected a sequence, but found scalar";
+                return self.error(node, message).within("while constructing an ordered map", node.at);
+            }
+            "seq" => "sequence",
             "map" | "omap" | "set" => "mapping",
             _ => return self.no_constructor(node, tag),
         };

@@ -32,9 +32,14 @@ pub struct Context {
     pub column: usize,
 }
 
-/// Which part of reading found an error. Salt tells places of all but the first.
+/// Which part of reading found an error. Salt tells no places of what the scanner found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
+    /// The text into characters.
+    Reader {
+        /// How many characters come before.
+        position: usize,
+    },
     /// Characters into tokens.
     Scanner,
     /// Tokens into nodes.
@@ -58,11 +63,17 @@ impl YamlError {
         if self.origin == Origin::Scanner { self.message.clone() } else { self.python_text() }
     }
 
-    /// The text that Python's YAML shows: with places for all errors.
+    /// The text that Python's YAML shows: with places for all errors, and none twice.
     pub fn python_text(&self) -> String {
+        if let Origin::Reader { position } = self.origin {
+            return format!("{}\n  in \"<unicode string>\", position {position}", self.message);
+        }
         let place = |line, column| format!("  in \"<unicode string>\", line {line}, column {column}");
         let problem = format!("{}\n{}", self.message, place(self.line, self.column));
         match &self.context {
+            Some(context) if (context.line, context.column) == (self.line, self.column) => {
+                format!("{}\n{problem}", context.what)
+            }
             Some(context) => format!("{}\n{}\n{problem}", context.what, place(context.line, context.column)),
             None => problem,
         }

@@ -49,6 +49,9 @@ pub fn load(text: &str) -> Result<Value, YamlError> {
 /// Reads one YAML document, and keeps where everything stands.
 pub fn load_located(text: &str) -> Result<Located, YamlError> {
     refuse_control_characters(text, Source(text))?;
+    // What some editors write at the start to say that it is Unicode.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let written = text;
     // The parser cannot read a last line that does not end.
     let spaces_cut = text.trim_end_matches(' ');
     let (text, ended) = match spaces_cut {
@@ -57,7 +60,7 @@ pub fn load_located(text: &str) -> Result<Located, YamlError> {
         _ => (Cow::Owned(format!("{text}\n")), true),
     };
     let source = Source(&text);
-    let mut composer = Composer::new(&text, ended);
+    let mut composer = Composer::new(&text, written, ended);
     // The parser panics on a tag that a comma follows at once inside of brackets, `[!a,b]`.
     let document = catch_unwind(AssertUnwindSafe(|| composer.document()));
     let odd_tag =
@@ -140,5 +143,6 @@ fn refuse_control_characters(text: &str, source: Source<'_>) -> Result<(), YamlE
     let at_mark = Mark { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 };
     let code = text[at..].chars().next().map_or(0, u32::from);
     let message = format!("unacceptable character #x{code:04x}: control characters are not allowed");
-    Err(source.error(Origin::Scanner, at_mark, message))
+    let position = before.chars().count();
+    Err(source.error(Origin::Reader { position }, at_mark, message))
 }

@@ -201,6 +201,40 @@ fn what_salt_refuses_is_refused_in_its_words() {
 }
 
 #[test]
+fn errors_stand_where_salt_tells() {
+    for (text, told) in [
+        ("a: [,]", "while parsing a flow node\ndid not find expected node content\n  @ 1, 5"),
+        ("[a\n ", "while parsing a flow sequence\n  @ 1, 1\ndid not find expected ',' or ']'\n  @ 3, 1"),
+        ("{\n ", "while parsing a flow node\ndid not find expected node content\n  @ 3, 1"),
+        ("c: \"a", "while scanning a quoted scalar\n  @ 1, 4\nfound unexpected end of stream\n  @ 1, 6"),
+        ("a: 1\nb 2", "while scanning a simple key\n  @ 2, 1\ncould not find expected ':'\n  @ 3, 1"),
+        ("a: 1\nb 2\n ", "while scanning a simple key\n  @ 2, 1\ncould not find expected ':'\n  @ 3, 2"),
+        ("a: &x\n  b: &x 1", "found duplicate anchor; first occurrence\n  @ 1, 4\nsecond occurrence\n  @ 2, 6"),
+        ("!!pairs a", "while constructing pairs\nexpected a sequence, but found scalar\n  @ 1, 1"),
+        ("!!omap a", "while constructing an ordered map\nexpected a sequence, but found scalar\n  @ 1, 1"),
+        ("a: 1\na: !x b", "could not determine a constructor for the tag '!x'\n  @ 2, 4"),
+        (
+            "[a]: b",
+            "while constructing a mapping\nfound unacceptable key [ScalarNode(tag='tag:yaml.org,2002:str', value='a')]\n  @ 1, 1",
+        ),
+        (
+            "a: b\n\0",
+            "unacceptable character #x0000: control characters are not allowed\n  in \"<unicode string>\", position 5",
+        ),
+    ] {
+        let places = load(text).unwrap_err().python_text();
+        assert_eq!(places.replace("in \"<unicode string>\", line ", "@ ").replace(" column", ""), told, "{text}");
+    }
+}
+
+#[test]
+fn what_salt_reads_of_odd_texts() {
+    assert_eq!(load("\u{feff}a: 1\nb: 2\n"), Ok(map! {"a" => 1, "b" => 2}.into()));
+    assert_eq!(load("!!value x: 1"), Ok(map! {"x" => 1}.into()));
+    assert!(load("0b_").is_err());
+}
+
+#[test]
 fn the_salt_text_tells_places_as_salt_does() {
     insta::assert_snapshot!(load("a: 1\na: 2").unwrap_err().salt_text(), @r#"
     while constructing a mapping

@@ -5,7 +5,7 @@ use brine_core::function::CallError;
 use brine_core::sls::compile::{Chunk, Low};
 use brine_core::{Map, Value, functions, map};
 
-use super::{in_environment, loaded_of_top, names, of_top, options, with};
+use super::{in_environment, names, of_top, options, with};
 use crate::context::Context;
 use crate::state::{self, NoPillar, Options, StateRun, Top};
 
@@ -19,7 +19,7 @@ functions! {
     ///     salt '*' state.show_sls core,edit.vim
     fn show_sls(context, mods: Value, test: Value = Value::Nil, **kwargs) {
         shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
-            run.checked_sls(names(&mods)).map(|high| high.to_value())
+            run.as_written(names(&mods)).map(|high| high.to_value())
         })
     }
 
@@ -31,7 +31,7 @@ functions! {
     ///     salt '*' state.show_low_sls core,edit.vim
     fn show_low_sls(context, mods: Value, test: Value = Value::Nil, **kwargs) {
         shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
-            let high = run.checked_sls(names(&mods))?;
+            let high = run.as_written(names(&mods))?;
             run.compile_as_written(&high).map(|low| low.to_value())
         })
     }
@@ -58,7 +58,8 @@ functions! {
     ///
     ///     salt '*' state.show_lowstate
     fn show_lowstate(context, **kwargs) {
-        shown(context, kwargs, |run| low_of_top(run).map(|low| low.to_value()))
+        // As in Salt, errors are as good an answer as chunks.
+        shown(context, kwargs, |run| Ok(low_of_top(run).map_or_else(Value::from, |low| low.to_value())))
     }
 
     /// The SLS files that the top file assigns to this minion, by environment.
@@ -163,10 +164,8 @@ fn shown(
 }
 
 fn low_of_top(run: &StateRun) -> Result<Low, Vec<String>> {
-    match loaded_of_top(run) {
-        Some((high, errors)) => run.compile_all(high, errors),
-        None => Ok(Low::default()),
-    }
+    let (high, errors) = run.high_and_errors(&run.top().matches);
+    run.compile_to_show(high, errors)
 }
 
 fn matches_of(top: Top) -> Result<Vec<(String, Vec<String>)>, Vec<String>> {
