@@ -23,6 +23,7 @@ pub(super) struct Tree {
     pub file_mode: Value,
     pub template: Option<String>,
     pub defaults: Value,
+    pub more: Map,
     pub include_empty: bool,
     pub replace: bool,
     pub include: Vec<Pattern>,
@@ -99,6 +100,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             newline: true,
             template: wanted.template.clone(),
             defaults: wanted.defaults.clone(),
+            more: wanted.more.clone(),
             verify: super::source::Verify::default(),
         };
         let attributes = Attributes::of_state(context, &wanted.file_mode, &wanted.user, &wanted.group);
