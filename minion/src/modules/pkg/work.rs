@@ -265,6 +265,12 @@ pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result
                     wanted.push((argument(&name.to_string())?, version));
                 }
             }
+            // As a map.jinja gives it for a system that it does not know.
+            Value::Nil => {
+                return Err(CallError::execution(
+                    "'pkgs' has an entry without a name: name the package, or leave it out",
+                ));
+            }
             name => wanted.push((argument(&name.to_string())?, None)),
         }
     }
@@ -345,6 +351,7 @@ mod tests {
             assert_eq!(wanted(name, &pkgs, version), Ok(expected), "{name:?} {pkgs}");
         }
         assert!(wanted(Some("--force"), &Value::Nil, None).is_err());
+        assert!(wanted(Some("x"), &list!["a", Value::Nil], None).is_err());
     }
 
     #[test]
