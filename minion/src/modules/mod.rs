@@ -2,6 +2,7 @@
 
 pub mod accounts;
 mod acl;
+pub mod aliases;
 pub mod alternatives;
 mod apache;
 pub mod archive;
@@ -69,6 +70,7 @@ pub(crate) use state::names;
 /// All execution functions: one line a module.
 pub static MODULES: &[&[Function<Context>]] = &[
     acl::FUNCTIONS,
+    aliases::FUNCTIONS,
     alternatives::FUNCTIONS,
     apache::FUNCTIONS,
     archive::FUNCTIONS,

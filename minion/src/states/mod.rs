@@ -4,6 +4,7 @@
 //! do, and says so in a [`StateReturn`].
 
 mod acl;
+mod alias;
 mod alternatives;
 mod apache_conf;
 mod apache_module;
@@ -60,6 +61,7 @@ pub use salt::is_success;
 /// All state functions: one line a module.
 pub static MODULES: &[&[Function<StateContext>]] = &[
     acl::FUNCTIONS,
+    alias::FUNCTIONS,
     alternatives::FUNCTIONS,
     apache_conf::FUNCTIONS,
     apache_module::FUNCTIONS,

@@ -129,7 +129,10 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
     let first_word = || detail.split_whitespace().next().unwrap_or_default();
     let named = |prefix: &str| detail.strip_prefix(prefix).and_then(|rest| rest.split_whitespace().next());
     match error.kind() {
-        ErrorKind::UndefinedError => undefined(culprit(error).unwrap_or("?"), missing),
+        ErrorKind::UndefinedError => {
+            let expression = culprit(error).unwrap_or("?");
+            undefined(super::formatting::culprit(error, expression).unwrap_or(expression), missing)
+        }
         ErrorKind::UnknownFunction => format!("{UNDEFINED}{} is undefined", quoted(first_word())),
         ErrorKind::UnknownMethod => {
             let method = detail.rsplit_once("named ").map_or(detail, |(_, name)| name);

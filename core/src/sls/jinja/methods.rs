@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
+use minijinja::formatting::FormatStyle;
 use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat;
 
 use super::containers::{View, own};
 use super::error::UNDEFINED;
+use super::formatting;
 use super::operators::{refuse_undefined, type_name};
 
 /// What a longest padded text may be, in characters: a width is not a way to use up memory.
@@ -145,6 +147,7 @@ fn string(text: &str, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaV
             let (width,): (Option<usize>,) = from_args(args)?;
             JinjaValue::from(expand_tabs(text, width.unwrap_or(8).min(MAX_WIDTH)))
         }
+        "format" => JinjaValue::from(formatting::format(FormatStyle::StrFormat, text, args)?),
         "swapcase" => JinjaValue::from(text.chars().flat_map(swap_case).collect::<String>()),
         "isdecimal" => JinjaValue::from(!text.is_empty() && text.chars().all(|c| c.is_ascii_digit())),
         "isidentifier" => JinjaValue::from(

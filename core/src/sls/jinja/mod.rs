@@ -10,6 +10,7 @@ mod call;
 mod containers;
 mod error;
 mod filters;
+mod formatting;
 mod host;
 mod import;
 mod methods;

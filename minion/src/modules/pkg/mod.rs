@@ -31,5 +31,6 @@ pub use repositories::FUNCTIONS as REPOSITORIES;
 pub use versions::resolve;
 pub use versions::{LATEST, newer, or_newer, satisfies};
 pub use work::{
-    Done, FUNCTIONS, changes, full_trouble, install, install_files, package_files, remove, trouble, upgrade, wanted,
+    Done, FUNCTIONS, changes, full_trouble, install, install_files, named_files, package_files, remove, trouble,
+    upgrade, wanted,
 };

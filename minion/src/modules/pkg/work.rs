@@ -58,7 +58,7 @@ functions! {
         }
         let doing = if options.reinstall { Doing::Reinstalling } else { Doing::Installing };
         let done = if sources.is_truthy() {
-            let files = package_files(context, packages, &sources, &saltenv)?;
+            let files = package_files(context, packages, named_files(&sources)?, &saltenv)?;
             install_files(context, packages, &files, &options)?
         } else {
             let normal = kwargs.get("normalize").is_none_or(is_true);
@@ -265,6 +265,12 @@ pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result
                     wanted.push((argument(&name.to_string())?, version));
                 }
             }
+            // As a map.jinja gives it for a system that it does not know.
+            Value::Nil => {
+                return Err(CallError::execution(
+                    "'pkgs' has an entry without a name: name the package, or leave it out",
+                ));
+            }
             name => wanted.push((argument(&name.to_string())?, None)),
         }
     }
@@ -272,7 +278,7 @@ pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result
 }
 
 /// The names of packages and where their files are: a list of mappings, or one.
-fn named_files(sources: &Value) -> Result<Vec<(String, String)>, CallError> {
+pub fn named_files(sources: &Value) -> Result<Vec<(String, String)>, CallError> {
     let wrong = || CallError::Execution("'sources' is a list of mappings of a package to its file".to_owned());
     let pairs = |map: &Map| map.iter().map(|(name, path)| (name.to_string(), path.to_string())).collect::<Vec<_>>();
     match sources {
@@ -289,13 +295,19 @@ fn named_files(sources: &Value) -> Result<Vec<(String, String)>, CallError> {
 pub fn package_files(
     context: &Context,
     packages: &dyn Packages,
-    said: &Value,
+    named: Vec<(String, String)>,
     saltenv: &str,
 ) -> Result<Vec<PackageFile>, CallError> {
     let mut files = Vec::new();
-    for (package, source) in named_files(said)? {
+    for (package, source) in named {
         let content = fileclient::content(context, &source, saltenv).map_err(CallError::Execution)?;
-        let missing = || CallError::Execution(format!("Unable to cache {source}: file not found"));
+        let missing = || {
+            CallError::Execution(if source.starts_with('/') {
+                format!("{source} does not exist on minion")
+            } else {
+                format!("Unable to cache {source}: file not found")
+            })
+        };
         // Some managers take a word for a file only if it ends like one.
         let ending = source.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, ending)| ending);
         let file = Scratch::ending(&content.ok_or_else(missing)?, None, ending)?;
@@ -339,6 +351,7 @@ mod tests {
             assert_eq!(wanted(name, &pkgs, version), Ok(expected), "{name:?} {pkgs}");
         }
         assert!(wanted(Some("--force"), &Value::Nil, None).is_err());
+        assert!(wanted(Some("x"), &list!["a", Value::Nil], None).is_err());
     }
 
     #[test]

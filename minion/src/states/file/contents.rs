@@ -20,6 +20,8 @@ pub(super) struct Contents {
     pub newline: bool,
     pub template: Option<String>,
     pub defaults: Value,
+    /// What more variables the template has.
+    pub more: Map,
     /// What a source must be.
     pub verify: Verify,
 }
@@ -43,6 +45,13 @@ pub(in crate::states) fn content(
     };
     let told = |error: String| error.strip_prefix("Unable to manage file: ").unwrap_or(&error).to_owned();
     Ok(contents.get(context, source).map_err(told)?.unwrap_or_default())
+}
+
+/// The arguments that a state does not know, as variables of its template: all that is written too far to the left to be
+/// in `context` or `defaults`.
+pub(super) fn variables(mut kwargs: Map) -> Map {
+    kwargs.shift_remove("context");
+    kwargs
 }
 
 /// The lines of a block: what is written in the state, or files of the file server.
@@ -73,6 +82,7 @@ impl Contents {
             newline: true,
             template: None,
             defaults: Value::Nil,
+            more: Map::new(),
             verify: Verify::default(),
         }
     }
@@ -235,6 +245,9 @@ impl Contents {
         let gathered = super::accumulated::of(context, name);
         if !gathered.is_empty() {
             variables.insert("accumulator".into(), gathered.into());
+        }
+        for (key, value) in &self.more {
+            variables.entry(key.clone()).or_insert_with(|| value.clone());
         }
         let given = context.chunk.get("context").cloned().unwrap_or_default();
         for more in [&self.defaults, &given].into_iter().filter_map(Value::as_map) {

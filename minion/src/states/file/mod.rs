@@ -84,14 +84,14 @@ functions! {
         ignore_comment_characters: Value = Value::Nil,
         follow_symlinks: bool = true,
         selinux: Value = Value::Nil,
-        **_kwargs
+        **kwargs
     ) {
         let hash = source_hash.filter(|hash| !hash.is_empty());
         let verify = source::Verify {
             hash, hash_name: source_hash_name, skip: skip_verify, use_etag, trust_anyone: !verify_ssl, signature, hash_signature: source_hash_sig,
             signers: source::Signers::new(&signed_by_any, &signed_by_all, keyring, gnupghome),
         };
-        let contents = contents::Contents { source, contents, contents_pillar, contents_grains, newline: contents_newline, template, defaults, verify };
+        let contents = contents::Contents { source, contents, contents_pillar, contents_grains, newline: contents_newline, template, defaults, more: contents::variables(kwargs), verify };
         let attributes = Attributes::of_state(context, &mode, &user, &group);
         let backup = backup.is_truthy() && backup.as_str() != Some("False");
         let how = managed::How { attrs, makedirs, dir_mode, replace, create, show_changes, backup, umask: managed::umask(context), check_cmd: check_cmd.map(|command| managed::CheckCommand { command, folder: tmp_dir, ending: tmp_ext, tells_lines: false }), new_file_diff, follow_symlinks };
@@ -236,9 +236,10 @@ functions! {
             let comment = "'mode' is not allowed in 'file.recurse'. Please use 'file_mode' and 'dir_mode'.";
             return Ok(StateReturn::failed(&name, comment).into());
         }
+        let more = contents::variables(kwargs);
         let choice = Choice::new(&include_pat, &exclude_pat);
         let sources = tree_plan::Sources { source, merge, include_empty, keep_links: keep_symlinks, choice, max_depth: maxdepth.unwrap_or(usize::MAX) };
-        let wanted = tree::Tree { sources, clean, user, group, dir_mode, file_mode, template, defaults, replace, backup: backup.is_truthy(), force_links: force_symlinks, link_mode: sym_mode };
+        let wanted = tree::Tree { sources, clean, user, group, dir_mode, file_mode, template, defaults, more, replace, backup: backup.is_truthy(), force_links: force_symlinks, link_mode: sym_mode };
         Ok(tree::state(context, &name, &wanted).into())
     }
 

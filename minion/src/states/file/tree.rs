@@ -24,6 +24,7 @@ pub(super) struct Tree {
     pub file_mode: Value,
     pub template: Option<String>,
     pub defaults: Value,
+    pub more: Map,
     pub replace: bool,
     pub backup: bool,
     /// Whether a link takes the place of what is there.
@@ -108,6 +109,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             newline: true,
             template: wanted.template.clone(),
             defaults: wanted.defaults.clone(),
+            more: wanted.more.clone(),
             verify: super::source::Verify::default(),
         };
         let attributes = Attributes::of_state(context, &wanted.file_mode, &wanted.user, &wanted.group);

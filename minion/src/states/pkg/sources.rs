@@ -6,7 +6,7 @@ use brine_core::{Map, Value};
 use super::encountered;
 use super::has_version;
 use super::install::{newly, summary};
-use crate::modules::pkg::{Doing, Options, Packages, install_files, package_files, trouble};
+use crate::modules::pkg::{Doing, Options, Packages, install_files, named_files, package_files, trouble};
 use crate::states::{StateContext, StateReturn};
 
 /// Installs the files whose packages are not there in their versions.
@@ -18,12 +18,17 @@ pub(super) fn install(
     options: &Options,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call, options)?;
-    let mut files = package_files(&context.call, packages, said, &context.saltenv)?;
+    let named = named_files(said)?;
+    // In test mode, what is in a file matters only where its package is there: an earlier state may bring the others.
+    let is_new = |package: &str| !before.contains_key(package);
+    let looked_at = named.iter().filter(|(package, _)| !context.test || !is_new(package)).cloned().collect();
+    let mut files = package_files(&context.call, packages, looked_at, &context.saltenv)?;
     files.retain(|file| options.reinstall || !has_version(before.get(&file.name), &file.version));
-    if files.is_empty() {
+    let is_to_do = |package: &str| files.iter().any(|file| file.name == package) || (context.test && is_new(package));
+    let names: Vec<String> = named.into_iter().map(|(package, _)| package).filter(|name| is_to_do(name)).collect();
+    if names.is_empty() {
         return Ok(StateReturn::ok(name, "All specified packages are already installed"));
     }
-    let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
     if context.test {
         let changes: Map = names.iter().map(|package| (package.into(), newly("installed"))).collect();
         let comment = format!("The following packages would be installed/updated: {}", names.join(", "));

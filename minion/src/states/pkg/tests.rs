@@ -387,6 +387,7 @@ fn packages_come_as_files() {
         (&test, list![map! {"one" => &one}]),
         (&run, list![map! {"two" => &one}]),
         (&test, list![map! {"one" => "/nosuch/one.deb"}]),
+        (&test, list![map! {"new" => "/nosuch/new.deb"}]),
         (&run, list![map! {"one" => &none}]),
         (&run, list!["one"]),
     ] {
@@ -399,7 +400,8 @@ fn packages_come_as_files() {
     True: All specified packages are already installed | {}
     True: All specified packages are already installed | {}
     ERROR: '/folder/one.deb' is the package one and not two
-    ERROR: Unable to cache /nosuch/one.deb: file not found
+    ERROR: /nosuch/one.deb does not exist on minion
+    None: The following packages would be installed/updated: new | {"new": {"old": "", "new": "installed"}}
     ERROR: no package
     ERROR: 'sources' is a list of mappings of a package to its file
     "#);

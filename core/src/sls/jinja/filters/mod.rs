@@ -37,10 +37,6 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             minijinja::filters::length(&value).map_err(|error| if value.is_undefined() { error } else { none() })
         });
     }
-    environment.add_filter("first", |value: JinjaValue| {
-        let value = iterable(value)?;
-        minijinja::filters::first(&value)
-    });
     environment.add_filter("last", |value: JinjaValue| match value.kind() {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             Err(failed(format_args!("'{}' object is not reversible", type_name(&value))))

@@ -1,9 +1,10 @@
 //! Python's operator `%` on a text.
 
 use minijinja::Error;
-use minijinja::formatting::{FormatStyle, format};
+use minijinja::formatting::FormatStyle;
 use minijinja::value::{Value as JinjaValue, ValueKind};
 
+use super::super::formatting::format;
 use super::super::value::from_jinja;
 use super::failed;
 use crate::value::python;
