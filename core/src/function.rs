@@ -257,10 +257,16 @@ impl Binder {
     pub fn take<T: FromValue>(&mut self, name: &str, default: Option<T>) -> Result<T, CallError> {
         let value = self.keyword.shift_remove(name).or_else(|| self.positional.pop_front());
         match (value, default) {
-            (Some(value), _) => T::try_from_value(&value).map_err(|error| CallError::Arguments {
-                function: self.function.clone(),
-                message: format!("{}() argument '{name}': {error}", self.name),
-            }),
+            (Some(value), default) => T::try_from_value(&value)
+                .or_else(|error| {
+                    // What is empty is as good as nothing, as in Python's conditions.
+                    let nothing = (!value.is_truthy()).then(|| T::from_value(&Value::Nil).or(default));
+                    nothing.flatten().ok_or(error)
+                })
+                .map_err(|error| CallError::Arguments {
+                    function: self.function.clone(),
+                    message: format!("{}() argument '{name}': {error}", self.name),
+                }),
             (None, Some(default)) => Ok(default),
             (None, None) => T::from_value(&Value::Nil).ok_or_else(|| CallError::Arguments {
                 function: self.function.clone(),
@@ -431,6 +437,9 @@ mod tests {
     fn arguments_are_bound_by_place_and_name() {
         assert_eq!(call("demo.echo", vec!["a".into()], map! {"times" => 3}), Ok("aaa".into()));
         assert_eq!(call("demo.echo", vec![5.into()], Map::new()), Ok("5".into()));
+        for empty in [Value::Nil, "".into(), list![], Value::map()] {
+            assert_eq!(call("demo.echo", vec!["a".into()], map! {"times" => empty}), Ok("a".into()));
+        }
         assert_eq!(call("demo.true", vec![], map! {"__pub_jid" => "1"}), Ok(true.into()));
         assert_eq!(call("demo.find", vec![], map! {"match" => "web*"}), Ok("web*".into()));
         assert_eq!(

@@ -173,7 +173,8 @@ impl<T: FromValue> FromValue for Vec<T> {
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::List(items) => items.iter().map(T::from_value).collect(),
-            Value::Nil => Some(Vec::new()),
+            Value::Nil | Value::Bool(false) => Some(Vec::new()),
+            Value::Str(text) if text.is_empty() => Some(Vec::new()),
             one => T::from_value(one).map(|item| vec![item]),
         }
     }
@@ -190,6 +191,7 @@ mod tests {
         assert_eq!(bool::from_value(&Value::from("yes")), Some(true));
         assert_eq!(i64::from_value(&Value::from(" 7 ")), Some(7));
         assert_eq!(Vec::<String>::from_value(&Value::from("one")), Some(vec!["one".into()]));
+        assert_eq!(Vec::<String>::from_value(&Value::from("")), Some(Vec::new()));
         assert_eq!(Option::<String>::from_value(&Value::Nil), Some(None));
         assert_eq!(u16::from_value(&Value::from(70_000)), None);
         assert_eq!(String::from_value(&list![1]), None);

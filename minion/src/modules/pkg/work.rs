@@ -247,13 +247,13 @@ fn indented(map: &Map, indent: usize) -> String {
 /// The packages that are asked for, with their versions.
 pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result<Vec<Wanted>, CallError> {
     let items = match pkgs {
-        Value::Nil => {
+        Value::List(items) => items.clone(),
+        nothing if !nothing.is_truthy() => {
             let version = version.filter(|version| !version.is_empty()).map(str::to_owned);
             let names: Vec<String> = name.into_iter().flat_map(|name| names(&name.into())).collect();
             let version = version.filter(|_| names.len() == 1);
             return names.into_iter().map(|name| Ok((argument(&name)?, version.clone()))).collect();
         }
-        Value::List(items) => items.clone(),
         text => names(text).into_iter().map(Value::from).collect(),
     };
     let mut wanted = Vec::new();

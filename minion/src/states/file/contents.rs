@@ -164,10 +164,8 @@ impl Contents {
             }
             None => None,
         };
-        match (&self.template, content) {
-            (Some(engine), Some(content)) if engine == "jinja" => {
-                self.rendered(context, name, &content, &found).map(Some)
-            }
+        match (self.template.as_deref().filter(|engine| !matches!(*engine, "" | "False")), content) {
+            (Some("jinja"), Some(content)) => self.rendered(context, name, &content, &found).map(Some),
             (Some(engine), Some(_)) => {
                 Err(format!("Unable to manage file: Specified template format {engine} is not supported"))
             }

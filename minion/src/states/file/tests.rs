@@ -1,6 +1,6 @@
 //! Files as states, with real files.
 
-use brine_core::{Map, Value, map};
+use brine_core::{Map, Value, list, map};
 
 use crate::testing;
 
@@ -265,6 +265,7 @@ fn drafts_are_checked_and_replaced_files_kept() {
         ("file.managed", map! {"name" => "F/g", "source" => "salt://a.txt", "mode" => "keep", "user" => "nobody"}),
         ("file.managed", map! {"name" => "F/e"}),
         ("file.managed", map! {"name" => "F/o", "replace" => false, "mode" => 440, "user" => "nobody"}),
+        ("file.managed", map! {"name" => "F/p", "contents" => "x", "template" => "", "source_hash" => list![]}),
         ("file.managed", map! {"name" => "F/z", "contents" => "x", "create" => false}),
     ];
     insta::assert_snapshot!(story(&states, false), @r#"
@@ -274,6 +275,7 @@ fn drafts_are_checked_and_replaced_files_kept() {
     True: File F/g updated | {"diff": "New file", "user": "nobody", "mode": "0644"}
     True: Empty file | {"new": "file F/e created"}
     True: Empty file | {"new": "file F/o created", "user": "nobody", "mode": "0440"}
+    True: File F/p updated | {"diff": "New file"}
     True: File F/z is not present and is not set for creation | {}
     "#);
 }

@@ -26,7 +26,7 @@ functions! {
     /// `>=1.2, <2`, or `latest`. With `allow_updates`, a newer one is good too. With `hold`, kept at its version, or let go.
     ///
     /// Takes what `pkg.install` takes, such as `fromrepo`, `skip_verify` and `reinstall`.
-    fn installed(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **kwargs) {
+    fn installed(context, name: String, version: Value = Value::Nil, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **kwargs) {
         if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
             return Ok(StateReturn::ok(&name, "No packages to install provided").into());
         }
@@ -37,7 +37,7 @@ functions! {
             }
             return told(&name, sources::install(context, packages, &name, sources, &Options::read(&kwargs)));
         }
-        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, version.as_deref())?, &kwargs);
+        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
         let how = install::How {
             refresh,
             hold: kwargs.get("hold").map(Value::is_truthy),
@@ -54,7 +54,7 @@ functions! {
         }
         let packages = packages(&context.call)?;
         let wanted = normal(context, packages, wanted(Some(&name), &pkgs, None)?, &kwargs);
-        let names = upgrade::Names { all: wanted.into_iter().map(|(name, _)| name).collect(), is_list: !pkgs.is_nil() };
+        let names = upgrade::Names { all: wanted.into_iter().map(|(name, _)| name).collect(), is_list: pkgs.is_truthy() };
         told(&name, upgrade::newest(context, packages, &name, &names, refresh, &Options::read(&kwargs)))
     }
 
@@ -65,26 +65,26 @@ functions! {
     }
 
     /// A package, or several by `pkgs`, not installed; with a version, not in that one.
-    fn removed(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, **kwargs) {
+    fn removed(context, name: String, version: Value = Value::Nil, pkgs: Value = Value::Nil, **kwargs) {
         let packages = packages(&context.call)?;
-        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, version.as_deref())?, &kwargs);
+        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
         told(&name, remove::without(context, packages, &name, &wanted, false, &Options::read(&kwargs)))
     }
 
     /// A package, or several by `pkgs`, not installed, and nothing left of its configuration.
-    fn purged(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, **kwargs) {
+    fn purged(context, name: String, version: Value = Value::Nil, pkgs: Value = Value::Nil, **kwargs) {
         let packages = packages(&context.call)?;
-        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, version.as_deref())?, &kwargs);
+        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
         told(&name, remove::without(context, packages, &name, &wanted, true, &Options::read(&kwargs)))
     }
 
     /// A package, or several by `pkgs`, kept at the version that it has; with `replace`, no others.
-    fn held(context, name: String, version: Option<String> = None, pkgs: Value = Value::Nil, replace: bool = false, **_kwargs) {
+    fn held(context, name: String, version: Value = Value::Nil, pkgs: Value = Value::Nil, replace: bool = false, **_kwargs) {
         if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !replace {
             return Ok(StateReturn::ok(&name, "No packages to be held provided").into());
         }
         let packages = packages(&context.call)?;
-        told(&name, hold(context, packages, &name, &wanted(Some(&name), &pkgs, version.as_deref())?, replace))
+        told(&name, hold(context, packages, &name, &wanted(Some(&name), &pkgs, given(&version).as_deref())?, replace))
     }
 
     /// A package, or several by `pkgs`, that may get new versions; with `all`, each that there is.
@@ -126,6 +126,11 @@ pub(super) fn aggregate(chunk: &mut Chunk, other: &Chunk) -> bool {
         chunk.args.insert("pkgs".into(), all.into());
     }
     together
+}
+
+/// A version, if one is said: `version: False` says none.
+fn given(version: &Value) -> Option<String> {
+    version.is_truthy().then(|| version.to_string())
 }
 
 /// The packages of a state as a list: `pkgs`, or its name with its version.

@@ -71,7 +71,7 @@ functions! {
         let mut optional_groups = names(&optional_groups);
         optional_groups.retain(|group| accounts.group(group).is_some());
         let mut wanted = Wanted {
-            uid, gid, usergroup, groups: groups.map(|groups| names(&groups)), optional_groups, remove_groups, home, createhome,
+            uid, gid, usergroup, groups: groups.map(|groups| if groups.is_truthy() { names(&groups) } else { Vec::new() }), optional_groups, remove_groups, home, createhome,
             persist_home, password, enforce_password, empty_password, password_lock, shell, unique, system, gecos, date,
             mindays, maxdays, inactdays, warndays, expire, nologinit, allow_uid_change, allow_gid_change, local,
         };
