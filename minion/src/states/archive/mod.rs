@@ -151,13 +151,8 @@ impl Extracted {
                 .map(Value::from)
                 .ok_or_else(|| failed("Invalid value for trim_output, must be True/False or an integer".into()))?,
         };
-        let told = |problem| match problem {
-            source::Problem::Missing(told) | source::Problem::Wrong(told) | source::Problem::Differs(told) => {
-                failed(told)
-            }
-        };
         let hash = match &verify.hash {
-            Some(hash) => Some(source::hash_of(context, hash, &source, &verify).map_err(told)?),
+            Some(hash) => Some(source::hash_of(context, hash, &source, &verify).map_err(failed)?),
             None => None,
         };
         let place = local.clone().or_else(|| cached::place(context, &source));
