@@ -216,7 +216,7 @@ fn no_hash(written: &str) -> String {
 }
 
 /// Verifies a content's signature, if there is to be one: `true` says that it is in the content.
-pub(super) fn check_signature(
+pub(in crate::states) fn check_signature(
     context: &StateContext,
     content: &[u8],
     signature: &Value,
