@@ -3,7 +3,8 @@
 //! `tests/golden/record` says what a case is and records Salt. Cases that Brine does not pass yet are in
 //! `tests/golden/not_yet`, each with its reason; one that passes must leave the list. As the recordings, they are of
 //! root on Debian. `BRINE_GOLDEN=name,other*`
-//! runs these alone, and tells what is wrong with them whatever the list says.
+//! runs these alone, and tells what is wrong with them whatever the list says. A case with a line `# needs PROGRAM` in
+//! its `run` is left out, and told, where that program is not installed.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -47,6 +48,13 @@ fn every_recorded_case() {
         cases.retain(|case| only.split(',').any(|pattern| matches(pattern, &name_of(case))));
     }
     assert!(!cases.is_empty(), "there is no case to run");
+    cases.retain(|case| {
+        let missing = missing_programs(case);
+        if !missing.is_empty() {
+            eprintln!("{} is left out: {} is not installed", name_of(case), missing.join(", "));
+        }
+        missing.is_empty()
+    });
 
     let next = AtomicUsize::new(0);
     let problems = Mutex::new(BTreeMap::new());
@@ -81,6 +89,15 @@ fn not_yet(path: &Path) -> BTreeMap<String, String> {
         (name.to_owned(), reason.trim().to_owned())
     };
     lines.map(entry).collect()
+}
+
+/// The programs that a case needs and that are not here.
+fn missing_programs(case: &Path) -> Vec<String> {
+    let run = fs::read_to_string(case.join("run")).unwrap();
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |program: &str| std::env::split_paths(&places).any(|place| place.join(program).is_file());
+    let needed = run.lines().filter_map(|line| line.strip_prefix("# needs "));
+    needed.filter(|program| !is_there(program)).map(str::to_owned).collect()
 }
 
 fn matches(pattern: &str, name: &str) -> bool {

@@ -22,7 +22,8 @@ struct Pair {
 impl Pair {
     /// The minion's key has been accepted, and the master has heard of its start.
     async fn start(version: &str) -> Self {
-        let mut master = PythonMaster::new(version, "peer: {'.*': ['test.*']}\npeer_run: {'.*': ['manage.*']}\n");
+        let mut master =
+            PythonMaster::new(version, "hash_type: md5\npeer: {'.*': ['test.*']}\npeer_run: {'.*': ['manage.*']}\n");
         for (path, text) in TREE {
             master.write(path, text);
         }

@@ -25,7 +25,7 @@ use crate::process::{Output, ProcessError, Program};
 pub trait FileClient: Send + Sync {
     /// The content of a file, or nothing if the environment has no such file. `path` is without `salt://`.
     fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String>;
-    /// The SHA-256 of a file in hex, or nothing if the environment has no such file.
+    /// The hash of a file in hex, of the kind that the server has (`hash_type`), or nothing if the environment has no such file.
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String>;
     /// The mode that a file has where it is served from, or nothing if that cannot be told.
     fn mode(&self, _path: &str, _saltenv: &str) -> Result<Option<u32>, String> {

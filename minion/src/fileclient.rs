@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
+use brine_core::crypt::{Digest, token};
 use brine_core::fileserver::{BUFFER_SIZE, Roots};
 use brine_core::{Map, Value, map};
 use parking_lot::Mutex;
-use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
 use crate::channel::Channel;
@@ -119,6 +119,13 @@ impl MasterFiles {
         Ok(names)
     }
 
+    /// The hash of a file, and the name of its kind.
+    fn hash_and_kind(&self, path: &str, saltenv: &str) -> Result<Option<(String, String)>, String> {
+        let answer = self.ask(map! {"cmd" => "_file_hash", "path" => path, "saltenv" => saltenv})?;
+        let field = |name: &str| answer.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        Ok(field("hsum").map(|hash| (hash.to_owned(), field("hash_type").unwrap_or("sha256").to_owned())))
+    }
+
     fn fetch(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
         let mut content = Vec::new();
         loop {
@@ -135,13 +142,14 @@ impl MasterFiles {
 
 impl FileClient for MasterFiles {
     fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
-        let Some(hash) = self.hash(path, saltenv)? else { return Ok(None) };
+        let Some((hash, kind)) = self.hash_and_kind(path, saltenv)? else { return Ok(None) };
         if let Some(kept) = self.kept.lock().get(&hash) {
             return Ok(Some(kept.clone()));
         }
         let content = self.fetch(path, saltenv)?;
         if let Some(content) = &content {
-            if brine_core::crypt::token::hex(Sha256::digest(content)) != hash {
+            // A master of Salt may have a kind that is not known here: then it cannot be told.
+            if Digest::named(&kind).is_some_and(|kind| token::hex(kind.of(content)) != hash) {
                 return Err(format!("salt://{path} changed while it was read"));
             }
             if content.len() <= KEEP {
@@ -156,8 +164,7 @@ impl FileClient for MasterFiles {
     }
 
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        let answer = self.ask(map! {"cmd" => "_file_hash", "path" => path, "saltenv" => saltenv})?;
-        Ok(answer.get("hsum").and_then(Value::as_str).filter(|hash| !hash.is_empty()).map(str::to_owned))
+        Ok(self.hash_and_kind(path, saltenv)?.map(|(hash, _)| hash))
     }
 
     fn mode(&self, path: &str, saltenv: &str) -> Result<Option<u32>, String> {

@@ -19,6 +19,7 @@ pub(super) const USED: &[&str] = &[
     "gitfs_saltenv_whitelist",
     "gitfs_ssl_verify",
     "gitfs_user",
+    "hash_type",
     "include",
     "mine_functions",
     "pillarenv_from_saltenv",
@@ -36,7 +37,6 @@ pub(super) const AS_IT_IS: &[(&str, &str)] = &[
     ("fileserver_backend", "git"),
     ("fileserver_backend", "gitfs"),
     ("fileserver_backend", "roots"),
-    ("hash_type", "sha256"),
     ("master_type", "str"),
     ("transport", "zeromq"),
 ];

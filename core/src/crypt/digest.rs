@@ -1,5 +1,7 @@
 //! Digests by the names that users give them.
 
+use std::io::{self, Read};
+
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 use sha1::Sha1;
@@ -33,6 +35,30 @@ impl Digest {
         })
     }
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Digest::Md5 => "md5",
+            Digest::Sha1 => "sha1",
+            Digest::Sha224 => "sha224",
+            Digest::Sha256 => "sha256",
+            Digest::Sha384 => "sha384",
+            Digest::Sha512 => "sha512",
+        }
+    }
+
+    /// The digest of all that a reader gives.
+    pub fn of_reader(self, reader: &mut impl Read) -> io::Result<Vec<u8>> {
+        match self {
+            Digest::Md5 => read_through::<Md5>(reader),
+            Digest::Sha1 => read_through::<Sha1>(reader),
+            Digest::Sha224 => read_through::<Sha224>(reader),
+            Digest::Sha256 => read_through::<Sha256>(reader),
+            Digest::Sha384 => read_through::<Sha384>(reader),
+            Digest::Sha512 => read_through::<Sha512>(reader),
+        }
+    }
+
     /// The digest of bytes.
     pub fn of(self, bytes: impl AsRef<[u8]>) -> Vec<u8> {
         match self {
@@ -54,6 +80,17 @@ impl Digest {
             Digest::Sha256 => signed::<Hmac<Sha256>>(key, bytes),
             Digest::Sha384 => signed::<Hmac<Sha384>>(key, bytes),
             Digest::Sha512 => signed::<Hmac<Sha512>>(key, bytes),
+        }
+    }
+}
+
+fn read_through<D: sha2::Digest>(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut digest = D::new();
+    let mut buffer = vec![0; 65_536];
+    loop {
+        match reader.read(&mut buffer)? {
+            0 => return Ok(digest.finalize().to_vec()),
+            length => digest.update(&buffer[..length]),
         }
     }
 }
@@ -81,7 +118,9 @@ mod tests {
             ),
         ] {
             let algorithm = Digest::named(name).unwrap();
+            assert_eq!(algorithm.name(), name);
             assert_eq!(hex(algorithm.of("abc")), digest, "{name}");
+            assert_eq!(hex(algorithm.of_reader(&mut &b"abc"[..]).unwrap()), digest, "{name}");
             assert_eq!(hex(algorithm.hmac(b"key", b"abc").unwrap()), hmac, "{name}");
         }
         assert_eq!(Digest::named("crc32"), None);

@@ -2,22 +2,25 @@
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
-use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use sha2::{Digest, Sha256};
 
+use crate::crypt::Digest;
 use crate::crypt::token::hex;
 use crate::files::FileError;
 
 /// How many hashes are kept. One file may have any number of names through links.
 const CAPACITY: usize = 100_000;
 
-/// By path: the state that was hashed, and the hash.
-#[derive(Debug, Default)]
-pub(super) struct Hashes(Mutex<HashMap<PathBuf, (State, String)>>);
+/// The hashes of one kind.
+#[derive(Debug)]
+pub(super) struct Hashes {
+    pub kind: Digest,
+    /// By path: the state that was hashed, and the hash.
+    kept: Mutex<HashMap<PathBuf, (State, String)>>,
+}
 
 /// What changes when a file does: inode, size, and the times of its content and of its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,37 +41,30 @@ impl State {
 }
 
 impl Hashes {
-    /// The SHA-256 of a file in hexadecimal.
+    pub(super) fn new(kind: Digest) -> Self {
+        Hashes { kind, kept: Mutex::default() }
+    }
+
+    /// The hash of a file in hexadecimal.
     pub(super) fn of(&self, path: &Path) -> Result<String, FileError> {
         let at = || FileError::at("read", path);
         let mut file = File::open(path).map_err(at())?;
         let before = State::of(&file.metadata().map_err(at())?);
-        if let Some((state, hash)) = self.0.lock().get(path)
+        if let Some((state, hash)) = self.kept.lock().get(path)
             && *state == before
         {
             return Ok(hash.clone());
         }
-        let hash = digest(&mut file).map_err(at())?;
+        let hash = hex(&self.kind.of_reader(&mut file).map_err(at())?);
         // A hash of a file that is being written belongs to no state.
         if State::of(&file.metadata().map_err(at())?) == before {
-            let mut kept = self.0.lock();
+            let mut kept = self.kept.lock();
             if kept.len() >= CAPACITY {
                 kept.clear();
             }
             kept.insert(path.to_owned(), (before, hash.clone()));
         }
         Ok(hash)
-    }
-}
-
-fn digest(file: &mut File) -> io::Result<String> {
-    let mut digest = Sha256::new();
-    let mut buffer = vec![0; 65_536];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(digest.finalize())),
-            length => digest.update(&buffer[..length]),
-        }
     }
 }
 
@@ -82,15 +78,15 @@ mod tests {
     fn a_hash_is_computed_once_and_anew_after_a_change() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        let hashes = Hashes::default();
+        let hashes = Hashes::new(Digest::Sha256);
         fs::write(&path, "brine").unwrap();
         let first = hashes.of(&path).unwrap();
-        assert_eq!(first, hex(Sha256::digest("brine")));
-        let kept = hashes.0.lock().get(&path).unwrap().0;
-        hashes.0.lock().insert(path.clone(), (kept, "from the cache".into()));
+        assert_eq!(first, hex(Digest::Sha256.of("brine")));
+        let kept = hashes.kept.lock().get(&path).unwrap().0;
+        hashes.kept.lock().insert(path.clone(), (kept, "from the cache".into()));
         assert_eq!(hashes.of(&path).unwrap(), "from the cache");
         // As long as before, and another inode.
         crate::files::write_atomic(&path, b"BRINE", 0o644).unwrap();
-        assert_eq!(hashes.of(&path).unwrap(), hex(Sha256::digest("BRINE")));
+        assert_eq!(hashes.of(&path).unwrap(), hex(Digest::Sha256.of("BRINE")));
     }
 }

@@ -24,6 +24,7 @@ pub use git::{GitError, Gitfs};
 pub(crate) use git::{OwnOptions, Repository, Tree, named_with_options};
 pub use lists::FileLists;
 
+use crate::crypt::Digest;
 use crate::files::{self, FileError};
 use crate::glob::Glob;
 use crate::value::{FromValue, Map};
@@ -76,9 +77,19 @@ pub fn configured(
     }
     let roots = Roots::new(if place("roots").is_some() { file_roots } else { IndexMap::new() }, options);
     let git_first = place("roots").is_none_or(|roots| place("gitfs").is_some_and(|git| git < roots));
+    let roots = roots.with_hash_kind(hash_kind(config));
     Ok(match Gitfs::of(config, cachedir)? {
         Some(gitfs) => roots.with_git(gitfs, git_first),
         None => roots,
+    })
+}
+
+/// The kind of hashes that a configuration asks for (`hash_type`).
+pub fn hash_kind(config: &Map) -> Digest {
+    let Some(name) = config.get("hash_type") else { return Digest::Sha256 };
+    name.as_str().and_then(Digest::named).unwrap_or_else(|| {
+        tracing::warn!(hash_type = %name, "there are no hashes of this kind: those of files are SHA-256");
+        Digest::Sha256
     })
 }
 
@@ -158,7 +169,7 @@ impl Roots {
             ignore_symlinks: options.ignore_symlinks,
             ignore_globs: options.ignore_globs.iter().filter_map(glob).collect(),
             ignore_regexes: options.ignore_regexes.iter().filter_map(regex).collect(),
-            hashes: Hashes::default(),
+            hashes: Hashes::new(Digest::Sha256),
         }
     }
 
@@ -166,6 +177,17 @@ impl Roots {
     #[must_use]
     pub fn with_git(self, git: Gitfs, first: bool) -> Self {
         Roots { git: Some(git), git_first: first, ..self }
+    }
+
+    /// Has hashes be of another kind than SHA-256.
+    #[must_use]
+    pub fn with_hash_kind(self, kind: Digest) -> Self {
+        Roots { hashes: Hashes::new(kind), ..self }
+    }
+
+    /// Of which kind hashes are.
+    pub fn hash_kind(&self) -> Digest {
+        self.hashes.kind
     }
 
     /// Whether there are repositories.
@@ -240,7 +262,7 @@ impl Roots {
         Ok(Some(Chunk { data, relative: found.relative }))
     }
 
-    /// The SHA-256 of a file in hexadecimal, or nothing if there is no such file. Computed once for
+    /// The hash of a file in hexadecimal, or nothing if there is no such file. Computed once for
     /// each state of a file.
     pub fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, FileError> {
         self.find(path, saltenv).map(|found| self.hashes.of(&found.path)).transpose()

@@ -67,7 +67,7 @@ impl Shared {
             }
             MinionCommand::FileHash { path, saltenv, stat } => match self.files.hash(&path, &saltenv) {
                 Ok(Some(hash)) => {
-                    let hash = Value::from(map! {"hsum" => hash, "hash_type" => "sha256"});
+                    let hash = Value::from(map! {"hsum" => hash, "hash_type" => self.files.hash_kind().name()});
                     if stat {
                         let found = self.files.find(&path, &saltenv);
                         list![hash, found.map(|found| found.stat().into_iter().collect::<Value>())]

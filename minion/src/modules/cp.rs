@@ -7,7 +7,7 @@ mod copies;
 use std::path::{Path, PathBuf};
 
 use brine_core::function::CallError;
-use brine_core::{Map, Value, files, functions, map};
+use brine_core::{Map, Value, files, fileserver, functions, map};
 
 use crate::context::Context;
 use crate::file_cache::{self, Remote};
@@ -277,10 +277,11 @@ functions! {
     ///
     ///     salt '*' cp.hash_file salt://my/file
     fn hash_file(context, path: String, saltenv: Option<String> = None) {
-        let told = |hash: String| map! {"hash_type" => "sha256", "hsum" => hash}.into();
+        let own = fileserver::hash_kind(&context.config().opts).name();
+        let told = |hash: String| map! {"hash_type" => file::hash_kind(&hash).unwrap_or(own), "hsum" => hash}.into();
         if !path.starts_with("salt://") {
             let content = std::fs::read(&path).ok();
-            let hash = content.map(|content| hex_digest(&content, "sha256")).transpose()?;
+            let hash = content.map(|content| hex_digest(&content, own)).transpose()?;
             return Ok(hash.map_or_else(Value::map, told));
         }
         let saltenv = environment(context, saltenv);

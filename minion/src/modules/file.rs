@@ -12,6 +12,7 @@ pub(super) mod find;
 pub(crate) mod flags;
 pub(crate) mod line;
 pub(super) mod owners;
+pub mod patch;
 pub(super) mod places;
 
 use std::collections::{BTreeSet, HashSet};

@@ -91,6 +91,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     file::find::FUNCTIONS,
     file::flags::FUNCTIONS,
     file::owners::FUNCTIONS,
+    file::patch::FUNCTIONS,
     file::places::FUNCTIONS,
     git::FUNCTIONS,
     git::config::FUNCTIONS,

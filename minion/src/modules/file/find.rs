@@ -14,8 +14,8 @@ use regex::Regex;
 
 use super::{expand, hex_digest, kind};
 use crate::context::Context;
-use crate::modules::programs::run;
-use crate::process::split;
+use crate::modules::programs::program;
+use crate::process::{Program, split};
 
 functions! {
     module "file", context Context;
@@ -246,7 +246,9 @@ impl Action {
                 if words.is_empty() {
                     return Ok(Some(format!("{full}: Failed").into()));
                 }
-                Ok(Some(match run(context, &words, &[]) {
+                let program = Program { keep_line_ends: true, ..program(&words, &[]) };
+                let ended = context.minion.programs.run(&program, &context.job);
+                Ok(Some(match ended {
                     Ok(output) => format!("{command}:\n{}\n", output.stdout).into(),
                     Err(error) => {
                         tracing::error!(command, %error, "the command of a search cannot be run");

@@ -146,3 +146,28 @@ fn a_search_fits_all_its_criteria() {
         assert_eq!(told, found, "{criteria} {print}");
     }
 }
+
+#[test]
+fn a_search_tells_what_commands_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().display().to_string();
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    std::fs::write(folder.path().join("a"), "one\n").unwrap();
+    std::fs::write(folder.path().join("with space"), "x").unwrap();
+    let context = testing::context(&[]);
+    for (name, command, told) in [
+        ("a", "cat {}", "cat F/a:\none\n\n"),
+        ("with space", "cat {}", "cat F/with space:\nx\n"),
+        ("a", "false {}", "false F/a:\n\n"),
+        ("a", "echo $HOME {}", "echo $HOME F/a:\n$HOME F/a\n\n"),
+        ("a", "no-such-program {}", "F/a: Failed"),
+        ("sub", "ls -d {}", "ls -d F/sub:\nF/sub\n\n"),
+    ] {
+        let mut args = Args::keyword(map! {"name" => name, "exec" => command});
+        args.positional.push(root.as_str().into());
+        let found = context.call("file.find", args).unwrap();
+        let texts: Vec<String> =
+            found.as_list().unwrap().iter().map(|text| text.to_string().replace(&root, "F")).collect();
+        assert_eq!(texts, [told], "{command}");
+    }
+}

@@ -48,10 +48,16 @@ functions! {
         enforce_toplevel: bool = true,
         enforce_ownership_on: Option<String> = None,
         archive_format: Option<String> = None,
+        use_etag: bool = false,
+        signature: Value = Value::Nil,
+        source_hash_sig: Value = Value::Nil,
+        signed_by_any: Value = Value::Nil,
+        signed_by_all: Value = Value::Nil,
+        keyring: Option<String> = None,
+        gnupghome: Option<String> = None,
         **kwargs
     ) {
         let keep = kwargs.get("keep_source").or_else(|| kwargs.get("keep")).is_none_or(Value::is_truthy);
-        let signed = ["signature", "source_hash_sig"].iter().any(|key| kwargs.get(*key).is_some_and(Value::is_truthy));
         let mut warnings = Vec::new();
         if kwargs.contains_key("keep_source") && kwargs.contains_key("keep") {
             warnings.push("Both 'keep_source' and 'keep' were used. Since these both do the same thing, 'keep' was ignored.");
@@ -63,10 +69,18 @@ functions! {
         let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
         let wanted = Extracted {
             source,
-            verify: source::Verify { hash: source_hash, hash_name: source_hash_name, skip: skip_verify, ..source::Verify::default() },
+            verify: source::Verify {
+                hash: source_hash,
+                hash_name: source_hash_name,
+                skip: skip_verify,
+                use_etag,
+                trust_anyone: false,
+                signature,
+                hash_signature: source_hash_sig,
+                signers: source::Signers::new(&signed_by_any, &signed_by_all, keyring, gnupghome),
+            },
             hash_update: source_hash_update,
             skip_list: skip_files_list_verify,
-            signed,
             password,
             options: filled(options),
             list_options,
@@ -99,7 +113,6 @@ struct Extracted {
     verify: source::Verify,
     hash_update: bool,
     skip_list: bool,
-    signed: bool,
     password: Value,
     options: Option<String>,
     list_options: Option<String>,
@@ -151,13 +164,8 @@ impl Extracted {
                 .map(Value::from)
                 .ok_or_else(|| failed("Invalid value for trim_output, must be True/False or an integer".into()))?,
         };
-        let told = |problem| match problem {
-            source::Problem::Missing(told) | source::Problem::Wrong(told) | source::Problem::Differs(told) => {
-                failed(told)
-            }
-        };
         let hash = match &verify.hash {
-            Some(hash) => Some(source::hash_of(context, hash, &source, &verify).map_err(told)?),
+            Some(hash) => Some(source::hash_of(context, hash, &source, &verify).map_err(failed)?),
             None => None,
         };
         let place = local.clone().or_else(|| cached::place(context, &source));
@@ -184,6 +192,11 @@ impl Extracted {
             if kept.result != Some(true) {
                 return Ok(kept);
             }
+        }
+        if verify.signature.is_truthy() {
+            let content = fs::read(&place).map_err(|error| failed(format!("{}: {error}", place.display())))?;
+            source::check_signature(context, &content, &verify.signature, &verify)
+                .map_err(|error| failed(format!("Failed verifying the source file's signature: {error}")))?;
         }
         let before = self.remembered(context, &place);
         if self.verify.hash.is_some() && self.hash_update && !self.verify.skip {
@@ -294,9 +307,6 @@ impl Extracted {
         }
         if self.owned.as_ref().is_some_and(|path| !Path::new(path).starts_with(bare)) {
             return failed(format!("Value for 'enforce_ownership_on' must be within {bare}/"));
-        }
-        if self.signed {
-            return failed("Cannot verify signatures because the gpg module was not loaded".into());
         }
         Ok(())
     }

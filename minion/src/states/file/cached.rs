@@ -28,9 +28,7 @@ pub(in crate::states) fn state(context: &StateContext, name: &str, verify: &Veri
     }
     let wanted = match verify.hash.as_deref().map(|hash| source::hash_of(context, hash, name, verify)).transpose() {
         Ok(wanted) => wanted,
-        Err(Problem::Missing(error) | Problem::Wrong(error) | Problem::Differs(error)) => {
-            return StateReturn::failed(name, error);
-        }
+        Err(error) => return StateReturn::failed(name, error),
     };
     let local = name.strip_prefix("file://").unwrap_or(name);
     let Some(place) = place(context, name) else {

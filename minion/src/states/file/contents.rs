@@ -224,6 +224,9 @@ impl Contents {
                 Err(Problem::Missing(error) | Problem::Wrong(error)) => {
                     return Err(format!("Unable to manage file: {error}"));
                 }
+                Err(Problem::Unverifiable(error)) => {
+                    return Err(format!("Unable to manage file: Unable to manage file: {error}"));
+                }
                 Err(Problem::Differs(error)) => return Err(error),
             }
         }

@@ -80,7 +80,9 @@ pub(super) fn managed(
         // Whether a source is there is asked first in test mode, and told without saying what for.
         Err(error)
             if context.test
-                && ["ource ", "Failed to cache", "template format"].iter().any(|about| error.contains(about)) =>
+                && ["ource ", "file: Unable to", "Failed to cache", "template format"]
+                    .iter()
+                    .any(|about| error.contains(about)) =>
         {
             return StateReturn::failed(name, error.strip_prefix("Unable to manage file: ").unwrap_or(&error));
         }

@@ -18,9 +18,12 @@ mod ignored;
 mod keyvalue;
 mod line;
 mod managed;
+mod node;
+mod patch;
 mod pattern;
 mod place;
 mod pruned;
+mod retention;
 mod serialize;
 mod signature;
 pub(super) mod source;
@@ -364,6 +367,50 @@ functions! {
         // There is no other, and none in Salt.
         _ = encoding_type;
         Ok(decode::state(context, &name, encoded_data, contents_pillar, &checksum).unwrap_or_else(|error| StateReturn::failed(&name, error)).into())
+    }
+
+    /// A character device (`c`), a block device (`b`) or a pipe (`p`).
+    fn mknod(context, name: String, ntype: String, major: i64 = 0, minor: i64 = 0, user: Value = Value::Nil, group: Value = Value::Nil, mode: Value = "0600".into()) {
+        node::Node { kind: ntype, number: (major, minor), user, group, mode }.state(context, &name)
+    }
+
+    /// A file, or the files of a folder, with a patch applied.
+    fn patch(
+        context,
+        name: String,
+        source: Value = Value::Nil,
+        source_hash: Option<String> = None,
+        source_hash_name: Option<String> = None,
+        skip_verify: bool = false,
+        template: Option<String> = None,
+        defaults: Value = Value::Nil,
+        options: String = String::new(),
+        reject_file: Option<String> = None,
+        strip: Option<i64> = None,
+        saltenv: Option<String> = None,
+        **kwargs
+    ) {
+        let warnings: Vec<String> = ["hash", "dry_run_first"].iter().filter(|key| kwargs.contains_key(**key)).map(|key| format!("The '{key}' argument is no longer used and has been ignored.")).collect();
+        let context = StateContext { saltenv: saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
+        let verify = source::Verify { skip: skip_verify, ..source::Verify::by_hash(source_hash, source_hash_name) };
+        let contents = contents::Contents { source, contents: Value::Nil, template, defaults, verify, ..contents::Contents::inline_text(String::new()) };
+        let done = patch::check(&name, &patch::Wanted { options, strip, reject_file: reject_file.clone() }).and_then(|how| {
+            let patch = contents.get(&context, &name)?.unwrap_or_default();
+            patch::state(&context, &name, &patch, how, reject_file.as_deref())
+        });
+        let mut done = done.unwrap_or_else(|error| StateReturn::failed(&name, error));
+        if !warnings.is_empty() {
+            done.more.insert("warnings".into(), warnings.into());
+        }
+        Ok(done.into())
+    }
+
+    /// A folder of backups that keeps those that `retain` names (`most_recent`, `first_of_hour`, `first_of_day`,
+    /// `first_of_week`, `first_of_month`, `first_of_year`: how many of each, or `all`) and no others. With
+    /// `strptime_format`, names say when their files are of, and files with other names stay.
+    fn retention_schedule(context, name: String, retain: Value, strptime_format: Option<String> = None, timezone: Option<String> = None) {
+        let rules = retain.as_map().cloned().unwrap_or_default();
+        Ok(retention::state(context, &name, &rules, strptime_format.as_deref(), timezone.as_deref()).unwrap_or_else(|error| StateReturn::failed(&name, error)).into())
     }
 
     /// Nothing at this path.

@@ -57,12 +57,7 @@ impl Signers {
 
     /// What the status lines of `gpg` say.
     fn judge(&self, status: &str) -> Result<(), String> {
-        let valid: Vec<&str> = status
-            .lines()
-            .filter_map(|line| line.strip_prefix("[GNUPG:] VALIDSIG "))
-            // The key that is known stands last, before it the part of it that signed.
-            .filter_map(|line| line.split_whitespace().last())
-            .collect();
+        let valid = signers_of(status);
         let has_signed = |signer: &String| valid.iter().any(|key| key.eq_ignore_ascii_case(signer));
         if self.any.is_empty() && self.all.is_empty() && valid.is_empty() {
             return Err("The signature could not be verified.".into());
@@ -79,6 +74,24 @@ impl Signers {
     }
 }
 
+/// The fingerprints of the keys of all signatures that are good. Of a signature whose key has expired or was revoked,
+/// `gpg` says that it is valid, too, but not that it is good.
+fn signers_of(status: &str) -> Vec<&str> {
+    let mut is_good = false;
+    let mut signers = Vec::new();
+    for line in status.lines().filter_map(|line| line.strip_prefix("[GNUPG:] ")) {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("NEWSIG") => is_good = false,
+            Some("GOODSIG") => is_good = true,
+            // The key that is known stands last, before it the part of it that signed.
+            Some("VALIDSIG") if is_good => signers.extend(words.last()),
+            _ => {}
+        }
+    }
+    signers
+}
+
 #[cfg(test)]
 mod tests {
     use brine_core::list;
@@ -89,13 +102,18 @@ mod tests {
     fn who_has_signed_decides() {
         let status = "[GNUPG:] NEWSIG\n[GNUPG:] GOODSIG 11AA Somebody\n\
             [GNUPG:] VALIDSIG 55EE 2026-11-21 1795000000 0 4 0 1 8 00 11AA\n\
-            [GNUPG:] ERRSIG 22BB 1 8 00 1795000000 9 22BB\n";
+            [GNUPG:] NEWSIG\n[GNUPG:] ERRSIG 22BB 1 8 00 1795000000 9 22BB\n\
+            [GNUPG:] NEWSIG\n[GNUPG:] REVKEYSIG 33CC Somebody\n\
+            [GNUPG:] VALIDSIG 33CC 2026-11-21 1795000000 0 4 0 1 8 00 33CC\n\
+            [GNUPG:] NEWSIG\n[GNUPG:] EXPKEYSIG 44DD Somebody\n\
+            [GNUPG:] VALIDSIG 44DD 2026-11-21 1795000000 0 4 0 1 8 00 44DD\n";
         let none = Value::Nil;
         for (any, all, is_good) in [
             (none.clone(), none.clone(), true),
             (list!["22BB", "11AA"], none.clone(), true),
             ("11aa".into(), none.clone(), true),
             (list!["22BB"], none.clone(), false),
+            (list!["33CC", "44DD"], none.clone(), false),
             (none.clone(), list!["11AA"], true),
             (none.clone(), list!["11AA", "22BB"], false),
         ] {

@@ -74,6 +74,8 @@ pub(in crate::states) enum Problem {
     Missing(String),
     /// It is there and cannot be used.
     Wrong(String),
+    /// What its hash must be could not be found out.
+    Unverifiable(String),
     /// It is not what the hash says. Nothing stands before this text.
     Differs(String),
 }
@@ -90,7 +92,9 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
         return Err(Problem::Wrong(format!("sources of this kind are not supported: {source}")));
     }
     let wanted = match &verify.hash {
-        Some(hash) if !(is_remote && verify.skip) => Some(hash_of(context, hash, source, verify)?),
+        Some(hash) if !(is_remote && verify.skip) => {
+            Some(hash_of(context, hash, source, verify).map_err(Problem::Unverifiable)?)
+        }
         _ => None,
     };
     if !is_remote {
@@ -180,31 +184,39 @@ pub(in crate::states) fn hash_of(
     written: &str,
     source: &str,
     verify: &Verify,
-) -> Result<Hash, Problem> {
+) -> Result<Hash, String> {
     if let Some(hash) = parse(written) {
         return Ok(hash);
     }
     let is_place = written.contains("://") || written.starts_with('/');
     if !is_place {
-        return Err(Problem::Wrong(format!(
-            "source_hash '{written}' is no hash: write hex digits, <kind>=<hex digits>, or where a file of hashes is"
-        )));
+        return Err(no_hash(written));
     }
     let unchecked = Verify { skip: true, trust_anyone: verify.trust_anyone, ..Verify::default() };
     let content = read(context, "", written, &unchecked)
-        .map_err(|_| Problem::Wrong(format!("Source hash file {written} not found")))?;
-    check_signature(context, &content, &verify.hash_signature, verify).map_err(Problem::Wrong)?;
+        .map_err(|_| format!("Source hash file {} not found", web::redacted(written)))?;
+    check_signature(context, &content, &verify.hash_signature, verify)?;
     let text = String::from_utf8_lossy(&content);
     let names: Vec<&str> = match &verify.hash_name {
         Some(name) => vec![name],
         None => vec![Path::new(source).file_name().and_then(|name| name.to_str()).unwrap_or(source)],
     };
-    find_hash(&text, &names)
-        .ok_or_else(|| Problem::Wrong(format!("Unable to find a hash for {source} in the hash file {written}")))
+    find_hash(&text, &names).ok_or_else(|| no_hash(written))
+}
+
+/// What is said of a `source_hash` that is none and has none.
+fn no_hash(written: &str) -> String {
+    format!(
+        "Source hash {written} format is invalid. The supported formats are: 1) a hash, 2) an expression in the format \
+         <hash_type>=<hash>, or 3) either a path to a local file containing hashes, or a URI of a remote hash file. \
+         Supported protocols for remote hash files are: salt, file, http, https, ftp, swift, s3. The hash may also not \
+         be of a valid length, the following are supported hash types and lengths: md5 (32), sha1 (40), sha224 (56), \
+         sha256 (64), sha384 (96), sha512 (128)."
+    )
 }
 
 /// Verifies a content's signature, if there is to be one: `true` says that it is in the content.
-pub(super) fn check_signature(
+pub(in crate::states) fn check_signature(
     context: &StateContext,
     content: &[u8],
     signature: &Value,

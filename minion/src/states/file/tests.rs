@@ -304,3 +304,27 @@ fn data_is_serialized_and_merged() {
     "#);
     insta::assert_snapshot!(story(&states[..1], true), @r#"None: Dataset will be serialized and stored into F/y | {"newfile": "F/y"}"#);
 }
+
+#[test]
+fn a_patch_is_tried_before_it_is_applied() {
+    if crate::modules::programs::which("patch").is_none() {
+        eprintln!("left out: the program patch is not installed");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("p"), "--- a\n+++ b\n@@ -1 +1 @@\n-one\n+two\n").unwrap();
+    std::fs::write(path("f"), "one\n").unwrap();
+    let args = map! {"name" => path("f"), "source" => path("p")};
+    let (result, comment, changes) = run("file.patch", args.clone(), true);
+    assert_eq!((result, comment.as_str()), (None, "The patch would be applied"));
+    assert_eq!(changes.get("retcode"), Some(&0.into()));
+    assert_eq!(std::fs::read_to_string(path("f")).unwrap(), "one\n");
+    std::fs::write(path("f"), "other\n").unwrap();
+    let (result, comment, _) = run("file.patch", args, false);
+    assert_eq!(result, Some(false));
+    let start = "Patch would not apply cleanly, no changes made. Results of dry-run are below. Run state again using \
+                 the reject_file option to save rejects to a persistent file.\n\n";
+    assert!(comment.starts_with(start) && comment.contains("1 out of 1 hunk FAILED"), "{comment}");
+    assert_eq!(std::fs::read_to_string(path("f")).unwrap(), "other\n");
+}

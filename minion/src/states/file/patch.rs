@@ -1,0 +1,122 @@
+//! `file.patch`: files with a patch applied.
+
+use std::path::Path;
+
+use brine_core::{Map, Value};
+
+use crate::modules::cmd::{self, Scratch};
+use crate::modules::file::patch::apply;
+use crate::modules::programs::which;
+use crate::process::{Output, split};
+use crate::states::{StateContext, StateReturn};
+
+/// How a patch is applied.
+pub(super) struct Wanted {
+    pub options: String,
+    pub strip: Option<i64>,
+    pub reject_file: Option<String>,
+}
+
+/// Options that would have `patch` write elsewhere, or take a patch back.
+const REFUSED: [&str; 6] = ["-N", "--forward", "-r", "--reject-file", "-o", "--output"];
+
+/// What can be said before there is a patch: the options for `patch`, and how much of paths is left out.
+pub(super) fn check(name: &str, wanted: &Wanted) -> Result<(Vec<String>, Option<i64>), String> {
+    if which("patch").is_none() {
+        return Err("patch executable not found on minion".into());
+    }
+    match Path::new(name) {
+        _ if name.is_empty() => return Err("A file/directory to be patched is required".into()),
+        path if !path.is_absolute() => return Err(format!("{name} is not an absolute path")),
+        path if !path.exists() => return Err(format!("{name} does not exist")),
+        _ => {}
+    }
+    if let Some(file) = &wanted.reject_file {
+        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        if !folder.is_absolute() {
+            return Err(format!("'{file}' is not an absolute path"));
+        }
+        if !folder.is_dir() {
+            return Err(format!(
+                "Parent directory for reject_file '{file}' either does not exist, or is not a directory"
+            ));
+        }
+    }
+    let words = split(&wanted.options).ok_or_else(|| format!("a quote in '{}' is not closed", wanted.options))?;
+    let invalid =
+        |option| format!("Invalid format for '{option}' CLI option. Consider using the 'strip' option for this state.");
+    let (mut kept, mut refused, mut strip) = (Vec::new(), Vec::new(), wanted.strip);
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if REFUSED.iter().any(|option| word.starts_with(option)) {
+            refused.push(word.clone());
+        }
+        if let Some(number) = word.strip_prefix("-p") {
+            strip = Some(number.parse().map_err(|_| invalid("-p"))?);
+        } else if word.starts_with("--strip") {
+            let number = word.rsplit_once('=').map(|(_, number)| number.to_owned()).or_else(|| words.next());
+            strip = Some(number.and_then(|number| number.parse().ok()).ok_or_else(|| invalid("-strip"))?);
+        } else {
+            kept.push(word);
+        }
+    }
+    if !refused.is_empty() {
+        return Err(format!("The following CLI options are not allowed: {}", refused.join(", ")));
+    }
+    Ok((kept, strip))
+}
+
+/// Applies a patch, unless all of it was applied before.
+pub(super) fn state(
+    context: &StateContext,
+    name: &str,
+    patch: &[u8],
+    (options, strip): (Vec<String>, Option<i64>),
+    reject_file: Option<&str>,
+) -> Result<StateReturn, String> {
+    let target = Path::new(name);
+    let scratch = |content: &[u8]| Scratch::new(content, None).map_err(|error| error.to_string());
+    let (patch, rejected, output) = (scratch(patch)?, scratch(b"")?, scratch(b"")?);
+    let rejects = reject_file.map_or(rejected.path(), Path::new);
+    let patched = |patch: &Path, more: Vec<String>, dry_run| {
+        let options = options.iter().cloned().chain(more).collect();
+        apply(&context.call, target, patch, options, dry_run).map_err(|error| error.to_string())
+    };
+    let strip: Vec<String> = strip.filter(|_| target.is_dir()).map(|strip| format!("-p{strip}")).into_iter().collect();
+    let path = |path: &Path| path.display().to_string();
+    let mut first = vec!["-N".to_owned(), "-r".into(), path(rejects), "-o".into(), path(output.path())];
+    first.extend(strip.clone());
+    let tried = patched(patch.path(), first, false)?;
+    if tried.retcode != 0 {
+        if std::fs::metadata(rejects).map_or(0, |status| status.len()) == 0 || tried.retcode == 2 {
+            return Ok(StateReturn::failed(name, tried.stderr));
+        }
+        // What was rejected is there already if it can be taken back.
+        if patched(rejects, vec!["-R".into(), "-f".into()], true)?.retcode == 0 {
+            return Ok(StateReturn::ok(name, "Patch was already applied"));
+        }
+        return Ok(StateReturn::failed(name, would_not_apply(tried, reject_file.is_some())));
+    }
+    if context.test {
+        return Ok(StateReturn::would(name, "The patch would be applied").with_changes(cmd::all(tried)));
+    }
+    let done = patched(patch.path(), strip, false)?;
+    let applied = done.retcode == 0;
+    let told = if applied {
+        StateReturn::ok(name, "Patch successfully applied")
+    } else {
+        StateReturn::failed(name, "Failed to apply patch")
+    };
+    Ok(told.with_changes(cmd::all(done)))
+}
+
+fn would_not_apply(tried: Output, keeps_rejects: bool) -> String {
+    let hint = " Run state again using the reject_file option to save rejects to a persistent file.";
+    let lines: Map = cmd::all(tried);
+    let lines: Vec<String> = lines.iter().map(|(key, value): (_, &Value)| format!("{key}: {value}")).collect();
+    format!(
+        "Patch would not apply cleanly, no changes made. Results of dry-run are below.{}\n\n{}",
+        if keeps_rejects { "" } else { hint },
+        lines.join("\n")
+    )
+}

@@ -1,0 +1,119 @@
+//! Files of a master that has another `hash_type`, as the functions of `cp` bring them to a minion.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use brine_core::{Value, list, map};
+use support::{System, stdout};
+
+/// A web server with one file.
+fn web_server() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut asked = [0; 4096];
+            let length = stream.read(&mut asked).unwrap();
+            let is_there = asked[..length].starts_with(b"GET /file ");
+            let (status, body) = if is_there { ("200 OK", "from the web\n") } else { ("404 Not Found", "") };
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        }
+    });
+    port
+}
+
+async fn system(options: &str) -> System {
+    let mut system = System::start(options).await;
+    system.write("srv/salt/web/a.txt", "content\n");
+    system.write("srv/salt/web/deep/b.txt", "b\n");
+    system.write("srv/salt/greeting.j2", "hello {{ who }} of {{ grains.id }}\n");
+    // More than one answer holds, and not kept in memory.
+    system.write("srv/salt/big", &"0123456789abcdef".repeat(20_000));
+    system.start_minion("web1").await;
+    system
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_come_whatever_the_hashes_are() {
+    for (kind, hash) in [
+        ("md5", "f75b8179e4bbe7e2b4a074dcef62de95"),
+        ("sha1", "7fe70820e08a1aac0ef224d9c66ab66831cc4ab1"),
+        (
+            "sha512",
+            "90eecf7b3db9ea38dda020755b28405c5267c8865e76bd9847f4f2f8c95a7ebf\
+             be1e2c81ab9766573535389264178eda6ca951287471840115bd403668a4ec37",
+        ),
+    ] {
+        let system = system(&format!("hash_type: {kind}\n")).await;
+        let told = system.salt_json(&["web1", "cp.hash_file", "salt://web/a.txt"]);
+        assert_eq!(told.get("web1"), Some(&map! {"hash_type" => kind, "hsum" => hash}.into()));
+        for (path, content) in [("web/a.txt", "content\n".to_owned()), ("big", "0123456789abcdef".repeat(20_000))] {
+            let told = system.salt_json(&["web1", "cp.get_file_str", &format!("salt://{path}")]);
+            assert_eq!(told.get("web1"), Some(&content.into()), "{kind} {path}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_of_cp_get_files_from_a_master() {
+    let system = system("hash_type: md5\n").await;
+    let to = |name: &str| system.path(&format!("to/{name}")).display().to_string();
+    let cached = |name: &str| system.path(&format!("web1/cache/files/base/{name}")).display().to_string();
+    let port = web_server();
+    let (there, none) = (format!("http://127.0.0.1:{port}/file"), format!("http://127.0.0.1:{port}/none"));
+    let text = |words: &[&str]| {
+        let told = system.salt_json(&[&["web1"], words].concat());
+        told.get("web1").cloned().unwrap_or_else(|| panic!("{words:?}: {told}"))
+    };
+    let named = to("new/{{ grains.id }}");
+    let folder = to("tree");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (words, expected) in [
+        (vec!["cp.is_cached", "salt://web/a.txt"], Value::from("")),
+        (vec!["cp.cache_file", "salt://web/a.txt"], cached("web/a.txt").into()),
+        // The second time, the copy is compared by its hash.
+        (vec!["cp.cache_file", "salt://web/a.txt"], cached("web/a.txt").into()),
+        (vec!["cp.is_cached", "salt://web/a.txt"], cached("web/a.txt").into()),
+        (vec!["cp.cache_file", "salt://big"], cached("big").into()),
+        (vec!["cp.cache_file", "salt://none"], false.into()),
+        (vec!["cp.get_file", "salt://{{ 'web' }}/a.txt", &named, "template=jinja"], false.into()),
+        (
+            vec!["cp.get_file", "salt://{{ 'web' }}/a.txt", &named, "template=jinja", "makedirs=True"],
+            to("new/web1").into(),
+        ),
+        (vec!["cp.get_template", "salt://greeting.j2", &to("hello"), "who=somebody"], to("hello").into()),
+        (vec!["cp.get_dir", "salt://web", &folder], list![to("tree/web/a.txt"), to("tree/web/deep/b.txt")]),
+        (vec!["cp.list_master"], list!["big", "greeting.j2", "web/a.txt", "web/deep/b.txt"]),
+        (vec!["cp.list_master", "prefix=web/deep"], list!["web/deep/b.txt"]),
+        (vec!["cp.hash_file", "salt://none"], "".into()),
+        (vec!["cp.get_url", "salt://web/a.txt", &to("url")], to("url").into()),
+        (vec!["cp.get_url", "salt://none", &to("none")], false.into()),
+        (vec!["cp.get_url", &there, &to("from-web")], to("from-web").into()),
+    ] {
+        assert_eq!(text(&words), expected, "{words:?}");
+    }
+    let told = text(&["cp.get_url", &none, &to("none")]).to_string();
+    assert!(told.contains("404"), "{told}");
+    for (name, content) in [
+        ("new/web1", "content\n"),
+        ("hello", "hello somebody of web1\n"),
+        ("tree/web/deep/b.txt", "b\n"),
+        ("url", "content\n"),
+        ("from-web", "from the web\n"),
+    ] {
+        assert_eq!(std::fs::read_to_string(to(name)).unwrap(), content, "{name}");
+    }
+    assert!(!system.path("to/none").exists());
+
+    // What has changed on the master is fetched again.
+    system.write("srv/salt/web/a.txt", "changed\n");
+    assert_eq!(text(&["cp.cache_file", "salt://web/a.txt"]), cached("web/a.txt").into());
+    assert_eq!(std::fs::read_to_string(cached("web/a.txt")).unwrap(), "changed\n");
+    let output = system.tool("salt", &["web1", "state.single", "file.managed", &to("managed"), "source=salt://big"]);
+    assert!(output.status.success(), "{}", stdout(&output));
+}
