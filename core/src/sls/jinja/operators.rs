@@ -179,6 +179,7 @@ fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             raise(format!("'{}' object is not iterable", type_name(&items)))
         }
+        ValueKind::Bytes => Ok(items.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect()),
         _ => Ok(items),
     }
 }
@@ -221,6 +222,7 @@ fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaVal
     }
     let items: Vec<JinjaValue> = match of.kind() {
         ValueKind::String => of.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect(),
+        ValueKind::Bytes => of.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect(),
         ValueKind::Seq | ValueKind::Iterable => of.try_iter()?.collect(),
         // What has no slices lacks one.
         _ => return Ok(JinjaValue::UNDEFINED),
@@ -238,6 +240,8 @@ fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaVal
     }
     Ok(if of.kind() == ValueKind::String {
         JinjaValue::from(taken.iter().filter_map(JinjaValue::as_str).collect::<String>())
+    } else if of.kind() == ValueKind::Bytes {
+        JinjaValue::from_bytes(taken.into_iter().filter_map(|byte| u8::try_from(byte).ok()).collect())
     } else if of.is_tuple() {
         JinjaValue::from(Tuple::from(taken))
     } else {
@@ -368,7 +372,11 @@ fn add(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
     if let Some(both) = numbers(a, b) {
         return calculate(both, i128::checked_add, |a, b| a + b);
     }
-    if let (Some(left), Some(right)) = (a.as_str(), b.as_str()) {
+    if let (ValueKind::Bytes, ValueKind::Bytes) = (a.kind(), b.kind()) {
+        return Ok(JinjaValue::from_bytes([a, b].map(|part| part.as_bytes().unwrap_or_default()).concat()));
+    }
+    let texts = |value: &JinjaValue| value.kind() == ValueKind::String;
+    if let (Some(left), Some(right), true) = (a.as_str(), b.as_str(), texts(a) && texts(b)) {
         // Beside what is safe in HTML, other text is made so.
         return Ok(match (a.is_safe(), b.is_safe()) {
             (false, false) => JinjaValue::from(format!("{left}{right}")),

@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
-use minijinja::value::Value as JinjaValue;
+use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 
-use super::super::containers::own;
-use super::super::value::{double_quoted, text, to_jinja};
-use super::{Args, Options, defined, failed};
+use super::super::containers::{Dict, List, own};
+use super::super::operators::refuse_undefined;
+use super::super::value::{double_quoted, pairs, text, to_jinja};
+use super::{Args, Options, defined, failed, iterable, lacks};
 use crate::sls::yaml::{self, Style};
 use crate::target::traverse;
 use crate::value::{Map, Value, json};
@@ -32,6 +33,18 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         // A line end inside of quotes is a blank in YAML, two are one line end.
         format!("'{}'", text(&value).replace('\'', "''").replace('\n', "\n\n"))
     });
+    for name in ["json_encode_dict", "json_decode_dict"] {
+        environment.add_filter(name, |value: JinjaValue| match value.kind() {
+            ValueKind::Map => Ok(encoded(&value)),
+            _ => refuse_undefined(&value).and_then(|()| Err(lacks(&value, "items"))),
+        });
+    }
+    for name in ["json_encode_list", "json_decode_list"] {
+        environment.add_filter(name, |value: JinjaValue| -> Result<JinjaValue, Error> {
+            Ok(own(&iterable(value)?.try_iter()?.map(|item| encoded(&item)).collect()))
+        });
+    }
+    environment.add_filter("mysql_to_dict", rows_by);
     environment.add_filter("dict_to_sls_yaml_params", to_sls_params);
     environment.add_filter("traverse", walk);
     environment.add_filter("to_bool", |value: JinjaValue| defined(&value).map(|value| to_bool(&value)));
@@ -43,6 +56,45 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             change(name, &value, &path, &new, &rest)
         });
     }
+}
+
+/// Data whose texts are bytes. Tuples in it are lists.
+fn encoded(value: &JinjaValue) -> JinjaValue {
+    match value.kind() {
+        ValueKind::String => JinjaValue::from_bytes(value.as_bytes().unwrap_or_default().to_vec()),
+        ValueKind::Map => {
+            let entries = pairs(value).map(|(key, value)| (encoded(&key), encoded(&value)));
+            JinjaValue::from_object(entries.collect::<Dict>())
+        }
+        ValueKind::Seq => {
+            let items = value.try_iter().into_iter().flatten().map(|item| encoded(&item));
+            JinjaValue::from_object(items.collect::<List>())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The rows of a table as MySQL's client draws it, by what is in one of its columns.
+fn rows_by(table: JinjaValue, column: String) -> Result<JinjaValue, Error> {
+    let lines: Vec<JinjaValue> = iterable(table)?.try_iter()?.collect();
+    let (mut names, mut rows): (Vec<String>, Vec<(JinjaValue, JinjaValue)>) = (Vec::new(), Vec::new());
+    for line in lines.iter().map(text).filter(|line| !line.is_empty() && !line.starts_with('+')) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        if names.len() < 2 {
+            names = cells.into_iter().map(str::to_owned).collect();
+            continue;
+        }
+        // The borders at both sides are no columns.
+        let inside = 1..names.len() - 1;
+        let cells = inside.filter_map(|at| Some((names.get(at)?, *cells.get(at)?)));
+        let row: Vec<(JinjaValue, JinjaValue)> = cells
+            .map(|(name, cell)| (name.as_str().into(), super::text::number(cell).unwrap_or_else(|| cell.into())))
+            .collect();
+        let key = row.iter().find(|(name, _)| name.as_str() == Some(&column)).map(|(_, cell)| cell.clone());
+        let key = key.ok_or_else(|| failed(crate::value::python::repr(&column.as_str().into())))?;
+        rows.push((key, JinjaValue::from_object(row.into_iter().collect::<Dict>())));
+    }
+    Ok(JinjaValue::from_object(rows.into_iter().collect::<Dict>()))
 }
 
 /// `yaml(flow_style=True)`: flow unless told otherwise; without the final line end.

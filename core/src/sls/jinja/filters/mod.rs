@@ -1,6 +1,9 @@
 //! The filters, tests and globals that Salt's templates use beside those of minijinja.
 
 mod data;
+mod files;
+mod globals;
+mod links;
 mod lists;
 mod network;
 mod pattern;
@@ -24,6 +27,9 @@ use crate::value::{Map, Value};
 /// Adds all of them.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     data::add_to(environment);
+    files::add_to(environment);
+    globals::add_to(environment);
+    links::add_to(environment);
     lists::add_to(environment);
     network::add_to(environment);
     series::add_to(environment);
@@ -57,12 +63,6 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "trim", &["chars"], minijinja::filters::trim);
     by_name(environment, "batch", &["linecount", "fill_with"], batch);
     by_name(environment, "slice", &["slices", "fill_with"], slice);
-    environment.add_function("cycler", |items: Rest<JinjaValue>| minijinja_contrib::globals::cycler(items.to_vec()));
-    environment.add_function("joiner", minijinja_contrib::globals::joiner);
-    environment.add_function("raise", |message: Option<JinjaValue>| -> Result<JinjaValue, Error> {
-        Err(failed(message.map_or_else(String::new, |message| super::value::text(&message))))
-    });
-    environment.add_function("show_full_context", show_full_context);
 }
 
 /// How many parts a template may ask for: each is a value, whatever there is to put into it.
@@ -137,20 +137,6 @@ fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     Ok(value)
 }
 
-/// The values in scope that are data.
-fn show_full_context(state: &State<'_, '_>) -> JinjaValue {
-    let names = state.known_variables();
-    let known = names.iter().filter(|name| !name.starts_with("__")).filter_map(|name| {
-        let value = state.lookup(name)?;
-        let is_data = !matches!(value.kind(), ValueKind::Plain | ValueKind::Undefined | ValueKind::Invalid)
-            && (value.kind() != ValueKind::Map
-                || value.downcast_object_ref::<super::containers::Dict>().is_some()
-                || super::containers::is_plain_map(&value));
-        is_data.then(|| (JinjaValue::from(name.as_ref()), value))
-    });
-    JinjaValue::from_object(known.collect::<super::containers::Dict>())
-}
-
 /// A value that can be gone through.
 fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
     match value.kind() {
@@ -159,6 +145,11 @@ fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
         }
         _ => Ok(value),
     }
+}
+
+/// An error about a value that does not have what is called.
+fn lacks(value: &JinjaValue, attribute: &str) -> Error {
+    failed(format_args!("'{}' object has no attribute '{attribute}'", type_name(value)))
 }
 
 /// Whether Python would call it a list.
@@ -192,6 +183,28 @@ impl Options {
 
     fn flag(&self, place: usize, name: &str, default: bool) -> bool {
         self.get(place, name).map_or(default, |value| value.is_truthy())
+    }
+}
+
+/// The bytes of a text or of bytes, as Salt's `to_bytes` has them; all else is refused.
+fn bytes_of(value: &JinjaValue) -> Result<Vec<u8>, Error> {
+    super::operators::refuse_undefined(value)?;
+    match (value.kind(), value.as_bytes()) {
+        (ValueKind::String | ValueKind::Bytes, Some(bytes)) => Ok(bytes.to_vec()),
+        _ => Err(failed(format_args!("expected str, bytes, or bytearray not {}", class(value)))),
+    }
+}
+
+/// A text, or bytes that are one; all else is refused.
+fn text_of(value: &JinjaValue) -> Result<String, Error> {
+    String::from_utf8(bytes_of(value)?).map_err(failed)
+}
+
+/// How Python shows the type of a value.
+fn class(value: &JinjaValue) -> String {
+    match value.kind() {
+        ValueKind::None => "<class 'NoneType'>".to_owned(),
+        _ => format!("<class '{}'>", super::again::type_told(value).trim_end_matches(" object")),
     }
 }
 

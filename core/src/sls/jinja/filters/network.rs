@@ -1,9 +1,10 @@
 //! Addresses and networks.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 use minijinja::value::{Value as JinjaValue, ValueKind};
-use minijinja::{Environment, Error};
+use minijinja::{Environment, Error, State};
 
 use super::super::containers::own;
 use super::super::value::text;
@@ -27,6 +28,51 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         Ok(size(ip, prefix))
     });
     environment.add_filter("filter_by_networks", in_networks);
+    environment.add_filter("gen_mac", |prefix: Option<String>| {
+        let prefix = prefix.unwrap_or_else(|| "AC:DE:48".to_owned());
+        let [a, b, c] = rand::random::<[u8; 3]>();
+        format!("{prefix}:{a:02X}:{b:02X}:{c:02X}")
+    });
+    environment.add_filter("mac_str_to_bytes", |value: JinjaValue| bytes_of_mac(&text(&value)));
+    environment.add_filter("dns_check", |value: JinjaValue, port: u16, args: Args| -> Result<String, Error> {
+        let ipv6 = Options::new(&args)?.get(1, "ipv6").filter(|wanted| !wanted.is_nil());
+        resolved(&text(&value), port, ipv6.map(|wanted| wanted.is_truthy()))
+    });
+    environment.add_filter("http_query", |state: &mut State<'_, '_>, args: Args| {
+        super::globals::call(state, "http.query", args)
+    });
+}
+
+/// How long `dns_check` waits for an address to answer.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// The bytes of a MAC address, with a sign between its pairs or none.
+fn bytes_of_mac(text: &str) -> Result<JinjaValue, Error> {
+    let letters: Vec<char> = text.chars().collect();
+    let digits: Vec<char> = match letters.len() {
+        12 => letters,
+        17 => letters.iter().filter(|c| **c != letters[2]).copied().collect(),
+        _ => return Err(failed("Invalid MAC address")),
+    };
+    let byte = |pair: &[char]| {
+        let pair: String = pair.iter().collect();
+        let invalid = |_| failed(format_args!("invalid literal for int() with base 16: '{pair}'"));
+        u8::from_str_radix(&pair, 16).map_err(invalid)
+    };
+    digits.chunks(2).map(byte).collect::<Result<Vec<_>, _>>().map(JinjaValue::from_bytes)
+}
+
+/// The address of a host: the first that takes connections at a port, or the first at all.
+fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> {
+    let none = || failed(format_args!("DNS lookup or connection check of '{host}' failed."));
+    let all: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|_| none())?.collect();
+    let mut wanted: Vec<_> = all.iter().filter(|address| ipv6.is_none_or(|ipv6| address.is_ipv6() == ipv6)).collect();
+    if wanted.is_empty() && ipv6 == Some(true) {
+        wanted = all.iter().collect();
+    }
+    let answers = wanted.iter().find(|address| TcpStream::connect_timeout(address, CONNECT).is_ok());
+    let found = answers.or(wanted.first()).ok_or_else(none)?;
+    Ok(wrap(&found.ip().to_string()))
 }
 
 /// An address, with the length of the network's prefix if one is written.

@@ -10,7 +10,7 @@ use rand::seq::IndexedRandom;
 use sha2::Digest;
 
 use super::super::value::{text, to_jinja};
-use super::{Args, Options, by_name, defined, failed};
+use super::{Args, Options, by_name, bytes_of, defined, failed, text_of};
 use crate::value::{Value, percent_encoded, percent_encoded_path};
 
 /// How long a text may be that is made from nothing.
@@ -19,10 +19,12 @@ const MAX_LENGTH: usize = 1 << 20;
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "replace", &["old", "new", "count"], replace);
     environment.add_filter("quote", |value: JinjaValue| quote(&text(&value)));
-    environment.add_filter("path_join", |first: String, rest: Rest<String>| {
+    environment.add_filter("path_join", |first: JinjaValue, rest: Rest<JinjaValue>| -> Result<String, Error> {
+        let first = PathBuf::from(text_of(&first)?);
+        let parts: Vec<String> = rest.iter().map(text_of).collect::<Result<_, _>>()?;
         // Unlike in Python, a later part that is absolute does not throw away what is before it.
-        let parts = rest.iter().map(|part| part.trim_start_matches('/'));
-        parts.fold(PathBuf::from(first), |path, part| path.join(part)).to_string_lossy().into_owned()
+        let parts = parts.iter().map(|part| part.trim_start_matches('/'));
+        Ok(parts.fold(first, |path, part| path.join(part)).to_string_lossy().into_owned())
     });
     by_name(environment, "center", &["width"], |value: JinjaValue, width: Option<usize>| {
         center(&text(&value), width.unwrap_or(80))
@@ -56,16 +58,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         text(&value).split(|c: char| c != '_' && !c.is_alphanumeric()).filter(|word| !word.is_empty()).count()
     });
     environment.add_filter("contains_whitespace", |text: String| text.contains(char::is_whitespace));
-    environment.add_filter("base64_encode", |value: JinjaValue| {
-        STANDARD.encode(value.as_bytes().map_or_else(|| text(&value).into_bytes(), <[u8]>::to_vec))
-    });
-    environment.add_filter("base64_decode", |text: String| -> Result<String, Error> {
-        let bytes = STANDARD.decode(text.trim()).map_err(failed)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    });
-    environment.add_filter("sha1", |value: JinjaValue| hex(&sha1::Sha1::digest(text(&value))));
-    environment.add_filter("sha256", |value: JinjaValue| hex(&sha2::Sha256::digest(text(&value))));
-    environment.add_filter("sha512", |value: JinjaValue| hex(&sha2::Sha512::digest(text(&value))));
+    environment.add_filter("base64_encode", |value: JinjaValue| bytes_of(&value).map(|bytes| STANDARD.encode(bytes)));
+    environment.add_filter("base64_decode", |value: JinjaValue| bytes_of(&value).and_then(|text| decoded(&text)));
+    environment.add_filter("sha1", |value: JinjaValue| Ok::<_, Error>(hex(&sha1::Sha1::digest(bytes_of(&value)?))));
+    environment.add_filter("sha256", |value: JinjaValue| Ok::<_, Error>(hex(&sha2::Sha256::digest(bytes_of(&value)?))));
+    environment.add_filter("sha512", |value: JinjaValue| Ok::<_, Error>(hex(&sha2::Sha512::digest(bytes_of(&value)?))));
     for name in ["random_str", "rand_str"] {
         environment.add_filter(name, |length: usize| random(length));
     }
@@ -81,7 +78,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(&text);
         !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit())
     });
-    environment.add_filter("to_bytes", |text: String| JinjaValue::from_bytes(text.into_bytes()));
+    environment.add_filter("to_bytes", |value: JinjaValue| bytes_of(&value).map(JinjaValue::from_bytes));
     environment.add_filter("to_snake_case", |text: String| snake_case(&text));
     environment.add_filter("to_camelcase", |text: String, args: Args| -> Result<String, Error> {
         Ok(camel_case(&text, Options::new(&args)?.flag(0, "uppercamel", false)))
@@ -95,7 +92,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let blank = if all.is_empty() || space == Some(false) { "" } else { " " };
         Ok(JinjaValue::from_safe_string(std::format!("{blank}{}", all.join(" "))))
     });
-    environment.add_filter("md5", |value: JinjaValue| hex(&md5::Md5::digest(text(&value))));
+    environment.add_filter("md5", |value: JinjaValue| Ok::<_, Error>(hex(&md5::Md5::digest(bytes_of(&value)?))));
     environment.add_filter("hmac", |value: JinjaValue, secret: String, challenge: String| {
         signed(&text(&value), &secret).map(|sum| STANDARD.encode(sum) == challenge)
     });
@@ -103,20 +100,10 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         signed(&text(&value), &secret).map(|sum| hex(&sum))
     });
     environment.add_filter("forceescape", |value: JinjaValue| JinjaValue::from_safe_string(escape(&text(&value))));
-    environment.add_filter("file_hashsum", |path: String, form: Option<String>| {
-        let form = form.unwrap_or_else(|| "sha256".to_owned());
-        let digest =
-            crate::crypt::Digest::named(&form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))?;
-        let content = std::fs::read(&path).map_err(|error| failed(format_args!("{path}: {error}")))?;
-        Ok::<_, Error>(hex(&digest.of(content)))
-    });
     environment.add_filter("random_hash", |most: u64, form: Option<String>| {
-        let form = form.unwrap_or_else(|| "sha256".to_owned());
-        let digest =
-            crate::crypt::Digest::named(&form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))?;
-        Ok::<_, Error>(hex(&digest.of(rand::random_range(0..=most).to_string())))
+        Ok::<_, Error>(hex(&digest(form)?.of(rand::random_range(0..=most).to_string())))
     });
-    environment.add_filter("uuid", |value: JinjaValue| uuid(&text(&value)));
+    environment.add_filter("uuid", |value: JinjaValue| text_of(&value).map(|name| uuid(&name)));
     environment.add_filter("human_to_bytes", human_to_bytes);
     environment.add_filter("wordwrap", wordwrap);
     environment.add_filter("indent", indent);
@@ -127,15 +114,6 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             value.call_method(state, &name, &args)
         },
     );
-    environment.add_filter("get_uid", |name: String| {
-        let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let of = |line: &str| {
-            let mut fields = line.split(':');
-            (fields.next() == Some(&name)).then(|| fields.nth(1)?.parse::<u32>().ok()).flatten()
-        };
-        accounts.lines().find_map(of)
-    });
-    environment.add_filter("which", |name: String| which(&name));
     environment.add_filter("xml", |value: JinjaValue| defined(&value).map(|value| xml(&value)));
 }
 
@@ -155,6 +133,25 @@ fn quote(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\"'\"'"))
+}
+
+/// What base64 stands for. Signs that it does not have are passed over, as by Python.
+fn decoded(text: &[u8]) -> Result<JinjaValue, Error> {
+    let data: Vec<u8> = text
+        .iter()
+        .copied()
+        .filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='))
+        .collect();
+    let count = data.iter().filter(|byte| **byte != b'=').count();
+    if count % 4 == 1 {
+        let told = "Invalid base64-encoded string: number of data characters";
+        return Err(failed(format_args!("{told} ({count}) cannot be 1 more than a multiple of 4")));
+    }
+    let bytes = STANDARD.decode(data).map_err(|_| failed("Incorrect padding"))?;
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => JinjaValue::from(text),
+        Err(error) => JinjaValue::from_bytes(error.into_bytes()),
+    })
 }
 
 fn center(text: &str, width: usize) -> String {
@@ -214,7 +211,7 @@ fn int(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     ))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut out, byte| {
         // Writing into a `String` cannot fail.
@@ -254,7 +251,7 @@ fn strftime(value: &Value, format: &str) -> Result<String, Error> {
     jiff::fmt::strtime::format(format, &time).map_err(failed)
 }
 
-fn number(text: &str) -> Option<JinjaValue> {
+pub(super) fn number(text: &str) -> Option<JinjaValue> {
     let text = text.trim();
     text.parse::<i64>().map(JinjaValue::from).or_else(|_| text.parse::<f64>().map(JinjaValue::from)).ok()
 }
@@ -285,6 +282,12 @@ fn camel_case(text: &str, upper: bool) -> String {
         }
     }
     out
+}
+
+/// A digest by its name; SHA-256 if none is given.
+pub(super) fn digest(form: Option<String>) -> Result<crate::crypt::Digest, Error> {
+    let form = form.unwrap_or_else(|| "sha256".to_owned());
+    crate::crypt::Digest::named(&form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))
 }
 
 /// HMAC with SHA-256.
@@ -395,21 +398,6 @@ fn listed(value: JinjaValue, args: Args) -> Result<bool, Error> {
     let list = |place, name| options.get(place, name).filter(Value::is_truthy);
     let (white, black) = (list(0, "whitelist"), list(1, "blacklist"));
     Ok(!black.is_some_and(|list| on(&list)) && white.is_none_or(|list| on(&list)))
-}
-
-/// The path of a program, or nothing.
-fn which(name: &str) -> Option<String> {
-    use std::os::unix::fs::PermissionsExt;
-    let runs = |path: &PathBuf| {
-        path.metadata().is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
-    };
-    let found = if name.contains('/') {
-        Some(PathBuf::from(name)).filter(runs)
-    } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|folder| folder.join(name)).find(runs)
-    };
-    found.map(|path| path.to_string_lossy().into_owned())
 }
 
 /// A text that HTML and XML take for text.
