@@ -91,7 +91,8 @@ impl Object for Macro {
             return self.inner.call(state, &positional);
         }
         let more = positional.split_off(positional.len().min(parameters.len()));
-        let is_own = |name: &str| name == "caller" || parameters.iter().any(|known| known.as_str() == Some(name));
+        let left = parameters.get(positional.len()..).unwrap_or_default();
+        let is_own = |name: &str| name == "caller" || left.iter().any(|known| known.as_str() == Some(name));
         let (own, others): (Vec<_>, Vec<_>) = keywords.into_iter().partition(|(name, _)| is_own(name));
         let others: Dict = others.into_iter().map(|(name, value)| (JinjaValue::from(name), value)).collect();
         let extra = [

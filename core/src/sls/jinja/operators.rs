@@ -267,6 +267,12 @@ pub(super) fn order(operator: &str, a: &JinjaValue, b: &JinjaValue) -> Result<Or
         let (left, right) = (type_name(a), type_name(b));
         return raise(format!("'{operator}' not supported between instances of '{left}' and '{right}'"));
     }
+    if let Some((a, b)) = numbers(a, b) {
+        return Ok(match (a, b) {
+            (Number::Whole(a), Number::Whole(b)) => a.cmp(&b),
+            (a, b) => a.float().partial_cmp(&b.float()).unwrap_or(Ordering::Equal),
+        });
+    }
     if matches!(class(a), Some("list" | "tuple")) {
         let (mut left, mut right) = (a.try_iter()?, b.try_iter()?);
         loop {
@@ -368,7 +374,7 @@ fn is_list(value: &JinjaValue) -> bool {
         && value.downcast_object_ref::<View>().is_none()
 }
 
-fn add(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
+pub(super) fn add(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
     if let Some(both) = numbers(a, b) {
         return calculate(both, i128::checked_add, |a, b| a + b);
     }

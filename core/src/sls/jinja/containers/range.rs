@@ -77,7 +77,7 @@ impl Object for Range {
         let (start, step) = (self.start, self.step);
         // The last one was looked at when the range was made: nothing overflows.
         let at = move |place: i64| JinjaValue::from(start.wrapping_add(place.wrapping_mul(step)));
-        Enumerator::RevIter(Box::new((0..i64::try_from(self.length).unwrap_or(i64::MAX)).map(at)))
+        Enumerator::Iter(Box::new((0..i64::try_from(self.length).unwrap_or(i64::MAX)).map(at)))
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {

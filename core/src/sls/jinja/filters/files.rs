@@ -11,7 +11,7 @@ use minijinja::{Environment, Error};
 use super::super::operators::type_name;
 use super::super::value::to_jinja;
 use super::text::hex;
-use super::{defined, failed};
+use super::{Given, defined, failed};
 use crate::value::Value;
 
 /// How much of a file is looked at to tell whether it is text, and whether it is not.
@@ -36,16 +36,23 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("file_hashsum", |path: String, form: Option<String>| {
         let content = std::fs::read(&path).map_err(|error| failed(format_args!("{path}: {error}")))?;
-        Ok::<_, Error>(hex(&super::text::digest(form)?.of(content)))
+        Ok::<_, Error>(hex(&super::text::digest(form.as_deref().unwrap_or("sha256"))?.of(content)))
     });
-    environment.add_filter("which", |name: JinjaValue| path_of(&name).map(|name| which(&name)));
-    environment.add_filter("get_uid", |name: String| {
+    environment.add_filter("is_empty", |path: JinjaValue| -> Result<bool, Error> {
+        Ok(path_of(&path)?.metadata().is_ok_and(|status| status.len() == 0))
+    });
+    environment.add_filter("which", |name: JinjaValue| -> Result<Option<String>, Error> {
+        if !name.is_true() && !name.is_undefined() { Ok(None) } else { path_of(&name).map(|name| which(&name)) }
+    });
+    environment.add_filter("get_uid", |name: Given| {
+        let wanted = "getpwnam() argument must be str, not";
+        let name = name.as_str().ok_or_else(|| failed(format_args!("{wanted} {}", type_name(&name))))?;
         let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         let of = |line: &str| {
             let mut fields = line.split(':');
-            (fields.next() == Some(&name)).then(|| fields.nth(1)?.parse::<u32>().ok()).flatten()
+            (fields.next() == Some(name)).then(|| fields.nth(1)?.parse::<u32>().ok()).flatten()
         };
-        accounts.lines().find_map(of)
+        Ok::<_, Error>(accounts.lines().find_map(of))
     });
 }
 

@@ -1,12 +1,12 @@
 //! Functions that templates call by their names alone.
 
-use minijinja::value::{Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::value::{Rest, Value as JinjaValue, ValueOrKwargs};
 use minijinja::{Environment, Error, State};
 use rand::seq::IndexedRandom;
 
-use super::super::containers::{Dict, is_plain_map};
+use super::super::containers::Dict;
 use super::super::value::text;
-use super::{Args, Options, failed};
+use super::{Args, Options, failed, is_data};
 
 /// Words for `lipsum`.
 const WORDS: &str = "alba amica aqua arbor bonus caelum campus canis carmen casa cena clarus cor corpus dies domus \
@@ -45,11 +45,7 @@ fn show_full_context(state: &State<'_, '_>) -> JinjaValue {
     let names = state.known_variables();
     let known = names.iter().filter(|name| !name.starts_with("__")).filter_map(|name| {
         let value = state.lookup(name)?;
-        let is_data = !matches!(value.kind(), ValueKind::Plain | ValueKind::Undefined | ValueKind::Invalid)
-            && (value.kind() != ValueKind::Map
-                || value.downcast_object_ref::<Dict>().is_some()
-                || is_plain_map(&value));
-        is_data.then(|| (JinjaValue::from(name.as_ref()), value))
+        (!value.is_undefined() && is_data(&value)).then(|| (JinjaValue::from(name.as_ref()), value))
     });
     JinjaValue::from_object(known.collect::<Dict>())
 }

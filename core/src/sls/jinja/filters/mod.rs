@@ -6,6 +6,7 @@ mod globals;
 mod links;
 mod lists;
 mod network;
+mod numbers;
 mod pattern;
 mod percent;
 mod query;
@@ -13,8 +14,10 @@ mod series;
 mod strict;
 mod text;
 
+use std::ops::Deref;
+
 use minijinja::functions::Function;
-use minijinja::value::{FunctionArgs, FunctionResult, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::value::{ArgType, FunctionArgs, FunctionResult, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 
 pub(super) use percent::percent;
@@ -32,6 +35,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     links::add_to(environment);
     lists::add_to(environment);
     network::add_to(environment);
+    numbers::add_to(environment);
     series::add_to(environment);
     strict::add_to(environment);
     pattern::add_to(environment);
@@ -47,19 +51,34 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             Err(failed(format_args!("'{}' object is not reversible", type_name(&value))))
         }
+        ValueKind::Undefined | ValueKind::Map | ValueKind::Bytes => {
+            Ok(iterable(value)?.try_iter()?.last().unwrap_or_default())
+        }
         _ => minijinja::filters::last(value),
+    });
+    environment.add_filter("reverse", |value: Given| match value.kind() {
+        ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+            Err(Error::new(ErrorKind::SyntaxError, "argument must be iterable"))
+        }
+        _ => value.reverse(),
+    });
+    environment.add_filter("attr", |value: Given, name: String| match value.kind() {
+        // Entries are no attributes.
+        _ if is_data(&value) => Ok(JinjaValue::UNDEFINED),
+        _ => value.get_attr(&name),
     });
     environment.add_test("list", |value: JinjaValue| is_list(&value));
     environment.add_test("sequence", |value: JinjaValue| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Bytes)
     });
-    environment.add_test("iterable", |value: JinjaValue| value.kind() != ValueKind::None && value.try_iter().is_ok());
+    environment.add_test("iterable", |value: Given| {
+        value.kind() == ValueKind::Bytes || (value.kind() != ValueKind::None && value.try_iter().is_ok())
+    });
     environment.add_test("callable", |value: JinjaValue| value.kind() == ValueKind::Plain);
     environment.add_filter("striptags", minijinja_contrib::filters::striptags);
     for name in ["default", "d"] {
         environment.add_filter(name, default);
     }
-    by_name(environment, "filesizeformat", &["binary"], minijinja_contrib::filters::filesizeformat);
     by_name(environment, "trim", &["chars"], minijinja::filters::trim);
     by_name(environment, "batch", &["linecount", "fill_with"], batch);
     by_name(environment, "slice", &["slices", "fill_with"], slice);
@@ -139,7 +158,9 @@ fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
 
 /// A value that can be gone through.
 fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
+    super::operators::refuse_undefined(&value)?;
     match value.kind() {
+        ValueKind::Bytes => Ok(value.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect()),
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             Err(failed(format_args!("'{}' object is not iterable", type_name(&value))))
         }
@@ -150,6 +171,15 @@ fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
 /// An error about a value that does not have what is called.
 fn lacks(value: &JinjaValue, attribute: &str) -> Error {
     failed(format_args!("'{}' object has no attribute '{attribute}'", type_name(value)))
+}
+
+/// Whether it is a value of which other hosts could be told: no function, macro or module.
+fn is_data(value: &JinjaValue) -> bool {
+    match value.kind() {
+        ValueKind::Plain | ValueKind::Invalid => false,
+        ValueKind::Map => type_name(value) == "dict",
+        _ => true,
+    }
 }
 
 /// Whether Python would call it a list.
@@ -183,6 +213,27 @@ impl Options {
 
     fn flag(&self, place: usize, name: &str, default: bool) -> bool {
         self.get(place, name).map_or(default, |value| value.is_truthy())
+    }
+}
+
+/// An argument that is not undefined.
+struct Given(JinjaValue);
+
+impl Deref for Given {
+    type Target = JinjaValue;
+
+    fn deref(&self) -> &JinjaValue {
+        &self.0
+    }
+}
+
+impl<'a> ArgType<'a> for Given {
+    type Output = Self;
+
+    fn from_value(value: Option<&'a JinjaValue>) -> Result<Self, Error> {
+        let value = JinjaValue::from_value(value)?;
+        super::operators::refuse_undefined(&value)?;
+        Ok(Given(value))
     }
 }
 

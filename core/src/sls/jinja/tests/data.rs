@@ -229,7 +229,10 @@ fn filters_give_what_salts_give() {
         ("{{ '2024-05-06T07:08:09' | strftime('%d.%m.%Y') }} {{ '2024-05-06' | strftime }}", "06.05.2024 2024-05-06"),
     ]);
     check_errors(&[
-        ("{{ [1] | yaml_encode }}", "Jinja error: yaml_encode requires a scalar value"),
+        (
+            "{{ [1] | yaml_encode }}",
+            "Jinja error: yaml_encode() only works with YAML scalar data; failed for <class 'list'>",
+        ),
         ("{{ '{' | load_json }}", "Jinja syntax error: Unable to load json from {"),
     ]);
 }

@@ -72,7 +72,7 @@ fn errors_name_the_type() {
         ("{{ 1.5 | length }}", "Jinja error: object of type 'float' has no len()"),
         ("{{ none | first }}", "Jinja error: 'NoneType' object is not iterable"),
         ("{{ true | last }}", "Jinja error: 'bool' object is not reversible"),
-        ("{{ none | union([1]) }}", "Jinja error: 'NoneType' object is not iterable"),
+        ("{{ none | union([1]) }}", "Jinja error: unsupported operand type(s) for +: 'NoneType' and 'list'"),
         ("{{ true(1) }}", "Jinja error: 'bool' object is not callable"),
     ]);
 }
