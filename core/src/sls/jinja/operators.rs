@@ -179,6 +179,10 @@ fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             raise(format!("'{}' object is not iterable", type_name(&items)))
         }
+        // So that a loop knows how many there are.
+        ValueKind::String => {
+            Ok(items.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect())
+        }
         ValueKind::Bytes => Ok(items.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect()),
         _ => Ok(items),
     }
@@ -459,9 +463,16 @@ fn floor_div(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
     match numbers(a, b) {
         Some((Number::Whole(_), Number::Whole(0))) => raise("integer division or modulo by zero"),
         Some((_, b)) if b.float() == 0.0 => raise("float floor division by zero"),
-        Some(both) => calculate(both, floor, |a, b| (a / b).floor()),
+        // As Python: the rest is taken off first.
+        Some(both) => calculate(both, floor, |a, b| ((a - rest_of_floats(a, b)) / b).round()),
         None => unsupported("//", a, b),
     }
+}
+
+/// What is left of a division, with the sign of the divisor.
+fn rest_of_floats(a: f64, b: f64) -> f64 {
+    let n = a % b;
+    if n != 0.0 && (n < 0.0) != (b < 0.0) { n + b } else { n }
 }
 
 fn modulo(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
@@ -470,10 +481,6 @@ fn modulo(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
     }
     // The result has the sign of the divisor.
     let rest = |a: i128, b: i128| a.checked_rem(b).map(|n| if n != 0 && (n < 0) != (b < 0) { n + b } else { n });
-    let rest_of_floats = |a: f64, b: f64| {
-        let n = a % b;
-        if n != 0.0 && (n < 0.0) != (b < 0.0) { n + b } else { n }
-    };
     match numbers(a, b) {
         Some((Number::Whole(_), Number::Whole(0))) => raise("integer modulo by zero"),
         Some((_, b)) if b.float() == 0.0 => raise("float modulo"),

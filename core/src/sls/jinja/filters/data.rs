@@ -98,19 +98,24 @@ fn rows_by(table: JinjaValue, column: String) -> Result<JinjaValue, Error> {
     Ok(JinjaValue::from_object(rows.into_iter().collect::<Dict>()))
 }
 
+/// Data as text, which Salt takes for safe in HTML: beside it, `+` escapes other texts.
+fn safe(text: &str) -> JinjaValue {
+    JinjaValue::from_safe_string(text.to_owned())
+}
+
 /// `yaml(flow_style=True)`: flow unless told otherwise; without the final line end.
-fn to_yaml(value: JinjaValue, args: Args) -> Result<String, Error> {
+fn to_yaml(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let flow = Options::new(&args)?.flag(0, "flow_style", true);
     let text = yaml::dump(&defined(&value)?, if flow { Style::FLOW } else { Style::BLOCK });
-    Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+    Ok(safe(text.strip_suffix('\n').unwrap_or(&text)))
 }
 
 /// `json(sort_keys=True, indent=None)`.
-fn to_json(value: JinjaValue, args: Args) -> Result<String, Error> {
+fn to_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let value = defined(&value)?;
     let value = if options.flag(0, "sort_keys", true) { json::sorted(&value) } else { value };
-    Ok(json_text(&value, options.get(1, "indent").as_ref()))
+    Ok(safe(&json_text(&value, options.get(1, "indent").as_ref())))
 }
 
 fn json_text(value: &Value, indent: Option<&Value>) -> String {
@@ -122,7 +127,7 @@ fn json_text(value: &Value, indent: Option<&Value>) -> String {
 }
 
 /// `tojson(indent=None)`: safe inside of HTML, and plain ASCII.
-fn to_script_json(value: JinjaValue, args: Args) -> Result<String, Error> {
+fn to_script_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let value = defined(&value)?;
     let value = if options.flag(1, "sort_keys", false) { json::sorted(&value) } else { value };
@@ -137,12 +142,15 @@ fn to_script_json(value: JinjaValue, args: Args) -> Result<String, Error> {
             _ = write!(out, "\\u{unit:04x}");
         }
     }
-    Ok(out)
+    Ok(safe(&out))
 }
 
 /// `python`: a literal with its keys sorted.
-fn to_python(value: &JinjaValue) -> Result<String, Error> {
-    Ok(crate::value::python::repr(&json::sorted(&defined(value)?)))
+fn to_python(value: &JinjaValue) -> Result<JinjaValue, Error> {
+    if value.is_tuple() {
+        return Ok(safe(&text(value)));
+    }
+    Ok(safe(&crate::value::python::repr(&json::sorted(&defined(value)?))))
 }
 
 fn load_yaml(value: &JinjaValue) -> Result<JinjaValue, Error> {

@@ -67,6 +67,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         _ if is_data(&value) => Ok(JinjaValue::UNDEFINED),
         _ => value.get_attr(&name),
     });
+    named_test(environment, "filter", minijinja::tests::is_filter);
+    named_test(environment, "test", minijinja::tests::is_test);
     environment.add_test("list", |value: JinjaValue| is_list(&value));
     environment.add_test("sequence", |value: JinjaValue| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Bytes)
@@ -82,6 +84,14 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "trim", &["chars"], minijinja::filters::trim);
     by_name(environment, "batch", &["linecount", "fill_with"], batch);
     by_name(environment, "slice", &["slices", "fill_with"], slice);
+}
+
+/// Adds a test of a name: what is no text is none.
+fn named_test(environment: &mut Environment<'static>, name: &'static str, test: fn(&State<'_, '_>, &str) -> bool) {
+    environment.add_test(name, move |state: &State<'_, '_>, value: Given| match type_name(&value) {
+        kind @ ("list" | "dict") => Err(failed(format_args!("unhashable type: '{kind}'"))),
+        _ => Ok(value.as_str().is_some_and(|name| test(state, name))),
+    });
 }
 
 /// How many parts a template may ask for: each is a value, whatever there is to put into it.

@@ -2,7 +2,7 @@
 //! refused as Python does.
 
 use minijinja::functions::Function;
-use minijinja::value::{FunctionArgs, FunctionResult, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::value::{FunctionArgs, FunctionResult, Kwargs, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, filters};
 
 use super::super::again::type_told;
@@ -43,9 +43,32 @@ where
     environment.add_filter(inner.clone(), filter);
     environment.add_filter(name, move |state: &mut State<'_, '_>, args: Args| {
         let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+        let args = named(name, args)?;
         check(name, does, &args)?;
         state.apply_filter(&inner, &args)
     });
+}
+
+/// The arguments with those named that minijinja takes by their names only.
+fn named(filter: &str, args: Vec<JinjaValue>) -> Result<Vec<JinjaValue>, Error> {
+    let names: &[&str] = match filter {
+        "sort" => &["reverse", "case_sensitive", "attribute"],
+        "groupby" => &["attribute", "default", "case_sensitive"],
+        _ => return Ok(args),
+    };
+    let (mut places, named) = split_kwargs(&args)?;
+    if places.len() < 2 {
+        return Ok(args);
+    }
+    let given = places.split_off(1);
+    if given.len() > names.len() {
+        return Ok(args);
+    }
+    let given = names.iter().map(ToString::to_string).zip(given);
+    // None is what stands for none.
+    let all: Kwargs = given.filter(|(_, value)| !value.is_none()).chain(named).collect();
+    places.push(all.into());
+    Ok(places)
 }
 
 fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {

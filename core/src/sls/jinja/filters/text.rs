@@ -9,6 +9,7 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use rand::seq::IndexedRandom;
 use sha2::Digest;
 
+use super::super::containers::Dict;
 use super::super::operators::type_name;
 use super::super::value::{split_kwargs, text};
 use super::percent;
@@ -59,10 +60,13 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("format", |value: Given, args: Args| -> Result<JinjaValue, Error> {
         let args: Vec<JinjaValue> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
         let (places, named) = split_kwargs(&args)?;
-        if !places.is_empty() && !named.is_empty() {
+        let has_named = !named.is_empty();
+        if !places.is_empty() && has_named {
             return Err(failed("can't handle positional and keyword arguments at the same time"));
         }
-        let values = if named.is_empty() { Tuple::from(places).into() } else { named.into_iter().collect() };
+        let named = named.into_iter().map(|(name, value)| (JinjaValue::from(name), value));
+        let named: Dict = named.collect();
+        let values = if has_named { JinjaValue::from_object(named) } else { JinjaValue::from(Tuple::from(places)) };
         percent(&JinjaValue::from(text(&value)), &values)
     });
     environment.add_filter("wordcount", |value: Given| {

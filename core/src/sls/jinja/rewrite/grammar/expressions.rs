@@ -11,6 +11,9 @@ impl Parser<'_, '_> {
     pub(in crate::sls::jinja::rewrite) fn print(&mut self) -> Parsed {
         let printed = self.tuple(true)?;
         self.close()?;
+        if printed.is == Is::Tuple {
+            self.edits.extend(Edit::around(printed.start, printed.end, "(", ")"));
+        }
         Ok(printed)
     }
 
@@ -41,7 +44,10 @@ impl Parser<'_, '_> {
                 let next = self.next()?;
                 self.wrong(format!("Expected an expression, got '{}'", self.describe(next)))
             }
-            _ => Ok(Node { start, end: self.behind(), at: start, is: Is::Other }),
+            _ => {
+                let is = if in_brackets { Is::Other } else { Is::Tuple };
+                Ok(Node { start, end: self.behind(), at: start, is })
+            }
         }
     }
 
