@@ -255,6 +255,12 @@ fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaVal
 
 /// How two values are ordered. Numbers, texts and sequences are, each with their like.
 pub(super) fn order(operator: &str, a: &JinjaValue, b: &JinjaValue) -> Result<Ordering, Error> {
+    if let Some((a, b)) = numbers(a, b) {
+        return Ok(match (a, b) {
+            (Number::Whole(a), Number::Whole(b)) => a.cmp(&b),
+            (a, b) => a.float().partial_cmp(&b.float()).unwrap_or(Ordering::Equal),
+        });
+    }
     refuse_undefined(a)?;
     refuse_undefined(b)?;
     let class = |value: &JinjaValue| match value.kind() {
@@ -270,12 +276,6 @@ pub(super) fn order(operator: &str, a: &JinjaValue, b: &JinjaValue) -> Result<Or
     if class(a).is_none() || class(a) != class(b) {
         let (left, right) = (type_name(a), type_name(b));
         return raise(format!("'{operator}' not supported between instances of '{left}' and '{right}'"));
-    }
-    if let Some((a, b)) = numbers(a, b) {
-        return Ok(match (a, b) {
-            (Number::Whole(a), Number::Whole(b)) => a.cmp(&b),
-            (a, b) => a.float().partial_cmp(&b.float()).unwrap_or(Ordering::Equal),
-        });
     }
     if matches!(class(a), Some("list" | "tuple")) {
         let (mut left, mut right) = (a.try_iter()?, b.try_iter()?);
