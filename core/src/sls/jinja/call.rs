@@ -6,7 +6,7 @@ use minijinja::value::{Enumerator, Kwargs, Object, Tuple, Value as JinjaValue, V
 use minijinja::{Environment, Error, ErrorKind, State};
 
 use super::containers::Dict;
-use super::value::{Keywords, split_kwargs};
+use super::value::split_kwargs;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__macro__", |inner: JinjaValue, takes_more: bool| {
@@ -66,6 +66,18 @@ impl Object for Macro {
     }
 
     fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+        // Most calls are so.
+        let by_place = !args.last().is_some_and(JinjaValue::is_kwargs);
+        if by_place && !self.takes_more && args.len() <= self.parameters.len() {
+            return self.inner.call(state, args);
+        }
+        let named = args.last().filter(|last| last.is_kwargs()).cloned().map(Kwargs::try_from).transpose()?;
+        let takes_caller = named.as_ref().is_some_and(|named| named.has("caller"));
+        if !self.takes_more && !takes_caller {
+            let count = args.len() - usize::from(named.is_some());
+            self.refuse_more(count, named.iter().flat_map(Kwargs::args))?;
+            return self.inner.call(state, args);
+        }
         let parameters = &self.parameters;
         let (mut positional, mut keywords) = split_kwargs(args)?;
         for (_, caller) in keywords.iter_mut().filter(|(name, _)| name == "caller") {
@@ -74,11 +86,13 @@ impl Object for Macro {
             }
         }
         if !self.takes_more {
-            self.refuse_more(&positional, &keywords)?;
-            return self.inner.call(state, args_of(positional, keywords).as_slice());
+            self.refuse_more(positional.len(), keywords.iter().map(|(name, _)| name.as_str()))?;
+            positional.push(keywords.into_iter().collect::<Kwargs>().into());
+            return self.inner.call(state, &positional);
         }
         let more = positional.split_off(positional.len().min(parameters.len()));
-        let is_own = |name: &str| name == "caller" || parameters.iter().any(|known| known.as_str() == Some(name));
+        let left = parameters.get(positional.len()..).unwrap_or_default();
+        let is_own = |name: &str| name == "caller" || left.iter().any(|known| known.as_str() == Some(name));
         let (own, others): (Vec<_>, Vec<_>) = keywords.into_iter().partition(|(name, _)| is_own(name));
         let others: Dict = others.into_iter().map(|(name, value)| (JinjaValue::from(name), value)).collect();
         let extra = [
@@ -95,27 +109,20 @@ impl Object for Macro {
 }
 
 impl Macro {
-    /// Refuses arguments for which there is no parameter.
-    fn refuse_more(&self, positional: &[JinjaValue], keywords: &Keywords) -> Result<(), Error> {
+    /// Refuses arguments for which there is no parameter: so many by place, and these by name.
+    fn refuse_more<'a>(&self, places: usize, mut names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
         let refused = |message: String| Err(Error::new(ErrorKind::InvalidOperation, message));
-        let left = self.parameters.get(positional.len()..).unwrap_or_default();
+        let left = self.parameters.get(places..).unwrap_or_default();
         let is_taken = |name: &str| {
             left.iter().any(|known| known.as_str() == Some(name)) || (name == "caller" && self.calls_back())
         };
-        if let Some((unknown, _)) = keywords.iter().find(|(name, _)| !is_taken(name)) {
+        if let Some(unknown) = names.find(|name| !is_taken(name)) {
             return refused(format!("macro {} takes no keyword argument '{unknown}'", self.name()));
         }
-        if positional.len() > self.parameters.len() {
+        if places > self.parameters.len() {
             let most = self.parameters.len();
             return refused(format!("macro {} takes not more than {most} argument(s)", self.name()));
         }
         Ok(())
     }
-}
-
-fn args_of(mut positional: Vec<JinjaValue>, keywords: Keywords) -> Vec<JinjaValue> {
-    if !keywords.is_empty() {
-        positional.push(keywords.into_iter().collect::<Kwargs>().into());
-    }
-    positional
 }

@@ -7,6 +7,7 @@ use minijinja::{Error, ErrorKind};
 use super::again::Missing;
 use super::import::{Imports, path_of};
 use super::rewrite::syntax;
+use super::signatures;
 
 /// How many lines around the culprit are shown on each side.
 const AROUND: usize = 5;
@@ -115,6 +116,9 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
     if detail.starts_with(SALT_FUNCTION) || detail.starts_with(UNDEFINED) {
         return detail.to_owned();
     }
+    if detail.starts_with("can only assign to namespaces") {
+        return "Jinja syntax error: cannot assign attribute on non-namespace object".to_owned();
+    }
     // Many kinds of errors say in the end that an expression was undefined.
     if let Some(expression) = detail.split("` is undefined").next().filter(|before| before.len() < detail.len()) {
         let expression = expression.rsplit_once('`').map_or(expression, |(_, expression)| expression);
@@ -125,10 +129,20 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
     {
         return undefined(called, missing);
     }
+    if matches!(error.kind(), ErrorKind::TooManyArguments | ErrorKind::MissingArgument)
+        && let Some(refused) = culprit(error).and_then(signatures::refused)
+    {
+        return format!("Jinja error: {refused}");
+    }
     let quoted = |name: &str| format!("'{name}'");
     let first_word = || detail.split_whitespace().next().unwrap_or_default();
     let named = |prefix: &str| detail.strip_prefix(prefix).and_then(|rest| rest.split_whitespace().next());
+    // Such as `map('nope')`.
+    let given = || culprit(error)?.split('\'').nth(1);
     match error.kind() {
+        ErrorKind::UndefinedError if let Some(told) = culprit(error).and_then(|text| of_filter(error, text)) => {
+            format!("{UNDEFINED}{told}")
+        }
         ErrorKind::UndefinedError => {
             let expression = culprit(error).unwrap_or("?");
             undefined(super::formatting::culprit(error, expression).unwrap_or(expression), missing)
@@ -151,10 +165,13 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
             format!("{UNDEFINED}'{object}' has no attribute {}", quoted(method.trim_matches('`')))
         }
         ErrorKind::UnknownFilter => {
-            format!("Jinja syntax error: No filter named {}.", quoted(named("filter ").unwrap_or_default()))
+            format!(
+                "Jinja syntax error: No filter named {}.",
+                quoted(named("filter ").or_else(given).unwrap_or_default())
+            )
         }
         ErrorKind::UnknownTest => {
-            format!("Jinja syntax error: No test named {}.", quoted(named("test ").unwrap_or_default()))
+            format!("Jinja syntax error: No test named {}.", quoted(named("test ").or_else(given).unwrap_or_default()))
         }
         ErrorKind::SyntaxError => match named("unknown statement ") {
             Some(tag) => format!("Jinja syntax error: Encountered unknown tag {}.", quoted(tag)),
@@ -162,6 +179,10 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
         },
         ErrorKind::BadEscape => "Jinja syntax error: a text has an escape that is not known".to_owned(),
         ErrorKind::TemplateNotFound => {
+            if detail.starts_with("tried to include one of multiple templates") {
+                let names: Vec<&str> = detail.split('\'').skip(1).step_by(2).map(own_name).collect();
+                return format!("Jinja error: none of the templates given were found: {}", names.join(", "));
+            }
             let missing = imports.and_then(Imports::missing);
             format!("Jinja error: {}", missing.as_deref().unwrap_or(detail))
         }
@@ -170,8 +191,10 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
         }
         _ if detail.starts_with("sequence of wrong length") => format!("Jinja error: {}", unpacking(detail)),
         _ if detail.starts_with("tried to use ") => format!("Jinja error: {}", operands(detail)),
-        _ if detail.starts_with("can only assign to namespaces") => {
-            "Jinja syntax error: cannot assign attribute on non-namespace object".to_owned()
+        _ if detail == "cannot super outside of block" => format!("{UNDEFINED}'super' is undefined"),
+        _ if detail == "filter name is required" => "Jinja syntax error: map requires a filter argument".to_owned(),
+        _ if detail.ends_with(" is not iterable") && culprit(error).is_some_and(|call| call.starts_with(".join(")) => {
+            "Jinja error: can only join an iterable".to_owned()
         }
         _ if detail == "range has too many elements" => {
             "Jinja error: Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).".to_owned()
@@ -192,6 +215,24 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
         kind if detail.is_empty() => format!("Jinja error: {kind}"),
         _ => format!("Jinja error: {detail}"),
     }
+}
+
+/// What is said of what a filter gave that is undefined.
+fn of_filter(error: &Error, filter: &str) -> Option<String> {
+    let before = error.template_source()?.get(..error.range()?.start)?;
+    before.trim_end().strip_suffix('|')?;
+    match filter {
+        "first" | "last" => Some(format!("No {filter} item, sequence was empty.")),
+        _ => {
+            let name = filter.strip_prefix("attr(")?.split('\'').nth(1)?;
+            Some(format!("'dict object' has no attribute '{name}'"))
+        }
+    }
+}
+
+/// The path of a template in a text that shows its name for minijinja.
+fn own_name(shown: &str) -> &str {
+    shown.split_once("\\x00").map_or(shown, |(path, _)| path)
 }
 
 /// What Jinja says of a tag that ends too soon.

@@ -65,7 +65,7 @@ pub(super) fn culprit<'a>(error: &Error, expression: &'a str) -> Option<&'a str>
 }
 
 /// What stands between the commas in the last brackets of an expression.
-fn items(expression: &str) -> Vec<&str> {
+pub(super) fn items(expression: &str) -> Vec<&str> {
     let (mut open, mut quote, mut start, mut found) = (0_usize, None, 0, Vec::new());
     for (at, c) in expression.char_indices() {
         if let Some(begun) = quote {

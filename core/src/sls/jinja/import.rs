@@ -12,6 +12,7 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use parking_lot::Mutex;
 
 use super::host::Host;
+use super::operators::type_name;
 use super::rewrite::{Look, rewrite};
 use super::value::double_quoted;
 
@@ -36,7 +37,7 @@ fn name_of(state: &State<'_, '_>, name: JinjaValue, context: bool) -> Result<Jin
         return name.try_iter()?.map(|name| name_of(state, name, context)).collect();
     }
     let Some(name) = name.as_str() else {
-        let message = format!("the name of a template must be text, not {}", name.kind());
+        let message = format!("'{}' object is not iterable", type_name(&name));
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     };
     let variable = |name: &str| state.lookup(name).and_then(|value| value.as_str().map(str::to_owned));

@@ -48,6 +48,7 @@ pub(super) fn call(
             _ => None,
         },
         ValueKind::Seq | ValueKind::Iterable => sequence(value, method, args)?,
+        ValueKind::Bytes if method == "decode" => Some(decoded(value.as_bytes().unwrap_or_default())?),
         _ => None,
     };
     let called = match own_answer {
@@ -57,6 +58,16 @@ pub(super) fn call(
     };
     // Methods give lists that can be changed.
     Ok(own(&called))
+}
+
+/// The text that bytes are.
+fn decoded(bytes: &[u8]) -> Result<JinjaValue, Error> {
+    std::str::from_utf8(bytes).map(JinjaValue::from).map_err(|error| {
+        let (at, byte) = (error.valid_up_to(), bytes.get(error.valid_up_to()).copied().unwrap_or_default());
+        let why = if error.error_len().is_none() { "unexpected end of data" } else { "invalid start byte" };
+        let message = format!("'utf-8' codec can't decode byte {byte:#04x} in position {at}: {why}");
+        Error::new(ErrorKind::InvalidOperation, message)
+    })
 }
 
 /// An error of a method that is not there, with the type that lacks it.

@@ -17,6 +17,7 @@ mod methods;
 mod operators;
 pub mod reference;
 mod rewrite;
+mod signatures;
 #[cfg(test)]
 mod tests;
 mod value;

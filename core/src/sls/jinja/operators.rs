@@ -179,6 +179,11 @@ fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             raise(format!("'{}' object is not iterable", type_name(&items)))
         }
+        // So that a loop knows how many there are.
+        ValueKind::String => {
+            Ok(items.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect())
+        }
+        ValueKind::Bytes => Ok(items.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect()),
         _ => Ok(items),
     }
 }
@@ -221,6 +226,7 @@ fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaVal
     }
     let items: Vec<JinjaValue> = match of.kind() {
         ValueKind::String => of.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect(),
+        ValueKind::Bytes => of.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect(),
         ValueKind::Seq | ValueKind::Iterable => of.try_iter()?.collect(),
         // What has no slices lacks one.
         _ => return Ok(JinjaValue::UNDEFINED),
@@ -238,6 +244,8 @@ fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaVal
     }
     Ok(if of.kind() == ValueKind::String {
         JinjaValue::from(taken.iter().filter_map(JinjaValue::as_str).collect::<String>())
+    } else if of.kind() == ValueKind::Bytes {
+        JinjaValue::from_bytes(taken.into_iter().filter_map(|byte| u8::try_from(byte).ok()).collect())
     } else if of.is_tuple() {
         JinjaValue::from(Tuple::from(taken))
     } else {
@@ -247,6 +255,12 @@ fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaVal
 
 /// How two values are ordered. Numbers, texts and sequences are, each with their like.
 pub(super) fn order(operator: &str, a: &JinjaValue, b: &JinjaValue) -> Result<Ordering, Error> {
+    if let Some((a, b)) = numbers(a, b) {
+        return Ok(match (a, b) {
+            (Number::Whole(a), Number::Whole(b)) => a.cmp(&b),
+            (a, b) => a.float().partial_cmp(&b.float()).unwrap_or(Ordering::Equal),
+        });
+    }
     refuse_undefined(a)?;
     refuse_undefined(b)?;
     let class = |value: &JinjaValue| match value.kind() {
@@ -364,11 +378,15 @@ fn is_list(value: &JinjaValue) -> bool {
         && value.downcast_object_ref::<View>().is_none()
 }
 
-fn add(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
+pub(super) fn add(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
     if let Some(both) = numbers(a, b) {
         return calculate(both, i128::checked_add, |a, b| a + b);
     }
-    if let (Some(left), Some(right)) = (a.as_str(), b.as_str()) {
+    if let (ValueKind::Bytes, ValueKind::Bytes) = (a.kind(), b.kind()) {
+        return Ok(JinjaValue::from_bytes([a, b].map(|part| part.as_bytes().unwrap_or_default()).concat()));
+    }
+    let texts = |value: &JinjaValue| value.kind() == ValueKind::String;
+    if let (Some(left), Some(right), true) = (a.as_str(), b.as_str(), texts(a) && texts(b)) {
         // Beside what is safe in HTML, other text is made so.
         return Ok(match (a.is_safe(), b.is_safe()) {
             (false, false) => JinjaValue::from(format!("{left}{right}")),
@@ -445,9 +463,16 @@ fn floor_div(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
     match numbers(a, b) {
         Some((Number::Whole(_), Number::Whole(0))) => raise("integer division or modulo by zero"),
         Some((_, b)) if b.float() == 0.0 => raise("float floor division by zero"),
-        Some(both) => calculate(both, floor, |a, b| (a / b).floor()),
+        // As Python: the rest is taken off first.
+        Some(both) => calculate(both, floor, |a, b| ((a - rest_of_floats(a, b)) / b).round()),
         None => unsupported("//", a, b),
     }
+}
+
+/// What is left of a division, with the sign of the divisor.
+fn rest_of_floats(a: f64, b: f64) -> f64 {
+    let n = a % b;
+    if n != 0.0 && (n < 0.0) != (b < 0.0) { n + b } else { n }
 }
 
 fn modulo(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
@@ -456,10 +481,6 @@ fn modulo(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
     }
     // The result has the sign of the divisor.
     let rest = |a: i128, b: i128| a.checked_rem(b).map(|n| if n != 0 && (n < 0) != (b < 0) { n + b } else { n });
-    let rest_of_floats = |a: f64, b: f64| {
-        let n = a % b;
-        if n != 0.0 && (n < 0.0) != (b < 0.0) { n + b } else { n }
-    };
     match numbers(a, b) {
         Some((Number::Whole(_), Number::Whole(0))) => raise("integer modulo by zero"),
         Some((_, b)) if b.float() == 0.0 => raise("float modulo"),

@@ -133,17 +133,28 @@ fn one_tag(text: &str, look: Look, macros: &mut Vec<(String, bool)>, out: &mut R
         tags::macros(text, &tokens, end, macros, &mut edits);
     }
     blanks(&text[..end], &tokens, &mut edits);
-    // minijinja would read `0600` as one number, and has to see that these are two.
-    let touching = tokens
-        .windows(2)
-        .filter(|two| two.iter().all(|token| token.kind == Kind::Number) && two[0].end == two[1].start);
-    edits.extend(touching.map(|two| Edit::insert(two[0].end, " ")));
+    apart(&tokens, &mut edits);
     apply(&text[..end], edits, &mut out.text);
     Some(end)
 }
 
+/// Puts a blank between numbers that touch: minijinja would read `0600` as one, and has to see that these are two.
+fn apart(tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
+    let mut number_ended = None;
+    for token in tokens {
+        let is_number = token.kind == Kind::Number;
+        if is_number && number_ended == Some(token.start) {
+            edits.push(Edit::insert(token.start, " "));
+        }
+        number_ended = is_number.then_some(token.end);
+    }
+}
+
 /// Makes blanks between tokens that are not ASCII, such as what editors put in as hard spaces, plain ones.
 fn blanks(tag: &str, tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
+    if tag.is_ascii() {
+        return;
+    }
     let starts = tokens.iter().map(|token| token.start).chain([tag.len()]);
     let ends = [0].into_iter().chain(tokens.iter().map(|token| token.end));
     for (from, to) in ends.zip(starts) {

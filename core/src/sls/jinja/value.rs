@@ -131,7 +131,7 @@ pub(super) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Resu
 pub(super) fn text(value: &JinjaValue) -> String {
     let mut out = String::new();
     // Writing into a `String` cannot fail.
-    _ = match value.as_str() {
+    _ = match value.as_str().filter(|_| value.kind() == ValueKind::String) {
         Some(text) => out.write_str(text),
         None => write(value, &mut out, 0),
     };
@@ -162,6 +162,11 @@ pub(super) fn write(value: &JinjaValue, out: &mut impl Write, depth: usize) -> f
         },
         // However large.
         ValueKind::Number if value.is_integer() => write!(out, "{value}"),
+        ValueKind::String if value.is_safe() => {
+            out.write_str("Markup(")?;
+            python::write_repr(&convert(value, 0), out)?;
+            out.write_char(')')
+        }
         ValueKind::None | ValueKind::Bool | ValueKind::Number | ValueKind::String | ValueKind::Bytes => {
             python::write_repr(&convert(value, 0), out)
         }

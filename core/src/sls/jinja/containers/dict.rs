@@ -9,6 +9,7 @@ use minijinja::value::{Enumerator, Object, Rest, Tuple, Value as JinjaValue, Val
 use minijinja::{Error, ErrorKind, State};
 use parking_lot::RwLock;
 
+use super::super::operators::type_name;
 use super::super::value::{from_jinja, pairs, split_kwargs, to_jinja, to_marked, write};
 use super::{Mark, hashable, nothing, own, raise, refuse_cycle, take_apart};
 use crate::value::{Map, python};
@@ -159,12 +160,20 @@ impl Dict {
                 given.extend(pairs(other));
                 continue;
             }
-            for (place, pair) in other.try_iter()?.enumerate() {
+            if matches!(other.kind(), ValueKind::None | ValueKind::Bool | ValueKind::Number) {
+                return Err(raise(format_args!("'{}' object is not iterable", type_name(other))));
+            }
+            for (place, pair) in items(other)?.into_iter().enumerate() {
                 if !matches!(pair.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::String) {
                     let message = "cannot convert dictionary update sequence element";
                     return Err(raise(format_args!("{message} #{place} to a sequence")));
                 }
-                given.push((pair.get_item_by_index(0)?, pair.get_item_by_index(1)?));
+                let Ok([key, value]) = <[JinjaValue; 2]>::try_from(items(&pair)?) else {
+                    let length = items(&pair)?.len();
+                    let message = format!("dictionary update sequence element #{place} has length {length}");
+                    return Err(raise(format_args!("{message}; 2 is required")));
+                };
+                given.push((key, value));
             }
         }
         given.extend(keyword.into_iter().map(|(name, value)| (JinjaValue::from(name), value)));
@@ -191,6 +200,14 @@ impl Dict {
         let given = Self::given(args)?;
         self.change(|entries| entries.extend(given));
         Ok(())
+    }
+}
+
+/// The items of a sequence, or the letters of a text.
+fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {
+    match value.as_str() {
+        Some(text) => Ok(text.chars().map(|c| JinjaValue::from(c.to_string())).collect()),
+        None => Ok(value.try_iter()?.collect()),
     }
 }
 

@@ -74,7 +74,14 @@ impl Object for Range {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Seq(usize::try_from(self.length).unwrap_or(usize::MAX))
+        let (start, step) = (self.start, self.step);
+        // The last one was looked at when the range was made: nothing overflows.
+        let at = move |place: i64| JinjaValue::from(start.wrapping_add(place.wrapping_mul(step)));
+        Enumerator::Iter(Box::new((0..i64::try_from(self.length).unwrap_or(i64::MAX)).map(at)))
+    }
+
+    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
+        usize::try_from(self.length).ok()
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,12 +2,14 @@
 
 use std::fmt::Write;
 
-use minijinja::value::Value as JinjaValue;
+use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 
-use super::super::containers::own;
-use super::super::value::{double_quoted, text, to_jinja};
-use super::{Args, Options, defined, failed};
+use super::super::containers::{Dict, List, own};
+use super::super::error::SALT_FUNCTION;
+use super::super::operators::refuse_undefined;
+use super::super::value::{double_quoted, pairs, text, to_jinja};
+use super::{Args, Given, Options, class, defined, failed, iterable, lacks};
 use crate::sls::yaml::{self, Style};
 use crate::target::traverse;
 use crate::value::{Map, Value, json};
@@ -24,14 +26,26 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         environment.add_filter(name, |value: JinjaValue| load_json(&value));
     }
     for name in ["load_text", "__load_text__"] {
-        environment.add_filter(name, |value: JinjaValue| text(&value));
+        environment.add_filter(name, |value: Given| text(&value));
     }
     environment.add_filter("yaml_encode", |value: JinjaValue| yaml_encode(&value));
-    environment.add_filter("yaml_dquote", |value: JinjaValue| ascii(&double_quoted(&text(&value))));
-    environment.add_filter("yaml_squote", |value: JinjaValue| {
+    environment.add_filter("yaml_dquote", |value: Given| ascii(&double_quoted(&text(&value))));
+    environment.add_filter("yaml_squote", |value: Given| {
         // A line end inside of quotes is a blank in YAML, two are one line end.
         format!("'{}'", text(&value).replace('\'', "''").replace('\n', "\n\n"))
     });
+    for name in ["json_encode_dict", "json_decode_dict"] {
+        environment.add_filter(name, |value: JinjaValue| match value.kind() {
+            ValueKind::Map => Ok(encoded(&value)),
+            _ => refuse_undefined(&value).and_then(|()| Err(lacks(&value, "items"))),
+        });
+    }
+    for name in ["json_encode_list", "json_decode_list"] {
+        environment.add_filter(name, |value: JinjaValue| -> Result<JinjaValue, Error> {
+            Ok(own(&iterable(value)?.try_iter()?.map(|item| encoded(&item)).collect()))
+        });
+    }
+    environment.add_filter("mysql_to_dict", rows_by);
     environment.add_filter("dict_to_sls_yaml_params", to_sls_params);
     environment.add_filter("traverse", walk);
     environment.add_filter("to_bool", |value: JinjaValue| defined(&value).map(|value| to_bool(&value)));
@@ -45,19 +59,63 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     }
 }
 
+/// Data whose texts are bytes. Tuples in it are lists.
+fn encoded(value: &JinjaValue) -> JinjaValue {
+    match value.kind() {
+        ValueKind::String => JinjaValue::from_bytes(value.as_bytes().unwrap_or_default().to_vec()),
+        ValueKind::Map => {
+            let entries = pairs(value).map(|(key, value)| (encoded(&key), encoded(&value)));
+            JinjaValue::from_object(entries.collect::<Dict>())
+        }
+        ValueKind::Seq => {
+            let items = value.try_iter().into_iter().flatten().map(|item| encoded(&item));
+            JinjaValue::from_object(items.collect::<List>())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The rows of a table as MySQL's client draws it, by what is in one of its columns.
+fn rows_by(table: JinjaValue, column: String) -> Result<JinjaValue, Error> {
+    let lines: Vec<JinjaValue> = iterable(table)?.try_iter()?.collect();
+    let (mut names, mut rows): (Vec<String>, Vec<(JinjaValue, JinjaValue)>) = (Vec::new(), Vec::new());
+    for line in lines.iter().map(text).filter(|line| !line.is_empty() && !line.starts_with('+')) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        if names.len() < 2 {
+            names = cells.into_iter().map(str::to_owned).collect();
+            continue;
+        }
+        // The borders at both sides are no columns.
+        let inside = 1..names.len() - 1;
+        let cells = inside.filter_map(|at| Some((names.get(at)?, *cells.get(at)?)));
+        let row: Vec<(JinjaValue, JinjaValue)> = cells
+            .map(|(name, cell)| (name.as_str().into(), super::numbers::number(cell).unwrap_or_else(|| cell.into())))
+            .collect();
+        let key = row.iter().find(|(name, _)| name.as_str() == Some(&column)).map(|(_, cell)| cell.clone());
+        let key = key.ok_or_else(|| failed(crate::value::python::repr(&column.as_str().into())))?;
+        rows.push((key, JinjaValue::from_object(row.into_iter().collect::<Dict>())));
+    }
+    Ok(JinjaValue::from_object(rows.into_iter().collect::<Dict>()))
+}
+
+/// Data as text, which Salt takes for safe in HTML: beside it, `+` escapes other texts.
+fn safe(text: &str) -> JinjaValue {
+    JinjaValue::from_safe_string(text.to_owned())
+}
+
 /// `yaml(flow_style=True)`: flow unless told otherwise; without the final line end.
-fn to_yaml(value: JinjaValue, args: Args) -> Result<String, Error> {
+fn to_yaml(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let flow = Options::new(&args)?.flag(0, "flow_style", true);
     let text = yaml::dump(&defined(&value)?, if flow { Style::FLOW } else { Style::BLOCK });
-    Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+    Ok(safe(text.strip_suffix('\n').unwrap_or(&text)))
 }
 
 /// `json(sort_keys=True, indent=None)`.
-fn to_json(value: JinjaValue, args: Args) -> Result<String, Error> {
+fn to_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let value = defined(&value)?;
     let value = if options.flag(0, "sort_keys", true) { json::sorted(&value) } else { value };
-    Ok(json_text(&value, options.get(1, "indent").as_ref()))
+    Ok(safe(&json_text(&value, options.get(1, "indent").as_ref())))
 }
 
 fn json_text(value: &Value, indent: Option<&Value>) -> String {
@@ -69,7 +127,7 @@ fn json_text(value: &Value, indent: Option<&Value>) -> String {
 }
 
 /// `tojson(indent=None)`: safe inside of HTML, and plain ASCII.
-fn to_script_json(value: JinjaValue, args: Args) -> Result<String, Error> {
+fn to_script_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let value = defined(&value)?;
     let value = if options.flag(1, "sort_keys", false) { json::sorted(&value) } else { value };
@@ -84,16 +142,20 @@ fn to_script_json(value: JinjaValue, args: Args) -> Result<String, Error> {
             _ = write!(out, "\\u{unit:04x}");
         }
     }
-    Ok(out)
+    Ok(safe(&out))
 }
 
 /// `python`: a literal with its keys sorted.
-fn to_python(value: &JinjaValue) -> Result<String, Error> {
-    Ok(crate::value::python::repr(&json::sorted(&defined(value)?)))
+fn to_python(value: &JinjaValue) -> Result<JinjaValue, Error> {
+    if value.is_tuple() {
+        return Ok(safe(&text(value)));
+    }
+    Ok(safe(&crate::value::python::repr(&json::sorted(&defined(value)?))))
 }
 
 fn load_yaml(value: &JinjaValue) -> Result<JinjaValue, Error> {
-    let Some(text) = value.as_str() else { return Ok(own(value)) };
+    refuse_undefined(value)?;
+    let Some(text) = value.as_str() else { return Err(failed("a string or stream input is required")) };
     let wrong = |error: yaml::YamlError| {
         let message = format!("Encountered error loading yaml: {}", error.python_text());
         Error::new(ErrorKind::SyntaxError, message)
@@ -102,9 +164,9 @@ fn load_yaml(value: &JinjaValue) -> Result<JinjaValue, Error> {
 }
 
 fn load_json(value: &JinjaValue) -> Result<JinjaValue, Error> {
-    let text = text(value);
-    let wrong = |_| Error::new(ErrorKind::SyntaxError, format!("Unable to load json from {text}"));
-    json::from_json(&text).map(|value| to_jinja(&value)).map_err(wrong)
+    refuse_undefined(value)?;
+    let wrong = || Error::new(ErrorKind::SyntaxError, format!("Unable to load json from {}", text(value)));
+    json::from_json(value.as_str().ok_or_else(wrong)?).map(|value| to_jinja(&value)).map_err(|_| wrong())
 }
 
 /// A double-quoted YAML scalar in plain ASCII.
@@ -126,14 +188,17 @@ fn ascii(quoted: &str) -> String {
 fn yaml_encode(value: &JinjaValue) -> Result<String, Error> {
     match defined(value)? {
         Value::Str(text) => Ok(ascii(&double_quoted(&text))),
-        Value::List(_) | Value::Map(_) => Err(failed("yaml_encode requires a scalar value")),
+        Value::List(_) | Value::Map(_) => {
+            let told = "yaml_encode() only works with YAML scalar data; failed for";
+            Err(failed(format_args!("{told} {}", class(value))))
+        }
         other => Ok(yaml::dump(&other, Style::FLOW).trim_end().to_owned()),
     }
 }
 
 fn to_sls_params(value: JinjaValue, args: Args) -> Result<String, Error> {
     let flow = Options::new(&args)?.flag(0, "flow_style", false);
-    let Value::Map(map) = defined(&value)? else { return Err(failed("dict_to_sls_yaml_params requires a mapping")) };
+    let Value::Map(map) = defined(&value)? else { return Err(lacks(&value, "items")) };
     let params = map.into_iter().map(|(key, value)| Value::Map(Map::from_iter([(key, value)])));
     Ok(yaml::dump(&params.collect(), if flow { Style::FLOW } else { Style::BLOCK }).trim_end().to_owned())
 }
@@ -158,15 +223,19 @@ fn to_bool(value: &Value) -> bool {
 }
 
 fn to_entries(value: JinjaValue) -> Result<JinjaValue, Error> {
-    let Value::Map(map) = defined(&value)? else { return Err(failed("to_entries requires a mapping")) };
+    let map: Map = match defined(&value)? {
+        Value::Map(map) => map,
+        Value::List(items) => (0_i64..).map(Value::Int).zip(items).collect(),
+        _ => return Err(failed("Input data must be a dict or list")),
+    };
     let entries = map.into_iter().map(|(key, value)| Value::Map(crate::map! {"key" => key, "value" => value}));
     Ok(to_jinja(&entries.collect()))
 }
 
 fn from_entries(value: JinjaValue) -> Result<JinjaValue, Error> {
-    let entries = defined(&value)?;
+    let entries: Vec<Value> = iterable(value)?.try_iter()?.map(|entry| defined(&entry)).collect::<Result<_, _>>()?;
     let mut map = Map::new();
-    for entry in entries.as_list().unwrap_or_default() {
+    for entry in &entries {
         let key = ["key", "k", "name", "Name", "Key", "K"].iter().find_map(|name| entry.get(name));
         let value = ["value", "v", "Value", "V"].iter().find_map(|name| entry.get(name));
         let key = key.ok_or_else(|| failed("an entry has no key"))?;
@@ -175,14 +244,29 @@ fn from_entries(value: JinjaValue) -> Result<JinjaValue, Error> {
     Ok(to_jinja(&map.into()))
 }
 
+/// What Python says of a value that has no keys of text.
+fn unreachable(data: &Value) -> Option<String> {
+    match data {
+        Value::Map(_) => None,
+        Value::List(_) => Some("list indices must be integers or slices, not str".to_owned()),
+        Value::Str(text) if text.is_empty() => Some("'str' object does not support item assignment".to_owned()),
+        Value::Str(_) => Some("string indices must be integers, not 'str'".to_owned()),
+        other => Some(format!("argument of type '{}' is not iterable", other.type_name())),
+    }
+}
+
 /// `set_dict_key_value(path, value, delimiter=':')` and its kin: a changed copy.
 fn change(how: &str, value: &JinjaValue, path: &str, new: &JinjaValue, args: &Args) -> Result<JinjaValue, Error> {
     let delimiter = Options::new(args)?.get(0, "delimiter");
     let delimiter = delimiter.as_ref().and_then(Value::as_str).filter(|text| !text.is_empty()).unwrap_or(":");
     let (mut data, new) = (defined(value)?, defined(new)?);
+    if let Some(why) = unreachable(&data) {
+        return Err(failed(why));
+    }
     let mut place = &mut data;
-    for step in path.split(delimiter) {
-        if place.is_nil() {
+    for (depth, step) in path.split(delimiter).enumerate() {
+        // What is set makes way for the mappings that lead to it.
+        if place.is_nil() || (how == "set" && depth > 0 && !matches!(place, Value::Map(_))) {
             *place = Value::map();
         }
         let Value::Map(map) = place else {
@@ -194,11 +278,8 @@ fn change(how: &str, value: &JinjaValue, path: &str, new: &JinjaValue, args: &Ar
         place = map.entry(Value::from(step)).or_default();
     }
     let cannot = |have: &Value| {
-        Err(failed(format_args!(
-            "Cannot {how} a {} with what is under {path}, a {}",
-            new.type_name(),
-            have.type_name()
-        )))
+        let told = format!("The last key contains a <class '{}'>, which cannot {how}.", have.type_name());
+        Err(failed(format_args!("{SALT_FUNCTION}{told}")))
     };
     match (how, &mut *place, &new) {
         ("update", Value::Map(have), Value::Map(new)) => have.extend(new.clone()),

@@ -4,17 +4,18 @@ use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use rand::seq::IndexedRandom;
 
-use super::{Args, Options, defined, failed, is_list, iterable};
+use super::{Args, Given, Options, defined, failed, is_list, iterable, lacks};
 use crate::twister::Twister;
 use crate::value::Value;
 
 use super::super::containers::own;
-use super::super::operators::type_name;
+use super::super::operators::{add, refuse_undefined, type_name};
 use super::super::value::{pairs, to_jinja};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("unique", |value: JinjaValue| items(&value).map(|items| listed(unique(items))));
     environment.add_filter("union", |a: JinjaValue, b: JinjaValue| -> Result<_, Error> {
+        addable(&a, &b)?;
         Ok(listed(unique(items(&a)?.into_iter().chain(items(&b)?))))
     });
     environment.add_filter("intersect", |a: JinjaValue, b: JinjaValue| -> Result<_, Error> {
@@ -26,30 +27,26 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         Ok(listed(unique(items(&a)?).into_iter().filter(|item| !b.contains(item))))
     });
     environment.add_filter("symmetric_difference", |a: JinjaValue, b: JinjaValue| -> Result<_, Error> {
+        addable(&a, &b)?;
         let (a, b) = (unique(items(&a)?), unique(items(&b)?));
         let only_b: Vec<_> = b.iter().filter(|item| !a.contains(item)).cloned().collect();
         Ok(listed(a.into_iter().filter(|item| !b.contains(item)).chain(only_b)))
     });
-    environment.add_filter("avg", |value: JinjaValue| -> Result<f64, Error> {
-        let numbers = items(&value)?;
-        let sum: Option<f64> = numbers.iter().map(|item| defined(item).ok()?.as_f64()).sum();
-        let sum = sum.filter(|_| !numbers.is_empty()).ok_or_else(|| failed("avg requires a list of numbers"))?;
-        Ok(sum / numbers.len() as f64)
-    });
     environment.add_filter("flatten", flatten);
     environment.add_filter("dictsort", sort_entries);
     environment.add_filter("is_list", |value: JinjaValue| is_list(&value));
-    environment.add_filter("is_iter", |value: JinjaValue| {
-        matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map)
+    environment.add_filter("is_iter", |value: Given| {
+        matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::Bytes)
     });
-    environment.add_filter("is_empty", |value: JinjaValue| defined(&value).map(|value| !value.is_truthy()));
     environment.add_filter("skip", |_: JinjaValue| "");
     environment.add_filter("sequence", |value: JinjaValue| match value.kind() {
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => value,
         _ => listed([value]),
     });
-    environment.add_filter("substring_in_list", |what: String, list: JinjaValue| -> Result<bool, Error> {
-        Ok(items(&list)?.iter().any(|item| item.as_str().is_some_and(|item| item.contains(&what))))
+    environment.add_filter("substring_in_list", |what: Given, list: JinjaValue| -> Result<bool, Error> {
+        let wanted = "'in <string>' requires string as left operand, not";
+        let what = what.as_str().ok_or_else(|| failed(format_args!("{wanted} {}", type_name(&what))))?;
+        Ok(items(&list)?.iter().any(|item| item.as_str().is_some_and(|item| item.contains(what))))
     });
     environment.add_filter("exactly_n_true", |list: JinjaValue, n: Option<usize>| count_true(&list, n.unwrap_or(1)));
     environment.add_filter("exactly_one_true", |list: JinjaValue| count_true(&list, 1));
@@ -70,6 +67,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     }
     environment.add_filter("sorted_ignorecase", |value: JinjaValue| -> Result<JinjaValue, Error> {
         let mut items = items(&value)?;
+        if let Some(other) = items.iter().find(|item| item.as_str().is_none()) {
+            return Err(lacks(other, "lower"));
+        }
         items.sort_by_cached_key(|item| super::super::value::text(item).to_lowercase());
         Ok(listed(items))
     });
@@ -79,6 +79,14 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 
 fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {
     Ok(iterable(value.clone())?.try_iter()?.collect())
+}
+
+/// Refuses what Salt cannot put together: two lists, or else two that Python can hash.
+fn addable(a: &JinjaValue, b: &JinjaValue) -> Result<(), Error> {
+    refuse_undefined(a)?;
+    refuse_undefined(b)?;
+    let is_hashable = |value: &JinjaValue| !matches!(type_name(value), "list" | "dict");
+    if is_hashable(a) && is_hashable(b) { Ok(()) } else { add(a, b).map(|_| ()) }
 }
 
 fn listed(items: impl IntoIterator<Item = JinjaValue>) -> JinjaValue {
@@ -107,7 +115,7 @@ fn flatten(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let levels =
         options.get(0, "levels").and_then(|levels| levels.as_i64()).map_or(u64::MAX, |n| u64::try_from(n).unwrap_or(0));
     let keep_nothing = options.flag(1, "preserve_nulls", false);
-    let Value::List(list) = defined(&value)? else { return Err(failed("flatten requires a list")) };
+    let list = items(&value)?.iter().map(defined).collect::<Result<_, _>>()?;
     let mut out = Vec::new();
     flatten_into(list, levels, keep_nothing, &mut out);
     Ok(to_jinja(&Value::List(out)))

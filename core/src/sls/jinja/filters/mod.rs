@@ -1,8 +1,12 @@
 //! The filters, tests and globals that Salt's templates use beside those of minijinja.
 
 mod data;
+mod files;
+mod globals;
+mod links;
 mod lists;
 mod network;
+mod numbers;
 mod pattern;
 mod percent;
 mod query;
@@ -10,8 +14,10 @@ mod series;
 mod strict;
 mod text;
 
+use std::ops::Deref;
+
 use minijinja::functions::Function;
-use minijinja::value::{FunctionArgs, FunctionResult, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::value::{ArgType, FunctionArgs, FunctionResult, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 
 pub(super) use percent::percent;
@@ -24,8 +30,12 @@ use crate::value::{Map, Value};
 /// Adds all of them.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     data::add_to(environment);
+    files::add_to(environment);
+    globals::add_to(environment);
+    links::add_to(environment);
     lists::add_to(environment);
     network::add_to(environment);
+    numbers::add_to(environment);
     series::add_to(environment);
     strict::add_to(environment);
     pattern::add_to(environment);
@@ -41,28 +51,47 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             Err(failed(format_args!("'{}' object is not reversible", type_name(&value))))
         }
+        ValueKind::Undefined | ValueKind::Map | ValueKind::Bytes => {
+            Ok(iterable(value)?.try_iter()?.last().unwrap_or_default())
+        }
         _ => minijinja::filters::last(value),
     });
+    environment.add_filter("reverse", |value: Given| match value.kind() {
+        ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+            Err(Error::new(ErrorKind::SyntaxError, "argument must be iterable"))
+        }
+        _ => value.reverse(),
+    });
+    environment.add_filter("attr", |value: Given, name: String| match value.kind() {
+        // Entries are no attributes.
+        _ if is_data(&value) => Ok(JinjaValue::UNDEFINED),
+        _ => value.get_attr(&name),
+    });
+    named_test(environment, "filter", minijinja::tests::is_filter);
+    named_test(environment, "test", minijinja::tests::is_test);
     environment.add_test("list", |value: JinjaValue| is_list(&value));
     environment.add_test("sequence", |value: JinjaValue| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Bytes)
     });
-    environment.add_test("iterable", |value: JinjaValue| value.kind() != ValueKind::None && value.try_iter().is_ok());
+    environment.add_test("iterable", |value: Given| {
+        value.kind() == ValueKind::Bytes || (value.kind() != ValueKind::None && value.try_iter().is_ok())
+    });
     environment.add_test("callable", |value: JinjaValue| value.kind() == ValueKind::Plain);
     environment.add_filter("striptags", minijinja_contrib::filters::striptags);
     for name in ["default", "d"] {
         environment.add_filter(name, default);
     }
-    by_name(environment, "filesizeformat", &["binary"], minijinja_contrib::filters::filesizeformat);
     by_name(environment, "trim", &["chars"], minijinja::filters::trim);
     by_name(environment, "batch", &["linecount", "fill_with"], batch);
     by_name(environment, "slice", &["slices", "fill_with"], slice);
-    environment.add_function("cycler", |items: Rest<JinjaValue>| minijinja_contrib::globals::cycler(items.to_vec()));
-    environment.add_function("joiner", minijinja_contrib::globals::joiner);
-    environment.add_function("raise", |message: Option<JinjaValue>| -> Result<JinjaValue, Error> {
-        Err(failed(message.map_or_else(String::new, |message| super::value::text(&message))))
+}
+
+/// Adds a test of a name: what is no text is none.
+fn named_test(environment: &mut Environment<'static>, name: &'static str, test: fn(&State<'_, '_>, &str) -> bool) {
+    environment.add_test(name, move |state: &State<'_, '_>, value: Given| match type_name(&value) {
+        kind @ ("list" | "dict") => Err(failed(format_args!("unhashable type: '{kind}'"))),
+        _ => Ok(value.as_str().is_some_and(|name| test(state, name))),
     });
-    environment.add_function("show_full_context", show_full_context);
 }
 
 /// How many parts a template may ask for: each is a value, whatever there is to put into it.
@@ -137,27 +166,29 @@ fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     Ok(value)
 }
 
-/// The values in scope that are data.
-fn show_full_context(state: &State<'_, '_>) -> JinjaValue {
-    let names = state.known_variables();
-    let known = names.iter().filter(|name| !name.starts_with("__")).filter_map(|name| {
-        let value = state.lookup(name)?;
-        let is_data = !matches!(value.kind(), ValueKind::Plain | ValueKind::Undefined | ValueKind::Invalid)
-            && (value.kind() != ValueKind::Map
-                || value.downcast_object_ref::<super::containers::Dict>().is_some()
-                || super::containers::is_plain_map(&value));
-        is_data.then(|| (JinjaValue::from(name.as_ref()), value))
-    });
-    JinjaValue::from_object(known.collect::<super::containers::Dict>())
-}
-
 /// A value that can be gone through.
 fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
+    super::operators::refuse_undefined(&value)?;
     match value.kind() {
+        ValueKind::Bytes => Ok(value.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect()),
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             Err(failed(format_args!("'{}' object is not iterable", type_name(&value))))
         }
         _ => Ok(value),
+    }
+}
+
+/// An error about a value that does not have what is called.
+fn lacks(value: &JinjaValue, attribute: &str) -> Error {
+    failed(format_args!("'{}' object has no attribute '{attribute}'", type_name(value)))
+}
+
+/// Whether it is a value of which other hosts could be told: no function, macro or module.
+fn is_data(value: &JinjaValue) -> bool {
+    match value.kind() {
+        ValueKind::Plain | ValueKind::Invalid => false,
+        ValueKind::Map => type_name(value) == "dict",
+        _ => true,
     }
 }
 
@@ -192,6 +223,49 @@ impl Options {
 
     fn flag(&self, place: usize, name: &str, default: bool) -> bool {
         self.get(place, name).map_or(default, |value| value.is_truthy())
+    }
+}
+
+/// An argument that is not undefined.
+struct Given(JinjaValue);
+
+impl Deref for Given {
+    type Target = JinjaValue;
+
+    fn deref(&self) -> &JinjaValue {
+        &self.0
+    }
+}
+
+impl<'a> ArgType<'a> for Given {
+    type Output = Self;
+
+    fn from_value(value: Option<&'a JinjaValue>) -> Result<Self, Error> {
+        let value = JinjaValue::from_value(value)?;
+        super::operators::refuse_undefined(&value)?;
+        Ok(Given(value))
+    }
+}
+
+/// The bytes of a text or of bytes, as Salt's `to_bytes` has them; all else is refused.
+fn bytes_of(value: &JinjaValue) -> Result<Vec<u8>, Error> {
+    super::operators::refuse_undefined(value)?;
+    match (value.kind(), value.as_bytes()) {
+        (ValueKind::String | ValueKind::Bytes, Some(bytes)) => Ok(bytes.to_vec()),
+        _ => Err(failed(format_args!("expected str, bytes, or bytearray not {}", class(value)))),
+    }
+}
+
+/// A text, or bytes that are one; all else is refused.
+fn text_of(value: &JinjaValue) -> Result<String, Error> {
+    String::from_utf8(bytes_of(value)?).map_err(failed)
+}
+
+/// How Python shows the type of a value.
+fn class(value: &JinjaValue) -> String {
+    match value.kind() {
+        ValueKind::None => "<class 'NoneType'>".to_owned(),
+        _ => format!("<class '{}'>", super::again::type_told(value).trim_end_matches(" object")),
     }
 }
 

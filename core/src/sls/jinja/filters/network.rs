@@ -1,32 +1,84 @@
 //! Addresses and networks.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 use minijinja::value::{Value as JinjaValue, ValueKind};
-use minijinja::{Environment, Error};
+use minijinja::{Environment, Error, State};
 
 use super::super::containers::own;
+use super::super::operators::type_name;
 use super::super::value::text;
-use super::{Args, Options, failed};
+use super::{Args, Given, Options, failed};
 
 /// How many addresses of a network are listed: more would only fill memory.
 const MAX_HOSTS: u128 = 1 << 16;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_filter("is_ip", |value: JinjaValue| address(&text(&value)).is_some());
-    environment.add_filter("is_ipv4", |value: JinjaValue| address(&text(&value)).is_some_and(|(ip, _)| ip.is_ipv4()));
-    environment.add_filter("is_ipv6", |value: JinjaValue| address(&text(&value)).is_some_and(|(ip, _)| ip.is_ipv6()));
-    environment.add_filter("ipwrap", |value: JinjaValue| each(&value, |text| Some(wrap(text))));
+    environment.add_filter("is_ip", |value: Given| of_address(&value).is_some());
+    environment.add_filter("is_ipv4", |value: Given| of_address(&value).is_some_and(|(ip, _)| ip.is_ipv4()));
+    environment.add_filter("is_ipv6", |value: Given| of_address(&value).is_some_and(|(ip, _)| ip.is_ipv6()));
+    environment.add_filter("ipwrap", |value: Given| {
+        let wrapped = |item: JinjaValue| item.as_str().map(wrap).map_or(item.clone(), JinjaValue::from);
+        match type_name(&value) {
+            "list" | "tuple" => own(&value.try_iter().into_iter().flatten().map(wrapped).collect()),
+            _ => wrapped(value.0),
+        }
+    });
     environment.add_filter("ipaddr", |value: JinjaValue, args: Args| filtered(&value, &args, |_| true));
     environment.add_filter("ipv4", |value: JinjaValue, args: Args| filtered(&value, &args, IpAddr::is_ipv4));
     environment.add_filter("ipv6", |value: JinjaValue, args: Args| filtered(&value, &args, IpAddr::is_ipv6));
     environment.add_filter("ip_host", |value: JinjaValue, args: Args| filtered(&value, &args, |_| true));
-    environment.add_filter("network_hosts", |value: JinjaValue| hosts(&text(&value)));
-    environment.add_filter("network_size", |value: JinjaValue| -> Result<u128, Error> {
-        let (ip, prefix) = network(&text(&value))?;
-        Ok(size(ip, prefix))
+    environment.add_filter("network_hosts", |value: JinjaValue| each(&value, hosts));
+    environment.add_filter("network_size", |value: JinjaValue| {
+        each(&value, |value| Ok(of_address(value).map(|(ip, prefix)| size(ip, prefix.unwrap_or(bits(ip))).into())))
     });
     environment.add_filter("filter_by_networks", in_networks);
+    environment.add_filter("gen_mac", |prefix: Option<String>| {
+        let prefix = prefix.unwrap_or_else(|| "AC:DE:48".to_owned());
+        let [a, b, c] = rand::random::<[u8; 3]>();
+        format!("{prefix}:{a:02X}:{b:02X}:{c:02X}")
+    });
+    environment.add_filter("mac_str_to_bytes", |value: JinjaValue| bytes_of_mac(&text(&value)));
+    environment.add_filter("dns_check", |value: JinjaValue, port: u16, args: Args| -> Result<String, Error> {
+        let ipv6 = Options::new(&args)?.get(1, "ipv6").filter(|wanted| !wanted.is_nil());
+        resolved(&text(&value), port, ipv6.map(|wanted| wanted.is_truthy()))
+    });
+    environment.add_filter("http_query", |state: &mut State<'_, '_>, args: Args| {
+        super::globals::call(state, "http.query", args)
+    });
+}
+
+/// How long `dns_check` waits for an address to answer.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// The bytes of a MAC address, with a sign between its pairs or none.
+fn bytes_of_mac(text: &str) -> Result<JinjaValue, Error> {
+    let letters: Vec<char> = text.chars().collect();
+    let digits: Vec<char> = match letters.len() {
+        12 => letters,
+        17 => letters.iter().filter(|c| **c != letters[2]).copied().collect(),
+        _ => return Err(failed("Invalid MAC address")),
+    };
+    let byte = |pair: &[char]| {
+        let pair: String = pair.iter().collect();
+        let invalid = |_| failed(format_args!("invalid literal for int() with base 16: '{pair}'"));
+        u8::from_str_radix(&pair, 16).map_err(invalid)
+    };
+    digits.chunks(2).map(byte).collect::<Result<Vec<_>, _>>().map(JinjaValue::from_bytes)
+}
+
+/// The address of a host: the first that takes connections at a port, or the first at all.
+fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> {
+    let none = || failed(format_args!("DNS lookup or connection check of '{host}' failed."));
+    let all: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|_| none())?.collect();
+    let mut wanted: Vec<_> = all.iter().filter(|address| ipv6.is_none_or(|ipv6| address.is_ipv6() == ipv6)).collect();
+    if wanted.is_empty() && ipv6 == Some(true) {
+        wanted = all.iter().collect();
+    }
+    let answers = wanted.iter().find(|address| TcpStream::connect_timeout(address, CONNECT).is_ok());
+    let found = answers.or(wanted.first()).ok_or_else(none)?;
+    Ok(wrap(&found.ip().to_string()))
 }
 
 /// An address, with the length of the network's prefix if one is written.
@@ -77,11 +129,12 @@ fn first(ip: IpAddr, prefix: u32) -> u128 {
 }
 
 /// The addresses for hosts.
-fn hosts(text: &str) -> Result<JinjaValue, Error> {
-    let (ip, prefix) = network(text)?;
+fn hosts(value: &JinjaValue) -> Result<Option<JinjaValue>, Error> {
+    let Some((ip, prefix)) = of_address(value) else { return Ok(None) };
+    let prefix = prefix.unwrap_or(bits(ip));
     let (size, first) = (size(ip, prefix), first(ip, prefix));
     if size > MAX_HOSTS {
-        return Err(failed(format_args!("{text} has too many addresses to list them")));
+        return Err(failed(format_args!("{} has too many addresses to list them", text(value))));
     }
     // Of a network with room for it, the first and the last address have other uses.
     let (skip, take) = match (ip, size) {
@@ -90,7 +143,7 @@ fn hosts(text: &str) -> Result<JinjaValue, Error> {
         (IpAddr::V6(_), _) => (1, size - 1),
     };
     let all = (0..take).map(|n| JinjaValue::from(from_number(ip, first + skip + n).to_string()));
-    Ok(own(&JinjaValue::from(all.collect::<Vec<_>>())))
+    Ok(Some(own(&JinjaValue::from(all.collect::<Vec<_>>()))))
 }
 
 fn wrap(text: &str) -> String {
@@ -98,13 +151,27 @@ fn wrap(text: &str) -> String {
     if bare.parse::<std::net::Ipv6Addr>().is_ok() { format!("[{text}]") } else { text.to_owned() }
 }
 
-/// Does it with a text, or with each of a list, leaving out those for which nothing comes out.
-fn each(value: &JinjaValue, what: impl Fn(&str) -> Option<String>) -> Result<JinjaValue, Error> {
-    if value.kind() == ValueKind::String {
-        return Ok(what(&text(value)).map_or(JinjaValue::from(()), JinjaValue::from));
+/// Does it with one, or with each of a list, leaving out those for which nothing comes out.
+fn each(
+    value: &JinjaValue,
+    what: impl Fn(&JinjaValue) -> Result<Option<JinjaValue>, Error>,
+) -> Result<JinjaValue, Error> {
+    match type_name(value) {
+        "list" | "tuple" => {}
+        "str" => return Ok(what(value)?.unwrap_or_else(|| JinjaValue::from(()))),
+        _ => return Ok(JinjaValue::from(())),
     }
-    let all = value.try_iter()?.filter_map(|item| what(&text(&item))).map(JinjaValue::from);
-    Ok(own(&JinjaValue::from(all.collect::<Vec<_>>())))
+    let all = value.try_iter()?.filter_map(|item| what(&item).transpose()).collect::<Result<Vec<_>, _>>()?;
+    Ok(own(&JinjaValue::from(all)))
+}
+
+/// The address that a value is: a text that is one, or the number of one.
+fn of_address(value: &JinjaValue) -> Option<(IpAddr, Option<u32>)> {
+    match value.kind() {
+        ValueKind::String => address(value.as_str()?),
+        ValueKind::Number if value.is_integer() => Some((IpAddr::V4(u32::try_from(value.clone()).ok()?.into()), None)),
+        _ => None,
+    }
 }
 
 /// The addresses that are of a kind and have all `options`: words such as `private`, separated by commas.
@@ -120,10 +187,11 @@ fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> 
         "link_local" | "link-local" => is_link_local(ip),
         _ => false,
     };
-    each(value, |text| {
-        let (ip, _) = address(text)?;
+    each(value, |value| {
+        let Some((ip, prefix)) = of_address(value) else { return Ok(None) };
         let all = options.split(',').map(str::trim).filter(|word| !word.is_empty()).all(|word| has(&ip, word));
-        (kind(&ip) && all).then(|| text.to_owned())
+        let told = if prefix.is_some() { text(value) } else { ip.to_string() };
+        Ok((kind(&ip) && all).then(|| JinjaValue::from(told)))
     })
 }
 
@@ -145,10 +213,10 @@ fn is_private(ip: &IpAddr) -> bool {
 fn in_networks(value: JinjaValue, networks: JinjaValue) -> Result<JinjaValue, Error> {
     let networks: Vec<(IpAddr, u32)> =
         networks.try_iter()?.map(|item| network(&text(&item))).collect::<Result<_, _>>()?;
-    each(&value, |text| {
-        let (ip, _) = address(text)?;
+    each(&value, |value| {
+        let Some((ip, _)) = of_address(value) else { return Ok(None) };
         let holds =
             |(of, prefix): &(IpAddr, u32)| of.is_ipv4() == ip.is_ipv4() && first(*of, *prefix) == first(ip, *prefix);
-        networks.iter().any(holds).then(|| text.to_owned())
+        Ok(networks.iter().any(holds).then(|| value.clone()))
     })
 }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use fancy_regex::Regex;
-use minijinja::value::{Tuple, Value as JinjaValue};
+use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
+use super::super::operators::type_name;
 use super::{Args, Options, failed};
 
 /// How many compiled patterns are kept for the next render.
@@ -17,16 +18,29 @@ static PATTERNS: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mu
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("regex_replace", replace);
-    environment.add_filter("regex_search", |text: String, pattern: String, options: Args| {
-        find(&text, &pattern, &options, false)
+    environment.add_filter("regex_search", |text: JinjaValue, pattern: String, options: Args| {
+        find(&matched(&text)?, &pattern, &options, false)
     });
-    environment.add_filter("regex_match", |text: String, pattern: String, options: Args| {
-        find(&text, &pattern, &options, true)
+    environment.add_filter("regex_match", |text: JinjaValue, pattern: String, options: Args| {
+        find(&matched(&text)?, &pattern, &options, true)
     });
-    environment.add_filter("regex_escape", |text: String| escape(&text));
-    environment.add_test("match", |text: String, pattern: String, options: Args| {
-        find(&text, &pattern, &options, true).map(|found| !found.is_none())
+    environment.add_filter("regex_escape", |text: JinjaValue| {
+        super::super::operators::refuse_undefined(&text)?;
+        let refused = || failed(format_args!("decoding to str: need a bytes-like object, {} found", type_name(&text)));
+        Ok::<_, Error>(escape(text.as_str().ok_or_else(refused)?))
     });
+    environment.add_test("match", |text: JinjaValue, pattern: String, options: Args| {
+        find(&matched(&text)?, &pattern, &options, true).map(|found| !found.is_none())
+    });
+}
+
+/// What patterns are looked for in.
+fn matched(text: &JinjaValue) -> Result<String, Error> {
+    super::super::operators::refuse_undefined(text)?;
+    match text.kind() {
+        ValueKind::String => Ok(text.as_str().unwrap_or_default().to_owned()),
+        _ => Err(failed(format_args!("expected string or bytes-like object, got '{}'", type_name(text)))),
+    }
 }
 
 /// The compiled pattern, with the options `ignorecase` and `multiline`. The first of them is at `place`.
@@ -67,8 +81,8 @@ fn find(text: &str, pattern: &str, options: &Args, at_start: bool) -> Result<Jin
     Ok(JinjaValue::from(Tuple::new(groups.collect())))
 }
 
-fn replace(text: String, pattern: String, with: String, options: Args) -> Result<String, Error> {
-    let template = template(&with);
+fn replace(text: JinjaValue, pattern: String, with: String, options: Args) -> Result<String, Error> {
+    let (text, template) = (matched(&text)?, template(&with));
     let replaced = compile(&pattern, &options)?.try_replacen(&text, 0, template.as_str()).map_err(failed)?;
     Ok(replaced.into_owned())
 }

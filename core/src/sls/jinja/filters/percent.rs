@@ -5,6 +5,7 @@ use minijinja::formatting::FormatStyle;
 use minijinja::value::{Value as JinjaValue, ValueKind};
 
 use super::super::formatting::format;
+use super::super::operators::type_name;
 use super::super::value::from_jinja;
 use super::failed;
 use crate::value::python;
@@ -18,7 +19,7 @@ pub(in crate::sls::jinja) fn percent(pattern: &JinjaValue, value: &JinjaValue) -
         return Err(failed("not all arguments converted during string formatting"));
     }
     let pattern = by_place(pattern, value, &mut args)?;
-    let pattern = reprs(&pattern, &mut args);
+    let pattern = converted(&pattern, &mut args)?;
     format(FormatStyle::Printf, &pattern, &args).map(JinjaValue::from)
 }
 
@@ -84,8 +85,8 @@ fn conversions(pattern: &str) -> Option<usize> {
     Some(count)
 }
 
-/// `%r` as `%s` of the text that Python's `repr` gives.
-fn reprs(pattern: &str, args: &mut [JinjaValue]) -> String {
+/// `%r` as `%s` of the text that Python's `repr` gives, and `%d` with whole numbers.
+fn converted(pattern: &str, args: &mut [JinjaValue]) -> Result<String, Error> {
     let (mut out, mut chars, mut place) = (String::new(), pattern.chars(), 0);
     while let Some(c) = chars.next() {
         out.push(c);
@@ -101,6 +102,13 @@ fn reprs(pattern: &str, args: &mut [JinjaValue]) -> String {
             } else {
                 out.push(c);
             }
+            if matches!(c, 'd' | 'i' | 'u')
+                && let Some(arg) = args.get_mut(place)
+                && !arg.is_undefined()
+                && (arg.kind() != ValueKind::Map || type_name(arg) != "dict")
+            {
+                *arg = whole(arg, c)?;
+            }
             if c == '(' {
                 // A name, and the conversion after it.
                 out.extend(chars.by_ref().take_while(|c| *c != ')'));
@@ -111,7 +119,21 @@ fn reprs(pattern: &str, args: &mut [JinjaValue]) -> String {
             }
         }
     }
-    out
+    Ok(out)
+}
+
+/// The whole number that `%d` shows.
+fn whole(value: &JinjaValue, letter: char) -> Result<JinjaValue, Error> {
+    match value.kind() {
+        ValueKind::Bool => Ok(JinjaValue::from(i64::from(value.is_true()))),
+        ValueKind::Number if value.is_integer() => Ok(value.clone()),
+        ValueKind::Number => match f64::try_from(value.clone()) {
+            #[allow(clippy::cast_possible_truncation, reason = "as in Python")]
+            Ok(float) if float.is_finite() => Ok(JinjaValue::from(float.trunc() as i128)),
+            _ => Err(failed("cannot convert float infinity or NaN to integer")),
+        },
+        _ => Err(failed(format_args!("%{letter} format: a real number is required, not {}", type_name(value)))),
+    }
 }
 
 #[cfg(test)]

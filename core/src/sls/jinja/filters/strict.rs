@@ -2,7 +2,7 @@
 //! refused as Python does.
 
 use minijinja::functions::Function;
-use minijinja::value::{FunctionArgs, FunctionResult, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::value::{FunctionArgs, FunctionResult, Kwargs, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, filters};
 
 use super::super::again::type_told;
@@ -25,12 +25,12 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     strictly(environment, "list", Items::Kept, filters::list);
     strictly(environment, "first", Items::Kept, filters::first);
     strictly(environment, "join", Items::Used, filters::join);
-    strictly(environment, "sum", Items::Used, filters::sum);
     strictly(environment, "select", Items::Used, filters::select);
     strictly(environment, "reject", Items::Used, filters::reject);
     strictly(environment, "sort", Items::Compared("<"), filters::sort);
     strictly(environment, "min", Items::Compared("<"), filters::min);
     strictly(environment, "max", Items::Compared(">"), filters::max);
+    strictly(environment, "groupby", Items::Used, filters::groupby);
 }
 
 fn strictly<F, Rv, FilterArgs>(environment: &mut Environment<'static>, name: &'static str, does: Items, filter: F)
@@ -43,9 +43,32 @@ where
     environment.add_filter(inner.clone(), filter);
     environment.add_filter(name, move |state: &mut State<'_, '_>, args: Args| {
         let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+        let args = named(name, args)?;
         check(name, does, &args)?;
         state.apply_filter(&inner, &args)
     });
+}
+
+/// The arguments with those named that minijinja takes by their names only.
+fn named(filter: &str, args: Vec<JinjaValue>) -> Result<Vec<JinjaValue>, Error> {
+    let names: &[&str] = match filter {
+        "sort" => &["reverse", "case_sensitive", "attribute"],
+        "groupby" => &["attribute", "default", "case_sensitive"],
+        _ => return Ok(args),
+    };
+    let (mut places, named) = split_kwargs(&args)?;
+    if places.len() < 2 {
+        return Ok(args);
+    }
+    let given = places.split_off(1);
+    if given.len() > names.len() {
+        return Ok(args);
+    }
+    let given = names.iter().map(ToString::to_string).zip(given);
+    // None is what stands for none.
+    let all: Kwargs = given.filter(|(_, value)| !value.is_none()).chain(named).collect();
+    places.push(all.into());
+    Ok(places)
 }
 
 fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
@@ -60,6 +83,8 @@ fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
         return Ok(());
     }
     let attribute = named.iter().find(|(name, _)| name == "attribute").map(|(_, attribute)| attribute);
+    let has_default = named.iter().any(|(name, _)| name == "default");
+    let attribute = attribute.or(rest.first().filter(|_| name == "groupby")).filter(|_| !has_default);
     let mut items: Vec<JinjaValue> = value.try_iter()?.collect();
     if let Some(attributes) = attribute.and_then(JinjaValue::as_str) {
         let mut found = Vec::new();
@@ -71,6 +96,9 @@ fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
         items = found;
     }
     items.iter().try_for_each(refuse_undefined)?;
+    if items.is_empty() && matches!(name, "min" | "max") {
+        return Err(failed(format_args!("{name}() arg is an empty sequence")));
+    }
     if let Items::Compared(operator) = does
         && attribute.is_none()
     {
@@ -82,7 +110,7 @@ fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
 }
 
 /// What a path of names and numbers leads to.
-fn reached(item: &JinjaValue, path: &str) -> Result<JinjaValue, Error> {
+pub(super) fn reached(item: &JinjaValue, path: &str) -> Result<JinjaValue, Error> {
     let mut at = item.clone();
     for part in path.split('.') {
         let key = part.parse::<usize>().map_or_else(|_| JinjaValue::from(part), JinjaValue::from);

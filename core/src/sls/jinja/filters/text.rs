@@ -4,13 +4,16 @@ use std::path::PathBuf;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use minijinja::value::{Rest, Value as JinjaValue, ValueKind};
-use minijinja::{Environment, Error, State};
+use minijinja::value::{Rest, Tuple, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, State};
 use rand::seq::IndexedRandom;
 use sha2::Digest;
 
-use super::super::value::{text, to_jinja};
-use super::{Args, Options, by_name, defined, failed};
+use super::super::containers::Dict;
+use super::super::operators::type_name;
+use super::super::value::{split_kwargs, text};
+use super::percent;
+use super::{Args, Given, Options, by_name, bytes_of, defined, failed, lacks, text_of};
 use crate::value::{Value, percent_encoded, percent_encoded_path};
 
 /// How long a text may be that is made from nothing.
@@ -18,17 +21,23 @@ const MAX_LENGTH: usize = 1 << 20;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "replace", &["old", "new", "count"], replace);
-    environment.add_filter("quote", |value: JinjaValue| quote(&text(&value)));
-    environment.add_filter("path_join", |first: String, rest: Rest<String>| {
-        // Unlike in Python, a later part that is absolute does not throw away what is before it.
-        let parts = rest.iter().map(|part| part.trim_start_matches('/'));
-        parts.fold(PathBuf::from(first), |path, part| path.join(part)).to_string_lossy().into_owned()
+    environment.add_filter("quote", |value: Given| match value.as_str() {
+        Some(text) => Ok(quote(text)),
+        None if !value.is_true() => Ok("''".to_owned()),
+        None => Err(failed(format_args!("expected string or bytes-like object, got '{}'", type_name(&value)))),
     });
-    by_name(environment, "center", &["width"], |value: JinjaValue, width: Option<usize>| {
+    environment.add_filter("path_join", |first: JinjaValue, rest: Rest<JinjaValue>| -> Result<String, Error> {
+        let first = PathBuf::from(text_of(&first)?);
+        let parts: Vec<String> = rest.iter().map(text_of).collect::<Result<_, _>>()?;
+        // Unlike in Python, a later part that is absolute does not throw away what is before it.
+        let parts = parts.iter().map(|part| part.trim_start_matches('/'));
+        Ok(parts.fold(first, |path, part| path.join(part)).to_string_lossy().into_owned())
+    });
+    by_name(environment, "center", &["width"], |value: Given, width: Option<usize>| {
         center(&text(&value), width.unwrap_or(80))
     });
     environment.add_filter("truncate", truncate);
-    environment.add_filter("urlencode", |value: JinjaValue| match value.kind() {
+    environment.add_filter("urlencode", |value: Given| match value.kind() {
         ValueKind::Map => {
             // In a query, a blank is a plus, and a slash is no more than any sign.
             let quoted = |value: &JinjaValue| percent_encoded(&text(value)).replace("%20", "+");
@@ -38,34 +47,40 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         _ => percent_encoded_path(&text(&value)),
     });
     for name in ["e", "escape"] {
-        environment.add_filter(name, |value: JinjaValue| {
-            if value.is_safe() { value } else { JinjaValue::from_safe_string(escape(&text(&value))) }
+        environment.add_filter(name, |value: Given| {
+            if value.is_safe() { value.0 } else { JinjaValue::from_safe_string(escape(&text(&value))) }
         });
     }
     environment.add_filter("pprint", |value: JinjaValue| {
+        if value.is_tuple() || type_name(&value) == "range" {
+            return Ok(text(&value));
+        }
         defined(&value).map(|value| crate::value::python::repr(&crate::value::json::sorted(&value)))
     });
-    environment.add_filter("int", int);
-    by_name(environment, "float", &["default"], |value: JinjaValue, default: Option<f64>| -> Result<f64, Error> {
-        let value = defined(&value)?;
-        let parsed = value.as_str().and_then(|text| text.trim().parse().ok());
-        let number = parsed.or_else(|| value.as_f64()).or_else(|| value.as_bool().map(|b| f64::from(u8::from(b))));
-        Ok(number.or(default).unwrap_or_default())
+    environment.add_filter("format", |value: Given, args: Args| -> Result<JinjaValue, Error> {
+        let args: Vec<JinjaValue> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+        let (places, named) = split_kwargs(&args)?;
+        let has_named = !named.is_empty();
+        if !places.is_empty() && has_named {
+            return Err(failed("can't handle positional and keyword arguments at the same time"));
+        }
+        let named = named.into_iter().map(|(name, value)| (JinjaValue::from(name), value));
+        let named: Dict = named.collect();
+        let values = if has_named { JinjaValue::from_object(named) } else { JinjaValue::from(Tuple::from(places)) };
+        percent(&JinjaValue::from(text(&value)), &values)
     });
-    environment.add_filter("wordcount", |value: JinjaValue| {
+    environment.add_filter("wordcount", |value: Given| {
         text(&value).split(|c: char| c != '_' && !c.is_alphanumeric()).filter(|word| !word.is_empty()).count()
     });
-    environment.add_filter("contains_whitespace", |text: String| text.contains(char::is_whitespace));
-    environment.add_filter("base64_encode", |value: JinjaValue| {
-        STANDARD.encode(value.as_bytes().map_or_else(|| text(&value).into_bytes(), <[u8]>::to_vec))
+    environment.add_filter("contains_whitespace", |value: Given| match value.as_str() {
+        Some(text) => Ok(text.contains(char::is_whitespace)),
+        None => Err(failed(format_args!("'{}' object is not iterable", type_name(&value)))),
     });
-    environment.add_filter("base64_decode", |text: String| -> Result<String, Error> {
-        let bytes = STANDARD.decode(text.trim()).map_err(failed)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    });
-    environment.add_filter("sha1", |value: JinjaValue| hex(&sha1::Sha1::digest(text(&value))));
-    environment.add_filter("sha256", |value: JinjaValue| hex(&sha2::Sha256::digest(text(&value))));
-    environment.add_filter("sha512", |value: JinjaValue| hex(&sha2::Sha512::digest(text(&value))));
+    environment.add_filter("base64_encode", |value: JinjaValue| bytes_of(&value).map(|bytes| STANDARD.encode(bytes)));
+    environment.add_filter("base64_decode", |value: JinjaValue| bytes_of(&value).and_then(|text| decoded(&text)));
+    environment.add_filter("sha1", |value: JinjaValue| Ok::<_, Error>(hex(&sha1::Sha1::digest(bytes_of(&value)?))));
+    environment.add_filter("sha256", |value: JinjaValue| Ok::<_, Error>(hex(&sha2::Sha256::digest(bytes_of(&value)?))));
+    environment.add_filter("sha512", |value: JinjaValue| Ok::<_, Error>(hex(&sha2::Sha512::digest(bytes_of(&value)?))));
     for name in ["random_str", "rand_str"] {
         environment.add_filter(name, |length: usize| random(length));
     }
@@ -74,20 +89,22 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             defined(&value).and_then(|value| strftime(&value, format.as_deref().unwrap_or("%Y-%m-%d")))
         });
     }
-    for name in ["to_num", "str_to_num"] {
-        environment.add_filter(name, |value: JinjaValue| number(&text(&value)).unwrap_or(value));
-    }
-    environment.add_filter("is_hex", |text: String| {
-        let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(&text);
+    environment.add_filter("is_hex", |value: JinjaValue| {
+        let Some(text) = value.as_str() else { return false };
+        let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
         !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit())
     });
-    environment.add_filter("to_bytes", |text: String| JinjaValue::from_bytes(text.into_bytes()));
-    environment.add_filter("to_snake_case", |text: String| snake_case(&text));
-    environment.add_filter("to_camelcase", |text: String, args: Args| -> Result<String, Error> {
-        Ok(camel_case(&text, Options::new(&args)?.flag(0, "uppercamel", false)))
+    environment.add_filter("to_bytes", |value: JinjaValue| bytes_of(&value).map(JinjaValue::from_bytes));
+    environment.add_filter("to_snake_case", |value: Given| match value.as_str() {
+        Some(text) => Ok(snake_case(text)),
+        None => Err(failed(format_args!("'{}' object is not subscriptable", type_name(&value)))),
+    });
+    environment.add_filter("to_camelcase", |value: Given, args: Args| -> Result<String, Error> {
+        let text = value.as_str().ok_or_else(|| lacks(&value, "split"))?;
+        Ok(camel_case(text, Options::new(&args)?.flag(0, "uppercamel", false)))
     });
     environment.add_filter("xmlattr", |value: JinjaValue, space: Option<bool>| -> Result<JinjaValue, Error> {
-        let Value::Map(map) = defined(&value)? else { return Err(failed("xmlattr requires a mapping")) };
+        let Value::Map(map) = defined(&value)? else { return Err(lacks(&value, "items")) };
         let shown = map.iter().filter(|(_, value)| !value.is_nil());
         let all: Vec<String> = shown
             .map(|(name, value)| std::format!("{}=\"{}\"", escape(&name.to_string()), escape(&value.to_string())))
@@ -95,52 +112,37 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let blank = if all.is_empty() || space == Some(false) { "" } else { " " };
         Ok(JinjaValue::from_safe_string(std::format!("{blank}{}", all.join(" "))))
     });
-    environment.add_filter("md5", |value: JinjaValue| hex(&md5::Md5::digest(text(&value))));
+    environment.add_filter("md5", |value: JinjaValue| Ok::<_, Error>(hex(&md5::Md5::digest(bytes_of(&value)?))));
     environment.add_filter("hmac", |value: JinjaValue, secret: String, challenge: String| {
-        signed(&text(&value), &secret).map(|sum| STANDARD.encode(sum) == challenge)
+        Ok::<_, Error>(STANDARD.encode(signed(&bytes_of(&value)?, &secret)?) == challenge)
     });
     environment.add_filter("hmac_compute", |value: JinjaValue, secret: String| {
-        signed(&text(&value), &secret).map(|sum| hex(&sum))
+        Ok::<_, Error>(hex(&signed(&bytes_of(&value)?, &secret)?))
     });
-    environment.add_filter("forceescape", |value: JinjaValue| JinjaValue::from_safe_string(escape(&text(&value))));
-    environment.add_filter("file_hashsum", |path: String, form: Option<String>| {
-        let form = form.unwrap_or_else(|| "sha256".to_owned());
-        let digest =
-            crate::crypt::Digest::named(&form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))?;
-        let content = std::fs::read(&path).map_err(|error| failed(format_args!("{path}: {error}")))?;
-        Ok::<_, Error>(hex(&digest.of(content)))
-    });
+    environment.add_filter("forceescape", |value: Given| JinjaValue::from_safe_string(escape(&text(&value))));
     environment.add_filter("random_hash", |most: u64, form: Option<String>| {
-        let form = form.unwrap_or_else(|| "sha256".to_owned());
-        let digest =
-            crate::crypt::Digest::named(&form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))?;
-        Ok::<_, Error>(hex(&digest.of(rand::random_range(0..=most).to_string())))
+        Ok::<_, Error>(hex(&digest(form.as_deref().unwrap_or("md5"))?.of(rand::random_range(0..=most).to_string())))
     });
-    environment.add_filter("uuid", |value: JinjaValue| uuid(&text(&value)));
+    environment.add_filter("uuid", |value: JinjaValue| text_of(&value).map(|name| uuid(&name)));
     environment.add_filter("human_to_bytes", human_to_bytes);
     environment.add_filter("wordwrap", wordwrap);
     environment.add_filter("indent", indent);
     environment.add_filter("check_whitelist_blacklist", listed);
     environment.add_filter(
         "method_call",
-        |state: &mut State<'_, '_>, value: JinjaValue, name: String, args: Rest<JinjaValue>| {
-            value.call_method(state, &name, &args)
+        |state: &mut State<'_, '_>, value: Given, name: String, args: Rest<JinjaValue>| {
+            // What has no such method gives nothing.
+            match value.call_method(state, &name, &args) {
+                Err(error) if error.kind() == ErrorKind::UnknownMethod => Ok(JinjaValue::from(())),
+                called => called,
+            }
         },
     );
-    environment.add_filter("get_uid", |name: String| {
-        let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let of = |line: &str| {
-            let mut fields = line.split(':');
-            (fields.next() == Some(&name)).then(|| fields.nth(1)?.parse::<u32>().ok()).flatten()
-        };
-        accounts.lines().find_map(of)
-    });
-    environment.add_filter("which", |name: String| which(&name));
     environment.add_filter("xml", |value: JinjaValue| defined(&value).map(|value| xml(&value)));
 }
 
 /// `replace(old, new, count=None)`.
-fn replace(value: JinjaValue, old: JinjaValue, new: JinjaValue, count: Option<i64>) -> String {
+fn replace(value: Given, old: Given, new: Given, count: Option<i64>) -> String {
     let (text, old, new) = (text(&value), text(&old), text(&new));
     match count.and_then(|count| usize::try_from(count).ok()) {
         Some(count) => text.replacen(&old, &new, count),
@@ -157,6 +159,25 @@ fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\"'\"'"))
 }
 
+/// What base64 stands for. Signs that it does not have are passed over, as by Python.
+fn decoded(text: &[u8]) -> Result<JinjaValue, Error> {
+    let data: Vec<u8> = text
+        .iter()
+        .copied()
+        .filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='))
+        .collect();
+    let count = data.iter().filter(|byte| **byte != b'=').count();
+    if count % 4 == 1 {
+        let told = "Invalid base64-encoded string: number of data characters";
+        return Err(failed(format_args!("{told} ({count}) cannot be 1 more than a multiple of 4")));
+    }
+    let bytes = STANDARD.decode(data).map_err(|_| failed("Incorrect padding"))?;
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => JinjaValue::from(text),
+        Err(error) => JinjaValue::from_bytes(error.into_bytes()),
+    })
+}
+
 fn center(text: &str, width: usize) -> String {
     let missing = width.min(MAX_LENGTH).saturating_sub(text.chars().count());
     let left = missing / 2;
@@ -164,7 +185,10 @@ fn center(text: &str, width: usize) -> String {
 }
 
 /// `truncate(length=255, killwords=False, end='...', leeway=5)`.
-fn truncate(value: JinjaValue, args: Args) -> Result<String, Error> {
+fn truncate(value: Given, args: Args) -> Result<String, Error> {
+    if matches!(value.kind(), ValueKind::Number | ValueKind::Bool | ValueKind::None) {
+        return Err(failed(format_args!("object of type '{}' has no len()", type_name(&value))));
+    }
     let options = Options::new(&args)?;
     let number = |place, name, default| {
         let given = options.get(place, name).and_then(|value| value.as_i64());
@@ -185,36 +209,7 @@ fn truncate(value: JinjaValue, args: Args) -> Result<String, Error> {
     Ok(std::format!("{kept}{end}"))
 }
 
-/// `int(default=0, base=10)`: never fails on a value.
-fn int(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
-    let options = Options::new(&args)?;
-    let base = options.get(1, "base").and_then(|base| base.as_i64()).and_then(|base| u32::try_from(base).ok());
-    let base = base.filter(|base| (2..=36).contains(base)).unwrap_or(10);
-    let number = match defined(&value)? {
-        Value::Str(text) => {
-            let text = text.trim().replace('_', "");
-            let digits = match base {
-                16 => text.trim_start_matches("0x"),
-                8 => text.trim_start_matches("0o"),
-                2 => text.trim_start_matches("0b"),
-                _ => &text,
-            };
-            let float = || digits.parse::<f64>().ok().filter(|float| float.is_finite()).map(|float| float as i64);
-            i64::from_str_radix(digits, base).ok().or_else(float)
-        }
-        Value::Bool(b) => Some(i64::from(b)),
-        Value::Float(float) => Some(float as i64).filter(|_| float.is_finite()),
-        Value::Int(n) => Some(n),
-        Value::UInt(_) | Value::Big(_) => return Ok(value),
-        _ => None,
-    };
-    Ok(number.map_or_else(
-        || options.get(0, "default").map_or_else(|| JinjaValue::from(0), |default| to_jinja(&default)),
-        JinjaValue::from,
-    ))
-}
-
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut out, byte| {
         // Writing into a `String` cannot fail.
@@ -234,9 +229,11 @@ fn random(length: usize) -> Result<String, Error> {
 
 /// The local time of an epoch in seconds, or of a text that says a date.
 fn strftime(value: &Value, format: &str) -> Result<String, Error> {
+    let unknown = || failed(format_args!("Unable to parse {value}"));
     let zone = jiff::tz::TimeZone::system();
     let seconds = match value {
         Value::Str(text) => text.trim().parse().ok(),
+        Value::Bool(yes) => Some(f64::from(u8::from(*yes))),
         other => other.as_f64(),
     };
     let time = match (seconds, value) {
@@ -244,19 +241,15 @@ fn strftime(value: &Value, format: &str) -> Result<String, Error> {
             let span = jiff::SignedDuration::try_from_secs_f64(seconds).map_err(failed)?;
             jiff::Timestamp::from_duration(span).map_err(failed)?.to_zoned(zone)
         }
-        (None, Value::Str(text)) if matches!(text.trim(), "" | "now") => jiff::Zoned::now(),
+        (None, Value::Nil) => jiff::Zoned::now(),
+        (None, Value::Str(text)) if text.trim() == "now" => jiff::Zoned::now(),
         (None, Value::Str(text)) => {
-            let date: jiff::civil::DateTime = text.trim().parse().map_err(failed)?;
+            let date: jiff::civil::DateTime = text.trim().parse().map_err(|_| unknown())?;
             date.to_zoned(zone).map_err(failed)?
         }
-        (None, other) => return Err(failed(format_args!("a {} is no time", other.type_name()))),
+        _ => return Err(unknown()),
     };
     jiff::fmt::strtime::format(format, &time).map_err(failed)
-}
-
-fn number(text: &str) -> Option<JinjaValue> {
-    let text = text.trim();
-    text.parse::<i64>().map(JinjaValue::from).or_else(|_| text.parse::<f64>().map(JinjaValue::from)).ok()
 }
 
 fn snake_case(text: &str) -> String {
@@ -287,9 +280,14 @@ fn camel_case(text: &str, upper: bool) -> String {
     out
 }
 
+/// A digest by its name.
+pub(super) fn digest(form: &str) -> Result<crate::crypt::Digest, Error> {
+    crate::crypt::Digest::named(form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))
+}
+
 /// HMAC with SHA-256.
-fn signed(text: &str, secret: &str) -> Result<Vec<u8>, Error> {
-    crate::crypt::Digest::Sha256.hmac(secret.as_bytes(), text.as_bytes()).map_err(failed)
+fn signed(text: &[u8], secret: &str) -> Result<Vec<u8>, Error> {
+    crate::crypt::Digest::Sha256.hmac(secret.as_bytes(), text).map_err(failed)
 }
 
 /// The UUID of a name (version 5) among those that Salt gives.
@@ -305,7 +303,7 @@ fn uuid(name: &str) -> String {
 }
 
 /// `1.5MiB` as a number of bytes: K is 1024 unless written KB, and with `handle_metric` 1000 then.
-fn human_to_bytes(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
+fn human_to_bytes(value: Given, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let default = options.get(0, "default_unit").map(|unit| unit.to_string()).unwrap_or_default();
     let text = text(&value);
@@ -326,7 +324,7 @@ fn human_to_bytes(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
 }
 
 /// `indent(width=4, first=False, blank=False)`: the width may be the text itself. A last line end stays.
-fn indent(value: JinjaValue, args: Args) -> Result<String, Error> {
+fn indent(value: Given, args: Args) -> Result<String, Error> {
     let options = Options::new(&args)?;
     let blank = match options.get(0, "width") {
         Some(Value::Str(text)) => text,
@@ -334,7 +332,14 @@ fn indent(value: JinjaValue, args: Args) -> Result<String, Error> {
             .repeat(usize::try_from(width.and_then(|width| width.as_i64()).unwrap_or(4)).unwrap_or(0).min(MAX_LENGTH)),
     };
     let (first, blanks) = (options.flag(1, "first", false), options.flag(2, "blank", false));
-    defined(&value)?;
+    if value.kind() != ValueKind::String {
+        // Python tries to put a line end behind it.
+        return Err(match type_name(&value) {
+            "list" => lacks(&value, "splitlines"),
+            "tuple" => failed("can only concatenate tuple (not \"str\") to tuple"),
+            name => failed(format_args!("unsupported operand type(s) for +=: '{name}' and 'str'")),
+        });
+    }
     let text = text(&value);
     let line = |(number, line): (usize, &str)| {
         let indented = if number == 0 { first } else { blanks || !line.is_empty() };
@@ -350,7 +355,10 @@ fn indent(value: JinjaValue, args: Args) -> Result<String, Error> {
 }
 
 /// `wordwrap(width=79, break_long_words=True, wrapstring='\n')`: line by line.
-fn wordwrap(value: JinjaValue, args: Args) -> Result<String, Error> {
+fn wordwrap(value: Given, args: Args) -> Result<String, Error> {
+    if value.kind() != ValueKind::String {
+        return Err(lacks(&value, "splitlines"));
+    }
     let options = Options::new(&args)?;
     let width = options.get(0, "width").and_then(|width| width.as_i64()).unwrap_or(79);
     let width = usize::try_from(width).unwrap_or(0).max(1);
@@ -385,7 +393,7 @@ fn wordwrap(value: JinjaValue, args: Args) -> Result<String, Error> {
 }
 
 /// Whether a text is on the one list and not on the other; patterns are globs.
-fn listed(value: JinjaValue, args: Args) -> Result<bool, Error> {
+fn listed(value: Given, args: Args) -> Result<bool, Error> {
     let options = Options::new(&args)?;
     let text = text(&value);
     let on = |list: &Value| {
@@ -395,21 +403,6 @@ fn listed(value: JinjaValue, args: Args) -> Result<bool, Error> {
     let list = |place, name| options.get(place, name).filter(Value::is_truthy);
     let (white, black) = (list(0, "whitelist"), list(1, "blacklist"));
     Ok(!black.is_some_and(|list| on(&list)) && white.is_none_or(|list| on(&list)))
-}
-
-/// The path of a program, or nothing.
-fn which(name: &str) -> Option<String> {
-    use std::os::unix::fs::PermissionsExt;
-    let runs = |path: &PathBuf| {
-        path.metadata().is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
-    };
-    let found = if name.contains('/') {
-        Some(PathBuf::from(name)).filter(runs)
-    } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|folder| folder.join(name)).find(runs)
-    };
-    found.map(|path| path.to_string_lossy().into_owned())
 }
 
 /// A text that HTML and XML take for text.

@@ -32,6 +32,8 @@ pub(super) enum Is {
     Number,
     Constant,
     Call,
+    /// Several with commas between them, in no brackets.
+    Tuple,
     Other,
 }
 

@@ -54,7 +54,7 @@ pub(in crate::sls::jinja) fn imported<'a>(source: &'a str, name: &str) -> Option
                 if from.is_name("from")
                     && import.is_name("import")
                     && template.kind == Kind::Text
-                    && names.iter().any(|token| token.is_name(name)) =>
+                    && exports(names, name) =>
             {
                 let path = template.text.get(1..template.text.len().checked_sub(1)?)?;
                 Some((path, line(source, tag.start + from.start)))
@@ -63,6 +63,12 @@ pub(in crate::sls::jinja) fn imported<'a>(source: &'a str, name: &str) -> Option
         },
         _ => None,
     })
+}
+
+/// Whether a name is among those that are imported, and under no other name.
+fn exports(names: &[Token<'_>], name: &str) -> bool {
+    let behind = names.iter().skip(1).map(Some).chain([None]);
+    names.iter().zip(behind).any(|(token, next)| token.is_name(name) && !next.is_some_and(|next| next.is_name("as")))
 }
 
 /// What Jinja says of a name that is undefined on this line, if it is a parameter of a macro or of a call block there, or

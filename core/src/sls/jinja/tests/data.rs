@@ -229,7 +229,10 @@ fn filters_give_what_salts_give() {
         ("{{ '2024-05-06T07:08:09' | strftime('%d.%m.%Y') }} {{ '2024-05-06' | strftime }}", "06.05.2024 2024-05-06"),
     ]);
     check_errors(&[
-        ("{{ [1] | yaml_encode }}", "Jinja error: yaml_encode requires a scalar value"),
+        (
+            "{{ [1] | yaml_encode }}",
+            "Jinja error: yaml_encode() only works with YAML scalar data; failed for <class 'list'>",
+        ),
         ("{{ '{' | load_json }}", "Jinja syntax error: Unable to load json from {"),
     ]);
 }
@@ -377,4 +380,73 @@ fn functions_are_callable() {
         ("{{ salt['no.such'] | default(none) is callable }} {{ {} is callable }}", "False False"),
         ("{% set f = salt['test.echo'] %}{{ f('x') }} {{ f is mapping }}", "x False"),
     ]);
+}
+
+#[test]
+fn texts_as_bytes_are_no_texts() {
+    check(&[
+        (r"{{ 'x'.encode() }} {{ ['é\n'.encode()] }} {{ 'é'.encode().decode() }}", r"b'x' [b'\xc3\xa9\n'] é"),
+        (
+            "{{ 'ab'.encode() + 'c'.encode() }} {{ 'abc'.encode()[1:] }} {{ 'ab'.encode() == 'ab' }}",
+            "b'abc' b'bc' False",
+        ),
+        ("{% for b in 'ab' | to_bytes %}{{ b }},{% endfor %}", "97,98,"),
+        ("{{ {'a': 'x', 1: ('q', 2, none)} | json_encode_dict }}", "{b'a': b'x', 1: [b'q', 2, None]}"),
+        (
+            "{{ ['a', {'b': 'c'}] | json_encode_list }} {{ 'ab' | json_decode_list }}",
+            "[b'a', {b'b': b'c'}] [b'a', b'b']",
+        ),
+        (r"{{ '08:00:27:13:69:7f' | mac_str_to_bytes }}", r#"b"\x08\x00'\x13i\x7f""#),
+        (
+            "{{ 'YQ==' | base64_decode }} {{ 'Y Q==' | base64_decode }} {{ 'a' | to_bytes | md5 }}",
+            "a a 0cc175b9c0f1b6a831c399e269772661",
+        ),
+    ]);
+    check_errors(&[
+        ("{{ 1 | md5 }}", "Jinja error: expected str, bytes, or bytearray not <class 'int'>"),
+        ("{{ none | base64_encode }}", "Jinja error: expected str, bytes, or bytearray not <class 'NoneType'>"),
+        ("{{ [] | uuid }}", "Jinja error: expected str, bytes, or bytearray not <class 'list'>"),
+        ("{{ 'a' | path_join(1) }}", "Jinja error: expected str, bytes, or bytearray not <class 'int'>"),
+        ("{{ 'YQ' | base64_decode }}", "Jinja error: Incorrect padding"),
+        ("{{ {} | regex_match('a') }}", "Jinja error: expected string or bytes-like object, got 'dict'"),
+        ("{{ 1 is match('a') }}", "Jinja error: expected string or bytes-like object, got 'int'"),
+        ("{{ true | regex_escape }}", "Jinja error: decoding to str: need a bytes-like object, bool found"),
+        ("{{ 1 | which }}", "Jinja error: access: path should be string, bytes or os.PathLike, not int"),
+        ("{{ nope | md5 }}", "Jinja variable 'nope' is undefined"),
+        ("{{ [1] | json_encode_dict }}", "Jinja error: 'list' object has no attribute 'items'"),
+        ("{{ 'x' | mac_str_to_bytes }}", "Jinja error: Invalid MAC address"),
+    ]);
+}
+
+#[test]
+fn what_is_safe_in_html_says_so_in_data() {
+    check(&[
+        ("{{ ['a' | e, 'a'] }} {{ {'a': '<' | e} }} {{ 'a' | e }}", "[Markup('a'), 'a'] {'a': Markup('&lt;')} a"),
+        (
+            "{{ 'see (www.foo.org)' | urlize }}",
+            "see (<a href=\"https://www.foo.org\" rel=\"noopener\">www.foo.org</a>)",
+        ),
+        (
+            "{{ 'http://x.com/abc.' | urlize(10, true, target='_blank') }}",
+            "<a href=\"http://x.com/abc\" rel=\"nofollow noopener\" target=\"_blank\">http://x.c...</a>.",
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_by_chance_has_its_form() {
+    check(&[
+        ("{{ lipsum(0) }}{{ lipsum()[:3] }}{{ lipsum(2, html=false, min=3, max=4) | wordcount }}", "<p>6"),
+        ("{{ ('52:54:00' | gen_mac)[:9] }}{{ '52:54:00' | gen_mac | length }}", "52:54:00:17"),
+    ]);
+    check_errors(&[("{{ lipsum(1, min=5, max=5) }}", "Jinja error: empty range for randrange() (5, 5, 0)")]);
+}
+
+#[test]
+fn tables_of_mysql_become_mappings() {
+    check(&[(
+        "{{ ['+--+', '| a | b |', '+--+', '| x | 2 |', '| y | 2.5 |', ''] | mysql_to_dict('a') }}",
+        "{'x': {'a': 'x', 'b': 2}, 'y': {'a': 'y', 'b': 2.5}}",
+    )]);
+    check_errors(&[("{{ ['| a |', '| x |'] | mysql_to_dict('c') }}", "Jinja error: 'c'")]);
 }

@@ -11,6 +11,9 @@ impl Parser<'_, '_> {
     pub(in crate::sls::jinja::rewrite) fn print(&mut self) -> Parsed {
         let printed = self.tuple(true)?;
         self.close()?;
+        if printed.is == Is::Tuple {
+            self.edits.extend(Edit::around(printed.start, printed.end, "(", ")"));
+        }
         Ok(printed)
     }
 
@@ -41,7 +44,10 @@ impl Parser<'_, '_> {
                 let next = self.next()?;
                 self.wrong(format!("Expected an expression, got '{}'", self.describe(next)))
             }
-            _ => Ok(Node { start, end: self.behind(), at: start, is: Is::Other }),
+            _ => {
+                let is = if in_brackets { Is::Other } else { Is::Tuple };
+                Ok(Node { start, end: self.behind(), at: start, is })
+            }
         }
     }
 
@@ -99,7 +105,7 @@ impl Parser<'_, '_> {
     fn comparison(&mut self) -> Parsed {
         let at = self.place();
         let first = self.sum()?;
-        let (mut count, mut last, mut change, mut chain) = (0, first, Vec::new(), Vec::new());
+        let (mut last, mut signs) = (first, Vec::new());
         loop {
             let sign = self.at;
             let name = match self.next()? {
@@ -112,38 +118,43 @@ impl Parser<'_, '_> {
                 Next::Name("not") if self.ahead(1)? == Next::Name("in") => "(not __in__(",
                 _ => break,
             };
-            let is_not_in = name.starts_with("(not");
-            self.skip(1 + usize::from(is_not_in));
+            self.skip(if name.starts_with("(not") { 2 } else { 1 });
             let before = self.edits.len();
             let is_list = self.is_sign("[")?;
-            let right = self.sum()?;
+            last = self.sum()?;
             // A list that is only looked at need not be one that can change.
             if is_list && name.contains("in") && self.edits.len() == before + 2 {
                 self.edits.truncate(before);
             }
-            let text = if is_not_in { "not in" } else { self.tokens[sign].text };
-            chain.push(Edit::replace(&self.tokens[sign], format!(", '{text}',")));
-            if is_not_in {
-                chain.push(Edit::replace(&self.tokens[sign + 1], ""));
-            }
-            if !name.is_empty() {
-                change.extend(Edit::around(first.start, right.end, name, if is_not_in { "))" } else { ")" }));
-                change.push(Edit::replace(&self.tokens[sign], ","));
-                if is_not_in {
-                    change.push(Edit::replace(&self.tokens[sign + 1], ""));
-                }
-            }
-            (count, last) = (count + 1, right);
+            signs.push((sign, name));
         }
-        match count {
-            0 => return Ok(first),
-            1 => self.edits.append(&mut change),
+        match signs[..] {
+            [] => return Ok(first),
+            // What the engine compares as Python does stays as it is.
+            [(_, "")] => {}
+            [(sign, name)] => {
+                let is_not_in = name.starts_with("(not");
+                self.edits.extend(Edit::around(first.start, last.end, name, if is_not_in { "))" } else { ")" }));
+                self.compared(sign, is_not_in, ",");
+            }
             _ => {
                 self.edits.extend(Edit::around(first.start, last.end, "__chain__(", ")"));
-                self.edits.append(&mut chain);
+                for (sign, name) in signs {
+                    let is_not_in = name.starts_with("(not");
+                    let text = if is_not_in { "not in" } else { self.tokens[sign].text };
+                    self.compared(sign, is_not_in, &format!(", '{text}',"));
+                }
             }
         }
         Ok(Node { start: first.start, end: last.end, at, is: Is::Other })
+    }
+
+    /// Writes what stands between arguments in place of a sign, or of the two words `not in`.
+    fn compared(&mut self, sign: usize, is_not_in: bool, text: &str) {
+        self.edits.push(Edit::replace(&self.tokens[sign], text));
+        if is_not_in {
+            self.edits.push(Edit::replace(&self.tokens[sign + 1], ""));
+        }
     }
 
     fn sum(&mut self) -> Parsed {

@@ -1,0 +1,92 @@
+//! Functions that templates call by their names alone.
+
+use minijinja::value::{Rest, Value as JinjaValue, ValueOrKwargs};
+use minijinja::{Environment, Error, State};
+use rand::seq::IndexedRandom;
+
+use super::super::containers::Dict;
+use super::super::value::text;
+use super::{Args, Options, failed, is_data};
+
+/// Words for `lipsum`.
+const WORDS: &str = "alba amica aqua arbor bonus caelum campus canis carmen casa cena clarus cor corpus dies domus \
+                     donum equus ferrum filia flumen frater gaudium herba hora hortus ignis insula iter lacus laetus liber \
+                     littera locus longus luna lux magnus manus mare mensa mons mundus navis nomen novus nox oculus opus \
+                     panis parvus pax pons porta puer rosa sal semper silva sol stella tempus terra unda urbs ventus verbum \
+                     via vinum vita vox";
+
+/// How many words `lipsum` may be asked for.
+const MOST_WORDS: i64 = 1 << 20;
+
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    environment.add_function("cycler", |items: Rest<JinjaValue>| minijinja_contrib::globals::cycler(items.to_vec()));
+    environment.add_function("joiner", minijinja_contrib::globals::joiner);
+    environment.add_function("raise", |message: Option<JinjaValue>| -> Result<JinjaValue, Error> {
+        Err(failed(message.map_or_else(String::new, |message| text(&message))))
+    });
+    environment.add_function("show_full_context", show_full_context);
+    environment.add_function("lipsum", lipsum);
+    environment.add_function("ifelse", |state: &mut State<'_, '_>, args: Args| call(state, "match.ifelse", args));
+}
+
+/// Calls a function of the host.
+pub(super) fn call(state: &mut State<'_, '_>, function: &str, args: Args) -> Result<JinjaValue, Error> {
+    let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+    let salt = state.lookup("salt").unwrap_or_default();
+    let found = salt.get_item(&JinjaValue::from(function))?;
+    if found.is_undefined() {
+        return Err(super::super::error::missing_function(function));
+    }
+    found.call(state, &args)
+}
+
+/// The values in scope that are data.
+fn show_full_context(state: &State<'_, '_>) -> JinjaValue {
+    let names = state.known_variables();
+    let known = names.iter().filter(|name| !name.starts_with("__")).filter_map(|name| {
+        let value = state.lookup(name)?;
+        (!value.is_undefined() && is_data(&value)).then(|| (JinjaValue::from(name.as_ref()), value))
+    });
+    JinjaValue::from_object(known.collect::<Dict>())
+}
+
+/// `lipsum(n=5, html=True, min=20, max=100)`: paragraphs of words by chance.
+fn lipsum(args: Args) -> Result<JinjaValue, Error> {
+    let options = Options::new(&args)?;
+    let number = |place, name, default| options.get(place, name).and_then(|value| value.as_i64()).unwrap_or(default);
+    let (count, least, most) = (number(0, "n", 5).max(0), number(2, "min", 20), number(3, "max", 100));
+    if least >= most {
+        return Err(failed(format_args!("empty range for randrange() ({least}, {most}, {})", most - least)));
+    }
+    if count.saturating_mul(most.max(1)) > MOST_WORDS {
+        return Err(failed(format_args!("lipsum gives at most {MOST_WORDS} words")));
+    }
+    let words: Vec<&str> = WORDS.split_whitespace().collect();
+    let paragraphs = (0..count).map(|_| paragraph(&words, rand::random_range(least..most)));
+    if options.flag(1, "html", true) {
+        let paragraphs: Vec<String> = paragraphs.map(|words| format!("<p>{words}</p>")).collect();
+        return Ok(JinjaValue::from_safe_string(paragraphs.join("\n")));
+    }
+    Ok(JinjaValue::from(paragraphs.collect::<Vec<_>>().join("\n\n")))
+}
+
+/// So many words in sentences.
+fn paragraph(words: &[&str], count: i64) -> String {
+    let mut rng = rand::rng();
+    let (mut out, mut left, mut comma) = (String::new(), 0, 0);
+    for _ in 0..count {
+        let word = words.choose(&mut rng).copied().unwrap_or_default();
+        if left == 0 {
+            (left, comma) = (rand::random_range(8..16), rand::random_range(3..12));
+            out += if out.is_empty() { "" } else { ". " };
+            let (first, rest) = word.split_at(word.len().min(1));
+            out += &first.to_uppercase();
+            out += rest;
+        } else {
+            out += if left == comma { ", " } else { " " };
+            out += word;
+        }
+        left -= 1;
+    }
+    out + "."
+}
