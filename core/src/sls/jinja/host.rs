@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use minijinja::value::{Object, ObjectRepr, Value as JinjaValue, ValueKind};
+use minijinja::value::{Object, ObjectRepr, Value as JinjaValue};
 use minijinja::{Error, ErrorKind, State};
 
-use super::containers::{Dict, Tree};
+use super::containers::{Dict, Tree, is_ordered};
 use super::error::{SALT_FUNCTION, missing_function, missing_in_module};
 use super::operators::refuse_undefined;
-use super::value::{from_jinja, like, pairs, split_args, split_kwargs};
+use super::value::{from_jinja, like, split_args, split_kwargs, to_jinja, to_ordered};
 use crate::function::{Args, CallError};
 use crate::value::{Map, Value};
 
@@ -182,7 +182,11 @@ fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, 
     };
     let given = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
     let value = host.call(name, given).map_err(|error| Error::new(ErrorKind::InvalidOperation, told(name, error)))?;
-    let found = like(&value, &origins(host, name, args)?);
+    let found = match name {
+        // What an SLS renders to.
+        "slsutil.renderer" => to_ordered(&value),
+        _ => like(&value, &origins(host, name, args)?),
+    };
     match (changed, &value) {
         (Some(changed), Value::Map(_)) => {
             changed.overlay(&found);
@@ -229,7 +233,10 @@ fn origins(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<Vec<Jinja
         "pillar.raw" if !positional.is_empty() => [at_path(), None],
         "pillar.raw" | "pillar.items" | "pillar.item" => [pillar().map(Tree::value), None],
         "config.get" => [at_path(), given(1, "default")],
-        "grains.filter_by" => [given(0, "lookup_dict").and_then(an_entry), given(2, "merge")],
+        "grains.filter_by" => match given(2, "merge").filter(is_ordered) {
+            Some(merge) => [unmerged(host, name, args)?, Some(merge)],
+            None => [None, None],
+        },
         "defaults.deepcopy" | "test.echo" => [given(0, ""), None],
         "defaults.merge" | "defaults.update" | "slsutil.update" => [given(0, "dest"), given(1, "upd")],
         "slsutil.merge" => [given(0, "obj_a"), given(1, "obj_b")],
@@ -238,9 +245,16 @@ fn origins(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<Vec<Jinja
     Ok(found.into_iter().flatten().collect())
 }
 
-/// A mapping in a mapping of several that are alike.
-fn an_entry(map: JinjaValue) -> Option<JinjaValue> {
-    pairs(&map).map(|(_, value)| value).find(|value| value.kind() == ValueKind::Map)
+/// What `grains.filter_by` gives without its `merge`, if that is anything.
+fn unmerged(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
+    let (positional, mut keyword) = split_args(args)?;
+    let mut positional: Vec<Value> = positional.iter().map(from_jinja).collect();
+    keyword.shift_remove("merge");
+    if let Some(merge) = positional.get_mut(2) {
+        *merge = Value::Nil;
+    }
+    let found = host.call(name, Args { positional, keyword }).ok();
+    Ok(found.filter(|found| !found.is_nil()).map(|found| to_jinja(&found)))
 }
 
 /// What is told of a call that failed. What Python itself would have refused is told as Python does.

@@ -38,6 +38,11 @@ pub(super) fn to_jinja_of(value: &Value, origin: &Origin) -> JinjaValue {
     }
 }
 
+/// As [`to_jinja`], with mappings that Python calls `OrderedDict`.
+pub(super) fn to_ordered(value: &Value) -> JinjaValue {
+    to_jinja_of(value, &Origin::ordered())
+}
+
 /// As [`to_jinja`], with mappings of the type that the first of these has in the same place which has one there.
 pub(super) fn like(value: &Value, origins: &[JinjaValue]) -> JinjaValue {
     let inside = |of: &[&JinjaValue], key: &JinjaValue| -> Vec<JinjaValue> {

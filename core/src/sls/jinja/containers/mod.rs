@@ -87,6 +87,11 @@ impl Origin {
         Origin { changed: Some(Arc::default()), ordered }
     }
 
+    /// What one template looks at, with mappings that are `OrderedDict`s.
+    pub(super) fn ordered() -> Self {
+        Origin { changed: None, ordered: true }
+    }
+
     fn note_change(&self) {
         if let Some(changed) = &self.changed {
             changed.store(true, Ordering::Release);

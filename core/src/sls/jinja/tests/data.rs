@@ -433,6 +433,7 @@ fn mappings_of_an_ordered_tree_say_so() {
         ("{{ salt['test.echo'](pillar.a.b) | string }}", "OrderedDict([('c', 1)])"),
         ("{{ salt['defaults.merge']({'q': {}}, pillar.a)['b'] | string }}", "OrderedDict([('c', 1)])"),
         ("{{ salt['defaults.merge']({'q': {}}, pillar.a)['q'] | string }}", "{}"),
+        ("{{ salt['slsutil.renderer']({'a': 1}) | string }}", "OrderedDict([('a', 1)])"),
         ("{{ salt['pillar.items']()['a']['b'] | string }}", "OrderedDict([('c', 1)])"),
         ("{{ pillar.a.b == {'c': 1} }} {{ pillar.a.b is mapping }}", "True True"),
     ] {
