@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use minijinja::value::{Object, ObjectRepr, Value as JinjaValue};
+use minijinja::value::{Object, ObjectRepr, Value as JinjaValue, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
-use super::containers::{Dict, Tree, is_ordered};
+use super::containers::{Dict, Tree};
 use super::error::{SALT_FUNCTION, missing_function, missing_in_module};
 use super::operators::refuse_undefined;
 use super::value::{from_jinja, like, split_args, split_kwargs, to_jinja, to_ordered};
@@ -233,7 +233,7 @@ fn origins(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<Vec<Jinja
         "pillar.raw" if !positional.is_empty() => [at_path(), None],
         "pillar.raw" | "pillar.items" | "pillar.item" => [pillar().map(Tree::value), None],
         "config.get" => [at_path(), given(1, "default")],
-        "grains.filter_by" => match given(2, "merge").filter(is_ordered) {
+        "grains.filter_by" => match given(2, "merge").filter(|merge| merge.kind() == ValueKind::Map) {
             Some(merge) => [unmerged(host, name, args)?, Some(merge)],
             None => [None, None],
         },
