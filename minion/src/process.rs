@@ -58,6 +58,8 @@ pub struct Program {
     pub merge: bool,
     /// Whether line ends at the end of what it writes are kept.
     pub keep_line_ends: bool,
+    /// Whether errors do not show the command.
+    pub quiet: bool,
 }
 
 /// What a command did.
@@ -211,7 +213,11 @@ impl Program {
     fn not_started(&self, source: std::io::Error) -> ProcessError {
         let words = split(&self.command).unwrap_or_default();
         let program = self.shell.clone().or_else(|| words.first().cloned()).unwrap_or_default();
-        let command = if self.shell.is_some() { self.command.clone() } else { python::repr(&words.into()) };
+        let command = match &self.shell {
+            _ if self.quiet => "REDACTED".to_owned(),
+            Some(_) => self.command.clone(),
+            None => python::repr(&words.into()),
+        };
         let home = || own_home().map_or_else(|| "/".to_owned(), |home| home.display().to_string());
         let cwd = self.cwd.as_ref().map_or_else(home, |cwd| cwd.display().to_string());
         let context = map! {
@@ -406,6 +412,10 @@ mod tests {
             (
                 Program { command: "/no/such/program".into(), ..Program::default() },
                 "Unable to run command '['/no/such/program']' with the context '{'cwd': '",
+            ),
+            (
+                Program { command: "/no/such/program".into(), quiet: true, ..Program::default() },
+                "Unable to run command 'REDACTED' with the context '{'cwd': '",
             ),
             (
                 Program { cwd: Some("/no/such".into()), ..shell("true") },

@@ -19,7 +19,7 @@ const DEFAULT_SHELL: &str = "/bin/sh";
 functions! {
     module "cmd", context Context;
 
-    /// Runs a command and gives what it wrote. Its exit status becomes the job's retcode.
+    /// Runs a command, a text or a list of words, and gives what it wrote. Its exit status becomes the job's retcode.
     ///
     /// Takes cwd, stdin, runas, shell, python_shell, env, clean_env, timeout, ignore_retcode and
     /// success_retcodes.
@@ -27,11 +27,11 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' cmd.run "ls -l | awk '/foo/{print \$2}'"
-    fn run(context, cmd: String, **kwargs) {
+    fn run(context, cmd: CommandLine, **kwargs) {
         if kwargs.get("bg").is_some_and(Value::is_truthy) {
             return run_bg(context, cmd, kwargs);
         }
-        let program = Program { merge: true, ..program(context, &cmd, &kwargs)? };
+        let program = Program { merge: true, ..program(context, &cmd.0, &kwargs)? };
         Ok(finish(context, &program, &kwargs)?.stdout.into())
     }
 
@@ -40,8 +40,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' cmd.run_bg "fstrim-all"
-    fn run_bg(context, cmd: String, **kwargs) {
-        Ok(map! {"pid" => start(context, &cmd, &kwargs)?}.into())
+    fn run_bg(context, cmd: CommandLine, **kwargs) {
+        Ok(map! {"pid" => start(context, &cmd.0, &kwargs)?}.into())
     }
 
     /// As `run`, with a shell in any case.
@@ -49,7 +49,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' cmd.shell "ls -l | wc -l"
-    fn shell(context, cmd: String, **kwargs) {
+    fn shell(context, cmd: CommandLine, **kwargs) {
         let mut kwargs = kwargs;
         kwargs.insert("python_shell".into(), true.into());
         run(context, cmd, kwargs)
@@ -60,8 +60,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' cmd.run_stdout "ls -l"
-    fn run_stdout(context, cmd: String, **kwargs) {
-        Ok(execute(context, &cmd, &kwargs)?.stdout.into())
+    fn run_stdout(context, cmd: CommandLine, **kwargs) {
+        Ok(execute(context, &cmd.0, &kwargs)?.stdout.into())
     }
 
     /// Runs a command and gives what it wrote to its error output.
@@ -69,8 +69,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' cmd.run_stderr "ls -l /nope"
-    fn run_stderr(context, cmd: String, **kwargs) {
-        Ok(execute(context, &cmd, &kwargs)?.stderr.into())
+    fn run_stderr(context, cmd: CommandLine, **kwargs) {
+        Ok(execute(context, &cmd.0, &kwargs)?.stderr.into())
     }
 
     /// Runs a command and gives all about it: pid, retcode, stdout, stderr.
@@ -78,8 +78,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' cmd.run_all "ls -l"
-    fn run_all(context, cmd: String, **kwargs) {
-        Ok(all(execute(context, &cmd, &kwargs)?).into())
+    fn run_all(context, cmd: CommandLine, **kwargs) {
+        Ok(all(execute(context, &cmd.0, &kwargs)?).into())
     }
 
     /// Runs a script from `salt://` or from this host, with `args` behind it, and gives all about it.
@@ -131,8 +131,8 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' cmd.retcode "file /bin/bash"
-    fn retcode(context, cmd: String, **kwargs) {
-        Ok(execute(context, &cmd, &kwargs)?.retcode.into())
+    fn retcode(context, cmd: CommandLine, **kwargs) {
+        Ok(execute(context, &cmd.0, &kwargs)?.retcode.into())
     }
 
     /// Gives where a program is, or nothing.
@@ -183,6 +183,17 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
         return Some(PathBuf::from(name)).filter(runs);
     }
     std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(runs)
+}
+
+/// A command as callers give it: a text, or a list of its words.
+pub struct CommandLine(pub String);
+
+impl FromValue for CommandLine {
+    const EXPECTED: &'static str = "text or a list of words";
+    fn from_value(value: &Value) -> Option<Self> {
+        let Value::List(words) = value else { return String::from_value(value).map(CommandLine) };
+        Some(CommandLine(words.iter().map(|word| quote(&word.to_string())).collect::<Vec<_>>().join(" ")))
+    }
 }
 
 /// What `run_all` gives.
@@ -388,6 +399,7 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
         timeout,
         umask: umask.transpose()?,
         keep_line_ends: flag("rstrip") == Some(false),
+        quiet: text("output_loglevel").is_some_and(|level| level == "quiet"),
         ..Program::default()
     })
 }
@@ -457,6 +469,19 @@ mod tests {
         let asked = map! {"python_shell" => true, "env" => vec![Value::from(map! {"A" => 1})]};
         assert_eq!(call(&context, "cmd.run", &["echo $A | cat"], asked), "1".into());
         assert_eq!(call(&context, "cmd.shell", &["echo b | cat"], Map::new()), "b".into());
+    }
+
+    #[test]
+    fn a_command_is_a_text_or_a_list_of_words() {
+        let context = testing::context(&[]);
+        for (cmd, told) in [
+            (list!["printf", "%s;", "a b", "it's", "$HOME", 5], "a b;it's;$HOME;5;"),
+            ("printf %s; 'a b'".into(), "a b;"),
+        ] {
+            let cmd: Value = cmd;
+            let args = Args::positional([cmd.clone()]);
+            assert_eq!(context.for_template().call("cmd.run", args), Ok(told.into()), "{cmd}");
+        }
     }
 
     #[test]

@@ -55,6 +55,7 @@ mod state;
 mod status;
 mod sys;
 pub mod sysctl;
+mod system;
 mod test;
 mod timezone;
 pub mod user;
@@ -141,6 +142,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     status::tables::FUNCTIONS,
     sys::FUNCTIONS,
     sysctl::FUNCTIONS,
+    system::FUNCTIONS,
     test::FUNCTIONS,
     timezone::FUNCTIONS,
     user::FUNCTIONS,

@@ -189,17 +189,21 @@ functions! {
     ///
     ///     salt '*' slsutil.renderer salt://path/to/file
     fn renderer(context, path: Option<String> = None, string: Option<String> = None, default_renderer: String = "jinja|yaml".into(), saltenv: String = "base".into(), **_kwargs) {
-        let text = match (path, string) {
-            (_, Some(text)) => text,
+        let given = |text: &String| !text.is_empty();
+        let text = match (path.filter(given), string.filter(given)) {
+            (Some(_), Some(_)) => return Err(CallError::Execution("Must not pass both path and string.".into())),
+            (None, None) => return Err(CallError::Execution("Must pass path or string.".into())),
+            (None, Some(text)) => text,
             (Some(path), None) => {
                 let content = match path.strip_prefix("salt://") {
                     Some(name) => context.minion.files.read(name, &saltenv).map_err(CallError::Execution)?,
+                    None if !path.starts_with('/') => return Err(CallError::Execution(format!("Path '{path}' is not absolute"))),
                     None => std::fs::read(&path).ok(),
                 };
-                let content = content.ok_or_else(|| CallError::Execution(format!("Path '{path}' was not found")))?;
+                // Of a file that is empty or not there, Salt's log alone tells.
+                let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(Map::new().into()) };
                 String::from_utf8(content).map_err(CallError::execution)?
             }
-            (None, None) => return Err(CallError::Execution("Must pass either path or string".into())),
         };
         let source = crate::state::Source::new(context, context.pillar());
         if default_renderer == "jinja" {
@@ -290,6 +294,8 @@ mod tests {
             ("path_exists", vec!["gone".into()], Map::new(), false.into()),
             ("dir_exists", vec!["d.sls".into()], Map::new(), false.into()),
             ("renderer", vec!["salt://d.sls".into()], Map::new(), map! {"a" => 2}.into()),
+            ("renderer", vec!["salt://gone".into()], Map::new(), Map::new().into()),
+            ("renderer", vec!["/gone/gone".into()], Map::new(), Map::new().into()),
             ("renderer", vec![], map! {"string" => "{{ 'x' * 2 }}", "default_renderer" => "jinja"}, "xx".into()),
         ] {
             let args = Args { positional, keyword };
@@ -297,5 +303,13 @@ mod tests {
         }
         let unknown = Args::positional(["toml2".into(), 1.into()]);
         assert!(context.call("slsutil.serialize", unknown).is_err());
+        for (path, string, refused) in [
+            ("", "", "Must pass path or string."),
+            ("/a", "b", "Must not pass both path and string."),
+            ("gone", "", "Path 'gone' is not absolute"),
+        ] {
+            let args = Args::positional([path.into(), string.into()]);
+            assert_eq!(context.call("slsutil.renderer", args), Err(CallError::Execution(refused.into())), "{refused}");
+        }
     }
 }

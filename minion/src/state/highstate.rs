@@ -13,6 +13,7 @@ use brine_core::{Map, Value};
 use super::{Queue, Settings, Source, Top};
 use crate::context::Context;
 use crate::masterless;
+use crate::states::available;
 
 /// What the pillar says when it could not be rendered.
 const PILLAR_FAILURE: i64 = 5;
@@ -227,7 +228,10 @@ impl StateRun {
         };
         compile(&Target {
             // What is no module of this minion's fails when it is run, not by its requisites.
-            acts_on_watch: &|module| states.get(&format!("{module}.mod_watch")).is_some(),
+            acts_on_watch: &|module| {
+                states.get(&format!("{module}.mod_watch")).is_some()
+                    && available::missing(&self.context, module).is_none()
+            },
             disabled_requisites: &disabled,
         })
     }

@@ -27,6 +27,12 @@ pub struct Source {
     files: Mutex<HashMap<String, Arc<Vec<String>>>>,
 }
 
+/// The pillar as templates see it. What a minion compiles itself has Python's `OrderedDict`s in it; what a master sends
+/// has not.
+fn pillar_tree(context: &Context, pillar: Arc<Map>) -> Tree {
+    if context.config().file_client == "local" { Tree::ordered(pillar) } else { Tree::new(pillar) }
+}
+
 impl Source {
     /// With this pillar.
     pub fn new(context: &Context, pillar: Arc<Map>) -> Self {
@@ -35,8 +41,11 @@ impl Source {
         let host: Arc<dyn Host> = Arc::new(MinionHost::sharing(context.clone()));
         let opts = context.opts();
         let gpg = Arc::new(Gpg::of(&opts));
-        let trees = [("grains", context.grains()), ("pillar", pillar), ("opts", opts)];
-        let trees = trees.map(|(name, map)| (name, Tree::new(map)));
+        let trees = [
+            ("grains", Tree::new(context.grains())),
+            ("pillar", pillar_tree(&context, pillar)),
+            ("opts", Tree::new(opts)),
+        ];
         Source { context, trees, host, renderer, gpg, files: Mutex::default() }
     }
 
@@ -175,7 +184,7 @@ impl MinionHost {
 
     /// What a template changes in a mapping that `pillar.get` or `grains.get` gave it, later calls of any template see.
     fn sharing(context: Context) -> Self {
-        let shared = Some((Tree::new(context.pillar()), Tree::new(context.grains())));
+        let shared = Some((pillar_tree(&context, context.pillar()), Tree::new(context.grains())));
         MinionHost { context, shared }
     }
 

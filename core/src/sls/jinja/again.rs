@@ -100,7 +100,7 @@ impl Missing {
     /// What Jinja's sandbox says of it, if it keeps it from templates.
     pub(super) fn refused(&self) -> Option<String> {
         let name = self.key.as_str().filter(|name| name.starts_with("__"))?;
-        let of = self.of.trim_end_matches(" object");
+        let of = self.of.trim_end_matches(" object").rsplit('.').next().unwrap_or_default();
         Some(format!("Jinja syntax error: access to attribute '{name}' of '{of}' object is unsafe."))
     }
 

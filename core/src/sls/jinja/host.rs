@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use minijinja::value::{Object, ObjectRepr, Value as JinjaValue};
+use minijinja::value::{Object, ObjectRepr, Value as JinjaValue, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
 use super::containers::{Dict, Tree};
 use super::error::{SALT_FUNCTION, missing_function, missing_in_module};
 use super::operators::refuse_undefined;
-use super::value::{from_jinja, split_args, split_kwargs, to_jinja};
+use super::value::{from_jinja, like, split_args, split_kwargs, to_jinja, to_ordered};
 use crate::function::{Args, CallError};
 use crate::value::{Map, Value};
 
@@ -182,14 +182,19 @@ fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, 
     };
     let given = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
     let value = host.call(name, given).map_err(|error| Error::new(ErrorKind::InvalidOperation, told(name, error)))?;
+    let found = match name {
+        // What an SLS renders to.
+        "slsutil.renderer" => to_ordered(&value),
+        _ => like(&value, &origins(host, name, args)?),
+    };
     match (changed, &value) {
-        (Some(changed), Value::Map(map)) => {
-            changed.overlay(map);
+        (Some(changed), Value::Map(_)) => {
+            changed.overlay(&found);
             Ok(JinjaValue::from_dyn_object(changed))
         }
         // What is undefined is nothing to a function; one that gives it back, as a default, gives it back undefined.
-        (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or_else(|| to_jinja(&value))),
-        _ => Ok(to_jinja(&value)),
+        (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or(found)),
+        _ => Ok(found),
     }
 }
 
@@ -212,6 +217,44 @@ fn looked_up(tree: &Tree, positional: &[JinjaValue], keyword: &Map) -> Option<Ji
         }
     }
     tree.at(path, delimiter).filter(|found| !found.is_none())
+}
+
+/// What the mappings are of that a function gives: the first that has one in the same place says which type it is.
+fn origins(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<Vec<JinjaValue>, Error> {
+    let (positional, keyword) = split_kwargs(args)?;
+    let given = |place: usize, named: &str| {
+        let keyword = || keyword.iter().find(|(name, _)| name == named).map(|(_, value)| value);
+        positional.get(place).or_else(keyword).cloned()
+    };
+    let pillar = || host.tree("pillar.get");
+    let at_path = || pillar()?.at(given(0, "key")?.as_str()?, ":");
+    let found = match name {
+        "pillar.get" => [given(1, "default"), at_path()],
+        "pillar.raw" if !positional.is_empty() => [at_path(), None],
+        "pillar.raw" | "pillar.items" | "pillar.item" => [pillar().map(Tree::value), None],
+        "config.get" => [at_path(), given(1, "default")],
+        "grains.filter_by" => match given(2, "merge").filter(|merge| merge.kind() == ValueKind::Map) {
+            Some(merge) => [unmerged(host, name, args)?, Some(merge)],
+            None => [None, None],
+        },
+        "defaults.deepcopy" | "test.echo" => [given(0, ""), None],
+        "defaults.merge" | "defaults.update" | "slsutil.update" => [given(0, "dest"), given(1, "upd")],
+        "slsutil.merge" => [given(0, "obj_a"), given(1, "obj_b")],
+        _ => [None, None],
+    };
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// What `grains.filter_by` gives without its `merge`, if that is anything.
+fn unmerged(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
+    let (positional, mut keyword) = split_args(args)?;
+    let mut positional: Vec<Value> = positional.iter().map(from_jinja).collect();
+    keyword.shift_remove("merge");
+    if let Some(merge) = positional.get_mut(2) {
+        *merge = Value::Nil;
+    }
+    let found = host.call(name, Args { positional, keyword }).ok();
+    Ok(found.filter(|found| !found.is_nil()).map(|found| to_jinja(&found)))
 }
 
 /// What is told of a call that failed. What Python itself would have refused is told as Python does.

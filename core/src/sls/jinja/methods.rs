@@ -7,7 +7,7 @@ use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat;
 
-use super::containers::{View, own};
+use super::containers::{Dict, View, is_ordered, own};
 use super::error::UNDEFINED;
 use super::formatting;
 use super::operators::{refuse_undefined, type_name};
@@ -30,9 +30,7 @@ pub(super) fn call(
         ValueKind::String => string(value.as_str().unwrap_or_default(), method, args)?,
         ValueKind::Map => match (method, args) {
             // A copy is as deep as the mapping itself: what is inside stays shared.
-            ("copy", []) => {
-                Some(JinjaValue::from_object(super::value::pairs(value).collect::<super::containers::Dict>()))
-            }
+            ("copy", []) => Some(JinjaValue::from_object(Dict::new(super::value::pairs(value), is_ordered(value)))),
             // What is undefined is no default of minijinja's.
             ("get", [key, default]) => {
                 refuse_undefined(key)?;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use minijinja::value::{Rest, Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 
-use super::containers::{Dict, List, Range, View, is_plain_map};
+use super::containers::{Dict, List, Range, View, is_ordered, is_plain_map};
 use super::filters::{escape, percent};
 
 /// What a text or a list may grow to by `*`: a factor is not a way to use up memory.
@@ -147,6 +147,7 @@ pub(super) fn type_name(value: &JinjaValue) -> &'static str {
         ValueKind::Seq | ValueKind::Iterable if value.is_tuple() => "tuple",
         ValueKind::Seq | ValueKind::Iterable if value.downcast_object_ref::<Range>().is_some() => "range",
         ValueKind::Seq | ValueKind::Iterable => value.downcast_object_ref::<View>().map_or("list", |view| view.name()),
+        ValueKind::Map if is_ordered(value) => "collections.OrderedDict",
         ValueKind::Map if value.downcast_object_ref::<Dict>().is_some() || is_plain_map(value) => "dict",
         _ => object_name(value),
     }
@@ -210,7 +211,7 @@ fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaVal
     refuse_undefined(of)?;
     match of.kind() {
         ValueKind::String | ValueKind::Bytes | ValueKind::Seq | ValueKind::Iterable => {}
-        _ if type_name(of) == "dict" => return raise("unhashable type: 'slice'"),
+        _ if matches!(type_name(of), "dict" | "collections.OrderedDict") => return raise("unhashable type: 'slice'"),
         _ => return raise(format!("'{}' object is not subscriptable", type_name(of))),
     }
     let index = |value: &JinjaValue| match value.kind() {

@@ -2,6 +2,7 @@
 
 mod data;
 mod imports;
+mod ordered;
 mod python;
 
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use minijinja::value::{Kwargs, Value as JinjaValue, ValueKind};
+use minijinja::value::{Kwargs, Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Error, ErrorKind, Output, State};
 
-use super::containers::{Dict, List, Mark, Range, View};
+use super::containers::{Dict, List, Origin, Range, View, is_ordered};
 use crate::value::{Map, Value, python};
 
 /// Containers inside each other. What is deeper was made by a loop that went wrong.
@@ -13,11 +13,11 @@ const MAX_DEPTH: usize = 200;
 
 /// A value as templates see it. Lists and mappings are copies that the template may change.
 pub(super) fn to_jinja(value: &Value) -> JinjaValue {
-    to_marked(value, &Mark::default())
+    to_jinja_of(value, &Origin::default())
 }
 
-/// As [`to_jinja`], with a mark that is set when something in it is changed.
-pub(super) fn to_marked(value: &Value, mark: &Mark) -> JinjaValue {
+/// As [`to_jinja`], of something that is inside of something else.
+pub(super) fn to_jinja_of(value: &Value, origin: &Origin) -> JinjaValue {
     match value {
         Value::Nil => JinjaValue::from(()),
         Value::Bool(b) => JinjaValue::from(*b),
@@ -29,12 +29,41 @@ pub(super) fn to_marked(value: &Value, mark: &Mark) -> JinjaValue {
         Value::Str(s) => JinjaValue::from(s.as_str()),
         Value::Bytes(b) => JinjaValue::from_bytes(b.clone()),
         Value::List(items) => {
-            JinjaValue::from_object(List::marked(items.iter().map(|item| to_marked(item, mark)), mark))
+            JinjaValue::from_object(List::of(items.iter().map(|item| to_jinja_of(item, origin)), origin))
         }
         Value::Map(map) => {
-            let entries = map.iter().map(|(key, value)| (to_jinja(key), to_marked(value, mark)));
-            JinjaValue::from_object(Dict::marked(entries, mark))
+            let entries = map.iter().map(|(key, value)| (to_jinja(key), to_jinja_of(value, origin)));
+            JinjaValue::from_object(Dict::of(entries, origin))
         }
+    }
+}
+
+/// As [`to_jinja`], with mappings that Python calls `OrderedDict`.
+pub(super) fn to_ordered(value: &Value) -> JinjaValue {
+    to_jinja_of(value, &Origin::ordered())
+}
+
+/// As [`to_jinja`], with mappings of the type that the first of these has in the same place which has one there.
+pub(super) fn like(value: &Value, origins: &[JinjaValue]) -> JinjaValue {
+    let inside = |of: &[&JinjaValue], key: &JinjaValue| -> Vec<JinjaValue> {
+        of.iter().filter_map(|origin| origin.get_item(key).ok()).collect()
+    };
+    match value {
+        Value::Map(map) => {
+            let maps: Vec<_> = origins.iter().filter(|origin| origin.kind() == ValueKind::Map).collect();
+            let entries = map.iter().map(|(key, value)| {
+                let key = to_jinja(key);
+                let value = like(value, &inside(&maps, &key));
+                (key, value)
+            });
+            JinjaValue::from_object(Dict::new(entries, maps.first().is_some_and(|map| is_ordered(map))))
+        }
+        Value::List(items) => {
+            let lists: Vec<_> = origins.iter().filter(|origin| origin.kind() == ValueKind::Seq).collect();
+            let items = items.iter().enumerate().map(|(place, item)| like(item, &inside(&lists, &place.into())));
+            JinjaValue::from_object(items.collect::<List>())
+        }
+        _ => to_jinja(value),
     }
 }
 
@@ -107,7 +136,7 @@ pub(super) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Ji
         _ => {
             refuse_undefined_entries(value, 0)?;
             let failed = |_| Error::new(ErrorKind::WriteFailure, "the output cannot be written");
-            out.write_str(&text(value)).map_err(failed)
+            out.write_str(&in_form(value, Form::Printed)).map_err(failed)
         }
     }
 }
@@ -129,36 +158,53 @@ pub(super) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Resu
 
 /// The text that Python's `str` gives.
 pub(super) fn text(value: &JinjaValue) -> String {
+    in_form(value, Form::Str)
+}
+
+fn in_form(value: &JinjaValue, form: Form) -> String {
     let mut out = String::new();
     // Writing into a `String` cannot fail.
     _ = match value.as_str().filter(|_| value.kind() == ValueKind::String) {
         Some(text) => out.write_str(text),
-        None => write(value, &mut out, 0),
+        None => write_form(value, &mut out, form, 0),
     };
     out
 }
 
-/// Writes as Python's `repr` does, but texts with line ends inside mappings are double-quoted: what is
-/// printed into an SLS must be read by YAML as it was.
-pub(super) fn write(value: &JinjaValue, out: &mut impl Write, depth: usize) -> fmt::Result {
+/// How containers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As `{{ value }}` does: all mappings in braces, and texts with line ends inside of them double-quoted. What is
+    /// printed into an SLS must be read by YAML as it was.
+    Printed,
+    /// As Python's `str` and `repr` do.
+    Str,
+}
+
+/// Writes as Python's `repr` does.
+pub(super) fn write(value: &JinjaValue, out: &mut impl Write) -> fmt::Result {
+    write_form(value, out, Form::Str, 0)
+}
+
+fn write_form(value: &JinjaValue, out: &mut impl Write, form: Form, depth: usize) -> fmt::Result {
     if depth > MAX_DEPTH {
         return out.write_str("...");
     }
     match value.kind() {
         ValueKind::Undefined => out.write_str("Undefined"),
-        ValueKind::Map => write_map(value, out, depth),
+        ValueKind::Map => write_map(value, out, form, depth),
         ValueKind::Seq | ValueKind::Iterable => match value.downcast_object_ref::<View>() {
             Some(view) => {
                 write!(out, "{}(", view.name())?;
-                write_items(value, out, depth, ["[", "]"])?;
+                write_items(value, out, Form::Str, depth, ["[", "]"])?;
                 out.write_char(')')
             }
             None if value.is_tuple() => {
                 let one = value.len() == Some(1);
-                write_items(value, out, depth, ["(", if one { ",)" } else { ")" }])
+                write_items(value, out, form, depth, ["(", if one { ",)" } else { ")" }])
             }
             None if value.downcast_object_ref::<Range>().is_some() => write!(out, "{value}"),
-            None => write_items(value, out, depth, ["[", "]"]),
+            None => write_items(value, out, form, depth, ["[", "]"]),
         },
         // However large.
         ValueKind::Number if value.is_integer() => write!(out, "{value}"),
@@ -174,34 +220,45 @@ pub(super) fn write(value: &JinjaValue, out: &mut impl Write, depth: usize) -> f
     }
 }
 
-fn write_items(value: &JinjaValue, out: &mut impl Write, depth: usize, ends: [&str; 2]) -> fmt::Result {
+fn write_items(value: &JinjaValue, out: &mut impl Write, form: Form, depth: usize, ends: [&str; 2]) -> fmt::Result {
     out.write_str(ends[0])?;
     for (i, item) in value.try_iter().into_iter().flatten().enumerate() {
         out.write_str(if i > 0 { ", " } else { "" })?;
-        write(&item, out, depth + 1)?;
+        write_form(&item, out, form, depth + 1)?;
     }
     out.write_str(ends[1])
 }
 
-fn write_map(value: &JinjaValue, out: &mut impl Write, depth: usize) -> fmt::Result {
+fn write_map(value: &JinjaValue, out: &mut impl Write, form: Form, depth: usize) -> fmt::Result {
     // Such as a module or a namespace, which say themselves what they are.
     if value.downcast_object_ref::<Dict>().is_none() && !super::containers::is_plain_map(value) {
         if super::operators::type_name(value) == "Namespace" {
             let entries: JinjaValue = JinjaValue::from_object(pairs(value).collect::<Dict>());
             out.write_str("<Namespace ")?;
-            write(&entries, out, depth + 1)?;
+            write_form(&entries, out, Form::Str, depth + 1)?;
             return out.write_char('>');
         }
         return write!(out, "{value}");
     }
+    if form == Form::Str && is_ordered(value) {
+        if value.len() == Some(0) {
+            return out.write_str("OrderedDict()");
+        }
+        out.write_str("OrderedDict(")?;
+        let items = pairs(value).map(|(key, value)| JinjaValue::from(Tuple::from([key, value])));
+        write_items(&items.collect(), out, form, depth, ["[", "]"])?;
+        return out.write_char(')');
+    }
     out.write_char('{')?;
     for (i, (key, value)) in pairs(value).enumerate() {
         out.write_str(if i > 0 { ", " } else { "" })?;
-        write(&key, out, depth + 1)?;
+        write_form(&key, out, form, depth + 1)?;
         out.write_str(": ")?;
         match value.as_str() {
-            Some(text) if text.contains(['\n', '\r', '\t']) => out.write_str(&double_quoted(text))?,
-            _ => write(&value, out, depth + 1)?,
+            Some(text) if form == Form::Printed && text.contains(['\n', '\r', '\t']) => {
+                out.write_str(&double_quoted(text))?;
+            }
+            _ => write_form(&value, out, form, depth + 1)?,
         }
     }
     out.write_char('}')

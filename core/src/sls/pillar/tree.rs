@@ -266,20 +266,13 @@ pub(super) fn find_in(roots: &[PathBuf], relative: &str) -> Option<PathBuf> {
     roots.iter().filter_map(|root: &PathBuf| files::path_within(root as &Path, relative)).find(|path| path.is_file())
 }
 
-/// The name that an `include` means: with dots in front, from where the includer is.
+/// The name that an `include` means: with a dot in front, from where the includer is. As in Salt, a second dot does not go
+/// up a folder, unlike in state files.
 fn absolute(name: &str, includer: &str, is_init: bool) -> String {
-    let dots = name.len() - name.trim_start_matches('.').len();
-    if dots == 0 {
-        return name.to_owned();
-    }
-    let mut folder: Vec<&str> = includer.split('.').collect();
+    let Some(beside) = name.strip_prefix('.') else { return name.to_owned() };
     // An `init.sls` is in the folder of its name.
-    for _ in usize::from(is_init)..dots {
-        folder.pop();
-    }
-    folder.push(&name[dots..]);
-    folder.retain(|part| !part.is_empty());
-    folder.join(".")
+    let folder = if is_init { Some(includer) } else { includer.rsplit_once('.').map(|(folder, _)| folder) };
+    folder.map_or_else(|| beside.to_owned(), |folder| format!("{folder}.{beside}"))
 }
 
 #[cfg(test)]
@@ -292,7 +285,7 @@ mod tests {
             ("x.y", "a.b", false, "x.y"),
             (".x", "a.b", false, "a.x"),
             (".x", "a.b", true, "a.b.x"),
-            ("..x", "a.b.c", false, "a.x"),
+            ("..x", "a.b.c", false, "a.b..x"),
             (".x", "a", false, "x"),
         ] {
             assert_eq!(absolute(name, includer, is_init), meant, "{name} in {includer}");

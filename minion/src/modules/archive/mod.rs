@@ -241,7 +241,12 @@ fn lines(context: &Context, words: &[String], kwargs: &Map) -> Result<Value, Cal
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let mut kwargs: Map = kwargs.clone();
     kwargs.insert("python_shell".into(), false.into());
-    Ok(cmd::run(context, command, kwargs)?.to_string().lines().map(str::to_owned).collect::<Vec<_>>().into())
+    Ok(cmd::run(context, cmd::CommandLine(command), kwargs)?
+        .to_string()
+        .lines()
+        .map(str::to_owned)
+        .collect::<Vec<_>>()
+        .into())
 }
 
 fn on_one_file(

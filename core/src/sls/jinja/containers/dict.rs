@@ -10,12 +10,17 @@ use minijinja::{Error, ErrorKind, State};
 use parking_lot::RwLock;
 
 use super::super::operators::type_name;
-use super::super::value::{from_jinja, pairs, split_kwargs, to_jinja, to_marked, write};
-use super::{Mark, hashable, nothing, own, raise, refuse_cycle, take_apart};
+use super::super::value::{from_jinja, pairs, split_kwargs, to_jinja, to_jinja_of, write};
+use super::{Origin, hashable, nothing, own, raise, refuse_cycle, take_apart};
 use crate::value::{Map, python};
 
 /// A mapping that the template may change.
-pub(in super::super) struct Dict(RwLock<Entries>, Mark);
+pub(in super::super) struct Dict {
+    entries: RwLock<Entries>,
+    origin: Origin,
+    /// Whether it is what Python calls an `OrderedDict`.
+    ordered: bool,
+}
 
 enum Entries {
     /// Its own.
@@ -37,19 +42,19 @@ impl Entries {
 
 impl Default for Dict {
     fn default() -> Self {
-        Dict(RwLock::new(Entries::Own(IndexMap::new())), Mark::default())
+        Dict::new([], false)
     }
 }
 
 impl FromIterator<(JinjaValue, JinjaValue)> for Dict {
     fn from_iter<I: IntoIterator<Item = (JinjaValue, JinjaValue)>>(entries: I) -> Self {
-        Dict::marked(entries, &Mark::default())
+        Dict::new(entries, false)
     }
 }
 
 impl Drop for Dict {
     fn drop(&mut self) {
-        take_apart(self.0.get_mut().take());
+        take_apart(self.entries.get_mut().take());
     }
 }
 
@@ -60,23 +65,35 @@ impl fmt::Debug for Dict {
 }
 
 impl Dict {
-    /// A mapping whose entries are converted when they are looked at.
-    pub(super) fn shared(map: Arc<Map>, mark: Mark) -> Self {
-        Dict(RwLock::new(Entries::Shared { map, seen: HashMap::new() }), mark)
+    /// A mapping of these entries, which is an `OrderedDict` or a `dict` of Python's.
+    pub(in super::super) fn new(entries: impl IntoIterator<Item = (JinjaValue, JinjaValue)>, ordered: bool) -> Self {
+        let entries = RwLock::new(Entries::Own(entries.into_iter().collect()));
+        Dict { entries, origin: Origin::default(), ordered }
     }
 
-    /// A mapping of these entries, with a mark that is set when it is changed.
-    pub(in super::super) fn marked(entries: impl IntoIterator<Item = (JinjaValue, JinjaValue)>, mark: &Mark) -> Self {
-        Dict(RwLock::new(Entries::Own(entries.into_iter().collect())), mark.clone())
+    /// A mapping of these entries, inside of something.
+    pub(in super::super) fn of(entries: impl IntoIterator<Item = (JinjaValue, JinjaValue)>, origin: &Origin) -> Self {
+        let entries = RwLock::new(Entries::Own(entries.into_iter().collect()));
+        Dict { entries, origin: origin.clone(), ordered: origin.ordered }
+    }
+
+    /// A mapping whose entries are converted when they are looked at. It is a `dict` itself.
+    pub(super) fn shared(map: Arc<Map>, origin: Origin) -> Self {
+        Dict { entries: RwLock::new(Entries::Shared { map, seen: HashMap::new() }), origin, ordered: false }
+    }
+
+    /// Whether it is what Python calls an `OrderedDict`.
+    pub(in super::super) fn is_ordered(&self) -> bool {
+        self.ordered
     }
 
     /// Takes out all values that it holds itself.
     pub(super) fn take(&self) -> Vec<JinjaValue> {
-        self.0.write().take()
+        self.entries.write().take()
     }
 
     fn len(&self) -> usize {
-        match &*self.0.read() {
+        match &*self.entries.read() {
             Entries::Own(entries) => entries.len(),
             Entries::Shared { map, .. } => map.len(),
         }
@@ -85,14 +102,14 @@ impl Dict {
     /// Whether there is such a key.
     pub(in super::super) fn contains(&self, key: &JinjaValue) -> Result<bool, Error> {
         hashable(key)?;
-        Ok(match &*self.0.read() {
+        Ok(match &*self.entries.read() {
             Entries::Own(entries) => entries.contains_key(key),
             Entries::Shared { map, .. } => map.contains_key(&from_jinja(key)),
         })
     }
 
     pub(super) fn lookup(&self, key: &JinjaValue) -> Option<JinjaValue> {
-        let index = match &*self.0.read() {
+        let index = match &*self.entries.read() {
             Entries::Own(entries) => return entries.get(key).cloned(),
             Entries::Shared { map, seen } => {
                 let index = match key.as_str() {
@@ -109,25 +126,25 @@ impl Dict {
                 index
             }
         };
-        match &mut *self.0.write() {
+        match &mut *self.entries.write() {
             Entries::Own(entries) => entries.get(key).cloned(),
             Entries::Shared { map, seen } => {
                 let (_, value) = map.get_index(index)?;
-                Some(seen.entry(index).or_insert_with(|| to_marked(value, &self.1)).clone())
+                Some(seen.entry(index).or_insert_with(|| to_jinja_of(value, &self.origin)).clone())
             }
         }
     }
 
     /// The values through which a template could reach back to this mapping.
     pub(super) fn changeable(&self) -> Vec<JinjaValue> {
-        match &*self.0.read() {
+        match &*self.entries.read() {
             Entries::Own(entries) => entries.values().cloned().collect(),
             Entries::Shared { seen, .. } => seen.values().cloned().collect(),
         }
     }
 
     fn keys(&self) -> Vec<JinjaValue> {
-        match &*self.0.read() {
+        match &*self.entries.read() {
             Entries::Own(entries) => entries.keys().cloned().collect(),
             Entries::Shared { map, .. } => map.keys().map(to_jinja).collect(),
         }
@@ -135,11 +152,11 @@ impl Dict {
 
     /// Changes the entries: what was shared becomes its own first.
     fn change<T>(&self, change: impl FnOnce(&mut IndexMap<JinjaValue, JinjaValue>) -> T) -> T {
-        self.1.set();
-        let mut entries = self.0.write();
+        self.origin.note_change();
+        let mut entries = self.entries.write();
         if let Entries::Shared { map, seen } = &mut *entries {
             let own = map.iter().enumerate().map(|(index, (key, value))| {
-                let value = seen.remove(&index).unwrap_or_else(|| to_marked(value, &self.1));
+                let value = seen.remove(&index).unwrap_or_else(|| to_jinja_of(value, &self.origin));
                 (to_jinja(key), value)
             });
             *entries = Entries::Own(own.collect());
@@ -184,14 +201,13 @@ impl Dict {
         Ok(given)
     }
 
-    /// Takes over the entries of a mapping. Mappings inside stay the ones they are, for who holds them.
-    pub(in super::super) fn overlay(&self, map: &Map) {
-        for (key, value) in map {
-            let key = to_jinja(key);
+    /// Takes over the entries of another. Mappings inside stay the ones they are, for who holds them.
+    pub(in super::super) fn overlay(&self, other: &JinjaValue) {
+        for (key, value) in pairs(other) {
             let inner = self.lookup(&key).and_then(|inner| inner.downcast_object::<Dict>());
-            match (inner, value.as_map()) {
-                (Some(inner), Some(map)) => inner.overlay(map),
-                _ => _ = self.change(|entries| entries.insert(key, to_jinja(value))),
+            match inner {
+                Some(inner) if value.kind() == ValueKind::Map => inner.overlay(&value),
+                _ => _ = self.change(|entries| entries.insert(key, value)),
             }
         }
     }
@@ -226,7 +242,7 @@ impl Object for Dict {
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write(&JinjaValue::from_dyn_object(Arc::clone(self)), f, 0)
+        write(&JinjaValue::from_dyn_object(Arc::clone(self)), f)
     }
 
     fn call_method(

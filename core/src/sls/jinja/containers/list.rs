@@ -8,16 +8,16 @@ use minijinja::{Error, ErrorKind, State};
 use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::super::value::{from_jinja, split_kwargs, write};
-use super::{Mark, nothing, own, raise, refuse_cycle, take_apart};
+use super::{Origin, nothing, own, raise, refuse_cycle, take_apart};
 use crate::value::python;
 
 /// A list that the template may change.
 #[derive(Default)]
-pub(in super::super) struct List(RwLock<Vec<JinjaValue>>, Mark);
+pub(in super::super) struct List(RwLock<Vec<JinjaValue>>, Origin);
 
 impl FromIterator<JinjaValue> for List {
     fn from_iter<I: IntoIterator<Item = JinjaValue>>(items: I) -> Self {
-        List::marked(items, &Mark::default())
+        List::of(items, &Origin::default())
     }
 }
 
@@ -34,9 +34,9 @@ impl fmt::Debug for List {
 }
 
 impl List {
-    /// A list of these items, with a mark that is set when it is changed.
-    pub(in super::super) fn marked(items: impl IntoIterator<Item = JinjaValue>, mark: &Mark) -> Self {
-        List(RwLock::new(items.into_iter().collect()), mark.clone())
+    /// A list of these items.
+    pub(in super::super) fn of(items: impl IntoIterator<Item = JinjaValue>, origin: &Origin) -> Self {
+        List(RwLock::new(items.into_iter().collect()), origin.clone())
     }
 
     pub(super) fn items(&self) -> Vec<JinjaValue> {
@@ -50,7 +50,7 @@ impl List {
 
     /// The items, to be changed.
     fn change(&self) -> RwLockWriteGuard<'_, Vec<JinjaValue>> {
-        self.1.set();
+        self.1.note_change();
         self.0.write()
     }
 }
@@ -80,7 +80,7 @@ impl Object for List {
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write(&JinjaValue::from_dyn_object(Arc::clone(self)), f, 0)
+        write(&JinjaValue::from_dyn_object(Arc::clone(self)), f)
     }
 
     fn call_method(

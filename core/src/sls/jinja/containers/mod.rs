@@ -21,6 +21,7 @@ pub(super) use range::Range;
 pub use tree::Tree;
 pub(super) use view::View;
 
+use super::operators::type_name;
 use super::value::pairs;
 
 /// The functions that rewritten literals and assignments call.
@@ -32,9 +33,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         Ok(own(&map))
     });
     environment.add_function("__own__", |value: JinjaValue| own(&value));
-    for name in ["dict", "odict"] {
-        environment.add_function(name, |args: Rest<ValueOrKwargs>| -> Result<JinjaValue, Error> {
-            let dict = Dict::default();
+    for (name, ordered) in [("dict", false), ("odict", true)] {
+        environment.add_function(name, move |args: Rest<ValueOrKwargs>| -> Result<JinjaValue, Error> {
+            let dict = Dict::new([], ordered);
             dict.update(&args.into_values())?;
             Ok(JinjaValue::from_object(dict))
         });
@@ -66,23 +67,39 @@ pub(super) fn is_plain_map(value: &JinjaValue) -> bool {
     value.downcast_object_ref::<IndexMap<JinjaValue, JinjaValue>>().is_some()
 }
 
-/// Set when what bears it is changed. What no others look at bears none.
-#[derive(Clone, Default)]
-pub(super) struct Mark(Option<Arc<AtomicBool>>);
+/// Whether this is a mapping that Python calls an `OrderedDict`.
+pub(super) fn is_ordered(value: &JinjaValue) -> bool {
+    value.downcast_object_ref::<Dict>().is_some_and(Dict::is_ordered)
+}
 
-impl Mark {
-    fn new() -> Self {
-        Mark(Some(Arc::default()))
+/// Where a container comes from, which all that is inside it shares.
+#[derive(Clone, Default)]
+pub(super) struct Origin {
+    /// Set when something is changed. What no others look at has none.
+    changed: Option<Arc<AtomicBool>>,
+    /// Whether the mappings there are Python's `OrderedDict`.
+    ordered: bool,
+}
+
+impl Origin {
+    /// What several templates look at.
+    fn shared(ordered: bool) -> Self {
+        Origin { changed: Some(Arc::default()), ordered }
     }
 
-    fn set(&self) {
-        if let Some(mark) = &self.0 {
-            mark.store(true, Ordering::Release);
+    /// What one template looks at, with mappings that are `OrderedDict`s.
+    pub(super) fn ordered() -> Self {
+        Origin { changed: None, ordered: true }
+    }
+
+    fn note_change(&self) {
+        if let Some(changed) = &self.changed {
+            changed.store(true, Ordering::Release);
         }
     }
 
-    fn is_set(&self) -> bool {
-        self.0.as_ref().is_some_and(|mark| mark.load(Ordering::Acquire))
+    fn is_changed(&self) -> bool {
+        self.changed.as_ref().is_some_and(|changed| changed.load(Ordering::Acquire))
     }
 }
 
@@ -101,7 +118,7 @@ fn hashable(key: &JinjaValue) -> Result<(), Error> {
     match key.kind() {
         ValueKind::Seq if key.is_tuple() => key.try_iter()?.try_for_each(|item| hashable(&item)),
         ValueKind::Seq | ValueKind::Iterable => Err(raise("unhashable type: 'list'")),
-        ValueKind::Map => Err(raise("unhashable type: 'dict'")),
+        ValueKind::Map => Err(raise(format_args!("unhashable type: '{}'", type_name(key)))),
         _ => Ok(()),
     }
 }

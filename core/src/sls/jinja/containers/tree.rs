@@ -6,7 +6,7 @@ use std::sync::Arc;
 use minijinja::value::Value as JinjaValue;
 
 use super::super::value::{from_jinja, to_jinja};
-use super::{Dict, List, Mark};
+use super::{Dict, List, Origin};
 use crate::sls::yaml;
 use crate::target;
 use crate::value::{Map, Value};
@@ -31,7 +31,7 @@ use crate::value::{Map, Value};
 pub struct Tree {
     map: Arc<Map>,
     root: Arc<Dict>,
-    changed: Mark,
+    origin: Origin,
 }
 
 impl fmt::Debug for Tree {
@@ -43,8 +43,16 @@ impl fmt::Debug for Tree {
 impl Tree {
     /// With the entries of this mapping, which itself stays as it is.
     pub fn new(map: Arc<Map>) -> Self {
-        let changed = Mark::new();
-        Tree { root: Arc::new(Dict::shared(Arc::clone(&map), changed.clone())), map, changed }
+        Self::of(map, Origin::shared(false))
+    }
+
+    /// As [`Tree::new`], with mappings inside that Python calls `OrderedDict`: as those of a pillar that no master has sent.
+    pub fn ordered(map: Arc<Map>) -> Self {
+        Self::of(map, Origin::shared(true))
+    }
+
+    fn of(map: Arc<Map>, origin: Origin) -> Self {
+        Tree { root: Arc::new(Dict::shared(Arc::clone(&map), origin.clone())), map, origin }
     }
 
     /// Whether it was made of this very mapping.
@@ -54,7 +62,7 @@ impl Tree {
 
     /// Whether a template has changed something in it.
     pub fn is_changed(&self) -> bool {
-        self.changed.is_set()
+        self.origin.is_changed()
     }
 
     /// The mapping as the templates have left it.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use minijinja::value::{Enumerator, Object, ObjectRepr, Tuple, Value as JinjaValue};
 
 use super::super::value::{pairs, write};
+use super::is_ordered;
 
 /// What `keys()`, `values()` and `items()` give: a list that cannot be changed and says what it is.
 #[derive(Debug)]
@@ -17,12 +18,16 @@ pub(in super::super) struct View {
 impl View {
     /// The view of this method on a mapping, if it is a method that gives one.
     pub(in super::super) fn of(map: &JinjaValue, method: &str) -> Option<JinjaValue> {
+        let ordered = is_ordered(map);
+        let named = |plain, of_ordered| if ordered { of_ordered } else { plain };
         let view = match method {
-            "keys" => View { name: "dict_keys", items: pairs(map).map(|(key, _)| key).collect() },
-            "values" => View { name: "dict_values", items: pairs(map).map(|(_, value)| value).collect() },
+            "keys" => View { name: named("dict_keys", "odict_keys"), items: pairs(map).map(|(key, _)| key).collect() },
+            "values" => {
+                View { name: named("dict_values", "odict_values"), items: pairs(map).map(|(_, value)| value).collect() }
+            }
             "items" => {
                 let items = pairs(map).map(|(key, value)| JinjaValue::from(Tuple::from([key, value])));
-                View { name: "dict_items", items: items.collect() }
+                View { name: named("dict_items", "odict_items"), items: items.collect() }
             }
             _ => return None,
         };
@@ -49,6 +54,6 @@ impl Object for View {
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write(&JinjaValue::from_dyn_object(Arc::clone(self)), f, 0)
+        write(&JinjaValue::from_dyn_object(Arc::clone(self)), f)
     }
 }

@@ -1,0 +1,1 @@
+a: {b: {c: 1}, l: [{x: "it's\ntwo"}], none: {}}

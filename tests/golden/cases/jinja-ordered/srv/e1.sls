@@ -1,0 +1,1 @@
+{{ pillar.a.nosuch.x }}

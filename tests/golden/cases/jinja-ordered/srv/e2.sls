@@ -1,0 +1,1 @@
+{{ salt['pillar.get']('a:b').nosuch.x }}

@@ -1,0 +1,1 @@
+{{ pillar.a.iteritems() }}

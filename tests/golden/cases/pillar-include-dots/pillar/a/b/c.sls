@@ -1,0 +1,2 @@
+include: [..up, .beside]
+c: 1
