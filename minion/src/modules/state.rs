@@ -115,9 +115,9 @@ functions! {
             context.set_retcode(1);
             return Ok("Invalid function passed".into());
         };
-        let (mut own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| key.as_str().is_some_and(is_option));
-        // As in Salt, a single state is always called.
-        own.shift_remove("mock");
+        // A single state is always called: `mock` is refused as an argument that it does not have.
+        let own = |key: &Value| key.as_str().is_some_and(|key| key != "mock" && is_option(key));
+        let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| own(key));
         let run = match started(context, own)? {
             Ok(run) => run,
             Err(errors) => return state::errors(context, errors),

@@ -69,10 +69,11 @@ pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low
             _ => {}
         }
     }
-    let listeners = chunks.iter().flat_map(Chunk::listeners).collect();
     match graph.sort(&mut chunks, cap) {
         Some(order) if errors.is_empty() => {
-            let steps = order.into_iter().map(|node| graph.step(node)).collect();
+            let steps: Vec<Step> = order.into_iter().map(|node| graph.step(node)).collect();
+            let listeners =
+                steps.iter().filter(|step| !step.check).flat_map(|step| chunks[step.chunk].listeners()).collect();
             Ok(Low { chunks, steps, listeners })
         }
         Some(_) => Err(errors),
@@ -120,7 +121,7 @@ impl Graph {
                     "Referenced state does not exist for requisite [{}: ({module}: {name})] in state [{}] in SLS [{}]",
                     requisite.kind.name(),
                     chunks[place].name,
-                    chunks[place].sls
+                    chunks[place].told_sls()
                 ));
             }
             chunks[place].requisites[number].chunks.clone_from(&named);
@@ -131,11 +132,11 @@ impl Graph {
                     self.prereq(place, other);
                     continue;
                 }
-                self.edge(other, place, requisite.kind);
                 // What a state needs, its trial needs too.
                 if let Some(trial) = self.trial_of.get(&place).copied() {
                     self.edge(other, trial, requisite.kind);
                 }
+                self.edge(other, place, requisite.kind);
             }
         }
         Ok(())
