@@ -357,8 +357,13 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
     let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let flag = |name: &str| kwargs.get(name).map(Value::is_truthy);
     let through_shell = flag("python_shell").unwrap_or(!context.in_template);
-    let timeout =
-        kwargs.get("timeout").and_then(Value::as_f64).map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+    let timeout = match kwargs.get("timeout").filter(|timeout| timeout.is_truthy()) {
+        None => None,
+        Some(timeout) => match timeout.as_f64() {
+            Some(seconds) => Some(Duration::from_secs_f64(seconds.clamp(0.0, 1e9))),
+            None => return Err(CallError::Execution(format!("Error: timeout {timeout} must be a number"))),
+        },
+    };
     let umask = text("umask").map(|umask| {
         let digits = umask.trim_start_matches("0o");
         u32::from_str_radix(digits, 8)

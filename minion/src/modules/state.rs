@@ -184,14 +184,17 @@ functions! {
         state_events: Value = Value::Nil,
         **kwargs
     ) out "highstate" {
-        let mut kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
-        // As in Salt, who names an id means it.
-        kwargs.shift_remove("exclude");
+        let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
+        // As in Salt, who names an id means it: nothing is left out.
         let run = match started(context, in_environment(context, kwargs))? {
             Ok(run) => run,
             Err(errors) => return state::errors(context, errors),
         };
-        let low = match run.sls(names(&mods)).and_then(|high| run.compile(high)) {
+        let high = run.sls(names(&mods)).map(|mut high| {
+            high.exclude.clear();
+            high
+        });
+        let low = match high.and_then(|high| run.compile_to_show(high, Vec::new())) {
             Ok(low) => low.only(|chunk| chunk.id == id_),
             Err(errors) => return state::errors(context, errors),
         };

@@ -52,20 +52,9 @@ impl<'scope, 'a> Beside<'scope, 'a> {
             // What its commands return is not for the conditions of the others.
             let job = Arc::new(caller.context.job.beside());
             let context = Context { job, ..caller.context.clone() };
-            let mut caller = Caller { context: &context, ..caller };
-            let mut result = caller.call(chunk)?;
+            let mut result = call(&mut Caller { context: &context, ..caller }, chunk)?;
             result.insert("__run_num__".into(), number.into());
-            if !result.contains_key("__parallel__") {
-                // It was not called at all.
-                return Ok(result);
-            }
-            result = again(&caller, chunk, result)?;
-            let first = FIRST.iter().filter_map(|key| Some((Value::from(*key), result.get(*key)?.clone())));
-            let mut told: Map = first.collect();
-            let next = result.iter().filter(|(key, _)| key.as_str().is_some_and(|key| NEXT.contains(&key)));
-            told.extend(next.map(|(key, value)| (key.clone(), value.clone())));
-            told.extend(result);
-            Ok(told)
+            Ok(result)
         });
         self.running.insert(place, (chunk, handle));
     }
@@ -84,6 +73,22 @@ impl<'scope, 'a> Beside<'scope, 'a> {
             })
         }))
     }
+}
+
+/// Calls a state, with its retries if it is one that runs beside others.
+pub(super) fn call(caller: &mut Caller, chunk: &Chunk) -> Outcome {
+    let result = caller.call(chunk)?;
+    if !result.contains_key("__parallel__") {
+        // It does not, or was not called at all.
+        return Ok(result);
+    }
+    let result = again(caller, chunk, result)?;
+    let first = FIRST.iter().filter_map(|key| Some((Value::from(*key), result.get(*key)?.clone())));
+    let mut told: Map = first.collect();
+    let next = result.iter().filter(|(key, _)| key.as_str().is_some_and(|key| NEXT.contains(&key)));
+    told.extend(next.map(|(key, value)| (key.clone(), value.clone())));
+    told.extend(result);
+    Ok(told)
 }
 
 /// Calls a state again as its `retry` says. Unlike elsewhere, all attempts are told behind the first result, there is

@@ -7,7 +7,7 @@ use brine_core::sls::compile::{Chunk, Dependency, Low, Reference, RequisiteKind,
 use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
-use super::beside::Beside;
+use super::beside::{self, Beside};
 use super::call::{Caller, Clock, sls_of, text};
 use super::pause;
 use super::requisites::{Verdict, judge};
@@ -47,7 +47,8 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
             beside: Beside::new(scope, settings.max_parallel),
             aggregated: HashSet::new(),
         };
-        let ran = run.steps().and_then(|to_the_end| if to_the_end { run.listeners() } else { Ok(()) });
+        // A failure that ends the run keeps nobody from listening to what has changed before it.
+        let ran = run.steps().and_then(|goes_on| if goes_on { run.listeners() } else { Ok(()) });
         // What still runs beside an error comes to its end.
         let ended = run.join_all();
         let done = std::mem::take(&mut run.done).into_iter();
@@ -78,7 +79,7 @@ struct Run<'scope, 'a> {
 }
 
 impl<'scope, 'a: 'scope> Run<'scope, 'a> {
-    /// Runs all steps. Says whether the end was reached: not if a failure or the end of the job came before.
+    /// Runs the steps, all or up to a failure that ends the run. Says whether the job goes on: not if it was ended.
     fn steps(&mut self) -> Result<bool, CallError> {
         for step in &self.low.steps {
             if !pause::may_go_on(self.caller.context, &self.low.chunks[step.chunk].id) {
@@ -89,15 +90,15 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             }
             for need in &step.needs {
                 if self.join(need.chunk)? {
-                    return Ok(false);
+                    return Ok(true);
                 }
             }
             self.step(step)?;
             if !self.beside.has(step.chunk) && self.ended(step.chunk) {
-                return Ok(false);
+                return Ok(true);
             }
         }
-        self.join_all().map(|ends| !ends)
+        self.join_all().map(|_| true)
     }
 
     /// What follows the end of a state. Says whether its failure ends the run.
@@ -351,7 +352,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             }
         }
         for (tag, chunk) in &acting_chunks {
-            let result = self.caller.call(chunk)?;
+            let result = beside::call(&mut self.caller, chunk)?;
             self.fire(chunk, &result);
             let ends = self.ends_run(chunk, &result);
             self.more.insert(tag.into(), result.into());

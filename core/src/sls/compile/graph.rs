@@ -204,6 +204,7 @@ impl Graph {
         }
         set_order(chunk, own);
         let label = format!("{}{}{}", chunk.state, chunk.name, chunk.fun);
+        let tag = chunk.tag();
         let (mut strongest, mut pulled) = (None, f64::INFINITY);
         for (next, kinds) in &self.out[node] {
             for kind in kinds {
@@ -215,7 +216,7 @@ impl Graph {
             }
         }
         let trial = node >= chunks.len();
-        Key { pulled: own.as_f64().min(pulled), own: own.as_f64(), label, trial, node }
+        Key { pulled: own.as_f64().min(pulled), own: own.as_f64(), label, tag, trial, node }
     }
 
     fn step(&self, node: usize) -> Step {
@@ -307,6 +308,7 @@ struct Key {
     pulled: f64,
     own: f64,
     label: String,
+    tag: String,
     trial: bool,
     node: usize,
 }
@@ -318,6 +320,7 @@ impl Ord for Key {
         let numbers = self.pulled.total_cmp(&other.pulled).then(self.own.total_cmp(&other.own));
         numbers
             .then_with(|| self.label.cmp(&other.label))
+            .then_with(|| self.tag.cmp(&other.tag))
             .then(self.trial.cmp(&other.trial))
             .then(self.node.cmp(&other.node))
     }

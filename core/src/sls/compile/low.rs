@@ -276,6 +276,10 @@ fn named(mut base: Chunk, arguments: &[Value]) -> Vec<Chunk> {
             }
         }
     }
+    if base.fun.is_empty() {
+        // Only another state speaks of it (`require_in`): there is nothing to run, nor to refer to.
+        return Vec::new();
+    }
     if names.is_empty() {
         return vec![base];
     }
