@@ -13,7 +13,7 @@
 //! | [`schedule`] | when scheduled jobs run |
 //! | [`config`] | the master's and the minion's configuration |
 //! | [`job`], [`jid`], [`minion_id`] | jobs, what minions return for them, and their names |
-//! | [`metrics`], [`files`] | counters, careful file writing |
+//! | [`metrics`], [`files`], [`processes`] | counters, careful file writing, starting programs |
 
 pub mod bus;
 pub mod config;
@@ -28,6 +28,7 @@ pub mod job;
 pub mod metrics;
 pub mod minion_id;
 pub mod orchestration;
+pub mod processes;
 pub mod schedule;
 pub mod sls;
 pub mod store;

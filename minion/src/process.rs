@@ -12,7 +12,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use brine_core::value::python;
-use brine_core::{Value, map};
+use brine_core::{Value, map, processes};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, User};
 use parking_lot::Mutex;
@@ -202,7 +202,7 @@ impl Program {
     pub fn start(&self) -> Result<u32, ProcessError> {
         let mut command = self.command()?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|source| self.not_started(source))?;
+        let mut child = processes::start(&mut command).map_err(|source| self.not_started(source))?;
         let pid = child.id();
         // Nobody else would take its exit status from the system.
         std::thread::spawn(move || _ = child.wait());
@@ -246,7 +246,7 @@ impl Program {
         } else {
             None
         };
-        let mut child = command.spawn().map_err(start)?;
+        let mut child = processes::start(&mut command).map_err(start)?;
         // It holds the writing ends of the pipe, whose closing is waited for.
         drop(command);
         let (pid, group) = (child.id(), child.id().cast_signed());

@@ -77,6 +77,8 @@ pub struct OutputOptions {
     pub state_output_profile: bool,
     /// `state_output_pct`: the summary has percentages.
     pub state_output_pct: bool,
+    /// `state_tabular`: states on one line are a table.
+    pub state_tabular: bool,
     /// `state_compress_ids`: several names of one id with one result become one entry.
     pub state_compress_ids: bool,
     /// `state_output_exclude`: results (`True`, `False`, `None`) that the filter mode hides.
@@ -96,6 +98,7 @@ impl Default for OutputOptions {
             state_output_diff: false,
             state_output_profile: true,
             state_output_pct: false,
+            state_tabular: false,
             state_compress_ids: false,
             state_output_exclude: Vec::new(),
             state_output_terse: Vec::new(),
@@ -126,6 +129,7 @@ impl OutputOptions {
             "state_output_diff" => set_bool(&mut self.state_output_diff, value),
             "state_output_profile" => set_bool(&mut self.state_output_profile, value),
             "state_output_pct" => set_bool(&mut self.state_output_pct, value),
+            "state_tabular" => set_bool(&mut self.state_tabular, value),
             "state_compress_ids" => set_bool(&mut self.state_compress_ids, value),
             // `exclude` and `terse` are the keywords that `state.apply` takes for the filter mode.
             "state_output_exclude" | "exclude" => self.state_output_exclude = results(value),

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use regex::bytes::{Captures, Regex};
 
 use crate::config::DEFAULT_DIRECTORY;
+use crate::processes;
 use crate::value::{FromValue, Map, Value};
 
 /// A sealed text.
@@ -133,16 +134,16 @@ impl Gpg {
             io::ErrorKind::NotFound => GpgError::Missing,
             _ => GpgError::Run(error.to_string()),
         };
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .arg("--homedir")
             .arg(&self.keydir)
             // Nobody is there to type a passphrase.
             .args(["--batch", "--no-tty", "--pinentry-mode", "error", "--decrypt"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(failed)?;
+            .stderr(Stdio::piped());
+        let mut child = processes::start(&mut command).map_err(failed)?;
         let input = child.stdin.take();
         let output = std::thread::scope(|scope| {
             // One that ends early does not read all.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
-use brine_core::{Map, Value, map};
+use brine_core::{Map, Value, map, processes};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid, User};
 
@@ -75,8 +75,8 @@ fn trace(pid: u32, user: String) -> Result<Traced, String> {
     let mut command = Command::new("strace");
     command.args(["-f", "-e", "execve", "-p", &pid.to_string()]);
     let failed = |error: std::io::Error| format!("strace cannot be run: {error}");
-    let mut strace =
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut strace = processes::start(&mut command).map_err(failed)?;
     let (tell, lines) = mpsc::sync_channel(WAITING);
     if let Some(output) = strace.stderr.take() {
         std::thread::spawn(move || {

@@ -3,13 +3,16 @@
 //! From the command line and in states a command goes through a shell; from a template it does not, as in
 //! Salt, unless `python_shell=True` says so.
 
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_core::function::{Args, CallError};
 use brine_core::sls::yaml;
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, files, functions, map};
+use brine_core::{Map, Value, functions, map, processes};
 
 use crate::context::Context;
 use crate::process::{Output, Program};
@@ -278,9 +281,11 @@ impl Scratch {
     /// The same in a folder, with the end of its name.
     pub fn within(folder: &std::path::Path, content: &[u8], ending: &str) -> Result<Self, CallError> {
         let path = folder.join(format!("{SCRATCH}{:016x}{ending}", rand::random::<u64>()));
-        if !files::write_new(&path, content, 0o700).map_err(CallError::execution)? {
-            return Err(CallError::Execution(format!("{} is there already", path.display())));
-        }
+        let written = processes::write_program(|| {
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path)?;
+            file.write_all(content)
+        });
+        written.map_err(|error| CallError::Execution(format!("{} cannot be written: {error}", path.display())))?;
         Ok(Scratch(path))
     }
 }
@@ -292,12 +297,15 @@ pub fn script_content(
     saltenv: &str,
     kwargs: &Map,
 ) -> Result<Option<Vec<u8>>, CallError> {
-    let content = match source.strip_prefix("salt://") {
-        Some(path) => {
-            let (path, saltenv) = path.split_once("?saltenv=").unwrap_or((path, saltenv));
-            context.minion.files.read(path, saltenv).map_err(CallError::Execution)?
+    let content = if let Some(path) = source.strip_prefix("salt://") {
+        let (path, saltenv) = path.split_once("?saltenv=").unwrap_or((path, saltenv));
+        context.minion.files.read(path, saltenv).map_err(CallError::Execution)?
+    } else {
+        let path = source.strip_prefix("file://").unwrap_or(source);
+        if !path.contains("://") && !std::path::Path::new(path).is_absolute() {
+            return Err(CallError::Execution(format!("Path '{path}' is not absolute")));
         }
-        None => std::fs::read(source.strip_prefix("file://").unwrap_or(source)).ok(),
+        std::fs::read(path).ok()
     };
     match (content, kwargs.get("template").and_then(Value::as_str)) {
         (Some(content), Some("jinja")) => {
@@ -360,8 +368,13 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
     let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let flag = |name: &str| kwargs.get(name).map(Value::is_truthy);
     let through_shell = flag("python_shell").unwrap_or(!context.in_template);
-    let timeout =
-        kwargs.get("timeout").and_then(Value::as_f64).map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+    let timeout = match kwargs.get("timeout").filter(|timeout| timeout.is_truthy()) {
+        None => None,
+        Some(timeout) => match timeout.as_f64() {
+            Some(seconds) => Some(Duration::from_secs_f64(seconds.clamp(0.0, 1e9))),
+            None => return Err(CallError::Execution(format!("Error: timeout {timeout} must be a number"))),
+        },
+    };
     let umask = text("umask").map(|umask| {
         let digits = umask.trim_start_matches("0o");
         u32::from_str_radix(digits, 8)
@@ -529,6 +542,21 @@ mod tests {
             call(&context, "cmd.exec_code", &["sh", "echo hi $1; echo err >&2", "x"], Map::new()),
             "hi x".into()
         );
+    }
+
+    #[test]
+    fn scripts_run_while_other_programs_start() {
+        let context = testing::context(&[("s.sh", "#!/bin/sh\necho ran\n")]);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let all = call(&context, "cmd.script", &["salt://s.sh"], Map::new());
+                        assert_eq!(all.get("stdout"), Some(&"ran".into()), "{all}");
+                    }
+                });
+            }
+        });
     }
 
     #[test]

@@ -115,9 +115,9 @@ functions! {
             context.set_retcode(1);
             return Ok("Invalid function passed".into());
         };
-        let (mut own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| key.as_str().is_some_and(is_option));
-        // As in Salt, a single state is always called.
-        own.shift_remove("mock");
+        // A single state is always called: `mock` is refused as an argument that it does not have.
+        let own = |key: &Value| key.as_str().is_some_and(|key| key != "mock" && is_option(key));
+        let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| own(key));
         let run = match started(context, own)? {
             Ok(run) => run,
             Err(errors) => return state::errors(context, errors),
@@ -184,14 +184,17 @@ functions! {
         state_events: Value = Value::Nil,
         **kwargs
     ) out "highstate" {
-        let mut kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
-        // As in Salt, who names an id means it.
-        kwargs.shift_remove("exclude");
+        let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
+        // As in Salt, who names an id means it: nothing is left out.
         let run = match started(context, in_environment(context, kwargs))? {
             Ok(run) => run,
             Err(errors) => return state::errors(context, errors),
         };
-        let low = match run.sls(names(&mods)).and_then(|high| run.compile(high)) {
+        let high = run.sls(names(&mods)).map(|mut high| {
+            high.exclude.clear();
+            high
+        });
+        let low = match high.and_then(|high| run.compile_to_show(high, Vec::new())) {
             Ok(low) => low.only(|chunk| chunk.id == id_),
             Err(errors) => return state::errors(context, errors),
         };

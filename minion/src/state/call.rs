@@ -15,6 +15,7 @@ use super::conditions;
 use super::slots;
 use crate::context::Context;
 use crate::modules::file::expand;
+use crate::process::cancelled_within;
 use crate::states::{StateContext, available};
 
 /// Arguments that are the run's. A function gets them only if it has a parameter of that name.
@@ -51,8 +52,6 @@ const OWN_ARGS: &[&str] = &[
 
 /// What stands for a value that must not be seen.
 const MASK: &str = "**********";
-/// How long a wait lasts before it looks whether the job was ended.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Calls state functions, and numbers the calls.
 pub(super) struct Caller<'a> {
@@ -68,14 +67,12 @@ impl Caller<'_> {
     /// Calls the function of a chunk, again if its `retry` says so. An error ends the whole run: it is about
     /// arguments that the function does not have.
     pub fn call(&mut self, chunk: &Chunk) -> Result<Map, CallError> {
-        let Some(retry) = chunk.args.get("retry").map(Retry::read) else { return self.attempt(chunk) };
         let mut result = self.attempt(chunk)?;
-        if !result.contains_key("start_time") {
-            return Ok(result);
-        }
+        // What runs beside the others is tried again there.
+        let retry = chunk.args.get("retry").filter(|_| !chunk.args.contains_key("parallel")).map(Retry::read);
+        let Some(retry) = retry.filter(|_| result.contains_key("start_time")) else { return Ok(result) };
         if self.settings.test {
-            let comment = text(&result, "comment");
-            result.insert("comment".into(), format!("{comment}  {retry}").into());
+            retry.announce(&mut result);
             return Ok(result);
         }
         let (mut told, mut spent) = (String::new(), 0.0);
@@ -84,14 +81,11 @@ impl Caller<'_> {
             if result.get("result") == Some(&Value::Bool(retry.until)) {
                 break;
             }
-            told.push_str(&format!(
-                "Attempt {attempt}: Returned a result of \"{}\", with the following comment: \"{}\"\n",
-                text(&result, "result"),
-                text(&result, "comment")
-            ));
+            told += &attempt_told(attempt, &result, &text(&result, "comment"));
+            told.push('\n');
             let pause = retry.pause();
             spent += result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + pause.as_secs_f64() * 1e3;
-            if !self.wait(pause) {
+            if cancelled_within(&self.context.job.cancel, pause) {
                 break;
             }
             result = self.attempt(chunk)?;
@@ -102,18 +96,6 @@ impl Caller<'_> {
             result.extend(map! {"comment" => comment, "duration" => duration, "start_time" => started});
         }
         Ok(result)
-    }
-
-    /// Waits, unless the job is ended meanwhile.
-    fn wait(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if self.context.job.cancel.is_cancelled() || left.is_zero() {
-                return left.is_zero();
-            }
-            std::thread::sleep(left.min(LOOK_AGAIN));
-        }
     }
 
     /// The states that a chunk requires, by module and name.
@@ -165,12 +147,7 @@ impl Caller<'_> {
         let Some(function) = self.context.minion.states.get(&name) else { return Ok(failure(chunk, String::new())) };
         // Outside of what becomes the state's failure: such a run must not go on.
         let args = arguments(function, chunk)?;
-        let slotted = slots::are_in(&args.keyword);
         let done = conditions::skipped(self.context, chunk).and_then(|skipped| {
-            let mut args = args;
-            if slotted && skipped.is_none() {
-                slots::fill(self.context, &mut args)?;
-            }
             let mut result = match skipped {
                 Some(comment) => map! {
                     "result" => true,
@@ -195,24 +172,28 @@ impl Caller<'_> {
                     let word = if good { "succeeded" } else { "failed" };
                     result.insert("comment".into(), format!("check_cmd determined the state {word}").into());
                 }
-                result.extend(map! {"__sls__" => sls_of(chunk), "__id__" => &chunk.id});
+                let name = chunk.written_name();
+                result.extend(map! {"__sls__" => sls_of(chunk), "__id__" => &chunk.id, "name" => name});
             }
             Ok(result)
         });
-        Ok(done.unwrap_or_else(|error| {
-            let error = match error {
-                CallError::Execution(message) | CallError::Exception(message) => message,
-                other => other.to_string(),
-            };
-            failure(chunk, format!("An exception occurred in this state: {error}"))
-        }))
+        Ok(done.unwrap_or_else(|error| excepted(chunk, error)))
+    }
+
+    /// Calls a function whatever its conditions are.
+    pub fn again(&self, chunk: &Chunk) -> Result<Map, CallError> {
+        let Some(function) = self.context.minion.states.get(&full_name(chunk)) else {
+            return Ok(failure(chunk, String::new()));
+        };
+        let args = arguments(function, chunk)?;
+        Ok(self.function(function, chunk, args, self.settings.test).unwrap_or_else(|error| excepted(chunk, error)))
     }
 
     fn function(
         &self,
         function: &Function<StateContext>,
         chunk: &Chunk,
-        args: Args,
+        mut args: Args,
         test: bool,
     ) -> Result<Map, CallError> {
         if self.settings.mock {
@@ -222,6 +203,9 @@ impl Caller<'_> {
                 "changes" => map! {},
                 "result" => true,
             });
+        }
+        if slots::are_in(&args.keyword) {
+            slots::fill(self.context, &mut args)?;
         }
         let saltenv = chunk.args.get("saltenv").map_or_else(|| chunk.saltenv.clone(), ToString::to_string);
         let context = StateContext {
@@ -240,15 +224,16 @@ impl Caller<'_> {
         };
         // What a state's commands return is told by the state's result.
         self.context.set_retcode(before);
-        match result? {
-            Value::Map(mut result) => {
-                if chunk.args.get("parallel").is_some_and(Value::is_truthy) {
-                    result.insert("__parallel__".into(), true.into());
-                }
-                Ok(result)
-            }
+        let result = result.and_then(|result| match result {
+            Value::Map(result) => Ok(result),
             other => Err(CallError::Execution(format!("{} returned {other}, not a state's result", full_name(chunk)))),
+        });
+        if !chunk.args.get("parallel").is_some_and(Value::is_truthy) {
+            return result;
         }
+        let mut result = result.unwrap_or_else(|error| excepted(chunk, error));
+        result.insert("__parallel__".into(), true.into());
+        Ok(result)
     }
 }
 
@@ -311,7 +296,16 @@ fn full_name(chunk: &Chunk) -> String {
     format!("{}.{}", chunk.state, chunk.fun)
 }
 
-fn sls_of(chunk: &Chunk) -> Value {
+/// The result of a state that an exception ended.
+fn excepted(chunk: &Chunk, error: CallError) -> Map {
+    let error = match error {
+        CallError::Execution(message) | CallError::Exception(message) => message,
+        other => other.to_string(),
+    };
+    failure(chunk, format!("An exception occurred in this state: {error}"))
+}
+
+pub(super) fn sls_of(chunk: &Chunk) -> Value {
     if chunk.sls.is_empty() { Value::Nil } else { (&chunk.sls).into() }
 }
 
@@ -356,6 +350,12 @@ fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, C
     Err(CallError::Arguments { function: full, message })
 }
 
+/// What an attempt came to, in a line.
+pub(super) fn attempt_told(attempt: i64, result: &Map, comment: &str) -> String {
+    let result = text(result, "result");
+    format!("Attempt {attempt}: Returned a result of \"{result}\", with the following comment: \"{comment}\"")
+}
+
 /// Hides all that is in a value.
 fn mask(value: &mut Value) {
     match value {
@@ -377,23 +377,27 @@ impl Clock {
     /// Writes when the call began, and how many milliseconds it took.
     pub fn write(&self, result: &mut Map) {
         let micros = self.0.subsec_nanosecond() / 1000;
-        let duration = (self.1.elapsed().as_secs_f64() * 1e6).round() / 1e3;
         let start_time = format!("{}.{micros:06}", self.0.strftime("%H:%M:%S"));
-        result.extend(map! {"start_time" => start_time, "duration" => duration});
+        result.extend(map! {"start_time" => start_time, "duration" => self.spent()});
+    }
+
+    /// How many milliseconds it has taken so far.
+    pub fn spent(&self) -> f64 {
+        (self.1.elapsed().as_secs_f64() * 1e6).round() / 1e3
     }
 }
 
 /// How often a state is run again.
-struct Retry {
-    until: bool,
-    attempts: i64,
+pub(super) struct Retry {
+    pub until: bool,
+    pub attempts: i64,
     interval: i64,
     splay: i64,
 }
 
 impl Retry {
     /// Reads a `retry` argument. What is of a wrong type is as if it were not there.
-    fn read(value: &Value) -> Self {
+    pub fn read(value: &Value) -> Self {
         let number = |name: &str, default: i64| value.get(name).and_then(Value::as_i64).unwrap_or(default);
         Retry {
             until: value.get("until").and_then(Value::as_bool).unwrap_or(true),
@@ -403,9 +407,15 @@ impl Retry {
         }
     }
 
-    fn pause(&self) -> Duration {
+    pub fn pause(&self) -> Duration {
         let more = if self.splay > 0 { rand::random_range(0..=self.splay) } else { 0 };
         Duration::from_secs(u64::try_from(self.interval.saturating_add(more)).unwrap_or(0))
+    }
+
+    /// Says in test mode what would be.
+    pub fn announce(&self, result: &mut Map) {
+        let comment = text(result, "comment");
+        result.insert("comment".into(), format!("{comment}  {self}").into());
     }
 }
 

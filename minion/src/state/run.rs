@@ -7,8 +7,8 @@ use brine_core::sls::compile::{Chunk, Dependency, Low, Reference, RequisiteKind,
 use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
-use super::beside::Beside;
-use super::call::{Caller, Clock, text};
+use super::beside::{self, Beside};
+use super::call::{Caller, Clock, sls_of, text};
 use super::pause;
 use super::requisites::{Verdict, judge};
 use crate::context::{Context, MasterEvent};
@@ -47,7 +47,8 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
             beside: Beside::new(scope, settings.max_parallel),
             aggregated: HashSet::new(),
         };
-        let ran = run.steps().and_then(|to_the_end| if to_the_end { run.listeners() } else { Ok(()) });
+        // A failure that ends the run keeps nobody from listening to what has changed before it.
+        let ran = run.steps().and_then(|goes_on| if goes_on { run.listeners() } else { Ok(()) });
         // What still runs beside an error comes to its end.
         let ended = run.join_all();
         let done = std::mem::take(&mut run.done).into_iter();
@@ -78,7 +79,7 @@ struct Run<'scope, 'a> {
 }
 
 impl<'scope, 'a: 'scope> Run<'scope, 'a> {
-    /// Runs all steps. Says whether the end was reached: not if a failure or the end of the job came before.
+    /// Runs the steps, all or up to a failure that ends the run. Says whether the job goes on: not if it was ended.
     fn steps(&mut self) -> Result<bool, CallError> {
         for step in &self.low.steps {
             if !pause::may_go_on(self.caller.context, &self.low.chunks[step.chunk].id) {
@@ -89,15 +90,15 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             }
             for need in &step.needs {
                 if self.join(need.chunk)? {
-                    return Ok(false);
+                    return Ok(true);
                 }
             }
             self.step(step)?;
             if !self.beside.has(step.chunk) && self.ended(step.chunk) {
-                return Ok(false);
+                return Ok(true);
             }
         }
-        self.join_all().map(|ends| !ends)
+        self.join_all().map(|_| true)
     }
 
     /// What follows the end of a state. Says whether its failure ends the run.
@@ -192,7 +193,10 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         let verdict = judge(&step.needs, |need| self.result(need));
         let result = match verdict {
             Verdict::Met | Verdict::Changed | Verdict::ChangedUnnoticed if step.check => {
-                let tried = self.caller.try_out(chunk, true)?;
+                // A trial runs beside nothing.
+                let mut alone = chunk.clone();
+                alone.args.shift_remove("parallel");
+                let tried = self.caller.try_out(&alone, true)?;
                 self.tried.insert(step.chunk, tried);
                 return Ok(());
             }
@@ -248,7 +252,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             let result = self.tried.get(&need.chunk).or_else(|| self.done.get(&need.chunk));
             if result.and_then(|result| result.get("result")) == Some(&Value::Bool(false)) {
                 let chunk = &self.low.chunks[need.chunk];
-                let name = format!("{}.{}", chunk.sls, chunk.id);
+                let name = format!("{}.{}", chunk.told_sls(), chunk.id);
                 if !failed.contains(&name) {
                     failed.push(name);
                 }
@@ -269,7 +273,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             "comment" => comment,
             "__state_ran__" => false,
             "__run_num__" => number,
-            "__sls__" => &chunk.sls,
+            "__sls__" => sls_of(chunk),
             "__id__" => &chunk.id,
             "name" => chunk.written_name(),
         };
@@ -284,7 +288,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         tried.extend(map! {
             "changes" => map! {},
             "__run_num__" => number,
-            "__sls__" => &chunk.sls,
+            "__sls__" => sls_of(chunk),
             "__id__" => &chunk.id,
             "name" => chunk.written_name(),
         });
@@ -326,7 +330,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             let heard = self.exactly(&listener.to);
             if heard.is_empty() {
                 // A bare word that means nothing is ignored, as in Salt.
-                if listener.to.module != "id" {
+                if !listener.to.module.is_empty() {
                     errors.extend([listen_error(&listener.to)]);
                 }
                 continue;
@@ -348,7 +352,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             }
         }
         for (tag, chunk) in &acting_chunks {
-            let result = self.caller.call(chunk)?;
+            let result = beside::call(&mut self.caller, chunk)?;
             self.fire(chunk, &result);
             let ends = self.ends_run(chunk, &result);
             self.more.insert(tag.into(), result.into());
@@ -365,13 +369,19 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         Ok(())
     }
 
-    /// The chunks of this id or name; listeners know no globs.
+    /// The chunks of this id or name; listeners know no globs. A bare word means the first state of that id or name,
+    /// and those of its module that share its id.
     fn exactly(&self, reference: &Reference) -> Vec<usize> {
-        let meant = |chunk: &Chunk| {
-            (reference.module == "id" || reference.module == chunk.state)
-                && (reference.name == chunk.id || reference.name == chunk.name)
+        let called = |chunk: &Chunk, name: &str| chunk.id == name || chunk.name == name;
+        let (module, name) = match &reference.module[..] {
+            "" => match self.low.in_order().find(|chunk| called(chunk, &reference.name)) {
+                Some(first) => (&first.state, &first.id),
+                None => return Vec::new(),
+            },
+            _ => (&reference.module, &reference.name),
         };
-        (0..self.low.chunks.len()).filter(|place| meant(&self.low.chunks[*place])).collect()
+        let meant = |place: &usize| self.low.chunks[*place].state == *module && called(&self.low.chunks[*place], name);
+        (0..self.low.chunks.len()).filter(meant).collect()
     }
 
     /// Tells the master what came of a state, if the state or the run asks for it, and there is one.
@@ -410,6 +420,7 @@ fn acting(chunk: &Chunk) -> Chunk {
 /// The entry for a listener that names nobody.
 fn listen_error(reference: &Reference) -> (Value, Value) {
     let Reference { module, name } = reference;
+    let module = if module.is_empty() { "id" } else { module };
     let tag = format!("Listen_Error_|-listen_{name}_|-listen_{module}_|-Listen_Error");
     let entry = map! {
         "comment" => format!("Referenced state {module}: {name} does not exist"),

@@ -44,9 +44,9 @@ functions! {
         if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
             return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
         }
-        // The name may have the arguments behind it; without a source, what is before them is one.
-        let (first, rest) = name.split_once(' ').unwrap_or((&name, ""));
-        let source = source.unwrap_or_else(|| first.to_owned());
+        // With a source the name may have arguments behind it; without one it is the source as it stands.
+        let rest = name.split_once(' ').map_or("", |(_, rest)| rest);
+        let source = source.unwrap_or_else(|| name.clone());
         let args = if args.is_truthy() || rest.is_empty() { args } else { rest.into() };
         let content = match cmd::script_content(&context.call, &source, &context.saltenv, &kwargs) {
             Ok(Some(content)) => content,
@@ -55,6 +55,7 @@ functions! {
                 let comment = format!("Unable to cache script {source} from saltenv '{}'", context.saltenv);
                 return Ok(StateReturn::failed(&name, comment).with_changes(changes).into());
             }
+            Err(CallError::Execution(error)) => return Ok(StateReturn::failed(&name, error).into()),
             Err(error) => return Ok(StateReturn::failed(&name, error.to_string()).into()),
         };
         let output = cmd::run_script(&context.call, &content, &args, &kwargs);
@@ -241,7 +242,8 @@ mod tests {
             ("cmd.script", map! {"name" => "salt://s.sh", "args" => "a b"}),
             ("cmd.script", map! {"name" => "other", "source" => "salt://s.sh"}),
             ("cmd.script", map! {"name" => "salt://nope.sh"}),
-            ("cmd.mod_watch", map! {"name" => "salt://s.sh x", "sfun" => "wait_script"}),
+            ("cmd.script", map! {"name" => "other"}),
+            ("cmd.mod_watch", map! {"name" => "s x", "source" => "salt://s.sh", "sfun" => "wait_script"}),
         ]
     }
 
@@ -261,7 +263,8 @@ mod tests {
         False: Command 'salt://s.sh' run | {"retcode": 3, "stdout": "script a b", "stderr": ""}
         False: Command 'other' run | {"retcode": 3, "stdout": "script", "stderr": ""}
         False: Unable to cache script salt://nope.sh from saltenv 'base' | {"retcode": 1, "stdout": "", "stderr": "", "cache_error": true}
-        False: Command 'salt://s.sh x' run | {"retcode": 3, "stdout": "script x", "stderr": ""}
+        False: Path 'other' is not absolute | {}
+        False: Command 's x' run | {"retcode": 3, "stdout": "script x", "stderr": ""}
         "#);
     }
 

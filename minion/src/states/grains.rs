@@ -37,7 +37,7 @@ functions! {
         if done.result == Some(true) && !done.changes.is_empty() {
             done.comment = format!("Set grain {name} to {value}");
         }
-        Ok(done.into())
+        Ok(done.in_order(SET_TOLD))
     }
 
     /// A grain that is a list and has this value, or all of these, in it.
@@ -142,7 +142,7 @@ functions! {
         if done.result == Some(true) {
             (done.comment, done.changes) = (was, changes);
         }
-        Ok(done.into())
+        Ok(done.in_order(SET_TOLD))
     }
 
     /// A value in a list that is a grain already; `convert` makes it a list.
@@ -177,6 +177,9 @@ fn with_colons(name: &str, delimiter: &str) -> String {
 fn grain(context: &StateContext, name: &str) -> Option<Value> {
     traverse(&Value::Map((*context.call.grains()).clone()), name, ":").cloned()
 }
+
+/// In which order what `grains.set` says is told.
+const SET_TOLD: [&str; 4] = ["comment", "changes", "result", "name"];
 
 /// Sets a grain: what `grains.set` says of it.
 fn set(

@@ -180,6 +180,15 @@ impl StateReturn {
         self.changes = changes;
         self
     }
+
+    /// As a value with its entries in another order than most states have: returns are shown in their order.
+    pub fn in_order(self, order: [&str; 4]) -> Value {
+        let told = Value::from(self).as_map().cloned().unwrap_or_default();
+        let first = order.iter().filter_map(|key| told.get_key_value(*key));
+        let mut ordered: Map = first.map(|(key, value)| (key.clone(), value.clone())).collect();
+        ordered.extend(told);
+        ordered.into()
+    }
 }
 
 impl From<StateReturn> for Value {

@@ -15,11 +15,15 @@ functions! {
     /// is the name, with `args`, `kwargs` and its own parameters beside it, and a `returner`. A key may have a word
     /// of its own behind a colon, `- test.echo:again: [hi]`, so that a function can be called several times.
     fn run(context, name: String, **kwargs) {
-        let calls: Vec<Call> = kwargs
+        // One word that is no function, and the name is meant.
+        let calls: Option<Vec<Call>> = kwargs
             .iter()
-            .filter_map(|(key, given)| Some(Call::new(key.as_str().filter(|key| key.contains('.'))?, given)))
+            .map(|(key, given)| Some(Call::new(key.as_str().filter(|key| key.contains('.'))?, given)))
             .collect();
-        Ok(if calls.is_empty() { by_name(context, &name, &kwargs) } else { by_keys(context, &name, calls) })
+        Ok(match calls {
+            Some(calls) if !calls.is_empty() => by_keys(context, &name, calls),
+            _ => by_name(context, &name, &kwargs).in_order(TOLD),
+        })
     }
 
     /// Calls execution functions only when something watched has changed.
@@ -39,6 +43,9 @@ functions! {
         run(context, name, kwargs)
     }
 }
+
+/// In which order results of functions are told.
+const TOLD: [&str; 4] = ["name", "changes", "comment", "result"];
 
 /// One of the calls that are written as keys.
 struct Call {
@@ -155,7 +162,7 @@ fn comment(value: &Value) -> Option<String> {
 
 /// A result whose name is the list of functions that it is about.
 fn named(done: StateReturn, names: Vec<String>) -> Value {
-    let mut done = Value::from(done);
+    let mut done = done.in_order(TOLD);
     if let Some(done) = done.as_map_mut() {
         done.insert("name".into(), names.into());
     }
@@ -174,19 +181,19 @@ fn written(param: &'static str) -> &'static str {
     }
 }
 
-fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> Value {
+fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> StateReturn {
     let Some(function) = context.call.minion.functions.get(name) else {
-        return StateReturn::failed(name, format!("Module function {name} is not available")).into();
+        return StateReturn::failed(name, format!("Module function {name} is not available"));
     };
     if context.test {
-        return StateReturn::would(name, format!("Module function {name} is set to execute")).into();
+        return StateReturn::would(name, format!("Module function {name} is set to execute"));
     }
     for (key, is_right, kind) in [
         ("args", kwargs.get("args").is_none_or(|args| args.as_list().is_some()), "list"),
         ("kwargs", kwargs.get("kwargs").is_none_or(|args| args.as_map().is_some()), "dict"),
     ] {
         if !is_right {
-            return StateReturn::failed(name, format!("'{key}' must be a {kind}.")).into();
+            return StateReturn::failed(name, format!("'{key}' must be a {kind}."));
         }
     }
     let mut args = Args::default();
@@ -201,7 +208,7 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> Value {
     let missing: Vec<&str> = missing(function, &args).into_iter().map(written).collect();
     if !missing.is_empty() {
         let comment = format!("The following arguments are missing: {}", missing.join(" "));
-        return StateReturn::failed(name, comment).into();
+        return StateReturn::failed(name, comment);
     }
     match context.call.call(name, args) {
         Ok(value) => {
@@ -213,11 +220,11 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> Value {
             }
             let mut done = StateReturn::ok(name, format!("Module function {name} executed"));
             done.result = Some(!is_failure(&value));
-            done.with_changes(map! {"ret" => value}).into()
+            done.with_changes(map! {"ret" => value})
         }
         Err(error) => {
             let comment = format!("Module function {name} threw an exception. Exception: {}", told(error));
-            StateReturn::failed(name, comment).into()
+            StateReturn::failed(name, comment)
         }
     }
 }

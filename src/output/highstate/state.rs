@@ -178,14 +178,21 @@ impl<'a> State<'a> {
             _ if self.changes.is_truthy() => "Changed",
             _ => "Clean",
         };
-        let name = self.shown_name(options);
-        let mut line = format!(" Name: {name} - Function: {}.{} - Result: {word}", self.module, self.function);
-        if let Some((start, duration)) = self.profile(options) {
-            _ = write!(line, " - Started: {start} - Duration: {duration}");
-        }
+        let (name, module, function) = (self.shown_name(options), &self.module, &self.function);
         let warnings = self.warnings().map_or_else(String::new, |warnings| {
             colours.paint(Colour::LightRed, &format!("Warnings:\n{}", harmless(&warnings)))
         });
+        let profile = self.profile(options);
+        if options.state_tabular {
+            let profile = profile.map_or_else(String::new, |(start, duration)| format!("{start} [{duration:>10}] "));
+            let line = format!("{profile}{module:>10}.{function:<10} {word:7}   Name: {name}");
+            let end = if warnings.is_empty() { "" } else { "\n" };
+            return format!("{warnings}{end}{}", colours.paint(colour, &harmless(&line)));
+        }
+        let mut line = format!(" Name: {name} - Function: {module}.{function} - Result: {word}");
+        if let Some((start, duration)) = profile {
+            _ = write!(line, " - Started: {start} - Duration: {duration}");
+        }
         format!("{warnings} {}", colours.paint(colour, &harmless(&line)))
     }
 

@@ -1,6 +1,7 @@
 use brine_core::{list, map};
 
 use super::*;
+use crate::output::{StateMode, StateOutput};
 
 /// A state that did its work in 1.5 ms, with fields of its own.
 fn state(number: i64, result: impl Into<Value>, fields: Map) -> Value {
@@ -147,4 +148,23 @@ fn the_wrapping_of_an_orchestration_is_not_a_minion() {
     ");
     let wrapped = map! {"data" => map!{"vm_master" => list!["broken"], "retcode" => 1}, "outputter" => "highstate"};
     assert_eq!(render(&Value::from(wrapped), &OutputOptions::default()).unwrap(), plain);
+}
+
+#[test]
+fn states_on_one_line_can_be_a_table() {
+    let states = map! {
+        "test_|-a_|-a_|-nop" => state(1, true, map! {}),
+        "service_|-b_|-b_|-running" => state(2, false, map! {"warnings" => list!["old"]}),
+    };
+    let terse = StateOutput { mode: StateMode::Terse, by_id: false };
+    let mut options = OutputOptions { state_tabular: true, state_output: terse, ..OutputOptions::default() };
+    let lines = |options: &OutputOptions| {
+        show(states.clone(), options).lines().skip(1).take(3).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        lines(&options),
+        ["10:00:00.000001 [    1.5 ms]       test.nop        Clean     Name: a", "Warnings:", "old",]
+    );
+    options.state_output_profile = false;
+    assert_eq!(lines(&options)[0], "      test.nop        Clean     Name: a");
 }

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::crypt::token::hex;
 use crate::files;
+use crate::processes;
 use crate::value::{FromValue, Map, Value};
 
 /// What is wrong with a remote or its options.
@@ -172,7 +173,7 @@ impl Repository {
             command.env("GIT_SSH_COMMAND", format!("ssh -oBatchMode=yes -i '{key}'"));
         }
         let start = |source| GitError::Start { remote: self.told(), source };
-        let output = command.args(words).output().map_err(start)?;
+        let output = processes::output(command.args(words)).map_err(start)?;
         if !output.status.success() {
             let told = String::from_utf8_lossy(&output.stderr).trim().replace(&self.url, &self.told());
             return Err(GitError::Git { remote: self.told(), told });
@@ -252,7 +253,7 @@ impl Repository {
         let done = self.git(&["archive", "--format=tar", "-o", &archive.to_string_lossy(), &part]).and_then(|_| {
             let mut tar = Command::new("tar");
             tar.arg("--extract").arg("--no-same-owner").arg("--file").arg(&archive).arg("--directory").arg(&folder);
-            let output = tar.stdin(Stdio::null()).output().map_err(failed(&folder))?;
+            let output = processes::output(tar.stdin(Stdio::null())).map_err(failed(&folder))?;
             let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             if output.status.success() { Ok(()) } else { Err(GitError::Git { remote: self.told(), told }) }
         });

@@ -69,10 +69,11 @@ pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low
             _ => {}
         }
     }
-    let listeners = chunks.iter().flat_map(Chunk::listeners).collect();
     match graph.sort(&mut chunks, cap) {
         Some(order) if errors.is_empty() => {
-            let steps = order.into_iter().map(|node| graph.step(node)).collect();
+            let steps: Vec<Step> = order.into_iter().map(|node| graph.step(node)).collect();
+            let listeners =
+                steps.iter().filter(|step| !step.check).flat_map(|step| chunks[step.chunk].listeners()).collect();
             Ok(Low { chunks, steps, listeners })
         }
         Some(_) => Err(errors),
@@ -120,7 +121,7 @@ impl Graph {
                     "Referenced state does not exist for requisite [{}: ({module}: {name})] in state [{}] in SLS [{}]",
                     requisite.kind.name(),
                     chunks[place].name,
-                    chunks[place].sls
+                    chunks[place].told_sls()
                 ));
             }
             chunks[place].requisites[number].chunks.clone_from(&named);
@@ -131,11 +132,11 @@ impl Graph {
                     self.prereq(place, other);
                     continue;
                 }
-                self.edge(other, place, requisite.kind);
                 // What a state needs, its trial needs too.
                 if let Some(trial) = self.trial_of.get(&place).copied() {
                     self.edge(other, trial, requisite.kind);
                 }
+                self.edge(other, place, requisite.kind);
             }
         }
         Ok(())
@@ -203,6 +204,7 @@ impl Graph {
         }
         set_order(chunk, own);
         let label = format!("{}{}{}", chunk.state, chunk.name, chunk.fun);
+        let tag = chunk.tag();
         let (mut strongest, mut pulled) = (None, f64::INFINITY);
         for (next, kinds) in &self.out[node] {
             for kind in kinds {
@@ -214,7 +216,7 @@ impl Graph {
             }
         }
         let trial = node >= chunks.len();
-        Key { pulled: own.as_f64().min(pulled), own: own.as_f64(), label, trial, node }
+        Key { pulled: own.as_f64().min(pulled), own: own.as_f64(), label, tag, trial, node }
     }
 
     fn step(&self, node: usize) -> Step {
@@ -306,6 +308,7 @@ struct Key {
     pulled: f64,
     own: f64,
     label: String,
+    tag: String,
     trial: bool,
     node: usize,
 }
@@ -317,6 +320,7 @@ impl Ord for Key {
         let numbers = self.pulled.total_cmp(&other.pulled).then(self.own.total_cmp(&other.own));
         numbers
             .then_with(|| self.label.cmp(&other.label))
+            .then_with(|| self.tag.cmp(&other.tag))
             .then(self.trial.cmp(&other.trial))
             .then(self.node.cmp(&other.node))
     }

@@ -42,7 +42,10 @@ impl HighData {
         match data {
             Value::Map(data) => {
                 let mut part = Part::read(data.clone(), sls, saltenv, &mut errors);
-                high.number(&mut part.states);
+                // As in Salt, what is from no file runs in the order of its names.
+                if !sls.is_empty() {
+                    high.number(&mut part.states);
+                }
                 high.merge(part, &mut errors);
             }
             data if data.is_truthy() => errors.push("High data is not a dictionary and is invalid".to_owned()),

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 use super::graph::Number;
 use super::high::{states_of, text};
-use super::requisite::{Reference, Requisite, RequisiteKind, of_kind, pairs};
+use super::requisite::{Reference, Requisite, RequisiteKind, heard, of_kind};
 use super::{Target, is_dunder};
 use crate::value::{Map, Value};
 
@@ -45,6 +45,11 @@ impl Chunk {
     /// What the return of this chunk is called: `file_|-id_|-name_|-managed`.
     pub fn tag(&self) -> String {
         format!("{}_|-{}_|-{}_|-{}", self.state, self.id, self.name, self.fun)
+    }
+
+    /// The SLS as messages call it: data that is given as it is comes from none.
+    pub fn told_sls(&self) -> &str {
+        if self.sls.is_empty() { "None" } else { &self.sls }
     }
 
     /// The name as it was written: an error is a name that is no text.
@@ -141,13 +146,8 @@ impl Chunk {
     /// Whom this chunk listens to, and whom it lets listen to it.
     pub(super) fn listeners(&self) -> Vec<Listener> {
         let me = || Reference { module: self.state.clone(), name: self.id.clone() };
-        let heard =
-            self.args.get("listen").and_then(Value::as_list).unwrap_or_default().iter().flat_map(|item| match item {
-                Value::Map(_) => pairs(Some(&crate::list![item.clone()])),
-                bare => vec![Reference { module: "id".to_owned(), name: bare.to_string() }],
-            });
-        let listens = heard.map(|to| Listener { listener: me(), to });
-        let lets = pairs(self.args.get("listen_in")).into_iter().map(|listener| Listener { listener, to: me() });
+        let listens = heard(self.args.get("listen")).into_iter().map(|to| Listener { listener: me(), to });
+        let lets = heard(self.args.get("listen_in")).into_iter().map(|listener| Listener { listener, to: me() });
         listens.chain(lets).collect()
     }
 }
@@ -275,6 +275,10 @@ fn named(mut base: Chunk, arguments: &[Value]) -> Vec<Chunk> {
                 _ => _ = base.args.insert(key.clone(), value.clone()),
             }
         }
+    }
+    if base.fun.is_empty() {
+        // Only another state speaks of it (`require_in`): there is nothing to run, nor to refer to.
+        return Vec::new();
     }
     if names.is_empty() {
         return vec![base];

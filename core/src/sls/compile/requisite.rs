@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::low::Chunk;
 use crate::glob::{Glob, is_pattern};
-use crate::value::{Map, Value};
+use crate::value::Value;
 
 /// What a requisite asks of the states that it names.
 ///
@@ -203,7 +203,7 @@ pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisit
                     "Requisite [{}: {module}] in state [{}] in SLS [{}] must have a string as the value",
                     kind.name(),
                     chunk.name,
-                    chunk.sls
+                    chunk.told_sls()
                 ));
             }
         }
@@ -211,9 +211,12 @@ pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisit
     Ok(found)
 }
 
-/// The items of a requisite that another state is given (`listen_in`), as module and name.
-pub(super) fn pairs(value: Option<&Value>) -> Vec<Reference> {
-    let items = value.and_then(Value::as_list).unwrap_or_default();
-    let maps = items.iter().filter_map(Value::as_map).flat_map(Map::iter);
-    maps.map(|(module, name)| Reference { module: module.to_string(), name: name.to_string() }).collect()
+/// The items of `listen` or `listen_in`. A bare word, which may mean a state of any module, has no module.
+pub(super) fn heard(value: Option<&Value>) -> Vec<Reference> {
+    let items = value.and_then(Value::as_list).unwrap_or_default().iter();
+    let references = items.flat_map(|item| match item {
+        Value::Map(map) => map.iter().map(|(module, name)| (module.to_string(), name.to_string())).collect(),
+        bare => vec![(String::new(), bare.to_string())],
+    });
+    references.map(|(module, name)| Reference { module, name }).collect()
 }

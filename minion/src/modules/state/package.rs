@@ -9,7 +9,7 @@ use std::sync::Arc;
 use brine_core::function::CallError;
 use brine_core::sls::compile::Chunk;
 use brine_core::value::json;
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value, functions, processes};
 use indexmap::IndexMap;
 
 use super::{options, ran, with};
@@ -119,7 +119,8 @@ fn tar(words: &[&str], path: &Path, into: Option<&Path>) -> Result<String, CallE
     if let Some(folder) = into {
         command.arg("--directory").arg(folder);
     }
-    let output = command.output().map_err(|error| CallError::Execution(format!("tar cannot be run: {error}")))?;
+    let output =
+        processes::output(&mut command).map_err(|error| CallError::Execution(format!("tar cannot be run: {error}")))?;
     if !output.status.success() {
         let told = String::from_utf8_lossy(&output.stderr);
         return Err(CallError::Execution(format!("{} cannot be unpacked: {}", path.display(), told.trim())));

@@ -43,6 +43,9 @@ pub(crate) use pattern::Choice;
 use place::Folders;
 pub(crate) use place::{copy_tree, replace_link};
 
+/// In which order results of copies are told.
+const COPY_TOLD: [&str; 4] = ["name", "changes", "comment", "result"];
+
 functions! {
     module "file", context StateContext;
 
@@ -106,7 +109,7 @@ functions! {
             done.result = Some(false);
             done.comment = "Failed to get selinux attributes".into();
         }
-        Ok(done.into())
+        Ok(done.in_order(["changes", "comment", "name", "result"]))
     }
 
     /// A folder, its mode and owner; with `recurse`, also those of what is in it. `clean` removes what
@@ -273,13 +276,14 @@ functions! {
         let attributes = Attributes::of_state(context, &mode, &user, &group);
         let folders = Folders::new(makedirs, &dir_mode);
         if !(subdir && Path::new(&name).is_dir()) {
-            return Ok(place::copy(context, &name, &source, force, folders, attributes).into());
+            let done = place::copy(context, &name, &source, force, folders, attributes);
+            return Ok(done.in_order(COPY_TOLD));
         }
         let inside = Path::new(&name).join(Path::new(&source).file_name().unwrap_or_default()).display().to_string();
         let done = place::copy(context, &inside, &source, force, folders, attributes);
         // Salt tells of the folder once it has copied.
         let (from, to) = (format!("Copied \"{source}\" to \"{inside}\""), format!("Copied \"{source}\" to \"{name}\""));
-        Ok(StateReturn { comment: done.comment.replace(&from, &to), name, ..done }.into())
+        Ok(StateReturn { comment: done.comment.replace(&from, &to), name, ..done }.in_order(COPY_TOLD))
     }
 
     /// A file moved from another place, if it is still there.

@@ -1,0 +1,3 @@
+a: test.nop
+b: {test.nop: [require: [test: a]]}
+exclude: [{id: a}]

@@ -1,0 +1,2 @@
+a: {test.nop: [watch: b]}
+b: {test.nop: [require_in: [cmd: nobody]]}
