@@ -183,23 +183,29 @@ impl StateReturn {
 
     /// As a value with its entries in another order than most states have: returns are shown in their order.
     pub fn in_order(self, order: [&str; 4]) -> Value {
-        let told = Value::from(self).as_map().cloned().unwrap_or_default();
-        let first = order.iter().filter_map(|key| told.get_key_value(*key));
-        let mut ordered: Map = first.map(|(key, value)| (key.clone(), value.clone())).collect();
-        ordered.extend(told);
-        ordered.into()
+        let mut told = self.into_map();
+        for (place, key) in order.into_iter().enumerate() {
+            if let Some(index) = told.get_index_of(key) {
+                told.move_index(index, place);
+            }
+        }
+        told.into()
+    }
+
+    fn into_map(self) -> Map {
+        let mut map = brine_core::map! {
+            "name" => self.name,
+            "changes" => self.changes,
+            "result" => self.result,
+            "comment" => self.comment,
+        };
+        map.extend(self.more);
+        map
     }
 }
 
 impl From<StateReturn> for Value {
     fn from(state: StateReturn) -> Self {
-        let mut map = brine_core::map! {
-            "name" => state.name,
-            "changes" => state.changes,
-            "result" => state.result,
-            "comment" => state.comment,
-        };
-        map.extend(state.more);
-        Value::Map(map)
+        Value::Map(state.into_map())
     }
 }

@@ -19,6 +19,7 @@
 //! | `set a, b = y` | `__unpack__(2, y)` |
 //! | `x['get'](y)` | `x.get(y)`: what is called may be a method |
 //! | `a < b <= c` | `__chain__(a, '<', b, '<=', c)` |
+//! | `macro m(a, b=a)` | `macro m(a, b)`, and `if b is undefined`, `set b = a` in the body |
 //! | `macro m(a)` | with `varargs` or `kwargs` in it these are parameters; `set m = __macro__(m, true)` behind it |
 //!
 //! What is not understood is left as it is: the compiler has the better words for what is wrong.
@@ -253,6 +254,10 @@ mod tests {
             (
                 "{% macro m(a) %}{{ a }}{{ varargs }}{% endmacro -%}",
                 "{% macro m(a, varargs=(), kwargs=none) %}{{ a }}{{ varargs }}{% endmacro %}{% set m = __macro__(m, true) -%}",
+            ),
+            (
+                "{% macro m(a, b = [a], c=b) -%}",
+                "{% macro m(a, b, c) %} {%- if b is undefined %}{% set b = __list__([a]) %}{% endif %} {%- if c is undefined %}{% set c=b %}{% endif -%}",
             ),
             ("{% load_yaml as x -%}a{% endload %}", "{% set  x | __load_yaml__ -%}a{% endset %}"),
             (

@@ -57,11 +57,14 @@ pub(super) fn macros(
         [tag, name, rest @ ..] if tag.is_name("macro") => {
             let body = &text[end..];
             let body = &body[..body.find("endmacro").unwrap_or(body.len())];
-            let close = rest.last().filter(|token| token.is_operator(")"));
             let takes_more = body.contains("varargs") || body.contains("kwargs");
-            if let (Some(close), true) = (close, takes_more) {
-                let comma = if rest.len() > 2 { ", " } else { "" };
-                edits.push(Edit::insert(close.start, format!("{comma}varargs=(), kwargs=none")));
+            if let [open, parameters @ .., close] = rest
+                && close.is_operator(")")
+                && !defaults_in_body(open, parameters, close, takes_more, edits)
+                && takes_more
+            {
+                let comma = if parameters.is_empty() { "" } else { ", " };
+                edits.push(Edit::insert(close.start, format!("{comma}{MORE}")));
             }
             open.push((name.text.to_owned(), takes_more));
         }
@@ -73,6 +76,57 @@ pub(super) fn macros(
         }
         _ => {}
     }
+}
+
+/// What a macro has as parameters that looks at more than it names.
+const MORE: &str = "varargs=(), kwargs=none";
+
+/// Defaults that look at parameters before them: minijinja computes the last one first, so these are set in the body.
+/// Whether there are any.
+fn defaults_in_body(
+    open: &Token<'_>,
+    parameters: &[Token<'_>],
+    close: &Token<'_>,
+    takes_more: bool,
+    edits: &mut Vec<Edit>,
+) -> bool {
+    let each = split(parameters);
+    let names: Vec<&str> = each.iter().filter_map(|(one, _)| Some(one.first()?.text)).collect();
+    let looks_back = each.iter().enumerate().any(|(place, (one, _))| {
+        let default = one.get(2..).unwrap_or_default();
+        default.iter().any(|token| token.kind == Kind::Name && names[..place.min(names.len())].contains(&token.text))
+    });
+    if !looks_back {
+        return false;
+    }
+    let more = if takes_more { format!(", {MORE}") } else { String::new() };
+    edits.push(Edit::replace(open, format!("({}{more}) %}}", names.join(", "))));
+    for (one, comma) in each {
+        let Some(name) = one.first() else { continue };
+        let is_set = one.len() > 1;
+        if is_set {
+            edits.push(Edit::replace(name, format!("{{%- if {0} is undefined %}}{{% set {0}", name.text)));
+        } else {
+            edits.push(remove(name));
+        }
+        edits.extend(comma.map(|comma| Edit::replace(comma, if is_set { " %}{% endif %}" } else { "" })));
+    }
+    // The last one has a default if any has, and ends as the tag does.
+    edits.push(Edit::replace(close, " %}{% endif"));
+    true
+}
+
+/// What stands between commas, each with the comma behind it.
+fn split<'t, 'a>(mut tokens: &'t [Token<'a>]) -> Vec<(&'t [Token<'a>], Option<&'t Token<'a>>)> {
+    let mut parts = Vec::new();
+    while let Some(comma) = position(tokens, |token| token.is_operator(",")) {
+        parts.push((&tokens[..comma], tokens.get(comma)));
+        tokens = &tokens[comma + 1..];
+    }
+    if !tokens.is_empty() {
+        parts.push((tokens, None));
+    }
+    parts
 }
 
 /// Takes a word out, and the blank after it.

@@ -38,10 +38,16 @@ fn chains_and_tests_compare_as_operators_do() {
 #[test]
 fn macros_refuse_what_they_have_no_parameter_for() {
     check(&[
+        (
+            "{% macro m(a, b=a, c=[a, b], d=1) -%} {{ a }}{{ b }}{{ c }}{{ d }}{% endmacro %}{{ m(1) }} {{ m(1, d=2, c='x') }}",
+            "11[1, 1]1 11x2",
+        ),
+        ("{% macro m(a, b=a ~ '!') %}{{ b }}{{ varargs }}{% endmacro %}[{{ m(1, 2, 3, 4) }}]", "[2(3, 4)]"),
         ("{% macro m(a, b=2) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}{{ m(1, b=3) }}{{ m(b=4, a=5) }}", "121354"),
         ("{% macro m() %}<{{ caller(1) }}>{% endmacro %}{% call(x) m() %}{{ x }}{% endcall %}", "<1>"),
     ]);
     check_errors(&[
+        ("{% macro m(a=1, b) %}{% endmacro %}", "Jinja syntax error: non-default argument follows default argument"),
         ("{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}", "Jinja error: macro 'm' takes not more than 1 argument(s)"),
         ("{% macro m(a) %}{% endmacro %}{{ m(z=2) }}", "Jinja error: macro 'm' takes no keyword argument 'z'"),
         ("{% macro m(a) %}{% endmacro %}{{ m(1, a=2) }}", "Jinja error: macro 'm' takes no keyword argument 'a'"),
