@@ -7,8 +7,12 @@
 
 use std::io;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use parking_lot::RwLock;
+
+/// How long is waited for programs that are starting.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 static STARTING: RwLock<()> = RwLock::new(());
 
@@ -25,6 +29,10 @@ pub fn output(command: &mut Command) -> io::Result<Output> {
 
 /// Writes a file that is to be run.
 pub fn write_program<T>(write: impl FnOnce() -> T) -> T {
-    let _alone = STARTING.write();
+    // A program that does not start, on a network's file system that is away, must not keep all others from starting.
+    let alone = STARTING.try_write_for(PATIENCE);
+    if alone.is_none() {
+        tracing::warn!("a program has been starting for {} s: a script is written beside it", PATIENCE.as_secs());
+    }
     write()
 }

@@ -102,6 +102,15 @@ impl Twister {
         }
     }
 
+    /// So many of these items: by a seed the same ones each time, and those that Salt chooses; by chance without one.
+    /// Nothing if there are not as many.
+    pub fn chosen<T: Clone>(items: &[T], count: usize, seed: &Value) -> Option<Vec<T>> {
+        let by_chance = || rand::random::<i64>().into();
+        let seed = if seed.is_nil() { by_chance() } else { seed.clone() };
+        let places = Self::choosing(&seed).sample(items.len(), count)?;
+        Some(places.into_iter().map(|place| items[place].clone()).collect())
+    }
+
     /// The places of `count` of so many items; nothing if there are not as many.
     pub fn sample(&mut self, items: usize, count: usize) -> Option<Vec<usize>> {
         if count > items {

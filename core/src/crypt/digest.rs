@@ -1,6 +1,8 @@
 //! Digests by the names that users give them.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
@@ -57,6 +59,15 @@ impl Digest {
             Digest::Sha384 => read_through::<Sha384>(reader),
             Digest::Sha512 => read_through::<Sha512>(reader),
         }
+    }
+
+    /// The digest of a file. Of what is no regular file, such as a pipe, there is none: it may have no end.
+    pub fn of_file(self, path: &Path) -> io::Result<Vec<u8>> {
+        // Looked at before, as to open a pipe is to wait for who writes into it.
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        }
+        self.of_reader(&mut File::open(path)?)
     }
 
     /// The digest of bytes.
@@ -124,5 +135,6 @@ mod tests {
             assert_eq!(hex(algorithm.hmac(b"key", b"abc").unwrap()), hmac, "{name}");
         }
         assert_eq!(Digest::named("crc32"), None);
+        assert!(Digest::Md5.of_file(Path::new("/dev/zero")).is_err());
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use brine_core::function::CallError;
 use brine_core::{Map, Value, files, functions};
+use parking_lot::Mutex;
 
 use super::programs::{run, which};
 use crate::context::Context;
@@ -125,8 +126,24 @@ fn read(context: &Context) -> Result<String, CallError> {
     Ok(files::read_if_exists(file(context)).map_err(CallError::execution)?.unwrap_or_default())
 }
 
+/// Held while the file is read and written anew: states run side by side.
+static CHANGING: Mutex<()> = Mutex::new(());
+
 /// Writes the file with this target of an alias, or without the alias, and has the mail program read it.
 fn edit(context: &Context, alias: &str, target: Option<&str>) -> Result<(), CallError> {
+    let line = target.map(|target| format!("{alias}: {target}"));
+    let is_read_back = |line: &String| {
+        !line.contains('\n')
+            && Entry::parse(line).is_some_and(|entry| entry.alias == alias && Some(entry.target) == target)
+    };
+    if let Some(line) = line.filter(|line| !is_read_back(line)) {
+        let told = format!(
+            "'{line}' is no line of {}: no `:` or `#` in a name, no `#` or line end behind it",
+            file(context).display()
+        );
+        return Err(CallError::Execution(told));
+    }
+    let _changing = CHANGING.lock();
     let text = with(&read(context)?, alias, target);
     files::rewrite(file(context), text.as_bytes(), 0o644).map_err(CallError::execution)?;
     if which("newaliases").is_some() {

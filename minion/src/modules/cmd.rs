@@ -3,19 +3,20 @@
 //! From the command line and in states a command goes through a shell; from a template it does not, as in
 //! Salt, unless `python_shell=True` says so.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+mod scratch;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_core::function::{Args, CallError};
 use brine_core::sls::yaml;
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map, processes};
+use brine_core::{Map, Value, functions, map};
 
 use crate::context::Context;
 use crate::process::{Output, Program};
+use scratch::SCRATCH;
+pub use scratch::{Scratch, script_content};
 
 const DEFAULT_SHELL: &str = "/bin/sh";
 
@@ -244,83 +245,6 @@ fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, 
     Ok(output)
 }
 
-/// How the names of scratch files begin.
-const SCRATCH: &str = "__brine.";
-
-/// A file that is gone when its time is over.
-pub struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        _ = std::fs::remove_file(&self.0);
-    }
-}
-
-impl Scratch {
-    /// Where it is.
-    pub fn path(&self) -> &std::path::Path {
-        &self.0
-    }
-
-    /// A new file that only its owner reads and runs.
-    pub fn new(content: &[u8], owner: Option<&str>) -> Result<Self, CallError> {
-        Scratch::ending(content, owner, None)
-    }
-
-    /// The same, with an ending that tells programs what it is.
-    pub fn ending(content: &[u8], owner: Option<&str>, ending: Option<&str>) -> Result<Self, CallError> {
-        let ending = ending.map(|ending| format!(".{ending}")).unwrap_or_default();
-        let scratch = Scratch::within(&std::env::temp_dir(), content, &ending)?;
-        if let Some(owner) = owner.and_then(|name| nix::unistd::User::from_name(name).ok().flatten()) {
-            std::os::unix::fs::chown(&scratch.0, Some(owner.uid.as_raw()), Some(owner.gid.as_raw()))
-                .map_err(CallError::execution)?;
-        }
-        Ok(scratch)
-    }
-
-    /// The same in a folder, with the end of its name.
-    pub fn within(folder: &std::path::Path, content: &[u8], ending: &str) -> Result<Self, CallError> {
-        let path = folder.join(format!("{SCRATCH}{:016x}{ending}", rand::random::<u64>()));
-        let written = processes::write_program(|| {
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path)?;
-            file.write_all(content)
-        });
-        written.map_err(|error| CallError::Execution(format!("{} cannot be written: {error}", path.display())))?;
-        Ok(Scratch(path))
-    }
-}
-
-/// The content of a script, rendered if a template is asked for.
-pub fn script_content(
-    context: &Context,
-    source: &str,
-    saltenv: &str,
-    kwargs: &Map,
-) -> Result<Option<Vec<u8>>, CallError> {
-    let content = if let Some(path) = source.strip_prefix("salt://") {
-        let (path, saltenv) = path.split_once("?saltenv=").unwrap_or((path, saltenv));
-        context.minion.files.read(path, saltenv).map_err(CallError::Execution)?
-    } else {
-        let path = source.strip_prefix("file://").unwrap_or(source);
-        if !path.contains("://") && !std::path::Path::new(path).is_absolute() {
-            return Err(CallError::Execution(format!("Path '{path}' is not absolute")));
-        }
-        std::fs::read(path).ok()
-    };
-    match (content, kwargs.get("template").and_then(Value::as_str)) {
-        (Some(content), Some("jinja")) => {
-            let text = String::from_utf8(content).map_err(CallError::execution)?;
-            let mut variables = map! {"source" => source};
-            variables.extend(kwargs.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default());
-            variables.extend(kwargs.get("context").and_then(Value::as_map).cloned().unwrap_or_default());
-            let rendering = crate::state::Source::new(context, context.pillar());
-            let rendered = rendering.render_template(source, &text, &variables, saltenv);
-            Ok(Some(rendered.map_err(CallError::Execution)?.into_bytes()))
-        }
-        (content, _) => Ok(content),
-    }
-}
-
 /// Arguments as text that a shell and [`crate::process::split`] read alike.
 fn words(args: &Value) -> String {
     match args {
@@ -344,7 +268,7 @@ pub fn quote(word: &str) -> String {
 pub fn run_script(context: &Context, content: &[u8], args: &Value, kwargs: &Map) -> Result<Output, CallError> {
     let owner = kwargs.get("runas").or_else(|| kwargs.get("user")).and_then(Value::as_str);
     let script = Scratch::new(content, owner)?;
-    let command = format!("{}{}", script.0.display(), words(args));
+    let command = format!("{}{}", script.path().display(), words(args));
     let program = program(context, &command, kwargs)?;
     // A script without a `#!` line is a shell's, which only a shell knows.
     let shell = program.shell.clone().or_else(|| (!content.starts_with(b"#!")).then(|| DEFAULT_SHELL.to_owned()));
@@ -358,7 +282,7 @@ fn run_code(context: &Context, lang: &str, code: &str, args: &Value, kwargs: &Ma
     }
     let owner = kwargs.get("runas").and_then(Value::as_str);
     let script = Scratch::new(code.as_bytes(), owner)?;
-    let command = format!("{lang} {}{}", script.0.display(), words(args));
+    let command = format!("{lang} {}{}", script.path().display(), words(args));
     let program = Program { shell: None, ..program(context, &command, kwargs)? };
     finish(context, &program, kwargs)
 }

@@ -12,7 +12,7 @@ use brine_core::{Map, Value, files, fileserver, functions, map};
 use crate::context::Context;
 use crate::file_cache::{self, Remote};
 use crate::fileclient::in_environment;
-use crate::modules::file::{self, hex_digest};
+use crate::modules::file;
 use crate::state::Source;
 use crate::states::Choice;
 use crate::web;
@@ -280,9 +280,8 @@ functions! {
         let own = fileserver::hash_kind(&context.config().opts).name();
         let told = |hash: String| map! {"hash_type" => file::hash_kind(&hash).unwrap_or(own), "hsum" => hash}.into();
         if !path.starts_with("salt://") {
-            let content = std::fs::read(&path).ok();
-            let hash = content.map(|content| hex_digest(&content, own)).transpose()?;
-            return Ok(hash.map_or_else(Value::map, told));
+            let path = Path::new(&path);
+            return if path.exists() { file::digest(path, own).map(told) } else { Ok(Value::map()) };
         }
         let saltenv = environment(context, saltenv);
         let (name, saltenv) = in_environment(&path, &saltenv);

@@ -20,8 +20,11 @@ functions! {
     ///
     ///     salt '*' data.clear
     fn clear(context) {
-        _ = std::fs::remove_file(path(context));
-        Ok(true.into())
+        let _changing = CHANGING.lock();
+        match std::fs::remove_file(path(context)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(CallError::execution(error)),
+            _ => Ok(true.into()),
+        }
     }
 
     /// All values.
@@ -30,7 +33,7 @@ functions! {
     ///
     ///     salt '*' data.load
     fn load(context) {
-        Ok(stored(context).into())
+        Ok(stored(context)?.into())
     }
 
     /// As `load`.
@@ -39,7 +42,7 @@ functions! {
     ///
     ///     salt '*' data.items
     fn items(context) {
-        Ok(stored(context).into())
+        Ok(stored(context)?.into())
     }
 
     /// Keeps the entries of a mapping in the place of all values that there were.
@@ -99,7 +102,7 @@ functions! {
     ///
     ///     salt '*' data.get eggs
     fn get(context, key: Value, default: Value = Value::Nil) {
-        let stored = stored(context);
+        let stored = stored(context)?;
         let Value::List(names) = key else { return Ok(stored.get(&key).cloned().unwrap_or(default)) };
         let found = names.iter().map(|name| stored.get(name).or((!default.is_nil()).then_some(&default)));
         Ok(found.flatten().cloned().collect())
@@ -111,7 +114,7 @@ functions! {
     ///
     ///     salt '*' data.keys
     fn keys(context) {
-        Ok(stored(context).into_keys().collect())
+        Ok(stored(context)?.into_keys().collect())
     }
 
     /// The values without their names.
@@ -120,7 +123,7 @@ functions! {
     ///
     ///     salt '*' data.values
     fn values(context) {
-        Ok(stored(context).into_values().collect())
+        Ok(stored(context)?.into_values().collect())
     }
 
     /// Whether there is a value under a name.
@@ -129,7 +132,7 @@ functions! {
     ///
     ///     salt '*' data.has_key eggs
     fn has_key(context, key: Value) {
-        Ok(stored(context).contains_key(&key).into())
+        Ok(stored(context)?.contains_key(&key).into())
     }
 }
 
@@ -137,9 +140,20 @@ fn path(context: &Context) -> std::path::PathBuf {
     context.config().cachedir.join("datastore")
 }
 
-/// What is kept. A file that cannot be read has nothing, as in Salt.
-fn stored(context: &Context) -> Map {
-    std::fs::read(path(context)).ok().and_then(|packed| msgpack::unpack_map(&packed).ok()).unwrap_or_default()
+/// What is kept. A file with something else in it is moved aside.
+fn stored(context: &Context) -> Result<Map, CallError> {
+    let path = path(context);
+    let packed = match std::fs::read(&path) {
+        Ok(packed) => packed,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) => return Err(CallError::Execution(format!("{} cannot be read: {error}", path.display()))),
+    };
+    msgpack::unpack_map(&packed).or_else(|error| {
+        let aside = path.with_extension("damaged");
+        std::fs::rename(&path, &aside).map_err(CallError::execution)?;
+        tracing::error!(path = %aside.display(), %error, "the values of `data` cannot be read: they are moved aside");
+        Ok(Map::new())
+    })
 }
 
 fn store(context: &Context, values: &Map) -> Result<(), CallError> {
@@ -148,7 +162,7 @@ fn store(context: &Context, values: &Map) -> Result<(), CallError> {
 
 fn change<T>(context: &Context, how: impl FnOnce(&mut Map) -> T) -> Result<T, CallError> {
     let _changing = CHANGING.lock();
-    let mut values = stored(context);
+    let mut values = stored(context)?;
     let answer = how(&mut values);
     store(context, &values)?;
     Ok(answer)

@@ -441,8 +441,14 @@ fn lines(args: &[Value], kwargs: &Map) -> Vec<String> {
     given.iter().map(|line| format!("{line}\n")).collect()
 }
 
-fn digest(path: &Path, form: &str) -> Result<String, CallError> {
-    hex_digest(&std::fs::read(path).map_err(|error| at(&path.display().to_string(), &error))?, form)
+/// The hash of a file in hex, of the kind with this name.
+pub fn digest(path: &Path, form: &str) -> Result<String, CallError> {
+    let digest = digest_named(form)?.of_file(path).map_err(|error| at(&path.display().to_string(), &error))?;
+    Ok(hex(digest))
+}
+
+fn digest_named(form: &str) -> Result<Digest, CallError> {
+    Digest::named(form).ok_or_else(|| CallError::Execution(format!("Invalid hash type: {form}")))
 }
 
 /// The kind of a hash, by how many hex digits it has.
@@ -461,8 +467,7 @@ pub fn hash_kind(hex: &str) -> Option<&'static str> {
 
 /// A hash of bytes, in hex digits.
 pub fn hex_digest(bytes: &[u8], form: &str) -> Result<String, CallError> {
-    let kind = Digest::named(form).ok_or_else(|| CallError::Execution(format!("Invalid hash type: {form}")))?;
-    Ok(hex(kind.of(bytes)))
+    Ok(hex(digest_named(form)?.of(bytes)))
 }
 
 #[cfg(test)]

@@ -119,11 +119,9 @@ functions! {
 
 /// So many items, by a seed or by chance.
 fn chosen(items: &[Value], count: usize, seed: &Value) -> Result<Value, CallError> {
-    let by_chance = || rand::random::<i64>().into();
-    let seed = if seed.is_nil() { by_chance() } else { seed.clone() };
-    let places = Twister::choosing(&seed).sample(items.len(), count);
-    let places = places.ok_or_else(|| CallError::Execution("Sample larger than population or is negative".into()))?;
-    Ok(places.into_iter().map(|place| items[place].clone()).collect())
+    let chosen = Twister::chosen(items, count, seed);
+    let none = || CallError::Execution("Sample larger than population or is negative".into());
+    Ok(chosen.ok_or_else(none)?.into())
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use brine_core::{Map, Value, functions, map};
 use super::cmd::{self, quote};
 use super::user::names;
 use crate::context::Context;
+use crate::fileclient::in_environment;
 use contents::at;
 pub use contents::{Contents, Format, contents};
 use zipped::Unzip;
@@ -305,7 +306,7 @@ fn cached(context: &Context, name: &str, saltenv: &str) -> Result<PathBuf, CallE
     match protocol {
         "file" => Some(PathBuf::from(path)).filter(|path| path.is_file()).ok_or_else(failed),
         "salt" => {
-            let (path, saltenv) = path.split_once("?saltenv=").unwrap_or((path, saltenv));
+            let (path, saltenv) = in_environment(path, saltenv);
             let content = context.minion.files.read(path, saltenv).map_err(CallError::Execution)?.ok_or_else(failed)?;
             let below = brine_core::files::relative_path(path).ok_or_else(failed)?;
             let place = context.config().cachedir.join("files").join(saltenv).join(below);

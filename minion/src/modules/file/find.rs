@@ -12,7 +12,7 @@ use brine_core::{Map, Value, functions};
 use nix::unistd::{Gid, Group, Uid, User};
 use regex::Regex;
 
-use super::{expand, hex_digest, kind};
+use super::{expand, kind};
 use crate::context::Context;
 use crate::modules::programs::program;
 use crate::process::{Program, split};
@@ -236,6 +236,9 @@ impl Action {
             Action::Delete => {
                 let is_folder = status.is_dir() && !path.is_symlink();
                 let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+                if let Err(error) = &removed {
+                    tracing::error!(path = %full, %error, "file.find cannot delete it");
+                }
                 Ok(removed.is_ok().then(|| full.into()))
             }
             Action::Exec(command) => {
@@ -275,8 +278,7 @@ fn field_of(field: &str, path: &Path, status: &Metadata) -> Option<Result<Value,
         "user" => user_of(status.uid()).map_or_else(|| i64::from(status.uid()).into(), |user| user.name.into()),
         "group" => group_of(status.gid()).map_or_else(|| i64::from(status.gid()).into(), |group| group.name.into()),
         "md5" if status.is_file() => {
-            let content = std::fs::read(path).map_err(|error| super::at(&path.display().to_string(), &error));
-            return Some(content.and_then(|content| hex_digest(&content, "md5")).map(Value::from));
+            return Some(super::digest(path, "md5").map(Value::from));
         }
         "md5" => "".into(),
         _ => return None,
@@ -342,7 +344,8 @@ fn size(text: &str) -> Result<Criterion, String> {
     let wrong = || format!("invalid size: \"{text}\"");
     let rest = text.trim();
     let number = rest.trim_start_matches(['+', '-']);
-    let unit = match number.to_lowercase().chars().last() {
+    let last = number.chars().last().map(|last| last.to_ascii_lowercase());
+    let unit = match last {
         Some('b') => Some(1),
         Some('k') => Some(1 << 10),
         Some('m') => Some(1 << 20),
@@ -350,6 +353,7 @@ fn size(text: &str) -> Result<Criterion, String> {
         Some('t') => Some(1_u64 << 40),
         _ => None,
     };
+    // The letters of units are one byte each.
     let number = if unit.is_some() { &number[..number.len() - 1] } else { number };
     let unit = unit.unwrap_or(1);
     let count: f64 = number.trim().parse().map_err(|_| wrong())?;
@@ -379,7 +383,7 @@ fn changed(text: &str) -> Result<Criterion, String> {
         (units, rest) = (&units[place + 1..], after[1..].trim_start());
     }
     let smallest = smallest.ok_or_else(wrong)?;
-    let before = Duration::from_secs((seconds / smallest as f64) as u64 * smallest);
+    let before = Duration::from_secs(((seconds / smallest as f64) as u64).saturating_mul(smallest));
     let time = SystemTime::now().checked_sub(before).ok_or_else(wrong)?;
     Ok(if text.trim().starts_with('-') { Criterion::ChangedSince(time) } else { Criterion::ChangedBefore(time) })
 }

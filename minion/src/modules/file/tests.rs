@@ -133,6 +133,8 @@ fn a_search_fits_all_its_criteria() {
         ("group=no-such", "", r#""error: no such group \"no-such\"""#),
         ("type=x", "", r#""error: invalid file type \"x\"""#),
         ("size=big", "", r#""error: invalid size: \"big\"""#),
+        ("size=1\u{212a}", "", "\"error: invalid size: \\\"1\u{212a}\\\"\""),
+        ("mtime=99999999999999999999w", "", r#""error: invalid time interval: '99999999999999999999w'""#),
         ("mtime=5", "", r#""error: invalid time interval: '5'""#),
         ("regex=(", "", r#""error: invalid regular expression: \"(\"""#),
         ("colour=red", "", r#""error: invalid option \"colour\"""#),

@@ -7,6 +7,9 @@ pub(super) const TITLE: &str = "THIS FILE IS MANAGED BY SALT - DO NOT EDIT";
 pub(super) const TEXT: &str = "The contents of this file are managed by Salt. Any changes to this file may be \
                                overwritten automatically and without warning.";
 
+/// The widest box, in characters: a width is not a way to use up memory.
+const MOST_WIDE: usize = 1_000;
+
 /// How a box looks.
 pub(super) struct Banner<'a> {
     /// How wide it is.
@@ -18,11 +21,12 @@ pub(super) struct Banner<'a> {
 }
 
 impl Banner<'_> {
-    /// The lines of a box with a title and a text. Nothing if it is too narrow for them.
+    /// The lines of a box with a title and a text. Nothing if it is too narrow for them, or wider than any line.
     pub(super) fn lines(&self, title: &str, text: &str) -> Option<Vec<String>> {
         let (left, right) = (self.comment.trim_end(), self.comment.trim());
         let length = |text: &str| text.chars().count();
-        let inside = self.width.checked_sub(length(left) + length(right) + 2).filter(|inside| *inside > 0)?;
+        let width = Some(self.width).filter(|width| *width <= MOST_WIDE)?;
+        let inside = width.checked_sub(length(left) + length(right) + 2).filter(|inside| *inside > 0)?;
         let border: String = self.border.map(|c| std::iter::repeat_n(c, inside + 2).collect()).unwrap_or_default();
         let border = format!("{}{border}{right}", self.comment);
         let blanks = self.width.saturating_sub(2 * length(self.comment));
@@ -88,6 +92,7 @@ mod tests {
             let banner = Banner { width, comment, border };
             banner.lines(title, text).map(|lines| lines.join("\n")).unwrap_or_default()
         };
+        assert_eq!(lines(70_000, "#", None, "t", "text"), "");
         insta::assert_snapshot!(lines(30, "//", Some('*'), "Hello there my good world it is fine", "a bb"), @r"
         //**************************//
         //                          //

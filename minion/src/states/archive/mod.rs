@@ -17,6 +17,7 @@ use sha2::Digest;
 
 use super::file::{cached, source};
 use super::{StateContext, StateReturn};
+use crate::fileclient::in_environment;
 use crate::modules::archive::{Format, needs_password};
 
 functions! {
@@ -327,7 +328,7 @@ impl Extracted {
                 None => Path::new(&source).exists(),
                 Some(("file", path)) => Path::new(path).exists(),
                 Some(("salt", path)) => {
-                    let (path, saltenv) = path.split_once("?saltenv=").unwrap_or((path, &context.saltenv));
+                    let (path, saltenv) = in_environment(path, &context.saltenv);
                     context.call.minion.files.hash(path, saltenv)?.is_some()
                 }
                 Some(_) => source::is_there(context, &source),

@@ -1,6 +1,6 @@
 //! `file.retention_schedule`: a folder of backups of which those of some times are kept.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -76,15 +76,15 @@ fn kept<'a>(backups: &'a [Backup], rule: &str, count: &Value) -> Result<Vec<&'a 
             "{rule} is no rule: most_recent, first_of_hour, first_of_day, first_of_week, first_of_month and first_of_year are"
         )
     };
-    let periods: Vec<Period> =
-        backups.iter().map(|backup| backup.period(rule)).collect::<Option<_>>().ok_or_else(unknown)?;
-    let last: BTreeSet<&Period> = periods.iter().collect();
+    let mut periods: BTreeMap<Period, Vec<&Backup>> = BTreeMap::new();
+    for backup in backups {
+        periods.entry(backup.period(rule).ok_or_else(unknown)?).or_default().push(backup);
+    }
     let mut names = Vec::new();
-    for period in last.into_iter().rev().take(count) {
-        let inside = || backups.iter().zip(&periods).filter(|(_, of)| *of == period).map(|(backup, _)| backup);
-        let first = inside().map(|backup| backup.time).min();
+    for inside in periods.into_values().rev().take(count) {
+        let first = inside.iter().map(|backup| backup.time).min();
         // Those of the very same time are all kept.
-        names.extend(inside().filter(|backup| Some(backup.time) == first).map(|backup| backup.name.as_str()));
+        names.extend(inside.iter().filter(|backup| Some(backup.time) == first).map(|backup| backup.name.as_str()));
     }
     Ok(names)
 }

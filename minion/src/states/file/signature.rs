@@ -85,7 +85,7 @@ fn signers_of(status: &str) -> Vec<&str> {
             Some("NEWSIG") => is_good = false,
             Some("GOODSIG") => is_good = true,
             // The key that is known stands last, before it the part of it that signed.
-            Some("VALIDSIG") if is_good => signers.extend(words.last()),
+            Some("VALIDSIG") if std::mem::take(&mut is_good) => signers.extend(words.last()),
             _ => {}
         }
     }

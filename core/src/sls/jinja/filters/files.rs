@@ -10,8 +10,8 @@ use minijinja::{Environment, Error};
 
 use super::super::operators::type_name;
 use super::super::value::to_jinja;
-use super::text::hex;
 use super::{Given, defined, failed};
+use crate::crypt::token::hex;
 use crate::value::Value;
 
 /// How much of a file is looked at to tell whether it is text, and whether it is not.
@@ -35,8 +35,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         Ok(to_jinja(&found.iter().map(|path| Value::from(path.to_string_lossy().as_ref())).collect()))
     });
     environment.add_filter("file_hashsum", |path: String, form: Option<String>| {
-        let content = std::fs::read(&path).map_err(|error| failed(format_args!("{path}: {error}")))?;
-        Ok::<_, Error>(hex(&super::text::digest(form.as_deref().unwrap_or("sha256"))?.of(content)))
+        let digest = super::text::digest(form.as_deref().unwrap_or("sha256"))?.of_file(Path::new(&path));
+        Ok::<_, Error>(hex(digest.map_err(|error| failed(format_args!("{path}: {error}")))?))
     });
     environment.add_filter("is_empty", |path: JinjaValue| -> Result<bool, Error> {
         Ok(path_of(&path)?.metadata().is_ok_and(|status| status.len() == 0))

@@ -56,7 +56,10 @@ fn lipsum(args: Args) -> Result<JinjaValue, Error> {
     let number = |place, name, default| options.get(place, name).and_then(|value| value.as_i64()).unwrap_or(default);
     let (count, least, most) = (number(0, "n", 5).max(0), number(2, "min", 20), number(3, "max", 100));
     if least >= most {
-        return Err(failed(format_args!("empty range for randrange() ({least}, {most}, {})", most - least)));
+        return Err(failed(format_args!(
+            "empty range for randrange() ({least}, {most}, {})",
+            most.saturating_sub(least)
+        )));
     }
     if count.saturating_mul(most.max(1)) > MOST_WORDS {
         return Err(failed(format_args!("lipsum gives at most {MOST_WORDS} words")));

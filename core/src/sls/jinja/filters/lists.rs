@@ -93,12 +93,10 @@ fn listed(items: impl IntoIterator<Item = JinjaValue>) -> JinjaValue {
     own(&JinjaValue::from(items.into_iter().collect::<Vec<_>>()))
 }
 
-/// So many items: with a seed the same ones each time, and those that Salt chooses.
+/// So many items, by a seed or by chance.
 fn sample(items: &[JinjaValue], count: usize, seed: Option<Value>) -> Result<JinjaValue, Error> {
-    let seed = seed.filter(|seed| !seed.is_nil()).unwrap_or_else(|| rand::random::<i64>().into());
-    let places = Twister::choosing(&seed).sample(items.len(), count);
-    let places = places.ok_or_else(|| failed("Sample larger than population or is negative"))?;
-    Ok(listed(places.into_iter().map(|place| items[place].clone())))
+    let chosen = Twister::chosen(items, count, &seed.unwrap_or_default());
+    chosen.map(listed).ok_or_else(|| failed("Sample larger than population or is negative"))
 }
 
 fn unique(items: impl IntoIterator<Item = JinjaValue>) -> Vec<JinjaValue> {

@@ -68,6 +68,9 @@ fn bytes_of_mac(text: &str) -> Result<JinjaValue, Error> {
     digits.chunks(2).map(byte).collect::<Result<Vec<_>, _>>().map(JinjaValue::from_bytes)
 }
 
+/// How many addresses of one host are tried.
+const MOST_TRIED: usize = 4;
+
 /// The address of a host: the first that takes connections at a port, or the first at all.
 fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> {
     let none = || failed(format_args!("DNS lookup or connection check of '{host}' failed."));
@@ -76,7 +79,8 @@ fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> 
     if wanted.is_empty() && ipv6 == Some(true) {
         wanted = all.iter().collect();
     }
-    let answers = wanted.iter().find(|address| TcpStream::connect_timeout(address, CONNECT).is_ok());
+    // Each may take its time not to answer.
+    let answers = wanted.iter().take(MOST_TRIED).find(|address| TcpStream::connect_timeout(address, CONNECT).is_ok());
     let found = answers.or(wanted.first()).ok_or_else(none)?;
     Ok(wrap(&found.ip().to_string()))
 }

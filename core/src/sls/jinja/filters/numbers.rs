@@ -72,7 +72,8 @@ fn round(value: Given, precision: Option<i32>, method: Option<String>) -> Result
         (ValueKind::Bool, "common") => Ok(JinjaValue::from(i64::from(value.is_true()))),
         (ValueKind::Number, "common") if value.is_integer() && precision.unwrap_or(0) >= 0 => Ok(value.0),
         (ValueKind::Number | ValueKind::Bool, _) => {
-            let factor = 10f64.powi(precision.unwrap_or(0));
+            // A number has no digits beyond these.
+            let factor = 10f64.powi(precision.unwrap_or(0).clamp(-308, 290));
             let scaled = float(&value)? * factor;
             let rounded = match method.as_str() {
                 "ceil" => scaled.ceil(),

@@ -11,8 +11,14 @@ use super::{defined, failed};
 use crate::sls::jinja::value::to_jinja;
 use crate::value::{Value, json};
 
-/// How many brackets an expression may have: it is read by functions that call themselves.
-const MOST_BRACKETS: usize = 100;
+/// How many signs an expression may have: it is read, and looked up, by functions that call themselves.
+const MOST_SIGNS: usize = 200;
+
+/// How many items of lists and mappings it may name: each may stand for all of the data once more.
+const MOST_ITEMS: usize = 40;
+
+/// How many values may be found.
+const MOST_FOUND: usize = 1_000_000;
 
 /// The functions of JMESPath, of which some give whole numbers where Python's do.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
@@ -50,8 +56,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 
 fn query(data: &Value, expression: &str) -> Result<Value, Error> {
     let invalid = |what: &dyn std::fmt::Display| failed(format_args!("Invalid jmespath expression: {what}"));
-    if expression.matches(['(', '[', '{', '!', '&']).count() > MOST_BRACKETS {
-        return Err(invalid(&"it has too many brackets"));
+    let count = |signs: &str| expression.matches(|c| signs.contains(c)).count();
+    if count("([{!&.|*<>=") > MOST_SIGNS || count("[{,") > MOST_ITEMS {
+        return Err(invalid(&"it has too many parts"));
     }
     let first_line = |error: JmespathError| {
         let told = error.to_string();
@@ -60,7 +67,24 @@ fn query(data: &Value, expression: &str) -> Result<Value, Error> {
     let compiled = RUNTIME.compile(expression).map_err(first_line)?;
     let data = Variable::from_json(&json::to_json(data)).map_err(failed)?;
     let found = compiled.search(data).map_err(first_line)?;
-    json::from_json(&found.to_string()).map_err(failed)
+    let mut left = MOST_FOUND;
+    found_value(&found, &mut left).ok_or_else(|| failed(format_args!("json_query finds at most {MOST_FOUND} values")))
+}
+
+/// What was found, if no more values than are left.
+fn found_value(found: &Variable, left: &mut usize) -> Option<Value> {
+    *left = left.checked_sub(1)?;
+    Some(match found {
+        Variable::Null | Variable::Expref(_) => Value::Nil,
+        Variable::Bool(truth) => (*truth).into(),
+        Variable::String(text) => text.as_str().into(),
+        Variable::Number(number) => json::from_json(&number.to_string()).ok()?,
+        Variable::Array(items) => items.iter().map(|item| found_value(item, left)).collect::<Option<Value>>()?,
+        Variable::Object(entries) => {
+            let entry = |(key, value): (&String, &Rcvar)| Some((key.as_str().into(), found_value(value, left)?));
+            Value::Map(entries.iter().map(entry).collect::<Option<_>>()?)
+        }
+    })
 }
 
 #[cfg(test)]
@@ -90,9 +114,12 @@ mod tests {
             let found = query(&data, expression);
             assert_eq!(found.map_err(|error| error.to_string()), Ok(expected), "{expression}");
         }
-        for wrong in ["u [", "nope(", "length(f)", &"(".repeat(100_000)] {
+        let dots = format!("a{}", ".a".repeat(1_000));
+        for wrong in ["u [", "nope(", "length(f)", &"(".repeat(100_000), &dots, &"[@,@]|".repeat(30)] {
             let error = query(&data, wrong).unwrap_err().to_string();
             assert!(error.contains("Invalid jmespath expression"), "{error}");
         }
+        let doubled = format!("{}@", "[@,@]|".repeat(20));
+        assert!(query(&data, &doubled).unwrap_err().to_string().contains("at most"));
     }
 }

@@ -7,13 +7,14 @@ use base64::engine::general_purpose::STANDARD;
 use minijinja::value::{Rest, Tuple, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 use rand::seq::IndexedRandom;
-use sha2::Digest;
 
 use super::super::containers::Dict;
 use super::super::operators::type_name;
 use super::super::value::{split_kwargs, text};
 use super::percent;
 use super::{Args, Given, Options, by_name, bytes_of, defined, failed, lacks, text_of};
+use crate::crypt::Digest;
+use crate::crypt::token::hex;
 use crate::value::{Value, percent_encoded, percent_encoded_path};
 
 /// How long a text may be that is made from nothing.
@@ -78,9 +79,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("base64_encode", |value: JinjaValue| bytes_of(&value).map(|bytes| STANDARD.encode(bytes)));
     environment.add_filter("base64_decode", |value: JinjaValue| bytes_of(&value).and_then(|text| decoded(&text)));
-    environment.add_filter("sha1", |value: JinjaValue| Ok::<_, Error>(hex(&sha1::Sha1::digest(bytes_of(&value)?))));
-    environment.add_filter("sha256", |value: JinjaValue| Ok::<_, Error>(hex(&sha2::Sha256::digest(bytes_of(&value)?))));
-    environment.add_filter("sha512", |value: JinjaValue| Ok::<_, Error>(hex(&sha2::Sha512::digest(bytes_of(&value)?))));
+    for (name, digest) in
+        [("md5", Digest::Md5), ("sha1", Digest::Sha1), ("sha256", Digest::Sha256), ("sha512", Digest::Sha512)]
+    {
+        environment.add_filter(name, move |value: JinjaValue| Ok::<_, Error>(hex(digest.of(bytes_of(&value)?))));
+    }
     for name in ["random_str", "rand_str"] {
         environment.add_filter(name, |length: usize| random(length));
     }
@@ -112,7 +115,6 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let blank = if all.is_empty() || space == Some(false) { "" } else { " " };
         Ok(JinjaValue::from_safe_string(std::format!("{blank}{}", all.join(" "))))
     });
-    environment.add_filter("md5", |value: JinjaValue| Ok::<_, Error>(hex(&md5::Md5::digest(bytes_of(&value)?))));
     environment.add_filter("hmac", |value: JinjaValue, secret: String, challenge: String| {
         Ok::<_, Error>(STANDARD.encode(signed(&bytes_of(&value)?, &secret)?) == challenge)
     });
@@ -121,7 +123,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("forceescape", |value: Given| JinjaValue::from_safe_string(escape(&text(&value))));
     environment.add_filter("random_hash", |most: u64, form: Option<String>| {
-        Ok::<_, Error>(hex(&digest(form.as_deref().unwrap_or("md5"))?.of(rand::random_range(0..=most).to_string())))
+        Ok::<_, Error>(hex(digest(form.as_deref().unwrap_or("md5"))?.of(rand::random_range(0..=most).to_string())))
     });
     environment.add_filter("uuid", |value: JinjaValue| text_of(&value).map(|name| uuid(&name)));
     environment.add_filter("human_to_bytes", human_to_bytes);
@@ -209,15 +211,6 @@ fn truncate(value: Given, args: Args) -> Result<String, Error> {
     Ok(std::format!("{kept}{end}"))
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        // Writing into a `String` cannot fail.
-        _ = write!(out, "{byte:02x}");
-        out
-    })
-}
-
 fn random(length: usize) -> Result<String, Error> {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     if length > MAX_LENGTH {
@@ -281,13 +274,13 @@ fn camel_case(text: &str, upper: bool) -> String {
 }
 
 /// A digest by its name.
-pub(super) fn digest(form: &str) -> Result<crate::crypt::Digest, Error> {
-    crate::crypt::Digest::named(form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))
+pub(super) fn digest(form: &str) -> Result<Digest, Error> {
+    Digest::named(form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))
 }
 
 /// HMAC with SHA-256.
 fn signed(text: &[u8], secret: &str) -> Result<Vec<u8>, Error> {
-    crate::crypt::Digest::Sha256.hmac(secret.as_bytes(), text).map_err(failed)
+    Digest::Sha256.hmac(secret.as_bytes(), text).map_err(failed)
 }
 
 /// The UUID of a name (version 5) among those that Salt gives.
@@ -295,7 +288,7 @@ fn uuid(name: &str) -> String {
     // Salt's own.
     const NAMES: [u8; 16] =
         [0x91, 0x63, 0x3e, 0xbf, 0x1c, 0x86, 0x5e, 0x33, 0x93, 0x5a, 0x28, 0x06, 0x1f, 0x4b, 0x48, 0x0e];
-    let mut sum = sha1::Sha1::digest([&NAMES, name.as_bytes()].concat()).to_vec();
+    let mut sum = Digest::Sha1.of([&NAMES, name.as_bytes()].concat());
     sum[6] = sum[6] & 0x0f | 0x50;
     sum[8] = sum[8] & 0x3f | 0x80;
     let digits = hex(&sum[..16]);
