@@ -160,8 +160,9 @@ impl ProcFile {
     pub fn write(minion: &Minion, job: &Job) -> Self {
         let path = proc_dir(minion).join(&job.jid);
         let packed = msgpack::pack_map(&describe(job));
+        // It means nothing once the power has failed.
         let written =
-            files::create_private_dir(proc_dir(minion)).and_then(|()| files::write_atomic(&path, &packed, 0o600));
+            files::create_private_dir(proc_dir(minion)).and_then(|()| files::write_soon(&path, &packed, 0o600));
         match written {
             Ok(()) => ProcFile(Some(path)),
             Err(error) => {
