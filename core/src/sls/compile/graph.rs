@@ -203,7 +203,7 @@ impl Graph {
             own = own.plus(cap.saturating_add(LAST));
         }
         set_order(chunk, own);
-        let label = format!("{}{}{}", chunk.state, chunk.name, chunk.fun);
+        let label = [chunk.state.as_str(), &chunk.name, &chunk.fun].concat();
         let tag = chunk.tag();
         let (mut strongest, mut pulled) = (None, f64::INFINITY);
         for (next, kinds) in &self.out[node] {

@@ -44,7 +44,7 @@ pub struct Chunk {
 impl Chunk {
     /// What the return of this chunk is called: `file_|-id_|-name_|-managed`.
     pub fn tag(&self) -> String {
-        format!("{}_|-{}_|-{}_|-{}", self.state, self.id, self.name, self.fun)
+        [self.state.as_str(), &self.id, &self.name, &self.fun].join("_|-")
     }
 
     /// The SLS as messages call it: data that is given as it is comes from none.
@@ -134,7 +134,9 @@ impl Chunk {
     /// Reads the requisites, after which they are found without looking at texts again.
     pub(super) fn read_requisites(&mut self, disabled: &[String]) -> Result<(), String> {
         let mut requisites = Vec::new();
-        for kind in RequisiteKind::RUNNING {
+        let named: Vec<RequisiteKind> =
+            self.args.keys().filter_map(|name| RequisiteKind::parse(name.as_str()?)).collect();
+        for kind in RequisiteKind::RUNNING.into_iter().filter(|kind| named.contains(kind)) {
             if !disabled.iter().any(|name| name == kind.name()) {
                 requisites.append(&mut of_kind(self, kind)?);
             }
