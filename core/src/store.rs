@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
@@ -18,6 +19,10 @@ use tokio::sync::oneshot;
 
 /// The layout of what is stored; raised when it changes, with a step that brings older stores forward.
 pub const SCHEMA: u64 = 1;
+
+/// How often, and after which time, a store that is in use is tried again.
+const RETRIES: u32 = 10;
+const RETRY: Duration = Duration::from_millis(20);
 
 const META: Table = Table("meta");
 
@@ -217,7 +222,17 @@ impl Store {
                 .create(path)
         };
         let mut opened = if existed { Opened::Clean } else { Opened::New };
-        let database = match open() {
+        // What was closed a moment ago is held for as long as a process that is being started has its parent's files.
+        let patient = || {
+            for _ in 0..RETRIES {
+                match open() {
+                    Err(redb::DatabaseError::DatabaseAlreadyOpen) => std::thread::sleep(RETRY),
+                    done => return done,
+                }
+            }
+            open()
+        };
+        let database = match patient() {
             Ok(database) => database,
             Err(redb::DatabaseError::DatabaseAlreadyOpen) => return Err(StoreError::InUse(path.to_owned())),
             Err(redb::DatabaseError::Storage(redb::StorageError::Io(error)))
