@@ -6,6 +6,8 @@
 //! written.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -15,6 +17,17 @@ use parking_lot::RwLock;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 static STARTING: RwLock<()> = RwLock::new(());
+
+/// Where a program is that may be run: what has a `/` in it, itself; else by the folders in `PATH`.
+pub fn find(name: &Path) -> Option<PathBuf> {
+    let runs = |path: &PathBuf| {
+        path.metadata().is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
+    };
+    if name.as_os_str().as_encoded_bytes().contains(&b'/') {
+        return Some(name.to_owned()).filter(runs);
+    }
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(runs)
+}
 
 /// Starts a program.
 pub fn start(command: &mut Command) -> io::Result<Child> {

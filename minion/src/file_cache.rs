@@ -9,7 +9,7 @@ use brine_core::files;
 
 use crate::context::Context;
 use crate::fileclient::in_environment;
-use crate::modules::file::{hash_kind, hex_digest};
+use crate::modules::file::{digest, hash_kind, hex_digest};
 use crate::web;
 
 /// How a file of a web server is fetched.
@@ -110,8 +110,7 @@ fn fetch(context: &Context, url: &str, saltenv: &str, place: &Path) -> Result<bo
 pub fn is_current(path: &Path, hash: &str) -> bool {
     let hex = hash.rsplit(['=', ':']).next().unwrap_or(hash).trim();
     let Some(kind) = hash_kind(hex) else { return false };
-    let have = std::fs::read(path).ok().and_then(|content| hex_digest(&content, kind).ok());
-    have.is_some_and(|have| have.eq_ignore_ascii_case(hex))
+    digest(path, kind).is_ok_and(|have| have.eq_ignore_ascii_case(hex))
 }
 
 fn fetch_remote(context: &Context, url: &str, place: &Path, remote: &Remote) -> Result<(), String> {

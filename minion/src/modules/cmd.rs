@@ -5,13 +5,13 @@
 
 mod scratch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use brine_core::function::{Args, CallError};
 use brine_core::sls::yaml;
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, functions, map, processes};
 
 use crate::context::Context;
 use crate::process::{Output, Program};
@@ -179,14 +179,7 @@ functions! {
 
 /// Where a program is, by the folders in `PATH`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
-    use std::os::unix::fs::PermissionsExt;
-    let runs = |path: &PathBuf| {
-        std::fs::metadata(path).is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
-    };
-    if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(runs);
-    }
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(runs)
+    processes::find(Path::new(name))
 }
 
 /// A command as callers give it: a text, or a list of its words.
@@ -456,7 +449,7 @@ mod tests {
         let stdout = all.get("stdout").unwrap().to_string();
         let (path, rest) = stdout.split_once(' ').unwrap();
         assert_eq!((rest, all.get("retcode")), ("2:b c", Some(&Value::from(3))));
-        assert!(!std::path::Path::new(path).exists());
+        assert!(!Path::new(path).exists());
         let rendered = map! {"template" => "jinja", "context" => map! {"x" => 5}};
         let all = call(&context.for_template(), "cmd.script", &["salt://t"], rendered);
         assert_eq!(all.get("stdout"), Some(&"test-minion 5".into()));

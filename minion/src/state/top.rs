@@ -1,5 +1,7 @@
 //! Top files: which SLS files of which environments are for this minion.
 
+use std::cell::LazyCell;
+
 use brine_core::glob::fnmatch;
 use brine_core::sls::compile::SlsSource;
 use brine_core::sls::top::is_meant;
@@ -34,15 +36,16 @@ impl Top {
     ) -> Self {
         let files = &context.minion.files;
         let opts = &context.config().opts;
-        let all = || {
+        // Listed once: a master is asked for them.
+        let all = LazyCell::new(|| {
             files.environments().unwrap_or_else(|error| {
                 tracing::error!(error, "the environments cannot be listed");
                 Vec::new()
             })
-        };
+        });
         let environments = match saltenv.or_else(|| opts.get("state_top_saltenv").and_then(Value::as_str)) {
             Some(saltenv) => vec![saltenv.to_owned()],
-            None => ordered(all(), opts.get("env_order").and_then(Vec::<String>::from_value).unwrap_or_default()),
+            None => ordered(all.clone(), opts.get("env_order").and_then(Vec::<String>::from_value).unwrap_or_default()),
         };
         let mut tops = Vec::new();
         for environment in &environments {
@@ -57,10 +60,9 @@ impl Top {
                 }
             }
         }
-        let strategy =
-            context.config().opts.get("top_file_merging_strategy").and_then(Value::as_str).unwrap_or("merge");
+        let strategy = opts.get("top_file_merging_strategy").and_then(Value::as_str).unwrap_or("merge");
         if strategy == "same" {
-            let default = context.config().opts.get("default_top").and_then(Value::as_str).unwrap_or("base");
+            let default = opts.get("default_top").and_then(Value::as_str).unwrap_or("base");
             let theirs = tops.iter().find(|(name, _)| name == default).map(|(_, found)| found.clone());
             for (_, found) in tops.iter_mut().filter(|(_, found)| found.is_empty()) {
                 found.extend(theirs.clone().into_iter().flatten());
@@ -74,16 +76,16 @@ impl Top {
         };
         let mut top = Top { errors, ..Top::default() };
         verify(&sections, &mut top.errors);
-        let wrong = top.errors.len();
-        let known = |environment: &str| files.environments().is_ok_and(|all| all.iter().any(|one| one == environment));
-        top.matching(&sections, saltenv, facts, &context.config().nodegroups, known);
-        if wrong > 0 {
-            // What cannot be matched there has been told.
-            top.errors.truncate(wrong);
+        let known = |environment: &str| all.iter().any(|one| one == environment);
+        let told = top.matching(&sections, saltenv, facts, &context.config().nodegroups, known);
+        // What cannot be matched in sections that are wrong has been told.
+        if top.errors.is_empty() {
+            top.errors = told;
         }
         top
     }
 
+    /// Notes what the sections name for this minion, and gives what cannot be matched.
     fn matching(
         &mut self,
         sections: &Sections,
@@ -91,7 +93,8 @@ impl Top {
         facts: &impl Facts,
         nodegroups: &Map,
         known: impl Fn(&str) -> bool,
-    ) {
+    ) -> Vec<String> {
+        let mut errors = Vec::new();
         for (environment, targets) in sections {
             if only.is_some_and(|only| only != environment) {
                 continue;
@@ -105,7 +108,7 @@ impl Top {
                     Ok(true) => {}
                     Ok(false) => continue,
                     Err(error) => {
-                        self.errors.push(error.to_string());
+                        errors.push(error.to_string());
                         continue;
                     }
                 }
@@ -121,7 +124,7 @@ impl Top {
                             }
                         }
                         Value::List(_) => {}
-                        odd => self.errors.push(format!(
+                        odd => errors.push(format!(
                             "Malformed topfile: {odd} under matcher {} in saltenv '{environment}' is no name of an SLS",
                             python::repr(expression)
                         )),
@@ -129,6 +132,7 @@ impl Top {
                 }
             }
         }
+        errors
     }
 
     fn names_of(&mut self, environment: &str) -> &mut Vec<String> {

@@ -131,11 +131,10 @@ impl Object for Module {
         args: &[JinjaValue],
     ) -> Result<JinjaValue, Error> {
         let name = format!("{}.{method}", self.name);
-        match (self.host.has(&name), self.host.has_module(&self.name)) {
-            (true, _) => call(&*self.host, &name, args),
-            (false, true) => Err(missing_in_module(method)),
-            (false, false) => Err(missing_function(&self.name)),
+        if self.host.has(&name) {
+            return call(&*self.host, &name, args);
         }
+        Err(if self.host.has_module(&self.name) { missing_in_module(method) } else { missing_function(&self.name) })
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use minijinja::value::Value as JinjaValue;
@@ -12,6 +12,7 @@ use super::super::operators::type_name;
 use super::super::value::to_jinja;
 use super::{Given, defined, failed};
 use crate::crypt::token::hex;
+use crate::processes;
 use crate::value::Value;
 
 /// How much of a file is looked at to tell whether it is text, and whether it is not.
@@ -42,7 +43,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         Ok(path_of(&path)?.metadata().is_ok_and(|status| status.len() == 0))
     });
     environment.add_filter("which", |name: JinjaValue| -> Result<Option<String>, Error> {
-        if !name.is_true() && !name.is_undefined() { Ok(None) } else { path_of(&name).map(|name| which(&name)) }
+        if !name.is_true() && !name.is_undefined() {
+            Ok(None)
+        } else {
+            path_of(&name).map(|name| processes::find(&name).map(|path| path.to_string_lossy().into_owned()))
+        }
     });
     environment.add_filter("get_uid", |name: Given| {
         let wanted = "getpwnam() argument must be str, not";
@@ -111,20 +116,6 @@ fn list(folder: &Path, entered: &mut HashSet<(u64, u64)>, found: &mut Vec<PathBu
             list(&path, entered, found);
         }
     }
-}
-
-/// The path of a program, or nothing.
-fn which(name: &Path) -> Option<String> {
-    let runs = |path: &PathBuf| {
-        path.metadata().is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
-    };
-    let found = if name.components().count() > 1 || name.is_absolute() {
-        Some(name.to_owned()).filter(runs)
-    } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|folder| folder.join(name)).find(runs)
-    };
-    found.map(|path| path.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

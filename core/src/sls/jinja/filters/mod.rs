@@ -129,10 +129,8 @@ where
     Rv: FunctionResult,
     FilterArgs: for<'a> FunctionArgs<'a>,
 {
-    let inner = format!("__{name}__");
-    environment.add_filter(inner.clone(), filter);
-    environment.add_filter(name.to_owned(), move |state: &mut State<'_, '_>, args: Args| {
-        let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+    let own = name.to_owned();
+    prepared(environment, name, filter, move |args| {
         let (mut places, named) = split_kwargs(&args)?;
         // The first place is the value.
         for (place, name) in names.iter().enumerate().skip(places.len().saturating_sub(1)) {
@@ -145,10 +143,28 @@ where
             }
         }
         if let Some((unknown, _)) = named.iter().find(|(name, _)| !names.contains(&name.as_str())) {
-            let name = inner.trim_matches('_');
-            return Err(failed(format_args!("{name}() got an unexpected keyword argument '{unknown}'")));
+            return Err(failed(format_args!("{own}() got an unexpected keyword argument '{unknown}'")));
         }
-        state.apply_filter(&inner, &places)
+        Ok(places)
+    });
+}
+
+/// Adds a filter whose arguments are looked at before, and may be put in another way.
+fn prepared<F, Rv, FilterArgs>(
+    environment: &mut Environment<'static>,
+    name: &str,
+    filter: F,
+    prepare: impl Fn(Vec<JinjaValue>) -> Result<Vec<JinjaValue>, Error> + Send + Sync + 'static,
+) where
+    F: Function<Rv, FilterArgs>,
+    Rv: FunctionResult,
+    FilterArgs: for<'a> FunctionArgs<'a>,
+{
+    let inner = format!("__{name}__");
+    environment.add_filter(inner.clone(), filter);
+    environment.add_filter(name.to_owned(), move |state: &mut State<'_, '_>, args: Args| {
+        let args = prepare(args.iter().cloned().map(ValueOrKwargs::into_value).collect())?;
+        state.apply_filter(&inner, &args)
     });
 }
 

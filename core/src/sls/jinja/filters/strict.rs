@@ -2,13 +2,13 @@
 //! refused as Python does.
 
 use minijinja::functions::Function;
-use minijinja::value::{FunctionArgs, FunctionResult, Kwargs, Value as JinjaValue, ValueKind, ValueOrKwargs};
-use minijinja::{Environment, Error, ErrorKind, State, filters};
+use minijinja::value::{FunctionArgs, FunctionResult, Kwargs, Value as JinjaValue, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, filters};
 
 use super::super::again::type_told;
 use super::super::operators::{order, refuse_undefined, type_name};
 use super::super::value::split_kwargs;
-use super::{Args, failed};
+use super::{failed, prepared};
 
 /// What a filter does with items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +39,10 @@ where
     Rv: FunctionResult,
     FilterArgs: for<'a> FunctionArgs<'a>,
 {
-    let inner = format!("__{name}__");
-    environment.add_filter(inner.clone(), filter);
-    environment.add_filter(name, move |state: &mut State<'_, '_>, args: Args| {
-        let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+    prepared(environment, name, filter, move |args| {
         let args = named(name, args)?;
         check(name, does, &args)?;
-        state.apply_filter(&inner, &args)
+        Ok(args)
     });
 }
 
