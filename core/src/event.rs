@@ -8,12 +8,18 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::value::{Map, msgpack};
+use crate::minion_id::MinionId;
+use crate::value::{Map, Value, msgpack};
 
-/// The field in which an event carries its sequence number.
+/// The field with the sequence number, set by the bus alone.
 pub const SEQ: &str = "_seq";
-/// The field in which an event carries when it was fired, in UTC: `2026-11-21T01:02:03.000004+00:00`.
+/// The field with the time of publication in UTC, `2026-11-21T01:02:03.000004+00:00`, set by the bus alone.
 pub const STAMP: &str = "_stamp";
+/// The field that holds the `_stamp` that a sender had set itself: for information, never for decisions.
+pub const SENDER_STAMP: &str = "_sender_stamp";
+/// The field with the authenticated id of the minion that sent the event. Only [`Event::from_minion`] sets it; the
+/// bus removes it from every other event, so that nobody can claim it.
+pub const FROM: &str = "_from";
 /// The longest tag that is taken.
 pub const MAX_TAG: usize = 4096;
 
@@ -25,6 +31,8 @@ pub struct Event {
     seq: u64,
     frame: Bytes,
     tag_len: usize,
+    /// Whether `_from` was set by the master, and not by a sender.
+    authenticated: bool,
 }
 
 /// Why bytes are not an event.
@@ -55,6 +63,12 @@ impl Event {
         Ok(Self::join(tag, 0, |frame| msgpack::pack_map_into(frame, body)))
     }
 
+    /// Creates an event on behalf of an authenticated minion, whose id goes into [`FROM`].
+    pub fn from_minion(tag: &str, mut body: Map, id: &MinionId) -> Result<Self, EventError> {
+        body.insert(FROM.into(), Value::from(id));
+        Ok(Event { authenticated: true, ..Self::from_map(tag, &body)? })
+    }
+
     /// Reads the form on sockets.
     pub fn from_frame(frame: Bytes) -> Result<Self, EventError> {
         let event = Self::from_trusted_frame(0, frame)?;
@@ -67,7 +81,7 @@ impl Event {
         let (tag, _) = split(&frame).ok_or(EventError::NoSeparator)?;
         check_tag(std::str::from_utf8(tag).map_err(|_| EventError::BadTag)?)?;
         let tag_len = tag.len();
-        Ok(Event { seq, frame, tag_len })
+        Ok(Event { seq, frame, tag_len, authenticated: false })
     }
 
     fn join(tag: &str, seq: u64, write_body: impl FnOnce(&mut Vec<u8>)) -> Self {
@@ -75,7 +89,7 @@ impl Event {
         frame.extend_from_slice(tag.as_bytes());
         frame.extend_from_slice(SEPARATOR);
         write_body(&mut frame);
-        Event { seq, frame: frame.into(), tag_len: tag.len() }
+        Event { seq, frame: frame.into(), tag_len: tag.len(), authenticated: false }
     }
 
     /// The place on the bus, rising by one; 0 before the bus has seen the event.
@@ -118,35 +132,50 @@ impl Event {
         u64::try_from(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_microsecond()).ok()
     }
 
-    /// The same event with `_seq` set to `seq` and, where it has none, `_stamp` set to `stamp`.
+    /// Returns the event as the bus carries it: `_seq` and `_stamp` are the bus's own. A sender's `_stamp` moves to
+    /// [`SENDER_STAMP`]; a [`FROM`] that the master did not set is removed.
     pub fn stamped(&self, seq: u64, stamp: &str) -> Result<Self, EventError> {
         let body = self.body();
-        let (mut has_stamp, mut old_seq) = (false, None);
-        let (len, header) = msgpack::scan(body, |entry| match entry.key {
-            Some(STAMP) => has_stamp = true,
-            Some(SEQ) => old_seq = Some((entry.offset, entry.value.len())),
-            _ => {}
+        let mut reserved = Vec::new();
+        let mut entry_start = None;
+        let (len, header) = msgpack::scan(body, |entry| {
+            let end = entry.offset + entry.value.len();
+            match entry.key {
+                Some(SEQ) => reserved.push((Reserved::Removed, entry_start, entry.offset, end)),
+                Some(STAMP) => reserved.push((Reserved::Moved, entry_start, entry.offset, end)),
+                Some(FROM) if !self.authenticated => reserved.push((Reserved::Removed, entry_start, entry.offset, end)),
+                _ => {}
+            }
+            entry_start = Some(end);
         })?;
-        let added = u32::from(!has_stamp) + u32::from(old_seq.is_none());
+        let removed = reserved.iter().filter(|(kind, ..)| *kind == Reserved::Removed).count() as u32;
         let mut frame = Vec::with_capacity(self.frame.len() + 64);
         frame.extend_from_slice(&self.frame[..self.tag_len + SEPARATOR.len()]);
         // Writing into a `Vec` cannot fail.
-        _ = rmp::encode::write_map_len(&mut frame, len + added);
-        if let Some((offset, length)) = old_seq {
-            frame.extend_from_slice(&body[header..offset]);
-            _ = rmp::encode::write_uint(&mut frame, seq);
-            frame.extend_from_slice(&body[offset + length..]);
-        } else {
-            frame.extend_from_slice(&body[header..]);
-            _ = rmp::encode::write_str(&mut frame, SEQ);
-            _ = rmp::encode::write_uint(&mut frame, seq);
+        _ = rmp::encode::write_map_len(&mut frame, len - removed + 2);
+        let mut copied = header;
+        for (kind, start, value, end) in reserved {
+            frame.extend_from_slice(&body[copied..start.unwrap_or(header)]);
+            if kind == Reserved::Moved {
+                _ = rmp::encode::write_str(&mut frame, SENDER_STAMP);
+                frame.extend_from_slice(&body[value..end]);
+            }
+            copied = end;
         }
-        if !has_stamp {
-            _ = rmp::encode::write_str(&mut frame, STAMP);
-            _ = rmp::encode::write_str(&mut frame, stamp);
-        }
-        Ok(Event { seq, frame: frame.into(), tag_len: self.tag_len })
+        frame.extend_from_slice(&body[copied..]);
+        _ = rmp::encode::write_str(&mut frame, SEQ);
+        _ = rmp::encode::write_uint(&mut frame, seq);
+        _ = rmp::encode::write_str(&mut frame, STAMP);
+        _ = rmp::encode::write_str(&mut frame, stamp);
+        Ok(Event { seq, frame: frame.into(), ..*self })
     }
+}
+
+/// The treatment of a field that only the bus sets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reserved {
+    Removed,
+    Moved,
 }
 
 fn check_tag(tag: &str) -> Result<(), EventError> {
@@ -202,15 +231,28 @@ mod tests {
     }
 
     #[test]
-    fn stamping_adds_or_replaces_what_it_must() {
+    fn the_bus_sets_number_and_stamp() {
         let stamp = |map: Map| {
             let event = Event::from_map("t", &map).unwrap().stamped(7, "now").unwrap();
             assert_eq!((event.tag(), event.seq()), ("t", 7));
             event.data()
         };
         assert_eq!(stamp(map! {}), map! {"_seq" => 7, "_stamp" => "now"});
-        assert_eq!(stamp(map! {"a" => 1, "_stamp" => "then"}), map! {"a" => 1, "_stamp" => "then", "_seq" => 7});
+        let moved = map! {"a" => 1, "_sender_stamp" => "then", "_seq" => 7, "_stamp" => "now"};
+        assert_eq!(stamp(map! {"a" => 1, "_stamp" => "then"}), moved);
+        assert_eq!(stamp(map! {"_stamp" => "then", "a" => 1}), moved);
         assert_eq!(stamp(map! {"_seq" => 900, "a" => 1}), map! {"_seq" => 7, "a" => 1, "_stamp" => "now"});
+        assert_eq!(stamp(map! {"_from" => "db1", "a" => 1}), map! {"_seq" => 7, "a" => 1, "_stamp" => "now"});
+    }
+
+    #[test]
+    fn only_the_master_names_the_sender() {
+        let id = "web1".parse().unwrap();
+        let event = Event::from_minion("t", map! {"_from" => "db1", "a" => 1}, &id).unwrap();
+        let stamped = event.stamped(7, "now").unwrap();
+        assert_eq!(stamped.data(), map! {"_from" => "web1", "a" => 1, "_seq" => 7, "_stamp" => "now"});
+        let pushed = Event::from_frame(stamped.frame().clone()).unwrap();
+        assert_eq!(pushed.stamped(8, "later").unwrap().data().get("_from"), None);
     }
 
     #[test]
@@ -219,9 +261,7 @@ mod tests {
         assert_eq!(stamp_of(time), "1970-01-01T00:00:01.000004+00:00");
         let event = Event::from_map("t", &map! {"x" => 1}).unwrap();
         assert_eq!(event.time(), None);
-        for stamp in [stamp_of(time), "1970-01-01T00:00:01.000004".to_owned()] {
-            assert_eq!(event.stamped(1, &stamp).unwrap().time(), Some(1_000_004));
-        }
+        assert_eq!(event.stamped(1, &stamp_of(time)).unwrap().time(), Some(1_000_004));
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use brine_core::bus::BusError;
-use brine_core::event::stamp;
+use brine_core::event::{STAMP, stamp};
 use brine_core::function::{Args, CallError};
 use brine_core::{Jid, Map, Value, map};
 use brine_reactor::{Cause, HandedOver};
@@ -81,8 +81,10 @@ impl Shared {
         let (jid, tag, shared) = (call.jid.clone(), call.tag.clone(), Arc::clone(self));
         let outcome = tokio::task::spawn_blocking(move || {
             let runtime = Handle::current();
-            let body = shared.call(&call, runtime.clone());
+            let mut body = shared.call(&call, runtime.clone());
             runtime.block_on(shared.fire_return(&call, &body));
+            // The event has the bus's stamp; the answer to a client has one, too.
+            body.insert(STAMP.into(), stamp().into());
             body
         });
         Started { jid, tag, outcome }
@@ -183,7 +185,6 @@ impl Shared {
         if let Some(out) = out {
             body.insert("outputter".into(), out.into());
         }
-        body.insert("_stamp".into(), stamp().into());
         body
     }
 }

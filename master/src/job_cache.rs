@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::{Bus, Filter, Start, Subscription};
-use brine_core::event::Event;
+use brine_core::event::{Event, FROM, SENDER_STAMP};
 use brine_core::glob::GlobSet;
 use brine_core::job::{Load, Return};
 use brine_core::{Map, Value, list, metrics};
@@ -44,28 +44,46 @@ pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_core::stor
     bus.subscribe(Filter::prefix("salt/job/"), Start::Durable("job_cache".into()))
 }
 
+/// Stores a job's load or return. The tag decides whose it is, as the bus checks it; what the body says does not
+/// count. Loads come from the master alone.
 fn keep_job(cache: &dyn Returner, event: &Event) -> Result<(), ReturnerError> {
-    let mut parts = event.tag().split('/').skip(3);
     let malformed = |error: &dyn std::fmt::Display| {
-        tracing::warn!(tag = event.tag(), %error, "a job event is not one that can be kept");
+        metrics::EVENTS_REFUSED.add(1);
+        tracing::warn!(tag = event.tag(), seq = event.seq(), %error, "job event not stored");
     };
-    match (parts.next(), parts.next()) {
-        (Some("new"), None) => match Load::from_map(whole_load(event.data())) {
-            Ok(load) => return cache.save_load(&load),
-            Err(error) => malformed(&error),
-        },
-        (Some("ret"), Some(_)) if event.data().contains_key(NOT_KEPT) => {}
-        (Some("ret"), Some(_)) => match Return::from_map(without_way(event.data())) {
-            Ok(job_return) => {
-                if let Some(load) = load_of_standalone(&job_return)
-                    && cache.get_load(load.jid())?.is_none()
-                {
-                    cache.save_load(&load)?;
-                }
-                return cache.returner(&job_return);
+    let parts: Vec<&str> = event.tag().split('/').skip(2).collect();
+    match parts[..] {
+        [jid, "new"] => {
+            let mut data = event.data();
+            if let Some(from) = data.get(FROM) {
+                malformed(&format!("only the master announces jobs, and it is from minion '{from}'"));
+                return Ok(());
             }
-            Err(error) => malformed(&error),
-        },
+            data.insert("jid".into(), jid.into());
+            match Load::from_map(whole_load(data)) {
+                Ok(load) => return cache.save_load(&load),
+                Err(error) => malformed(&error),
+            }
+        }
+        [jid, "ret", id] => {
+            let mut data = event.data();
+            if data.contains_key(NOT_KEPT) {
+                return Ok(());
+            }
+            data.insert("jid".into(), jid.into());
+            data.insert("id".into(), id.into());
+            match Return::from_map(without_way(data)) {
+                Ok(job_return) => {
+                    if let Some(load) = load_of_standalone(&job_return)
+                        && cache.get_load(load.jid())?.is_none()
+                    {
+                        cache.save_load(&load)?;
+                    }
+                    return cache.returner(&job_return);
+                }
+                Err(error) => malformed(&error),
+            }
+        }
         _ => {}
     }
     Ok(())
@@ -90,7 +108,7 @@ fn whole_load(mut data: Map) -> Map {
 
 /// A return without what belongs to the message that it came in.
 fn without_way(mut data: Map) -> Map {
-    data.retain(|name, _| !matches!(name.as_str(), Some("cmd" | "ts")));
+    data.retain(|name, _| !matches!(name.as_str(), Some("cmd" | "ts" | FROM | SENDER_STAMP)));
     data
 }
 

@@ -136,8 +136,13 @@ impl Shared {
     /// Fires an event about a job, which the job cache will keep.
     pub(crate) async fn fire_job(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
         let seq = self.bus.fire(tag, body).await?;
-        self.jobs_fired.fetch_max(seq, Ordering::Relaxed);
+        self.job_published(seq);
         Ok(seq)
+    }
+
+    /// Takes note that the event of this number is one that the job cache keeps.
+    pub(crate) fn job_published(&self, seq: u64) {
+        self.jobs_fired.fetch_max(seq, Ordering::Relaxed);
     }
 
     /// Waits until the job cache has kept all that was fired so far, for this long at most.

@@ -1,12 +1,15 @@
 //! What a return of `state.highstate` or `state.sls` tells beside itself: two events for each state that failed,
 //! one of the old style and one below the job's tags.
 
-use brine_core::{Map, Value};
+use brine_core::{Map, Value, metrics};
 
 /// The functions whose returns hold states. `state.apply` is not among Salt's.
 const FUNCTIONS: &[&str] = &["state.highstate", "state.sls"];
 
-/// The events of a return, each with its tag, in the order in which they are fired.
+/// The most failed states of one return that have events of their own. The return has all of them.
+const MOST_STATES: usize = 1000;
+
+/// The events of a return, each with its tag, in the order in which they are published.
 pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
     let field = |name: &str| load.get(name).cloned().unwrap_or_default();
     let (jid, id) = (field("jid"), field("id"));
@@ -18,9 +21,20 @@ pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
             if state.get("result").and_then(Value::as_bool) != Some(false) {
                 continue;
             }
+            if events.len() >= 2 * MOST_STATES {
+                tracing::warn!(minion = %id, %jid, "more than {MOST_STATES} failed states in one return: the others have no events of their own");
+                metrics::EVENTS_REFUSED.add(1);
+                return events;
+            }
             let mut parts = key.split("_|-");
             let module = parts.next().unwrap_or_default();
-            let name = format!("{module}.{}", parts.last().unwrap_or(module));
+            let function = parts.last().unwrap_or(module);
+            // The name becomes a tag: only the name of a state function may, as a minion chooses it.
+            if !is_identifier(module) || !is_identifier(function) {
+                tracing::warn!(minion = %id, %jid, state = %key, "state error not published: the key of the state is invalid: expected module_|-id_|-name_|-function");
+                continue;
+            }
+            let name = format!("{module}.{function}");
             let mut body = state.clone();
             body.insert("retcode".into(), retcode.clone());
             events.push((name.clone(), body.clone()));
@@ -34,6 +48,13 @@ pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
         }
     }
     events
+}
+
+/// Returns whether a text is a name of Python's, as those of modules and functions are.
+fn is_identifier(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// The state functions of a return that failed: name, return, retcode.
@@ -82,6 +103,32 @@ mod tests {
             (body.get("return"), body.get("retcode"), body.get("comment")),
             (Some(&"Error: pkg.installed".into()), Some(&2.into()), Some(&"no".into()))
         );
+    }
+
+    #[test]
+    fn events_of_one_return_are_bounded() {
+        let states: Map = (0..3000)
+            .map(|n| (format!("pkg_|-{n}_|-{n}_|-installed").into(), map! {"result" => false}.into()))
+            .collect();
+        let load = map! {"jid" => "1", "id" => "web1", "fun" => "state.sls", "return" => states, "retcode" => 2};
+        assert_eq!(of_return(&load).len(), 2 * MOST_STATES);
+    }
+
+    #[test]
+    fn keys_of_states_cannot_choose_tags() {
+        let load = |key: &str| map! {"jid" => "1", "id" => "web1", "fun" => "state.sls", "return" => map! {key => map! {"result" => false}}, "retcode" => 2};
+        for key in [
+            "salt/job/1/ret/web1_|-example.com",
+            "salt/auth_|-x_|-x_|-x",
+            "minion/refresh/db1_|-a_|-a_|-b",
+            "pkg_|-a_|-a_|-in/stalled",
+            "pkg\n\nx_|-a_|-a_|-installed",
+            "_|-_|-",
+            "20261120235852025555_|-a",
+            "",
+        ] {
+            assert_eq!(tags(load(key)), [""; 0], "{key}");
+        }
     }
 
     #[test]

@@ -24,8 +24,8 @@ pub enum MinionCommand {
         /// Whether the master is to forget what it has kept of it.
         clean_cache: bool,
     },
-    /// Events for the master's bus: tag and body.
-    Events(Vec<(String, Map)>),
+    /// Events for the master's bus.
+    Events(MinionEvents),
     /// What came of jobs.
     Returns(Vec<Map>),
     /// What came of jobs at minions of another master below this one.
@@ -103,6 +103,15 @@ pub enum MinionCommand {
     Resources(Map),
     /// The minion's key is to be forgotten.
     RevokeAuth,
+}
+
+/// Events that a minion publishes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MinionEvents {
+    /// Tag and body of each.
+    pub events: Vec<(String, Map)>,
+    /// What a syndic wants before the tags.
+    pub pretag: Option<String>,
 }
 
 /// Of what a list is wanted.
@@ -188,27 +197,27 @@ impl MinionCommand {
 
 /// One event in the message itself, whose body is then the message, or several in a list.
 fn events(map: &Map) -> Result<MinionCommand, WireError> {
+    let pretag: Option<String> = optional(map, "pretag")?.filter(|pretag: &String| !pretag.is_empty());
     let Some(Value::List(events)) = map.get("events") else {
         let mut body = map.clone();
         body.retain(|key, _| !key.as_str().is_some_and(|key| TRANSPORT_FIELDS.contains(&key)));
         if body.get("data").is_none_or(|data| !data.is_truthy()) {
             body.insert("data".into(), Value::map());
         }
-        return Ok(MinionCommand::Events(vec![(field(map, "tag")?, body)]));
+        return Ok(MinionCommand::Events(MinionEvents { events: vec![(field(map, "tag")?, body)], pretag }));
     };
-    let pretag: Option<String> = optional(map, "pretag")?;
-    let one = |event: &Value| {
+    let one = |event: &Value| -> Result<(String, Map), WireError> {
         let wrong = || WireError::Field { field: "events", reason: "expected a list of mappings".into() };
         let event = event.as_map().ok_or_else(wrong)?;
         let tag: String = field(event, "tag")?;
-        let tag = pretag.as_ref().map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
         let body = match event.get("data") {
             Some(Value::Map(data)) => data.clone(),
             _ => event.clone(),
         };
         Ok((tag, body))
     };
-    events.iter().map(one).collect::<Result<_, _>>().map(MinionCommand::Events)
+    let events = events.iter().map(one).collect::<Result<_, _>>()?;
+    Ok(MinionCommand::Events(MinionEvents { events, pretag }))
 }
 
 /// Fields of a message that are for its way, not part of what it says.

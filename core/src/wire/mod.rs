@@ -12,7 +12,7 @@ mod publish;
 pub mod purpose;
 
 pub use auth::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
-pub use command::{Call, ClientCommand, ListKind, MinionCommand};
+pub use command::{Call, ClientCommand, ListKind, MinionCommand, MinionEvents};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
 pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
 pub use publish::{Publication, PublishRequest, TOPIC_GCM};

@@ -105,14 +105,15 @@ fn commands_that_are_not_known_are_refused() {
 fn one_event_or_many_come_in_one_message() {
     let one = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}, "nonce" => "n"};
     let body = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}};
-    assert_eq!(MinionCommand::from_map(&one), Ok(MinionCommand::Events(vec![("t".into(), body)])));
+    assert_eq!(MinionCommand::from_map(&one), Ok(MinionCommand::Events(MinionEvents { events: vec![("t".into(), body)], pretag: None })));
     let many = map! {
         "cmd" => "_minion_event",
         "pretag" => "beacon",
         "events" => list![map!{"tag" => "a", "data" => map!{"x" => 1}}, map!{"tag" => "b"}],
     };
-    let events = vec![("beacon/a".into(), map! {"x" => 1}), ("beacon/b".into(), map! {"tag" => "b"})];
-    assert_eq!(MinionCommand::from_map(&many), Ok(MinionCommand::Events(events)));
+    let events = vec![("a".into(), map! {"x" => 1}), ("b".into(), map! {"tag" => "b"})];
+    let pretag = Some("beacon".to_owned());
+    assert_eq!(MinionCommand::from_map(&many), Ok(MinionCommand::Events(MinionEvents { events, pretag })));
 }
 
 #[test]

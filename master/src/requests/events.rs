@@ -1,10 +1,13 @@
 //! What minions bring: events and job returns. They are answered once the journal has them.
 
+use brine_core::event::Event;
 use brine_core::transport::Worker;
+use brine_core::wire::MinionEvents;
 use brine_core::{Map, MinionId, Value, list, metrics};
 
 use crate::Shared;
 use crate::job_cache::NOT_KEPT;
+use crate::requests::tags;
 use crate::state_errors;
 
 impl Shared {
@@ -16,17 +19,29 @@ impl Shared {
         self.bus.kept(last).await.is_ok()
     }
 
-    /// Fires a minion's events: the number of the last one, or nothing if one is refused.
-    pub(super) async fn minion_events(&self, id: &MinionId, events: Vec<(String, Map)>) -> Option<u64> {
+    /// Publishes a minion's events and returns the number of the last one; nothing if one is refused. What the
+    /// message claims about the sender does not count: `_from` and, in tags of its own, `id` are the session's.
+    pub(super) async fn minion_events(&self, id: &MinionId, sent: MinionEvents) -> Option<u64> {
+        let MinionEvents { events, pretag } = sent;
+        if let Some(pretag) = &pretag
+            && !tags::may_prefix(id, pretag, self.config.order_masters)
+        {
+            metrics::EVENTS_REFUSED.add(1);
+            tracing::warn!(minion = %id, pretag, "event refused: only a syndic may set a pretag, and only its own");
+            return None;
+        }
         let mut last = 0;
         for (tag, mut body) in events {
-            if !may_fire(id, &tag) {
+            if pretag.is_none() && !tags::may_publish(id, &tag) {
                 metrics::EVENTS_REFUSED.add(1);
-                tracing::warn!(minion = %id, %tag, "a minion fires an event that only the master or another minion may");
+                tracing::warn!(minion = %id, %tag, "event refused: the tag belongs to the master or to another minion");
                 return None;
             }
-            if body.contains_key("cmd") {
+            remove_reserved(&mut body);
+            if body.contains_key("cmd") || pretag.is_none() && tags::names_sender(&tag) {
                 body.insert("id".into(), id.into());
+            }
+            if body.contains_key("cmd") {
                 body.entry("ts".into()).or_insert_with(now);
             }
             let jid = body.get_mut("data").and_then(Value::as_map_mut).and_then(|data| data.shift_remove("_jid"));
@@ -34,27 +49,32 @@ impl Shared {
                 self.causes.mark(&jid, &mut body);
                 body.insert("_jid".into(), (&jid).into());
             }
-            match self.bus.fire(&tag, &body).await {
-                Ok(seq) => last = seq,
-                Err(error) => {
-                    tracing::warn!(minion = %id, %tag, %error, "a minion's event is refused");
-                    return None;
-                }
-            }
+            let tag = pretag.as_ref().map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
+            last = self.publish_for(id, &tag, body).await?;
         }
         Some(last)
     }
 
-    /// Fires a minion's job returns: the number of the last one's event, or nothing if one is refused.
-    pub(super) async fn returns(&self, id: &MinionId, loads: Vec<Map>) -> Option<u64> {
+    /// Publishes an event on behalf of an authenticated minion and returns its number. A refusal is logged.
+    async fn publish_for(&self, from: &MinionId, tag: &str, body: Map) -> Option<u64> {
+        let published = match Event::from_minion(tag, body, from) {
+            Ok(event) => self.bus.fire_event(event).await,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = &published {
+            tracing::warn!(minion = %from, %tag, %error, "event of a minion refused");
+        }
+        published.ok()
+    }
+
+    /// Publishes a minion's job returns and returns the number of the last one's event; nothing if one is refused.
+    /// `from` is the authenticated sender: the minion itself, or the syndic that hands the returns on.
+    pub(super) async fn returns(&self, id: &MinionId, from: &MinionId, loads: Vec<Map>) -> Option<u64> {
         let mut last = 0;
         for mut load in loads {
             let jid = match load.get("jid").and_then(Value::as_str) {
                 // A call on the minion itself that asks for a job id.
-                Some(word @ ("req" | "nocache")) => {
-                    if word == "nocache" {
-                        load.insert(NOT_KEPT.into(), true.into());
-                    }
+                Some("req" | "nocache") => {
                     let arg = load.get("fun_args").cloned().unwrap_or_else(|| list![]);
                     load.entry("arg".into()).or_insert(arg);
                     load.insert("tgt".into(), id.into());
@@ -75,22 +95,23 @@ impl Shared {
                     return None;
                 }
             };
+            let not_kept = load.get("jid").and_then(Value::as_str) == Some("nocache");
             load.retain(|key, _| !matches!(key.as_str(), Some("tok" | "nonce" | "serial" | "load")));
+            remove_reserved(&mut load);
+            if not_kept {
+                load.insert(NOT_KEPT.into(), true.into());
+            }
             load.insert("jid".into(), (&jid).into());
             load.insert("id".into(), id.into());
             load.entry("cmd".into()).or_insert_with(|| "_return".into());
             load.entry("ts".into()).or_insert_with(now);
             metrics::RETURNS.add(1);
             self.causes.mark(&jid, &mut load);
-            match self.fire_job(&format!("salt/job/{jid}/ret/{id}"), &load).await {
-                Ok(seq) => last = seq,
-                Err(error) => {
-                    tracing::warn!(minion = %id, %jid, %error, "a return is refused");
-                    return None;
-                }
-            }
-            for (tag, body) in state_errors::of_return(&load) {
-                self.fire(&tag, &body).await;
+            let errors = state_errors::of_return(&load);
+            last = self.publish_for(from, &format!("salt/job/{jid}/ret/{id}"), load).await?;
+            self.job_published(last);
+            for (tag, body) in errors {
+                self.publish_for(from, &tag, body).await;
             }
         }
         Some(last)
@@ -108,7 +129,7 @@ impl Shared {
         for load in loads {
             let of = load.get("id").map(|id| id.to_string().parse::<MinionId>());
             if let Some(Ok(of)) = of {
-                last = self.returns(&of, vec![load]).await.or(last);
+                last = self.returns(&of, id, vec![load]).await.or(last);
             } else {
                 metrics::REQUESTS_REFUSED.add(1);
                 tracing::warn!(minion = %id, "a return of a minion with an impossible name is refused");
@@ -123,69 +144,10 @@ fn now() -> Value {
     jiff::Timestamp::now().as_second().into()
 }
 
-/// Whether a minion may fire an event of this tag: what the master says of itself and what another minion
-/// says of itself, it may not say in their place.
-fn may_fire(id: &MinionId, tag: &str) -> bool {
-    const MASTERS: &[&str] = &[
-        "salt/auth",
-        "salt/key",
-        "salt/run/",
-        "salt/wheel/",
-        "salt/presence/",
-        "salt/reactor/",
-        "salt/reactors/",
-        "salt/batch/",
-        "salt/fileserver/",
-        "minion/refresh/",
-        crate::schedule::RETURN,
-    ];
-    if tag == "key" || MASTERS.iter().any(|prefix| tag.starts_with(prefix)) {
-        return false;
-    }
-    let mut parts = tag.split('/');
-    match (parts.next(), parts.next()) {
-        (Some("salt"), Some("minion" | "beacon")) => parts.next() == Some(id.as_str()) && parts.next().is_some(),
-        (Some("salt"), Some("state_result")) => parts.nth(1) == Some(id.as_str()),
-        // That it begins a job and how far it is, is the minion's own to tell.
-        (Some("salt"), Some("job")) => {
-            matches!(parts.nth(1), Some("prog" | "start")) && parts.next() == Some(id.as_str())
-        }
-        _ => true,
-    }
-}
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_minion_speaks_only_for_itself() {
-        let id: MinionId = "web1".parse().unwrap();
-        for (tag, may) in [
-            ("my/event", true),
-            ("minion_start", true),
-            ("salt/minion/web1/start", true),
-            ("salt/minion/web10/start", false),
-            ("salt/minion/db1/start", false),
-            ("salt/beacon/web1/load", true),
-            ("salt/beacon/db1/load", false),
-            ("salt/state_result/20261120235852025555/web1/mine", true),
-            ("salt/state_result/20261120235852025555/db1/not/mine", false),
-            ("salt/job/20261120235852025555/start/web1", true),
-            ("salt/job/20261120235852025555/start/db1", false),
-            ("salt/batch/20261120235852025555/new", false),
-            ("salt/fileserver/roots/update", false),
-            ("salt/reactors/manage/add", false),
-            ("key", false),
-            ("__schedule_return", false),
-            ("salt/job/20261120235852025555/prog/web1/0", true),
-            ("salt/job/20261120235852025555/prog/db1/0", false),
-            ("salt/job/20261120235852025555/ret/web1", false),
-            ("salt/job/20261120235852025555/new", false),
-            ("salt/auth", false),
-            ("salt/key", false),
-            ("salt/run/1/ret", false),
-        ] {
-            assert_eq!(may_fire(&id, tag), may, "{tag}");
-        }
-    }
+/// Removes the fields that only the master sets: causes of reactions, and the marks of its job cache. (`_seq`,
+/// `_stamp` and `_from` are the bus's own.)
+fn remove_reserved(body: &mut Map) {
+    const RESERVED: &[&str] =
+        &["_cause", brine_reactor::DEPTH, "_sls", "_entry", "_reaction", "_jid", crate::publish::MORE, NOT_KEPT];
+    body.retain(|name, _| !name.as_str().is_some_and(|name| RESERVED.contains(&name)));
 }

@@ -3,6 +3,7 @@
 
 mod events;
 mod files;
+mod tags;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -180,10 +181,12 @@ impl Shared {
                 self.is_kept(fired, worker).await.into()
             }
             MinionCommand::Returns(loads) => {
-                let fired = Box::pin(self.returns(id, loads)).await;
+                let fired = Box::pin(self.returns(id, id, loads)).await;
                 self.is_kept(fired, worker).await.into()
             }
-            MinionCommand::Pillar { grains, saltenv, pillarenv, pillar_override: over, clean_cache: anew } => {
+            MinionCommand::Pillar { mut grains, saltenv, pillarenv, pillar_override: over, clean_cache: anew } => {
+                // Pillar files and targets decide by this grain: it is the session's id, whatever the minion claims.
+                grains.insert("id".into(), id.into());
                 Box::pin(self.pillar(Asked { id: id.clone(), grains, saltenv, pillarenv, over, anew })).await
             }
             MinionCommand::SyndicReturns(loads) => {

@@ -1,0 +1,120 @@
+//! The tags that a minion may publish: an allow list per authenticated identity.
+//!
+//! Below `salt/` a minion may use only the tags that carry its own id in the place that Salt gives it. Elsewhere tags
+//! are free, except for those that the master itself publishes outside of `salt/`. Salt has a deny list here, which
+//! misses `salt/auth`, other minions' start events and more.
+
+use brine_core::{Jid, MinionId};
+
+/// The master's tags outside of `salt/`, where nothing may follow the tag.
+const EXACT: &[&str] = &["salt", "key", "minion", "resource", "syndic", crate::schedule::RETURN];
+/// The master's name spaces outside of `salt/`.
+const PREFIXES: &[&str] = &["key/", "minion/refresh/", "resource/", "syndic/"];
+
+/// Returns whether the minion with this authenticated id may publish an event with this tag.
+pub(super) fn may_publish(id: &MinionId, tag: &str) -> bool {
+    let Some(below_salt) = tag.strip_prefix("salt/") else {
+        let first = tag.split('/').next().unwrap_or_default();
+        // Salt up to 3007 announces jobs by their bare job id.
+        let is_jid = first.parse::<Jid>().is_ok();
+        return !is_jid && !EXACT.contains(&tag) && !PREFIXES.iter().any(|prefix| tag.starts_with(prefix));
+    };
+    let parts: Vec<&str> = below_salt.split('/').collect();
+    let is_jid = |text: &str| text.parse::<Jid>().is_ok();
+    match parts[..] {
+        ["minion" | "beacon", own, _, ..] => own == id.as_str(),
+        // Its start and its progress in a job are the minion's own to report; returns have a request of their own.
+        ["job", jid, "start", own] | ["job", jid, "prog", own, ..] => is_jid(jid) && own == id.as_str(),
+        ["state_result", jid, own, ..] => is_jid(jid) && own == id.as_str(),
+        _ => false,
+    }
+}
+
+/// Returns whether a tag names the minion that publishes it, so that the `id` in its body must be that minion's.
+pub(super) fn names_sender(tag: &str) -> bool {
+    tag == "minion_start" || tag.starts_with("salt/")
+}
+
+/// Returns whether a minion may publish below this `pretag`: a syndic below its own tags, where the configuration
+/// says that there are syndics.
+pub(super) fn may_prefix(id: &MinionId, pretag: &str, order_masters: bool) -> bool {
+    let own = pretag.strip_prefix("syndic/").and_then(|rest| rest.strip_prefix(id.as_str()));
+    order_masters && own.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minion_publishes_under_its_own_id_alone() {
+        let id: MinionId = "web1".parse().unwrap();
+        for (tag, may) in [
+            ("my/event", true),
+            ("minion_start", true),
+            ("minion_ping", true),
+            ("_salt_error", true),
+            ("pkg.installed", true),
+            ("saltation/x", true),
+            ("salt/minion/web1/start", true),
+            ("salt/minion/web1", false),
+            ("salt/minion/web10/start", false),
+            ("salt/minion/db1/start", false),
+            ("salt/beacon/web1/load/", true),
+            ("salt/beacon/db1/load", false),
+            ("salt/state_result/20261120235852025555/web1/mine", true),
+            ("salt/state_result/20261120235852025555/web1", true),
+            ("salt/state_result/20261120235852025555/db1/not/mine", false),
+            ("salt/state_result/x/web1/mine", false),
+            ("salt/job/20261120235852025555/start/web1", true),
+            ("salt/job/20261120235852025555/start/web1/x", false),
+            ("salt/job/20261120235852025555/start/db1", false),
+            ("salt/job/20261120235852025555/prog/web1/0", true),
+            ("salt/job/20261120235852025555/prog/db1/0", false),
+            ("salt/job/20261120235852025555/ret/web1", false),
+            ("salt/job/20261120235852025555/sub/web1/error/state.sls", false),
+            ("salt/job/20261120235852025555/new", false),
+            ("salt/job/20261120235852025555/publish", false),
+            ("20261120235852025555", false),
+            ("20261120235852025555/x", false),
+            ("salt/batch/20261120235852025555/new", false),
+            ("salt/cloud/web2/created", false),
+            ("salt/cluster/peer", false),
+            ("salt/fileserver/roots/update", false),
+            ("salt/reactors/manage/add", false),
+            ("salt/auth", false),
+            ("salt/authx", false),
+            ("salt/key", false),
+            ("salt/run/1/ret", false),
+            ("salt/wheel/1/new", false),
+            ("salt/presence/present", false),
+            ("salt/stats/x", false),
+            ("salt/", false),
+            ("salt", false),
+            ("key", false),
+            ("syndic/web1/x", false),
+            ("minion/refresh/web1", false),
+            ("minion/refresh/db1", false),
+            ("resource/refresh/db1", false),
+            ("__schedule_return", false),
+        ] {
+            assert_eq!(may_publish(&id, tag), may, "{tag}");
+        }
+    }
+
+    #[test]
+    fn only_a_syndic_has_a_prefix_and_only_its_own() {
+        let id: MinionId = "s1".parse().unwrap();
+        for (pretag, order_masters, may) in [
+            ("syndic/s1", true, true),
+            ("syndic/s1/syndic/s2", true, true),
+            ("syndic/s1", false, false),
+            ("syndic/s10", true, false),
+            ("syndic/s2", true, false),
+            ("salt/job", true, false),
+            ("", true, false),
+        ] {
+            assert_eq!(may_prefix(&id, pretag, order_masters), may, "{pretag}");
+        }
+    }
+}
