@@ -22,19 +22,26 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::metrics;
+use crate::metrics::{self, Child};
 
 /// A thread without work ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Proof that the current thread may block. Async code has none.
 #[derive(Debug, Clone)]
-pub struct MayBlock(());
+pub struct MayBlock {
+    runtime: Handle,
+}
 
 impl MayBlock {
     /// For a thread that its caller has started for blocking work, outside of any executor.
-    pub fn own_thread() -> Self {
-        MayBlock(())
+    pub fn own_thread(runtime: Handle) -> Self {
+        MayBlock { runtime }
+    }
+
+    /// Waits for something asynchronous.
+    pub fn wait<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
     }
 }
 
@@ -69,11 +76,6 @@ impl<T: Send + Sync + 'static> Blocking<T> {
     /// The API, for a thread that may block.
     pub fn get(&self, _: &MayBlock) -> &T {
         &self.api
-    }
-
-    /// The API itself, for those that have their own proof.
-    pub fn shared(&self, _: &MayBlock) -> Arc<T> {
-        Arc::clone(&self.api)
     }
 }
 
@@ -142,11 +144,33 @@ pub struct Executor(Arc<Pool>);
 struct Pool {
     name: &'static str,
     threads: usize,
+    metrics: Metrics,
     /// One permit for each piece of work that runs or waits.
     room: Arc<Semaphore>,
     runtime: Handle,
     state: Mutex<State>,
     arrived: Condvar,
+}
+
+struct Metrics {
+    done: Arc<Child>,
+    panicked: Arc<Child>,
+    refused: Arc<Child>,
+    timed_out: Arc<Child>,
+    wait: Arc<Child>,
+}
+
+impl Metrics {
+    fn new(name: &str) -> Self {
+        let outcome = |outcome| metrics::EXECUTOR_WORK.with(&[name, outcome]);
+        Metrics {
+            done: outcome("done"),
+            panicked: outcome("panicked"),
+            refused: outcome("refused"),
+            timed_out: outcome("timed_out"),
+            wait: metrics::EXECUTOR_WAIT.with(&[name]),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -170,6 +194,7 @@ impl Executor {
         Executor(Arc::new(Pool {
             name,
             threads,
+            metrics: Metrics::new(name),
             room: Arc::new(Semaphore::new(threads + queue)),
             runtime: Handle::current(),
             state: Mutex::default(),
@@ -194,7 +219,7 @@ impl Executor {
         work: impl FnOnce(&MayBlock) -> R + Send + 'static,
     ) -> Result<R, ExecutorError> {
         tokio::time::timeout(after, self.run(work)).await.unwrap_or_else(|_| {
-            metrics::EXECUTOR_TIMED_OUT.with(&[self.0.name]).add(1);
+            self.0.metrics.timed_out.add(1);
             Err(ExecutorError::TimedOut { name: self.0.name, after })
         })
     }
@@ -205,7 +230,7 @@ impl Executor {
         work: impl FnOnce(&MayBlock) -> R + Send + 'static,
     ) -> Result<Pending<R>, ExecutorError> {
         let room = Arc::clone(&self.0.room).try_acquire_owned().map_err(|_| {
-            metrics::EXECUTOR_REFUSED.with(&[self.0.name]).add(1);
+            self.0.metrics.refused.add(1);
             ExecutorError::Full(self.0.name)
         })?;
         Ok(Pending { result: self.submit(room, work)?, executor: self.clone() })
@@ -277,15 +302,16 @@ impl Pool {
     /// Works until there has been nothing to do for a while.
     fn work(&self) {
         let _runtime = self.runtime.enter();
-        let may_block = MayBlock(());
+        let may_block = MayBlock { runtime: self.runtime.clone() };
         let mut state = self.state.lock();
         loop {
             if let Some((queued, work)) = state.queue.pop_front() {
                 drop(state);
-                metrics::EXECUTOR_WAIT.with(&[self.name]).add(queued.elapsed().as_micros() as u64);
-                metrics::EXECUTOR_STARTED.with(&[self.name]).add(1);
-                if std::panic::catch_unwind(AssertUnwindSafe(|| work(&may_block))).is_err() {
-                    metrics::EXECUTOR_PANICKED.with(&[self.name]).add(1);
+                self.metrics.wait.add(queued.elapsed().as_micros() as u64);
+                if std::panic::catch_unwind(AssertUnwindSafe(|| work(&may_block))).is_ok() {
+                    self.metrics.done.add(1);
+                } else {
+                    self.metrics.panicked.add(1);
                     tracing::error!(executor = self.name, "work panicked: this is a defect, please report it");
                 }
                 state = self.state.lock();
@@ -336,7 +362,7 @@ mod tests {
     #[tokio::test]
     async fn work_can_use_the_runtime() {
         let executor = Executor::new("test", 1, 8);
-        let slept = executor.run(|_| Handle::current().block_on(async { tokio::time::sleep(Duration::ZERO).await }));
+        let slept = executor.run(|may_block| may_block.wait(tokio::time::sleep(Duration::ZERO)));
         assert_eq!(slept.await, Ok(()));
     }
 
@@ -365,8 +391,13 @@ mod tests {
     async fn a_stopped_executor_refuses_and_drops() {
         let executor = Executor::new("test", 1, 8);
         let (release, held) = mpsc::channel::<()>();
-        let running = executor.start(move |_| held.recv().is_ok()).unwrap();
-        let waiting = executor.start(|_| 2).unwrap();
+        let (begun, begins) = oneshot::channel();
+        let running = executor.start(move |_| {
+            begun.send(()).unwrap();
+            held.recv().is_ok()
+        });
+        begins.await.unwrap();
+        let (running, waiting) = (running.unwrap(), executor.start(|_| 2).unwrap());
         executor.stop();
         assert_eq!(waiting.result().await, Err(ExecutorError::Stopped("test")));
         assert_eq!(executor.run(|_| 3).await, Err(ExecutorError::Stopped("test")));
@@ -378,6 +409,6 @@ mod tests {
     async fn an_api_that_blocks_is_reached_by_its_executor() {
         let api = Blocking::new(7, Executor::new("test", 1, 1));
         assert_eq!(api.run(|number| number + 1).await, Ok(8));
-        assert_eq!(api.get(&MayBlock::own_thread()), &7);
+        assert_eq!(api.get(&MayBlock::own_thread(Handle::current())), &7);
     }
 }

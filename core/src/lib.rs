@@ -13,12 +13,14 @@
 //! | [`schedule`] | when scheduled jobs run |
 //! | [`config`] | the master's and the minion's configuration |
 //! | [`job`], [`jid`], [`minion_id`] | jobs, what minions return for them, and their names |
-//! | [`metrics`], [`files`], [`processes`] | counters, careful file writing, starting programs |
+//! | [`executors`], [`supervisor`] | named thread pools for work that blocks; the owner of a daemon's tasks |
+//! | [`metrics`], [`files`], [`processes`], [`shell`] | counters, careful file writing, starting programs, quoting |
 
 pub mod bus;
 pub mod config;
 pub mod crypt;
 pub mod event;
+pub mod executors;
 pub mod files;
 pub mod fileserver;
 pub mod function;
@@ -30,8 +32,10 @@ pub mod minion_id;
 pub mod orchestration;
 pub mod processes;
 pub mod schedule;
+pub mod shell;
 pub mod sls;
 pub mod store;
+pub mod supervisor;
 pub mod target;
 pub mod transport;
 mod twister;

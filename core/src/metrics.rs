@@ -187,6 +187,9 @@ counters! {
     EVENTS_REFUSED = "brine_events_refused_total", "Events that were refused: malformed or too large.";
     EVENTS_MISSED = "brine_events_missed_total", "Events that a subscriber missed because there is no journal or they had left it.";
     JOURNAL_FAILED = "brine_journal_failed_total", "Events that could not be written to the journal.";
+    TASKS_FAILED = "brine_tasks_failed_total", "Tasks of a daemon that panicked or ended by themselves.";
+    PUBLISHES_CAUGHT_UP = "brine_publishes_caught_up_total", "Jobs handed to minions that were not connected when they were published.";
+    PUBLISHES_MISSED = "brine_publishes_missed_total", "Jobs that a minion was too late for, or that exceeded the answer.";
     RETURNS = "brine_returns_total", "Job returns taken.";
     RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not keep.";
     REACTIONS = "brine_reactions_total", "Reactions handed over.";
@@ -224,6 +227,19 @@ pub static REACTION_SECONDS: Histogram = Histogram::new(
     "Seconds from taking an event to having handed over its reactions.",
 );
 
+/// Work of the named executors by outcome.
+pub static EXECUTOR_WORK: Family = Family::new(
+    "brine_executor_work_total",
+    "Work of the executors by outcome: done, panicked, refused, timed_out.",
+    &["executor", "outcome"],
+);
+/// The time that work waited for a thread of its executor.
+pub static EXECUTOR_WAIT: Family = Family::new(
+    "brine_executor_wait_microseconds_total",
+    "Microseconds that work waited for a thread of its executor.",
+    &["executor"],
+);
+
 /// How large the journal is.
 pub static JOURNAL_BYTES: Gauge = Gauge::new("brine_journal_bytes", "Bytes of events in the journal.");
 /// How many events the journal has.
@@ -233,7 +249,12 @@ pub static SUBSCRIBERS: Gauge =
     Gauge::new("brine_event_subscribers", "Programs that follow the event bus through its socket.");
 
 /// All families: those that count, and those that say how something is now.
-pub static FAMILIES: &[(&Family, &str)] = &[(&REACTIONS_BY_ENTRY, "counter"), (&SUBSCRIBER_LAG, "gauge")];
+pub static FAMILIES: &[(&Family, &str)] = &[
+    (&REACTIONS_BY_ENTRY, "counter"),
+    (&SUBSCRIBER_LAG, "gauge"),
+    (&EXECUTOR_WORK, "counter"),
+    (&EXECUTOR_WAIT, "counter"),
+];
 /// All gauges.
 pub static GAUGES: &[&Gauge] = &[&QUEUE_DEPTH, &JOURNAL_BYTES, &JOURNAL_EVENTS, &SUBSCRIBERS];
 /// All histograms.

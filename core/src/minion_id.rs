@@ -17,6 +17,15 @@ impl MinionId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns whether the name means itself alone in shells, YAML and globs: letters, digits and `. _ - @ : +`, with
+    /// a letter, digit or underscore at its start and no colon at its end. Keys of other names are accepted by
+    /// operators only.
+    pub fn is_plain(&self) -> bool {
+        let mut chars = self.0.chars();
+        let starts = chars.next().is_some_and(|c| c.is_alphanumeric() || c == '_');
+        starts && chars.all(|c| c.is_alphanumeric() || "._-@:+".contains(c)) && !self.0.ends_with(':')
+    }
 }
 
 impl FromStr for MinionId {
@@ -52,6 +61,18 @@ impl From<&MinionId> for crate::value::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_with_special_characters_are_not_plain() {
+        for plain in ["web1", "web1.example.org", "ü", "db_1-x", "id@realm:1", "_x", "012", "2001:db8::1"] {
+            assert!(plain.parse::<MinionId>().unwrap().is_plain(), "{plain}");
+        }
+        for special in
+            ["*", "web*", "w?b", "[a]", "a b", "$(id)", "a;b", "\"*\" #_x", "-x", "~", "a#b", "x:", "a,b", "'a'"]
+        {
+            assert!(!special.parse::<MinionId>().unwrap().is_plain(), "{special}");
+        }
+    }
 
     #[test]
     fn only_safe_names_are_taken() {

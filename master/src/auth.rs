@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use brine_core::crypt::{Cipher, CryptError, PublicKey};
+use brine_core::transport::Peer;
 use brine_core::value::msgpack;
 use brine_core::wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
 use brine_core::{Map, Value, map, metrics};
@@ -13,18 +14,30 @@ use crate::keys::Decision;
 
 impl Shared {
     /// Answers an `_auth` request: the signed reply, packed.
-    pub(crate) async fn authenticate(self: &Arc<Self>, request: AuthRequest, binding: Binding) -> Vec<u8> {
+    pub(crate) async fn authenticate(self: &Arc<Self>, peer: &Peer, request: AuthRequest, binding: Binding) -> Vec<u8> {
+        if !self.auth_limit.admit(&peer.address).await {
+            metrics::AUTHENTICATIONS_REFUSED.add(1);
+            tracing::warn!(peer = %peer.address, minion = ?request.id.as_str(), "authentication refused: the address exceeds auth_rate_limit");
+            return clear(map! {"ret" => false}.into());
+        }
         let Ok(public_key) = PublicKey::from_pem(&request.public_key) else {
             metrics::AUTHENTICATIONS_REFUSED.add(1);
-            tracing::warn!(minion = %request.id, "an authentication shows no usable public key");
+            tracing::warn!(minion = ?request.id.as_str(), "authentication refused: the public key is invalid: expected the PEM text of an RSA key");
             self.fire_auth(&request, false, "error", None).await;
             return clear(map! {"ret" => false}.into());
         };
-        let decision = match self.keys.decide(&self.config, &request.id, &request.public_key, &request.autosign_grains)
-        {
-            Ok(decision) => decision,
+        let public_key = Arc::new(public_key);
+        let (shared, id, key) = (Arc::clone(self), request.id.clone(), Arc::clone(&public_key));
+        let grains = request.autosign_grains.clone();
+        let decided = self.disk.run(move |disk| disk.keys.decide(&shared.config, &id, &key, &grains)).await;
+        let decision = match decided {
+            Ok(Ok(decision)) => decision,
+            Ok(Err(error)) => {
+                tracing::error!(minion = %request.id, %error, "reading or storing a key failed");
+                Decision::Reject
+            }
             Err(error) => {
-                tracing::error!(minion = %request.id, %error, "a key could not be looked up or kept");
+                tracing::error!(minion = %request.id, %error, "reading or storing a key failed");
                 Decision::Reject
             }
         };
@@ -35,12 +48,12 @@ impl Shared {
             Decision::Reject | Decision::Denied => Some(Verdict::Rejected),
             Decision::Full => Some(Verdict::Full),
         };
-        self.fire_auth(&request, decision.result(), act, Some(&request.public_key)).await;
+        self.fire_auth(&request, decision.result(), act, Some(&public_key)).await;
         let shared = Arc::clone(self);
         let made = move || match verdict {
             Some(verdict) => {
                 metrics::AUTHENTICATIONS_REFUSED.add(1);
-                tracing::info!(minion = %request.id, act, "a minion was not let in");
+                tracing::info!(minion = %request.id, act, "minion not authenticated");
                 shared.sign_reply(&request, &binding, &AuthReply::Refused(verdict))
             }
             None => {
@@ -49,19 +62,21 @@ impl Shared {
                 } else {
                     metrics::AUTHENTICATIONS_REFUSED.add(1);
                     let minion = &request.id;
-                    tracing::warn!(%minion, "a minion was not let in: it can none of the ciphers that `ciphers` allows");
+                    tracing::warn!(%minion, "authentication refused: the minion offers no cipher that `ciphers` allows");
                     shared.sign_reply(&request, &binding, &AuthReply::Refused(Verdict::NoCipher))
                 }
             }
         };
-        // RSA takes milliseconds: not on the threads that serve sockets.
-        match tokio::task::spawn_blocking(made).await {
+        match self.executors.crypto.run(move |_| made()).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(error)) => {
-                tracing::error!(%error, "an authentication could not be answered");
+                tracing::error!(%error, "answering an authentication failed");
                 clear(map! {"ret" => false}.into())
             }
-            Err(_) => clear(map! {"ret" => false}.into()),
+            Err(error) => {
+                tracing::error!(%error, "answering an authentication failed");
+                clear(map! {"ret" => false}.into())
+            }
         }
     }
 
@@ -69,7 +84,7 @@ impl Shared {
         &self,
         request: &AuthRequest,
         binding: &Binding,
-        public_key: PublicKey,
+        public_key: Arc<PublicKey>,
         cipher: Cipher,
     ) -> Result<Vec<u8>, CryptError> {
         let publish_keys = self.sessions.publish_keys();
@@ -88,7 +103,6 @@ impl Shared {
             let digest: String = brine_core::crypt::token::hex(Sha256::digest(key.as_bytes()));
             self.identity.private_key.sign_x931(digest.as_bytes())
         })?;
-        let public_key = Arc::new(public_key);
         let session = self.sessions.begin(&request.id, Arc::clone(&public_key), cipher);
         let reply = AuthReply::Accepted(Box::new(Accepted {
             public_key: self.identity.public_key_pem.clone(),
@@ -117,13 +131,14 @@ impl Shared {
         Ok(msgpack::pack_map(&map! {"enc" => "clear", "load" => load, "sig" => sig}))
     }
 
-    async fn fire_auth(&self, request: &AuthRequest, result: bool, act: &str, public_key: Option<&str>) {
+    async fn fire_auth(&self, request: &AuthRequest, result: bool, act: &str, public_key: Option<&PublicKey>) {
         if !self.config.auth_events {
             return;
         }
-        // What is no key is told empty: it is a stranger's text.
-        let public_key = public_key.unwrap_or_default().trim_end();
-        let mut body: Map = map! {"result" => result, "act" => act, "id" => &request.id, "pub" => public_key};
+        // Encoded anew: what the peer sent around its key stays out of the journal.
+        let public_key = public_key.map(PublicKey::to_pem).unwrap_or_default();
+        let mut body: Map =
+            map! {"result" => result, "act" => act, "id" => &request.id, "pub" => public_key.trim_end()};
         let tells_grains = self.config.auth_events_autosign_grains.iter().any(|told| told == act);
         if tells_grains && !request.autosign_grains.is_empty() {
             body.insert("autosign_grains".into(), request.autosign_grains.clone().into());

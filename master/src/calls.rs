@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use brine_core::bus::BusError;
 use brine_core::event::{STAMP, stamp};
+use brine_core::executors::{ExecutorError, MayBlock, Pending};
 use brine_core::function::{Args, CallError};
 use brine_core::{Jid, Map, Value, map};
 use brine_reactor::{Cause, HandedOver};
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 
 use crate::Shared;
 use crate::runner::RunnerContext;
@@ -45,15 +45,17 @@ pub struct Started {
     pub jid: Jid,
     /// What its events' tags start with.
     pub tag: String,
-    outcome: JoinHandle<Map>,
+    outcome: Result<Pending<Map>, ExecutorError>,
 }
 
 impl Started {
     /// Waits for the end of the call: the answer to a client, as Salt gives it.
     pub async fn finish(self) -> Map {
-        // The function panicked, which is a defect, or the master stops.
-        let lost = |_| map! {"return" => "The call was lost: see the master's log", "success" => false};
-        let data = self.outcome.await.unwrap_or_else(lost);
+        let result = match self.outcome {
+            Ok(pending) => pending.result().await,
+            Err(error) => Err(error),
+        };
+        let data = result.unwrap_or_else(|error| map! {"return" => error.to_string(), "success" => false});
         map! {"tag" => self.tag, "data" => data}
     }
 }
@@ -79,15 +81,28 @@ impl Shared {
         let call = NewCall::new(kind, function, args, user, Jid::new());
         let call = self.announce(NewCall { caused: caused.clone(), ..call }, caused).await;
         let (jid, tag, shared) = (call.jid.clone(), call.tag.clone(), Arc::clone(self));
-        let outcome = tokio::task::spawn_blocking(move || {
-            let runtime = Handle::current();
-            let mut body = shared.call(&call, runtime.clone());
-            runtime.block_on(shared.fire_return(&call, &body));
+        let outcome = self.executors.jobs.start(move |may_block| {
+            let mut body = shared.call(&call, may_block);
+            may_block.wait(shared.fire_return(&call, &body));
             // The event has the bus's stamp; the answer to a client has one, too.
             body.insert(STAMP.into(), stamp().into());
             body
         });
+        if let Err(error) = &outcome {
+            tracing::error!(%jid, function, %error, "a call was refused");
+        }
         Started { jid, tag, outcome }
+    }
+
+    /// Makes a call for another one, such as an orchestration, on its thread: the job id, and the answer to a client.
+    pub(crate) fn call_within(self: &Arc<Self>, kind: Kind, function: &str, args: Args, caller: &Caller) -> (Jid, Map) {
+        let call = NewCall::new(kind, function, args, &caller.user, Jid::new());
+        let call = NewCall { caused: caller.caused.clone(), ..call };
+        let call = caller.thread.wait(self.announce(call, &caller.caused));
+        let mut body = self.call(&call, &caller.thread);
+        caller.thread.wait(self.fire_return(&call, &body));
+        body.insert(STAMP.into(), stamp().into());
+        (call.jid, map! {"tag" => call.tag, "data" => body})
     }
 
     /// Makes a call for the reactor, on this thread: what came of it.
@@ -96,8 +111,9 @@ impl Shared {
         let jid = cause.before.as_ref().map_or_else(Jid::new, |HandedOver { jid, .. }| jid.clone());
         let call = NewCall::new(kind, function, args, crate::reactions::USER, jid);
         let call = self.announce(NewCall { caused: cause.short_fields(), ..call }, &cause.fields()).await;
-        let runtime = Handle::current();
-        let body = tokio::task::block_in_place(|| self.call(&call, runtime));
+        // The reactor's workers are threads of their own.
+        let thread = MayBlock::own_thread(Handle::current());
+        let body = tokio::task::block_in_place(|| self.call(&call, &thread));
         self.fire_return(&call, &body).await;
         body
     }
@@ -148,9 +164,9 @@ impl Shared {
         args: Args,
         jid: &Jid,
         user: &str,
+        thread: &MayBlock,
     ) -> Result<Value, String> {
-        let runtime = Handle::current();
-        let caller = Caller { jid: jid.clone(), user: user.to_owned(), caused: Map::new(), runtime };
+        let caller = Caller { jid: jid.clone(), user: user.to_owned(), caused: Map::new(), thread: thread.clone() };
         let called = self.runners.call(&RunnerContext { master: Arc::clone(self), caller }, function, args);
         called.map_err(|error| {
             tracing::warn!(function, %error, "a call on the master failed");
@@ -159,9 +175,10 @@ impl Shared {
     }
 
     /// Makes a call on this thread, which may block: the body of its return.
-    fn call(self: &Arc<Self>, call: &NewCall, runtime: Handle) -> Map {
+    fn call(self: &Arc<Self>, call: &NewCall, thread: &MayBlock) -> Map {
         let NewCall { kind, function, args, .. } = call;
-        let caller = Caller { jid: call.jid.clone(), user: call.user.clone(), caused: call.caused.clone(), runtime };
+        let (jid, user, caused) = (call.jid.clone(), call.user.clone(), call.caused.clone());
+        let caller = Caller { jid, user, caused, thread: thread.clone() };
         let (result, out) = match kind {
             Kind::Runner => {
                 let out = self.runners.get(function).and_then(|function| function.out);
@@ -223,8 +240,8 @@ pub(crate) struct Caller {
     pub user: String,
     /// What the events that the call fires say of the reaction that it is; nothing if it is none.
     pub caused: Map,
-    /// Where asynchronous work of the function runs.
-    pub runtime: Handle,
+    /// The thread of the call.
+    pub thread: MayBlock,
 }
 
 impl Caller {

@@ -28,7 +28,7 @@ pub(crate) async fn tell(shared: Arc<Shared>, shutdown: CancellationToken) {
         }
         let looking = Arc::clone(&shared);
         // Folders are walked on a thread that may wait for a disk.
-        if let Ok(body) = tokio::task::spawn_blocking(move || look(&looking)).await {
+        if let Ok(body) = shared.executors.disk.run(move |_| look(&looking)).await {
             shared.fire("salt/fileserver/roots/update", &body).await;
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use brine_core::bus::{Bus, Filter, Start, Subscription};
 use brine_core::event::{Event, FROM, SENDER_STAMP};
+use brine_core::executors::Executor;
 use brine_core::glob::GlobSet;
 use brine_core::job::{Load, Return};
 use brine_core::{Map, Value, list, metrics};
@@ -21,12 +22,17 @@ pub(crate) const NOT_KEPT: &str = "_nocache";
 
 /// Keeps jobs and what minions return for them, until `shutdown`.
 pub(crate) async fn keep_jobs(
-    mut events: Subscription,
+    bus: &Bus,
     cache: Arc<dyn Returner>,
-    kept: watch::Sender<u64>,
+    disk: Executor,
+    kept: Arc<watch::Sender<u64>>,
     shutdown: CancellationToken,
 ) {
-    hand_over(&mut events, shutdown, move |batch| {
+    let mut events = match subscribe_jobs(bus) {
+        Ok(events) => events,
+        Err(error) => return tracing::error!(%error, "subscribing the job cache failed"),
+    };
+    hand_over(&mut events, &disk, shutdown, move |batch| {
         let last = batch.last().map_or(0, Event::seq);
         for event in batch {
             if let Err(error) = keep_job(&*cache, &event) {
@@ -115,11 +121,12 @@ fn without_way(mut data: Map) -> Map {
 /// Hands every event that passes the lists to one returner of `event_return`, until `shutdown`.
 pub(crate) async fn return_events(
     mut events: Subscription,
-    returner: Box<dyn Returner>,
+    returner: Arc<dyn Returner>,
     deny: Option<GlobSet>,
+    disk: Executor,
     shutdown: CancellationToken,
 ) {
-    hand_over(&mut events, shutdown, move |mut batch: Vec<Event>| {
+    hand_over(&mut events, &disk, shutdown, move |mut batch: Vec<Event>| {
         batch.retain(|event| deny.as_ref().is_none_or(|deny| !deny.is_match(event.tag())));
         if batch.is_empty() {
             return;
@@ -135,6 +142,7 @@ pub(crate) async fn return_events(
 /// Runs `take` on a blocking thread for each batch of events, and remembers how far it got.
 async fn hand_over(
     events: &mut Subscription,
+    disk: &Executor,
     shutdown: CancellationToken,
     take: impl Fn(Vec<Event>) + Send + Sync + 'static,
 ) {
@@ -158,7 +166,7 @@ async fn hand_over(
         let Some(batch) = batch else { return };
         let last = batch.last().map_or(0, Event::seq);
         let take = Arc::clone(&take);
-        if tokio::task::spawn_blocking(move || take(batch)).await.is_ok() {
+        if disk.run(move |_| take(batch)).await.is_ok() {
             events.commit(last);
         }
     }
@@ -180,7 +188,9 @@ mod tests {
         let mut events = subscribe_jobs(&bus).unwrap();
         let shutdown = CancellationToken::new();
         let (stop, lags) = (shutdown.clone(), bus.clone());
-        tokio::spawn(async move { hand_over(&mut events, stop, |_| panic!("nothing is wanted")).await });
+        tokio::spawn(async move {
+            hand_over(&mut events, &Executor::new("disk", 1, 1), stop, |_| panic!("nothing is wanted")).await
+        });
         for n in 0..10 {
             bus.fire("other", &map! {"n" => n}).await.unwrap();
         }

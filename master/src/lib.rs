@@ -4,11 +4,14 @@
 //! sockets. No part calls another to tell it that something happened; it fires an event.
 
 mod auth;
+mod auth_limit;
 pub mod autosign;
 mod batches;
 mod calls;
+mod catch_up;
 mod causes;
 mod check;
+mod disk;
 mod file_events;
 mod host;
 mod identity;
@@ -42,17 +45,20 @@ use brine_core::Map;
 use brine_core::bus::{Bus, BusError, BusLimits, EventSockets, Filter, JournalLimits, SocketNames, Start};
 use brine_core::config::MasterConfig;
 use brine_core::crypt::{Cipher, CryptError, token};
+use brine_core::executors::{Blocking, Executors};
 use brine_core::files::{self, FileError};
 use brine_core::fileserver;
 use brine_core::function::Registry;
 use brine_core::glob::GlobSet;
 use brine_core::sls::pillar::PillarSource;
 use brine_core::store::{Opened, Store, StoreError};
+use brine_core::supervisor::{Background, Supervisor};
 use brine_core::transport::{Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
 use brine_returners::{Returner, ReturnerError};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 pub use calls::Kind;
 pub use check::check;
@@ -63,8 +69,8 @@ pub use maintenance::ROTATE_FILE;
 const STORE_CACHE: usize = 4 << 20;
 /// The socket that feeds the publish port.
 const PUBLISH_PULL: &str = "publish_pull.ipc";
-/// How long the master waits for its parts when it stops.
-const STOP_TIME: Duration = Duration::from_secs(10);
+/// The longest that stopping may take.
+const STOP_TIME: Duration = Duration::from_secs(4);
 
 /// Why a master cannot start. Each is one sentence that says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -99,21 +105,21 @@ pub struct Shared {
     pub(crate) id: String,
     pub(crate) config: Arc<MasterConfig>,
     pub(crate) bus: Bus,
-    pub(crate) keys: Arc<keys::KeyStore>,
+    pub(crate) executors: Executors,
+    pub(crate) background: Background,
+    pub(crate) disk: Blocking<disk::Disk>,
     pub(crate) identity: identity::Identity,
     pub(crate) ciphers: Vec<Cipher>,
     pub(crate) root_key: String,
     pub(crate) sessions: sessions::Sessions,
+    pub(crate) recent_publishes: catch_up::RecentPublishes,
+    pub(crate) auth_limit: auth_limit::AuthLimit,
     pub(crate) publisher: Publisher,
     /// Closes when the last publish is out.
     last_publish: parking_lot::Mutex<Option<oneshot::Receiver<()>>>,
     pub(crate) presence: presence::Presence,
-    pub(crate) files: fileserver::Roots,
-    pub(crate) minion_data: minion_data::MinionData,
-    pub(crate) mines: mine::Mines,
     pub(crate) pillar_source: PillarSource,
     pub(crate) pillar_cache: pillar::PillarCache,
-    pub(crate) job_cache: Arc<dyn Returner>,
     pub(crate) runners: Registry<runner::RunnerContext>,
     pub(crate) wheels: Registry<wheel::WheelContext>,
     pub(crate) causes: causes::Causes,
@@ -159,16 +165,9 @@ impl Shared {
 /// A running master. Dropping it stops it at once; [`Master::stop`] does so in order.
 pub struct Master {
     shared: Arc<Shared>,
-    tasks: TaskTracker,
-    shutdown: CancellationToken,
+    parts: Supervisor,
     publish_port: u16,
     ret_port: u16,
-}
-
-impl Drop for Master {
-    fn drop(&mut self) {
-        self.shutdown.cancel();
-    }
 }
 
 impl Master {
@@ -205,23 +204,33 @@ impl Master {
         let (kept, jobs_kept) = watch::channel(0);
         let options = brine_returners::Options::new(&config.opts, Some(store.clone()));
         let job_cache: Arc<dyn Returner> = brine_returners::open(&config.master_job_cache, &options)?.into();
+        let executors = Executors::new(config.runner_threads);
+        let files = roots(&config)?;
+        let has_git = files.has_git();
+        let disk = disk::Disk {
+            keys: Arc::new(keys::KeyStore::open(&config.pki_dir)?),
+            files,
+            minion_data: minion_data::MinionData::new(store.clone()),
+            mines: mine::Mines::new(store.clone()),
+            job_cache: Arc::clone(&job_cache),
+        };
         let shared = Arc::new(Shared {
             id: config.id.clone().unwrap_or_else(default_id),
             bus: bus.clone(),
-            keys: Arc::new(keys::KeyStore::open(&config.pki_dir)?),
+            disk: Blocking::new(disk, executors.disk.clone()),
+            executors,
+            background: Background::default(),
             identity,
             ciphers: ciphers(&config.ciphers)?,
             root_key: root_key(&config)?,
             sessions: sessions::Sessions::new(),
+            recent_publishes: catch_up::RecentPublishes::new(Duration::from_secs(config.publish_catch_up)),
+            auth_limit: auth_limit::AuthLimit::new(config.auth_rate_limit),
             publisher: Publisher::new(),
             last_publish: parking_lot::Mutex::default(),
             presence: presence::Presence::default(),
-            files: roots(&config)?,
-            minion_data: minion_data::MinionData::new(store.clone()),
-            mines: mine::Mines::new(store.clone()),
             pillar_source: PillarSource::new(Arc::new(config.opts.clone())),
             pillar_cache: pillar::PillarCache::default(),
-            job_cache,
             runners: Registry::new(runner::MODULES),
             wheels: Registry::new(wheel::MODULES),
             causes: causes::Causes::default(),
@@ -234,50 +243,81 @@ impl Master {
             config: Arc::new(config),
         });
 
+        let reading = Arc::clone(&shared);
+        _ = shared.executors.disk.run(move |_| reading.recent_publishes.read_journal(&reading.bus)).await;
+
         // The subscribers of the bus.
-        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        let mut parts = Supervisor::new();
         let config = &shared.config;
         if config.job_cache {
-            let jobs = job_cache::subscribe_jobs(&bus)?;
-            tasks.spawn(job_cache::keep_jobs(jobs, Arc::clone(&shared.job_cache), kept, shutdown.clone()));
+            let kept = Arc::new(kept);
+            let (bus, disk, cache) = (bus.clone(), shared.executors.disk.clone(), job_cache);
+            job_cache::subscribe_jobs(&bus)?;
+            parts.start_restarting("job cache", move |shutdown| {
+                let (bus, disk, cache, kept) = (bus.clone(), disk.clone(), Arc::clone(&cache), Arc::clone(&kept));
+                async move { job_cache::keep_jobs(&bus, cache, disk, kept, shutdown).await }
+            });
         }
         for name in &config.event_return {
-            let returner = brine_returners::open(name, &options)?;
+            let returner: Arc<dyn Returner> = brine_returners::open(name, &options)?.into();
             let (filter, deny) = event_return_filters(config)?;
-            let events = bus.subscribe(filter, Start::Durable(format!("event_return/{name}")))?;
-            tasks.spawn(job_cache::return_events(events, returner, deny, shutdown.clone()));
+            let cursor = Start::Durable(format!("event_return/{name}"));
+            bus.subscribe(filter.clone(), cursor.clone())?;
+            let (bus, disk) = (bus.clone(), shared.executors.disk.clone());
+            parts.start_restarting(format!("event returner {name}"), move |shutdown| {
+                let (bus, disk, returner) = (bus.clone(), disk.clone(), Arc::clone(&returner));
+                let (filter, deny, cursor) = (filter.clone(), deny.clone(), cursor.clone());
+                async move {
+                    match bus.subscribe(filter, cursor) {
+                        Ok(events) => job_cache::return_events(events, returner, deny, disk, shutdown).await,
+                        Err(error) => tracing::error!(%error, "subscribing an event returner failed"),
+                    }
+                }
+            });
         }
-        reactions::start(&shared, store, &tasks, &shutdown)?;
-        let keys = bus.subscribe(Filter::prefix("salt/key"), Start::Now)?;
-        tasks.spawn(maintenance::forget_minions(Arc::clone(&shared), keys, shutdown.clone()));
-        tasks.spawn(maintenance::maintain(Arc::clone(&shared), shutdown.clone()));
+        reactions::start(&shared, store, &mut parts)?;
+        // Tasks that need nothing but what is shared.
+        let mut start = |name: &'static str, run: fn(Arc<Shared>, CancellationToken) -> BoxFuture<'static, ()>| {
+            let shared = Arc::clone(&shared);
+            parts.start_restarting(name, move |shutdown| run(Arc::clone(&shared), shutdown));
+        };
+        start("forgotten minions", |shared, shutdown| maintenance::forget_minions(shared, shutdown).boxed());
+        start("maintenance", |shared, shutdown| maintenance::maintain(shared, shutdown).boxed());
         if !config.schedule.is_empty() {
-            tasks.spawn(schedule::run(Arc::clone(&shared), shutdown.clone()));
+            start("schedule", |shared, shutdown| schedule::run(shared, shutdown).boxed());
         }
         if config.presence_events {
-            tasks.spawn(presence::tell(Arc::clone(&shared), shutdown.clone()));
+            start("presence events", |shared, shutdown| presence::tell(shared, shutdown).boxed());
         }
-        if shared.files.has_git() {
-            tasks.spawn(maintenance::fetch_repositories(Arc::clone(&shared), shutdown.clone()));
+        if has_git {
+            start("gitfs", |shared, shutdown| maintenance::fetch_repositories(shared, shutdown).boxed());
         }
         if config.fileserver_events {
-            tasks.spawn(file_events::tell(Arc::clone(&shared), shutdown.clone()));
+            start("file server events", |shared, shutdown| file_events::tell(shared, shutdown).boxed());
         }
 
         // The sockets: from here on, others are served.
         if let Some(listener) = metrics_listener {
-            tasks.spawn(metrics_server::serve(listener, bus.clone(), shutdown.clone()));
+            let bus = bus.clone();
+            parts.start("metrics server", |shutdown| metrics_server::serve(listener, bus, shutdown));
         }
         let frames = Limits { message: config.max_message_size, ..Limits::default() };
-        tasks.spawn(event_sockets.serve(bus, shutdown.clone()));
-        tasks.spawn(shared.publisher.clone().serve(publish_listener, shutdown.clone()));
-        tasks.spawn(feed_publisher(feed, shared.publisher.clone(), frames, shutdown.clone()));
+        parts.start("event sockets", |shutdown| event_sockets.serve(bus, shutdown));
+        let publisher = shared.publisher.clone();
+        parts.start("publish port", |shutdown| publisher.serve(publish_listener, shutdown));
+        let publisher = shared.publisher.clone();
+        parts.start("publish feed", |shutdown| feed_publisher(feed, publisher, frames, shutdown));
         let requests = Arc::new(requests::Requests(Arc::clone(&shared)));
-        tasks.spawn(Router::serve(request_listener, requests, config.worker_threads, frames, shutdown.clone()));
-        tasks.close();
+        let workers = config.worker_threads;
+        parts.start("request port", |shutdown| Router::serve(request_listener, requests, workers, frames, shutdown));
         shared.resume_batches();
-        tracing::info!(publish_port, ret_port, "the master is ready");
-        Ok(Master { shared, tasks, shutdown, publish_port, ret_port })
+        tracing::info!(publish_port, ret_port, "master is ready");
+        Ok(Master { shared, parts, publish_port, ret_port })
+    }
+
+    /// Completes when a part of the master has failed that cannot be restarted: the process should end.
+    pub async fn failed(&self) {
+        self.parts.failed().cancelled().await;
     }
 
     /// The port that publishes go out on.
@@ -295,15 +335,14 @@ impl Master {
         &self.shared.bus
     }
 
-    /// Stops serving, ends all parts and brings what is in memory to disk.
+    /// Stops the parts in reverse order of their start (sockets, reactor, job cache), then brings what is in memory to
+    /// disk. Takes at most [`STOP_TIME`], whatever functions and templates still run.
     pub async fn stop(self) {
-        self.shutdown.cancel();
-        let ended = async {
-            self.tasks.wait().await;
-            self.shared.bus.close().await;
-        };
-        if tokio::time::timeout(STOP_TIME, ended).await.is_err() {
-            tracing::warn!("some parts of the master did not stop in time and are cut off");
+        self.parts.stop(STOP_TIME / 2).await;
+        self.shared.background.stop(STOP_TIME / 4).await;
+        self.shared.executors.stop();
+        if tokio::time::timeout(STOP_TIME / 4, self.shared.bus.close()).await.is_err() {
+            tracing::error!("closing the event bus timed out: events of the last moment may not be on disk");
         }
     }
 }
@@ -424,12 +463,12 @@ impl wheel::WheelHost for WheelOfMaster {
     fn fire(&self, tag: &str, body: &Map) {
         let mut body = body.clone();
         self.caller.mark(&mut body);
-        self.caller.runtime.block_on(self.shared.fire(tag, &body));
+        self.caller.thread.wait(self.shared.fire(tag, &body));
     }
 
     fn rotate_key(&self) {
         if self.shared.config.rotate_aes_key {
-            self.caller.runtime.block_on(self.shared.rotate_keys());
+            self.caller.thread.wait(self.shared.rotate_keys());
         }
     }
 }
@@ -437,7 +476,8 @@ impl wheel::WheelHost for WheelOfMaster {
 impl Shared {
     /// The context of a wheel function; its thread may block.
     pub(crate) fn wheel_context(self: &Arc<Self>, caller: calls::Caller) -> wheel::WheelContext {
-        let host = WheelOfMaster { shared: Arc::clone(self), caller };
-        wheel::WheelContext { keys: Arc::clone(&self.keys), host: Arc::new(host) }
+        let keys = Arc::clone(&self.disk.get(&caller.thread).keys);
+        let attended = caller.user != reactions::USER;
+        wheel::WheelContext { keys, attended, host: Arc::new(WheelOfMaster { shared: Arc::clone(self), caller }) }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_core::bus::Subscription;
+use brine_core::bus::{Filter, Start};
 use brine_core::{MinionId, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,8 @@ pub(crate) async fn maintain(shared: Arc<Shared>, shutdown: CancellationToken) {
             _ = ticks.tick() => {}
             () = shutdown.cancelled() => return,
         }
-        let asked = std::fs::remove_file(shared.config.cachedir.join(ROTATE_FILE)).is_ok();
+        let request = shared.config.cachedir.join(ROTATE_FILE);
+        let asked = shared.disk.run(move |_| std::fs::remove_file(request).is_ok()).await.unwrap_or(false);
         if asked || rotated.elapsed() >= rotation {
             rotated = Instant::now();
             shared.rotate_keys().await;
@@ -47,14 +48,18 @@ pub(crate) async fn fetch_repositories(shared: Arc<Shared>, shutdown: Cancellati
         }
         let fetching = Arc::clone(&shared);
         // A fetch waits for a network.
-        if let Ok(true) = tokio::task::spawn_blocking(move || fetching.files.update()).await {
+        if let Ok(true) = shared.executors.render.run(move |thread| fetching.disk.get(thread).files.update()).await {
             tracing::info!("the repositories of gitfs have changed");
         }
     }
 }
 
 /// Ends the sessions of minions whose keys are deleted or rejected, until `shutdown`.
-pub(crate) async fn forget_minions(shared: Arc<Shared>, mut keys: Subscription, shutdown: CancellationToken) {
+pub(crate) async fn forget_minions(shared: Arc<Shared>, shutdown: CancellationToken) {
+    let mut keys = match shared.bus.subscribe(Filter::prefix("salt/key"), Start::Now) {
+        Ok(keys) => keys,
+        Err(error) => return tracing::error!(%error, "subscribing to key events failed"),
+    };
     loop {
         let event = tokio::select! {
             event = keys.recv() => event,
@@ -70,11 +75,12 @@ pub(crate) async fn forget_minions(shared: Arc<Shared>, mut keys: Subscription, 
             tracing::info!(minion = %id, act, "a minion's session has ended with its key");
         }
         if act == "delete" {
-            drop(shared.minion_data.delete(id.as_str()));
-            let shared = Arc::clone(&shared);
-            let flushed = tokio::task::spawn_blocking(move || shared.mines.flush(id.as_str())).await;
-            if let Ok(Err(error)) = flushed {
-                tracing::error!(%error, "the mine of a minion that is forgotten could not be removed");
+            let forgotten = shared.disk.run(move |disk| {
+                disk.minion_data.delete(id.as_str()).durable_blocking()?;
+                disk.mines.flush(id.as_str())
+            });
+            if let Ok(Err(error)) = forgotten.await {
+                tracing::error!(%error, "removing the data and mine of a deleted minion failed");
             }
         }
     }
@@ -85,8 +91,8 @@ async fn clean(shared: &Arc<Shared>) {
     if shared.config.job_lifetime().is_zero() {
         return;
     }
-    let (cache, lifetime) = (Arc::clone(&shared.job_cache), shared.config.job_lifetime());
-    let cleaned = tokio::task::spawn_blocking(move || cache.clean_old_jobs(lifetime)).await;
+    let lifetime = shared.config.job_lifetime();
+    let cleaned = shared.disk.run(move |disk| disk.job_cache.clean_old_jobs(lifetime)).await;
     if let Ok(Err(error)) = cleaned {
         tracing::error!(%error, "old jobs could not be removed");
     }

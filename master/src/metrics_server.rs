@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use brine_core::bus::Bus;
 use brine_core::metrics;
+use brine_core::supervisor::Background;
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
 use hyper::server::conn::http1;
@@ -23,7 +24,7 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// Serves until `shutdown`.
 pub(crate) async fn serve(listener: TcpListener, bus: Bus, shutdown: CancellationToken) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let (places, connections) = (Arc::new(Semaphore::new(CONNECTIONS)), Background::default());
     loop {
         // Only the semaphore's owner, which is here, closes it.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -41,7 +42,7 @@ pub(crate) async fn serve(listener: TcpListener, bus: Bus, shutdown: Cancellatio
             }
         };
         let (bus, shutdown) = (bus.clone(), shutdown.clone());
-        tokio::spawn(async move {
+        connections.spawn("metrics connection", async move {
             let _place = place;
             let service = service_fn(move |request| {
                 let bus = bus.clone();

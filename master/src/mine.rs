@@ -9,6 +9,7 @@ use brine_core::{Map, MinionId, Value};
 use parking_lot::Mutex;
 
 use crate::Shared;
+use crate::disk::Disk;
 
 const MINE: Table = Table("mine");
 
@@ -68,22 +69,22 @@ impl Mines {
 
 impl Shared {
     /// What the mines of the targeted minions hold of these functions, as far as `asker` may know it. Pillar
-    /// in the target is compared without wildcards. Blocks.
-    pub(crate) fn mine_get(&self, asker: &MinionId, query: &MineQuery) -> Result<Map, CallError> {
+    /// in the target is compared without wildcards.
+    pub(crate) fn mine_get(&self, disk: &Disk, asker: &MinionId, query: &MineQuery) -> Result<Map, CallError> {
         let mut found = Map::new();
         let functions = self.mine_functions(asker, &query.functions);
         if functions.is_empty() {
             return Ok(found);
         }
         let target = self.mine_target(query.tgt.clone(), &query.tgt_type).map_err(CallError::execution)?;
-        for id in self.accepted() {
-            if !target.matches(&self.minion_data.facts(&id)) {
+        for id in disk.accepted() {
+            if !target.matches(&disk.minion_data.facts(&id)) {
                 continue;
             }
-            let mut mine = self.mines.get(&id).map_err(CallError::execution)?;
+            let mut mine = disk.mines.get(&id).map_err(CallError::execution)?;
             for function in &functions {
                 let Some(entry) = mine.shift_remove(function.as_str()) else { continue };
-                let Some(value) = self.mine_value(asker, entry) else { continue };
+                let Some(value) = self.mine_value(disk, asker, entry) else { continue };
                 if !query.by_function {
                     found.insert(id.as_str().into(), value);
                 } else if let Value::Map(of_function) = found.entry(function.as_str().into()).or_insert_with(Value::map)
@@ -109,7 +110,7 @@ impl Shared {
     }
 
     /// A result without its list of who may have it; nothing if that does not name `asker`.
-    fn mine_value(&self, asker: &MinionId, entry: Value) -> Option<Value> {
+    fn mine_value(&self, disk: &Disk, asker: &MinionId, entry: Value) -> Option<Value> {
         let Value::Map(mut fields) = entry else { return Some(entry) };
         if !fields.contains_key(ACL) {
             return Some(fields.into());
@@ -117,7 +118,7 @@ impl Shared {
         if let Some(allowed) = fields.get("allow_tgt").filter(|allowed| !allowed.is_nil()) {
             let kind = fields.get("allow_tgt_type").and_then(Value::as_str).unwrap_or("glob");
             let target = self.mine_target(allowed.clone(), kind).ok()?;
-            if !target.matches(&self.minion_data.facts(asker.as_str())) {
+            if !target.matches(&disk.minion_data.facts(asker.as_str())) {
                 tracing::debug!(minion = %asker, "a minion asks for what another one's mine does not give it");
                 return None;
             }

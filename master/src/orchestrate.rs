@@ -28,7 +28,7 @@ pub(crate) struct Orchestrator {
 
 impl MasterAccess for Orchestrator {
     fn ask(&self, ask: Ask) -> Result<Vec<Answer>, String> {
-        self.caller.runtime.block_on(self.ask_all(ask))
+        self.caller.thread.wait(self.ask_all(ask))
     }
 
     fn runner(&self, function: &str, args: Args) -> Called {
@@ -50,7 +50,7 @@ impl MasterAccess for Orchestrator {
             }
             false
         };
-        Ok(self.caller.runtime.block_on(async { tokio::time::timeout(timeout, follow).await.unwrap_or(false) }))
+        Ok(self.caller.thread.wait(async { tokio::time::timeout(timeout, follow).await.unwrap_or(false) }))
     }
 
     fn tell(&self, what: &str, mut body: Map) {
@@ -58,18 +58,13 @@ impl MasterAccess for Orchestrator {
             return;
         }
         self.caller.mark(&mut body);
-        self.caller.runtime.block_on(self.shared.fire(&format!("salt/run/{}/{what}", self.caller.jid), &body));
+        self.caller.thread.wait(self.shared.fire(&format!("salt/run/{}/{what}", self.caller.jid), &body));
     }
 }
 
 impl Orchestrator {
     fn call(&self, kind: Kind, function: &str, args: Args) -> Called {
-        let Caller { user, caused, runtime, .. } = &self.caller;
-        let called = runtime.block_on(async {
-            let started = self.shared.start_call(kind, function, args, user, caused).await;
-            (started.jid.clone(), started.finish().await)
-        });
-        let (jid, mut answer) = called;
+        let (jid, mut answer) = self.shared.call_within(kind, function, args, &self.caller);
         let data = answer.shift_remove("data").unwrap_or_default();
         let success = data.get("success").is_some_and(Value::is_truthy);
         Called { jid, value: data.get("return").cloned().unwrap_or_default(), success }

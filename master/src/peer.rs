@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_core::executors::MayBlock;
 use brine_core::target::{Match, Pcre, Target, TargetKind};
 use brine_core::wire::{PeerPublish, PeerRun, PublishRequest};
 use brine_core::{Jid, Map, MinionId, Value, map, metrics};
 
 use crate::Shared;
 use crate::calls::Kind;
+use crate::disk::Disk;
 
 /// How long the master waits for returns in a minion's name if the minion does not say.
 const WAIT: Duration = Duration::from_secs(5);
@@ -119,8 +121,9 @@ impl Shared {
     async fn peer_request(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Option<PublishRequest> {
         let (shared, asker) = (Arc::clone(self), id.clone());
         // Targets are looked up in the store.
-        let checked = tokio::task::spawn_blocking(move || shared.may_publish(&asker, &asked).then_some(asked.request));
-        let Ok(Some(mut request)) = checked.await else {
+        let checked =
+            self.disk.run(move |disk| shared.may_publish(disk, &asker, &asked).then_some(asked.request)).await;
+        let Ok(Some(mut request)) = checked else {
             refused(id, "the option 'peer' does not allow it");
             return None;
         };
@@ -133,7 +136,7 @@ impl Shared {
     }
 
     /// Whether the option `peer` lets a minion have this done. Each of several functions must be allowed.
-    fn may_publish(&self, id: &MinionId, asked: &PeerPublish) -> bool {
+    fn may_publish(&self, disk: &Disk, id: &MinionId, asked: &PeerPublish) -> bool {
         let functions = asked.functions();
         let rules = rules_for(&self.config.peer, id);
         // A job that publishes jobs would never end.
@@ -143,8 +146,8 @@ impl Shared {
         let kind = if asked.request.tgt_type.starts_with("node") { "nodegroup" } else { &asked.request.tgt_type };
         let parsed = kind.parse::<TargetKind>().and_then(|kind| self.target(kind, asked.request.tgt.clone()));
         let Ok(target) = parsed else { return false };
-        let (meant, _) = self.resolve(&target);
-        let (exactly, _) = self.resolve(&target.with_exact_pillar());
+        let (meant, _) = self.resolve(disk, &target);
+        let (exactly, _) = self.resolve(disk, &target.with_exact_pillar());
         if meant.iter().any(|id| !exactly.contains(id)) {
             return false;
         }
@@ -153,7 +156,7 @@ impl Shared {
             _ if valid.starts_with('@') => false,
             _ => self
                 .target(TargetKind::Compound, valid.into())
-                .is_ok_and(|valid| meant.iter().all(|id| valid.check(&self.minion_data.facts(id)) != Match::No)),
+                .is_ok_and(|valid| meant.iter().all(|id| valid.check(&disk.minion_data.facts(id)) != Match::No)),
         };
         let arg = &asked.request.arg;
         match &functions[..] {
@@ -172,13 +175,13 @@ impl Shared {
     /// What has come back for a job that this minion had published: by minion, `ret` and `out`.
     pub(crate) async fn peer_returns(self: &Arc<Self>, id: &MinionId, jid: Jid) -> Value {
         self.jobs_caught_up(CAUGHT_UP).await;
-        let (cache, asker) = (Arc::clone(&self.job_cache), id.clone());
-        let read = tokio::task::spawn_blocking(move || {
-            let load = cache.get_load(&jid)?;
+        let asker = id.clone();
+        let read = self.disk.run(move |disk| {
+            let load = disk.job_cache.get_load(&jid)?;
             if load.is_none_or(|load| load.map().get("id").and_then(Value::as_str) != Some(asker.as_str())) {
                 return Ok(None);
             }
-            cache.get_jid(&jid).map(Some)
+            disk.job_cache.get_jid(&jid).map(Some)
         });
         let returns = match read.await {
             Ok(Ok(Some(returns))) => returns,
@@ -209,12 +212,13 @@ impl Shared {
 
     /// Forgets a minion's key at its own wish, if `allow_minion_key_revoke` lets it; whether it is forgotten.
     /// Blocks.
-    pub(crate) fn revoke(self: &Arc<Self>, id: &MinionId, runtime: tokio::runtime::Handle) -> bool {
+    pub(crate) fn revoke(self: &Arc<Self>, id: &MinionId, thread: &MayBlock) -> bool {
         if !self.config.allow_minion_key_revoke {
             refused(id, "the option 'allow_minion_key_revoke' does not allow it");
             return false;
         }
-        let caller = crate::calls::Caller { jid: Jid::new(), user: id.to_string(), caused: Map::new(), runtime };
+        let (jid, thread) = (Jid::new(), thread.clone());
+        let caller = crate::calls::Caller { jid, user: id.to_string(), caused: Map::new(), thread };
         let key = crate::keys::Key { id: id.clone(), state: crate::keys::KeyState::Accepted };
         let results = crate::wheel::key::apply(&self.wheel_context(caller), crate::keys::Act::Delete, &[key]);
         let revoked = results.iter().all(|(_, result)| result.is_ok());

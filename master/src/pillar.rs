@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_core::executors::MayBlock;
 use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::sls::pillar::{PillarRequest, merge};
 use brine_core::value::msgpack;
 use brine_core::{Map, MinionId, Value, map};
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
 
 use crate::Shared;
 use crate::reactions::ReactorHost;
@@ -31,10 +31,10 @@ pub(crate) struct Asked {
 impl Shared {
     /// A minion's pillar. Keeps it and the grains, and says so by an event.
     pub(crate) async fn pillar(self: &Arc<Self>, asked: Asked) -> Value {
-        let (shared, id, runtime) = (Arc::clone(self), asked.id.clone(), Handle::current());
-        let rendered = tokio::task::spawn_blocking(move || {
-            let pillar = shared.cached_or_rendered(&asked, runtime);
-            let ticket = shared.minion_data.put(&asked.id, asked.grains, pillar.clone());
+        let (shared, id) = (Arc::clone(self), asked.id.clone());
+        let rendered = self.executors.render.run(move |thread| {
+            let pillar = shared.cached_or_rendered(&asked, thread);
+            let ticket = shared.disk.get(thread).minion_data.put(&asked.id, asked.grains, pillar.clone());
             (pillar, ticket)
         });
         // It is a defect that ends the rendering: the minion must not take nothing for its pillar.
@@ -51,9 +51,9 @@ impl Shared {
         pillar.into()
     }
 
-    fn cached_or_rendered(self: &Arc<Self>, asked: &Asked, runtime: Handle) -> Map {
+    fn cached_or_rendered(self: &Arc<Self>, asked: &Asked, thread: &MayBlock) -> Map {
         if !self.config.pillar_cache {
-            return self.render_pillar(asked, runtime);
+            return self.render_pillar(asked, thread);
         }
         if asked.anew {
             self.pillar_cache.forget(&asked.id);
@@ -63,7 +63,7 @@ impl Shared {
         let mut pillar = cached.unwrap_or_else(|| {
             // What is said for this once is not for the next one.
             let plain = Asked { over: Map::new(), ..asked.clone() };
-            let pillar = self.render_pillar(&plain, runtime);
+            let pillar = self.render_pillar(&plain, thread);
             if !pillar.contains_key("_errors") {
                 self.pillar_cache.put(&asked.id, asked.pillarenv.as_deref(), &pillar, lifetime);
             }
@@ -74,9 +74,10 @@ impl Shared {
     }
 
     /// Renders a pillar, and keeps nothing.
-    pub(crate) fn render_pillar(self: &Arc<Self>, asked: &Asked, runtime: Handle) -> Map {
+    pub(crate) fn render_pillar(self: &Arc<Self>, asked: &Asked, thread: &MayBlock) -> Map {
         let grains = Arc::new(asked.grains.clone());
-        let functions = PillarFunctions { shared: Arc::clone(self), grains: Arc::clone(&grains), runtime };
+        let functions =
+            PillarFunctions { shared: Arc::clone(self), grains: Arc::clone(&grains), thread: thread.clone() };
         self.pillar_source.render(&PillarRequest {
             id: &asked.id,
             grains: &grains,
@@ -93,7 +94,7 @@ impl Shared {
 struct PillarFunctions {
     shared: Arc<Shared>,
     grains: Arc<Map>,
-    runtime: Handle,
+    thread: MayBlock,
 }
 
 fn is_masters(function: &str) -> bool {
@@ -104,7 +105,7 @@ impl Host for PillarFunctions {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         match &self.shared.functions {
             _ if is_masters(function) => {
-                let host = ReactorHost { shared: Arc::clone(&self.shared), runtime: self.runtime.clone() };
+                let host = ReactorHost { shared: Arc::clone(&self.shared), thread: self.thread.clone() };
                 host.call(function, args)
             }
             Some(functions) => functions.call_with_grains(&self.grains, function, args),

@@ -1,6 +1,6 @@
 //! Publishing a job: who is meant, under which job id, and out to the minions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::Shared;
+use crate::disk::Disk;
 
 /// Options of a request that minions see too.
 const HANDED_ON: &[&str] = &[
@@ -151,6 +152,9 @@ impl Shared {
             load.insert("tgt".into(), published.minions.clone().into());
             load.insert("tgt_type".into(), "list".into());
         }
+        if let Some(jid) = &published.jid {
+            self.recent_publishes.record(jid, &load);
+        }
         // A minion whose session is not known yet may listen for any cipher: it opens what comes once it has
         // authenticated.
         let all_known = self.sessions.knows_all(&published.minions);
@@ -170,7 +174,7 @@ impl Shared {
         let kind: TargetKind = request.tgt_type.parse()?;
         let target = Target::parse(kind, request.tgt.clone(), delimiter, &self.config.nodegroups)?;
         let shared = Arc::clone(self);
-        let resolved = tokio::task::spawn_blocking(move || shared.resolve(&target)).await;
+        let resolved = self.disk.run(move |disk| shared.resolve(disk, &target)).await;
         resolved.map_err(|error| PublishError::Failed(error.to_string()))
     }
 
@@ -266,7 +270,7 @@ impl Shared {
         };
         load.insert("serial".into(), serial.into());
         let shared = Arc::clone(self);
-        let sealed = tokio::task::spawn_blocking(move || {
+        let sealed = self.executors.crypto.run(move |_| {
             let (keys, load) = (shared.sessions.publish_keys(), msgpack::pack_map(&load));
             ciphers.into_iter().map(|cipher| shared.seal_publish(cipher, &keys, &load)).collect::<Result<Vec<_>, _>>()
         });
@@ -308,27 +312,15 @@ impl Shared {
         })
     }
 
-    /// The accepted minions that a target means, and those that it names which are not known. Reads
-    /// the store: for a blocking thread.
-    pub(crate) fn resolve(&self, target: &Target) -> (Vec<String>, Vec<String>) {
-        let accepted = self.accepted();
+    /// The accepted minions that a target means, and those that it names which are not known.
+    pub(crate) fn resolve(&self, disk: &Disk, target: &Target) -> (Vec<String>, Vec<String>) {
+        let accepted = disk.accepted();
+        let known: HashSet<&str> = accepted.iter().map(String::as_str).collect();
         let named = target.listed().into_iter().flatten();
-        let missing =
-            named.filter(|id| !accepted.iter().any(|accepted| accepted.as_str() == *id)).map(str::to_owned).collect();
+        let missing = named.filter(|id| !known.contains(*id)).map(str::to_owned).collect();
         // Who has never told what it is may match: it is asked, and decides for itself.
-        let minions = accepted.iter().map(String::as_str).filter(|id| target.may_match(&self.minion_data.facts(id)));
+        let minions = accepted.iter().map(String::as_str).filter(|id| target.may_match(&disk.minion_data.facts(id)));
         let minions = minions.map(str::to_owned).collect();
         (minions, missing)
-    }
-
-    /// The minions that have joined. Reads a folder: for a blocking thread.
-    pub(crate) fn accepted(&self) -> Vec<String> {
-        match self.keys.list(crate::keys::KeyState::Accepted) {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::error!(%error, "the accepted keys cannot be listed");
-                Vec::new()
-            }
-        }
     }
 }

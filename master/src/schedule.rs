@@ -51,7 +51,8 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
             }
             *running.lock().entry(job.name.clone()).or_default() += 1;
             let (shared, running) = (Arc::clone(&shared), Arc::clone(&running));
-            tokio::spawn(async move {
+            let background = shared.background.clone();
+            background.spawn("scheduled job", async move {
                 start(&shared, &job).await;
                 running.lock().entry(job.name).and_modify(|count| *count = count.saturating_sub(1));
             });
@@ -65,7 +66,7 @@ async fn start(shared: &Arc<Shared>, job: &Job) {
     tracing::info!(job = job.name, fun = job.function, %jid, "a scheduled job");
     let args = Args { positional: job.args.clone(), keyword: job.kwargs.clone() };
     let (on_thread, function, call) = (Arc::clone(shared), job.function.clone(), jid.clone());
-    let ran = tokio::task::spawn_blocking(move || on_thread.call_runner(&function, args, &call, USER));
+    let ran = shared.executors.jobs.run(move |thread| on_thread.call_runner(&function, args, &call, USER, thread));
     let Ok(outcome) = ran.await else {
         tracing::error!(job = job.name, %jid, "a scheduled job has ended in a way that nobody has foreseen");
         return;
@@ -73,9 +74,9 @@ async fn start(shared: &Arc<Shared>, job: &Job) {
     let load = told(&shared.id, job, &jid, outcome, &Zoned::now());
     let returners = returners(shared, job);
     if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
-        let (shared, load, job) = (Arc::clone(shared), load.clone(), job.clone());
+        let (on_thread, load, job) = (Arc::clone(shared), load.clone(), job.clone());
         let returned = returners.clone();
-        _ = tokio::task::spawn_blocking(move || return_beside(&shared, &returned, &job, load)).await;
+        _ = shared.executors.disk.run(move |_| return_beside(&on_thread, &returned, &job, load)).await;
     }
     if let Some(event) = job.told_return(load, !returners.is_empty()) {
         shared.fire(RETURN, &event).await;

@@ -107,6 +107,16 @@ rendering_options! {
     permissive_pki_access: bool = false,
     /// How many accepted minions there may be; 0 for no limit.
     max_minions: usize = 0,
+    /// How many keys may wait for a decision; further minions are asked to come back later. 0 for no limit.
+    max_pending_keys: usize = 20_000,
+    /// How many authentications a second one address may send in the long run; ten times as many at once. Further ones
+    /// wait, then are dropped. 0 for no limit.
+    auth_rate_limit: u32 = 1000,
+    /// How many runner and wheel functions may run at a time; further ones wait.
+    runner_threads: usize = 256,
+    /// For how many seconds a job that was published while a Brine minion was reconnecting is handed to it afterwards;
+    /// 0 turns this off.
+    publish_catch_up: u64 = 60,
     /// Seconds after which the session keys are replaced.
     publish_session: u64 = 86_400,
     /// Whether the session keys are replaced when a key is deleted or rejected.

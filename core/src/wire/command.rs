@@ -103,6 +103,8 @@ pub enum MinionCommand {
     Resources(Map),
     /// The minion's key is to be forgotten.
     RevokeAuth,
+    /// Jobs that went out while the minion was not connected: those after this one. Brine's own.
+    CatchUp(Option<Jid>),
 }
 
 /// Events that a minion publishes.
@@ -190,6 +192,10 @@ impl MinionCommand {
             "minion_runner" => PeerRun::from_map(map).map(MinionCommand::PeerRun),
             "_register_resources" => Ok(MinionCommand::Resources(field(map, "resources")?)),
             "revoke_auth" => Ok(MinionCommand::RevokeAuth),
+            "_catch_up" => match optional::<String>(map, "jid")?.filter(|jid| !jid.is_empty()) {
+                Some(_) => Ok(MinionCommand::CatchUp(Some(parsed(map, "jid")?))),
+                None => Ok(MinionCommand::CatchUp(None)),
+            },
             other => Err(WireError::UnknownCommand(other.chars().take(64).collect())),
         }
     }

@@ -105,7 +105,10 @@ fn commands_that_are_not_known_are_refused() {
 fn one_event_or_many_come_in_one_message() {
     let one = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}, "nonce" => "n"};
     let body = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}};
-    assert_eq!(MinionCommand::from_map(&one), Ok(MinionCommand::Events(MinionEvents { events: vec![("t".into(), body)], pretag: None })));
+    assert_eq!(
+        MinionCommand::from_map(&one),
+        Ok(MinionCommand::Events(MinionEvents { events: vec![("t".into(), body)], pretag: None }))
+    );
     let many = map! {
         "cmd" => "_minion_event",
         "pretag" => "beacon",

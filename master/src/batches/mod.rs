@@ -6,7 +6,7 @@
 
 mod state;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,9 +139,9 @@ impl Shared {
             gather: Duration::from_secs(self.config.gather_job_timeout),
         };
         let watch = Watch::new(state.jid.clone(), state.active.iter().cloned(), times, Instant::now());
-        let run = Run { shared: Arc::clone(self), state, events, watch };
+        let run = Run { shared: Arc::clone(self), state, events, watch, pauses: VecDeque::new() };
         // It ends with the bus when the master stops, and goes on from the store when it starts again.
-        tokio::spawn(run.until_the_end());
+        self.background.spawn("batch", run.until_the_end());
         Ok(())
     }
 }
@@ -152,6 +152,8 @@ struct Run {
     state: State,
     events: Subscription,
     watch: Watch,
+    /// When the place of each minion that has returned is free again (`batch_wait`), soonest first.
+    pauses: VecDeque<Instant>,
 }
 
 impl Run {
@@ -161,14 +163,19 @@ impl Run {
         }
         while self.state.halted.is_none() {
             self.ask_next().await;
-            if self.state.active.is_empty() {
+            if self.state.active.is_empty() && (self.pauses.is_empty() || self.state.pending.is_empty()) {
                 break;
             }
-            match tokio::time::timeout_at(self.watch.deadline(), self.events.recv()).await {
+            let resumes = self.pauses.front().copied();
+            let silent = (!self.state.active.is_empty()).then(|| self.watch.deadline());
+            let Some(wakes) = silent.into_iter().chain(resumes).min() else { break };
+            match tokio::time::timeout_at(wakes, self.events.recv()).await {
                 Ok(Some(event)) => self.take(&event).await,
                 // The master stops.
                 Ok(None) => return,
-                Err(_) => self.look_for_silent().await,
+                Err(_) if silent.is_some_and(|silent| silent <= Instant::now()) => self.look_for_silent().await,
+                // A pause is over.
+                Err(_) => {}
             }
         }
         self.state.ended = true;
@@ -189,8 +196,8 @@ impl Run {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
         self.shared.jobs_caught_up(Duration::from_secs(5)).await;
-        let (shared, jid) = (Arc::clone(&self.shared), self.state.jid.clone());
-        let known = tokio::task::spawn_blocking(move || shared.job_cache.get_jid(&jid)).await;
+        let jid = self.state.jid.clone();
+        let known = self.shared.disk.run(move |disk| disk.job_cache.get_jid(&jid)).await;
         let Ok(Ok(known)) = known else { return };
         for id in self.state.active.clone() {
             if let Some(returned) = known.get(id.as_str()).and_then(Value::as_map) {
@@ -201,7 +208,10 @@ impl Run {
     }
 
     async fn ask_next(&mut self) {
-        let next = self.state.next();
+        while self.pauses.front().is_some_and(|resumes| *resumes <= Instant::now()) {
+            self.pauses.pop_front();
+        }
+        let next = self.state.next(self.pauses.len());
         if next.is_empty() {
             return;
         }
@@ -229,7 +239,7 @@ impl Run {
             drop(self.shared.batches.keep(&self.state));
             self.shared.tell_batch(&self.state, Stage::Progress).await;
             if self.state.wait > 0.0 && !self.state.pending.is_empty() {
-                tokio::time::sleep(Duration::from_secs_f64(self.state.wait.min(86_400.0))).await;
+                self.pauses.push_back(Instant::now() + Duration::from_secs_f64(self.state.wait.min(86_400.0)));
             }
         }
     }

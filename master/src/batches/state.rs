@@ -128,9 +128,10 @@ impl State {
         }
     }
 
-    /// As many of those that wait as there is room for: they are active from now on.
-    pub(super) fn next(&mut self) -> Vec<String> {
-        let room = self.size.saturating_sub(self.active.len()).min(self.pending.len());
+    /// As many of those that wait as there is room for, with so many places taken by pauses (`batch_wait`). They are
+    /// active from now on.
+    pub(super) fn next(&mut self, pauses: usize) -> Vec<String> {
+        let room = self.size.saturating_sub(self.active.len() + pauses).min(self.pending.len());
         let next: Vec<String> = self.pending.drain(..room).collect();
         self.active.extend(next.iter().cloned());
         next
@@ -259,10 +260,12 @@ mod tests {
     #[test]
     fn as_many_as_there_is_room_for_are_asked() {
         let mut state = state(2, false);
-        assert_eq!(state.next(), ["a", "b"]);
-        assert_eq!(state.next(), Vec::<String>::new());
+        assert_eq!(state.next(0), ["a", "b"]);
+        assert_eq!(state.next(0), Vec::<String>::new());
         state.take("b", Some(&map! {"return" => true, "retcode" => 0}));
-        assert_eq!(state.next(), ["c"]);
+        // The place of a minion that has returned stays taken for batch_wait.
+        assert_eq!(state.next(1), Vec::<String>::new());
+        assert_eq!(state.next(0), ["c"]);
         state.take("a", None);
         let summary = state.summary();
         for (name, is) in [("total", 3), ("completed", 2), ("active", 1), ("pending", 0), ("failed", 1)] {
@@ -274,7 +277,7 @@ mod tests {
     #[test]
     fn a_failure_ends_a_hard_one() {
         let mut state = state(1, true);
-        state.next();
+        state.next(0);
         state.take("a", Some(&map! {"return" => false, "retcode" => 1}));
         assert!(state.halted.is_some());
         let (word, body) = state.event(Stage::End);
@@ -285,7 +288,7 @@ mod tests {
     #[test]
     fn it_comes_back_from_the_store_as_it_was() {
         let mut state = state(2, true);
-        state.next();
+        state.next(0);
         state.take("a", None);
         assert_eq!(State::from_map(&state.to_map()), Some(state));
         assert_eq!(State::from_map(&map! {"jid" => "x"}), None);

@@ -2,7 +2,7 @@
 
 use brine_core::config::MasterConfig;
 use brine_core::minion_id::MinionId;
-use brine_core::{Map, crypt::PublicKey};
+use brine_core::{Map, crypt::PublicKey, metrics};
 
 use super::{KeyError, KeyState, KeyStore};
 
@@ -40,66 +40,99 @@ impl Decision {
 }
 
 impl KeyStore {
-    /// Decides about a minion that asks to join with this public key, and keeps the key where it
-    /// belongs. `autosign_grains` are those that the minion sent along.
+    /// Decides about a minion that asks to join with this public key, and stores the key where it
+    /// belongs, encoded anew. `autosign_grains` are those that the minion sent along.
     ///
-    /// The rules are Salt's, with these differences: a text that is no public key is rejected and not
-    /// kept at all; `max_minions` counts accepted keys; a file in `minions_autosign` is used up only by
-    /// a minion that needs it; in `open_mode` every key that joins is kept as accepted.
+    /// The rules are Salt's, with these differences: `max_minions` counts accepted keys; `max_pending_keys` bounds the
+    /// others; a file in `minions_autosign` is used up only by a minion that needs it; in `open_mode` every key that
+    /// joins is stored as accepted; an id with special characters ([`MinionId::is_plain`]) is never accepted without an
+    /// operator; a file that holds no public key counts as absent.
     pub fn decide(
         &self,
         config: &MasterConfig,
         id: &MinionId,
-        pem: &str,
+        key: &PublicKey,
         autosign_grains: &Map,
     ) -> Result<Decision, KeyError> {
-        let mut autosign = self.autosign.lock();
-        let pem = pem.trim();
-        let current = self.current(id)?;
-        let known = current.as_ref().map(|(state, _)| *state);
-        let same = current.as_ref().is_some_and(|(_, current)| is_same(current, pem));
+        // Two requests that come at once for one new id must not both win.
+        let _deciding = self.deciding(id);
+        let pem = key.to_pem();
+        let current = self.current(id)?.and_then(|(state, stored)| match is_same(&stored, &pem, key) {
+            // Whatever stands in the file: the operator has rejected this id.
+            None if state == KeyState::Rejected => Some((state, false)),
+            same => Some((state, same?)),
+        });
+        let known = current.map(|(state, _)| state);
+        let same = current.is_some_and(|(_, same)| same);
         let is_full = || Ok::<_, KeyError>(config.max_minions > 0 && self.count_accepted()? >= config.max_minions);
         if known != Some(KeyState::Accepted) && is_full()? {
-            tracing::info!(minion = %id, max_minions = config.max_minions, "there are as many minions as may be");
+            tracing::info!(minion = %id, max_minions = config.max_minions, "key not accepted: max_minions is reached");
             return Ok(Decision::Full);
         }
-        if !same && PublicKey::from_pem(pem).is_err() {
-            tracing::warn!(minion = %id, "what was sent as a public key is none");
-            return Ok(Decision::Reject);
-        }
+        let rejects = || self.autosign.lock().rejects(config, id);
+        let accepts = || self.may_autosign(config, id) && self.autosign.lock().accepts(config, id, autosign_grains);
         let decision = match known {
             Some(KeyState::Accepted) if same => return Ok(Decision::Accept),
-            _ if config.open_mode => Decision::Accept,
+            _ if config.open_mode && self.may_autosign(config, id) => Decision::Accept,
             Some(KeyState::Rejected) => return Ok(Decision::Reject),
-            None | Some(KeyState::Pending) if autosign.rejects(config, id) => Decision::Reject,
-            None if autosign.accepts(config, id, autosign_grains) => Decision::Accept,
+            None | Some(KeyState::Pending) if rejects() => Decision::Reject,
+            None if accepts() => Decision::Accept,
             None => Decision::Pend,
-            Some(KeyState::Pending) if same && autosign.accepts(config, id, autosign_grains) => Decision::Accept,
+            Some(KeyState::Pending) if same && accepts() => Decision::Accept,
             Some(KeyState::Pending) if same => return Ok(Decision::Pend),
             Some(_) => Decision::Denied,
         };
-        let kept = match (decision, &current) {
-            // The pending key is what the operator has seen, so that is what moves.
-            (Decision::Reject, Some((_, pending))) => (KeyState::Rejected, pending.as_str()),
-            (Decision::Reject, None) => (KeyState::Rejected, pem),
-            (Decision::Accept, _) => (KeyState::Accepted, pem),
-            (Decision::Denied, _) => (KeyState::Denied, pem),
-            (Decision::Pend | Decision::Full, _) => (KeyState::Pending, pem),
+        let state = match decision {
+            Decision::Reject => KeyState::Rejected,
+            Decision::Accept => KeyState::Accepted,
+            Decision::Denied => KeyState::Denied,
+            Decision::Pend | Decision::Full => KeyState::Pending,
         };
-        self.set(id, kept.0, kept.1)?;
+        // Unauthenticated peers choose ids as they like: what they leave on the disk is bounded.
+        if known.is_none() && decision != Decision::Accept && !self.has_room(state, config.max_pending_keys)? {
+            metrics::AUTHENTICATIONS_REFUSED.add(1);
+            tracing::warn!(minion = %id, max_pending_keys = config.max_pending_keys, "key not stored: too many keys wait in this state; accept or delete some with salt-key");
+            return Ok(if decision == Decision::Reject { Decision::Reject } else { Decision::Full });
+        }
+        match (decision, known) {
+            // The pending key is what the operator has seen, so that is what moves.
+            (Decision::Reject, Some(KeyState::Pending)) => self.move_key(id, KeyState::Pending, state)?,
+            // A key that a rule of the configuration accepts again needs no flush to disk: after a power failure the
+            // minion shows it once more.
+            _ => {
+                self.store(id, state, &pem, decision == Decision::Accept && !config.auto_accept && !config.open_mode)?
+            }
+        }
         if decision == Decision::Denied {
-            tracing::error!(minion = %id, "another key than the known one was shown: it may be an attack");
+            tracing::error!(minion = %id, "key denied: the minion shows another key than the known one, which may be an attack");
         } else {
-            tracing::info!(minion = %id, act = decision.act(), "a key was decided about");
+            tracing::info!(minion = %id, act = decision.act(), "key stored");
         }
         Ok(decision)
     }
+
+    /// Returns whether rules of the configuration may accept this id at all.
+    fn may_autosign(&self, config: &MasterConfig, id: &MinionId) -> bool {
+        let plain = id.is_plain();
+        if !plain && (config.auto_accept || config.open_mode) {
+            tracing::warn!(minion = ?id.as_str(), "key not accepted automatically: the id has special characters; accept it with salt-key");
+        }
+        plain
+    }
 }
 
-/// Whether two texts are the same key: line ends and blanks around them do not count.
-fn is_same(one: &str, other: &str) -> bool {
-    let packed = |text: &str| text.split_ascii_whitespace().collect::<String>();
-    packed(one) == packed(other)
+/// Returns whether a stored text is this key; nothing if it is no key at all.
+fn is_same(stored: &str, pem: &str, key: &PublicKey) -> Option<bool> {
+    if stored.trim() == pem.trim() {
+        return Some(true);
+    }
+    match PublicKey::from_pem(stored) {
+        Ok(stored) => Some(stored == *key),
+        Err(error) => {
+            tracing::error!(%error, "a stored key is ignored: its file holds no public key");
+            None
+        }
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +141,11 @@ mod tests {
 
     use super::super::tests::{PEM, PEM2, store};
     use super::*;
+
+    /// What a minion that shows this text gets. A text that is no key is refused before its key is decided about.
+    fn decide(store: &KeyStore, config: &MasterConfig, id: &MinionId, pem: &str, grains: &Map) -> Decision {
+        PublicKey::from_pem(pem).map_or(Decision::Reject, |key| store.decide(config, id, &key, grains).unwrap())
+    }
 
     fn id() -> MinionId {
         "m1".parse().unwrap()
@@ -152,7 +190,7 @@ mod tests {
             if let Some(state) = known {
                 store.set(&id(), *state, PEM).unwrap();
             }
-            assert_eq!(store.decide(&config, &id(), shown, &Map::new()).unwrap(), *decision, "{name}");
+            assert_eq!(decide(&store, &config, &id(), shown, &Map::new()), *decision, "{name}");
             assert_eq!(states(&store), *left, "{name}");
         }
     }
@@ -160,7 +198,11 @@ mod tests {
     fn states(store: &KeyStore) -> String {
         let describe = |state: KeyState| {
             let pem = store.get(state, &id()).unwrap()?;
-            Some(format!("{}{}", state.word(), if is_same(&pem, PEM2) { "2" } else { "" }))
+            Some(format!(
+                "{}{}",
+                state.word(),
+                if pem == PublicKey::from_pem(PEM2).unwrap().to_pem() { "2" } else { "" }
+            ))
         };
         KeyState::ALL.into_iter().filter_map(describe).collect::<Vec<_>>().join(" ")
     }
@@ -172,13 +214,13 @@ mod tests {
         std::fs::write(&file, "# all of ours\nm*\n").unwrap();
         let autoreject = MasterConfig { autoreject_file: Some(file.clone()), auto_accept: true, ..Default::default() };
         let autosign = MasterConfig { autosign_file: Some(file), ..Default::default() };
-        assert_eq!(store.decide(&autosign, &id(), PEM, &Map::new()).unwrap(), Decision::Accept);
+        assert_eq!(decide(&store, &autosign, &id(), PEM, &Map::new()), Decision::Accept);
         store.set(&id(), KeyState::Pending, PEM).unwrap();
         // Whatever key it shows, the pending one is rejected.
-        assert_eq!(store.decide(&autoreject, &id(), PEM2, &Map::new()).unwrap(), Decision::Reject);
+        assert_eq!(decide(&store, &autoreject, &id(), PEM2, &Map::new()), Decision::Reject);
         assert_eq!(states(&store), "rejected");
         let new = "m2".parse().unwrap();
-        assert_eq!(store.decide(&autoreject, &new, PEM, &Map::new()).unwrap(), Decision::Reject);
+        assert_eq!(decide(&store, &autoreject, &new, PEM, &Map::new()), Decision::Reject);
         assert_eq!(store.list(KeyState::Rejected).unwrap().len(), 2);
     }
 
@@ -187,8 +229,8 @@ mod tests {
         let (folder, store) = store();
         std::fs::write(folder.path().join("uuid"), "# ours\n4711\n").unwrap();
         let config = MasterConfig { autosign_grains_dir: Some(folder.path().to_owned()), ..Default::default() };
-        assert_eq!(store.decide(&config, &id(), PEM, &map! {"uuid" => "0815"}).unwrap(), Decision::Pend);
-        assert_eq!(store.decide(&config, &id(), PEM, &map! {"uuid" => 4711}).unwrap(), Decision::Accept);
+        assert_eq!(decide(&store, &config, &id(), PEM, &map! {"uuid" => "0815"}), Decision::Pend);
+        assert_eq!(decide(&store, &config, &id(), PEM, &map! {"uuid" => 4711}), Decision::Accept);
     }
 
     #[test]
@@ -196,10 +238,66 @@ mod tests {
         let (_folder, store) = store();
         let config = MasterConfig { max_minions: 1, auto_accept: true, ..Default::default() };
         let other = "m2".parse().unwrap();
-        assert_eq!(store.decide(&config, &id(), PEM, &Map::new()).unwrap(), Decision::Accept);
-        assert_eq!(store.decide(&config, &other, PEM2, &Map::new()).unwrap(), Decision::Full);
+        assert_eq!(decide(&store, &config, &id(), PEM, &Map::new()), Decision::Accept);
+        assert_eq!(decide(&store, &config, &other, PEM2, &Map::new()), Decision::Full);
         assert_eq!(store.current(&other).unwrap(), None);
-        assert_eq!(store.decide(&config, &id(), PEM, &Map::new()).unwrap(), Decision::Accept);
+        assert_eq!(decide(&store, &config, &id(), PEM, &Map::new()), Decision::Accept);
+    }
+
+    #[test]
+    fn keys_that_wait_are_bounded() {
+        let (_folder, store) = store();
+        let config = MasterConfig { max_pending_keys: 2, ..Default::default() };
+        let ask = |config: &MasterConfig, id: &str| decide(&store, config, &id.parse().unwrap(), PEM, &Map::new());
+        let decisions = ["a", "b", "c", "a"].map(|id| ask(&config, id));
+        assert_eq!(decisions, [Decision::Pend, Decision::Pend, Decision::Full, Decision::Pend]);
+        assert_eq!(store.list(KeyState::Pending).unwrap(), ["a", "b"]);
+        let accepting = MasterConfig { auto_accept: true, ..config };
+        assert_eq!(ask(&accepting, "c"), Decision::Accept);
+    }
+
+    #[test]
+    fn ids_with_special_characters_wait_for_an_operator() {
+        let (_folder, store) = store();
+        for config in [
+            MasterConfig { auto_accept: true, ..Default::default() },
+            MasterConfig { open_mode: true, ..Default::default() },
+        ] {
+            for id in ["*", "$(id)", "\"*\" #_youshi", "a b"] {
+                let id = id.parse().unwrap();
+                assert_eq!(decide(&store, &config, &id, PEM, &Map::new()), Decision::Pend, "{id}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_but_the_key_is_stored() {
+        let (_folder, store) = store();
+        let shown = format!("text in front\n{PEM}\n\x1b[2Jtext behind\n{}", "x".repeat(1 << 20));
+        if let Ok(key) = PublicKey::from_pem(&shown) {
+            store.decide(&MasterConfig::default(), &id(), &key, &Map::new()).unwrap();
+            let stored = store.get(KeyState::Pending, &id()).unwrap().unwrap();
+            assert_eq!(stored, PublicKey::from_pem(PEM).unwrap().to_pem());
+        }
+        store.set(&id(), KeyState::Accepted, &format!("{PEM}\ntrailing")).unwrap();
+        let stored = store.get(KeyState::Accepted, &id()).unwrap().unwrap();
+        assert_eq!(stored, PublicKey::from_pem(PEM).unwrap().to_pem());
+    }
+
+    #[test]
+    fn a_file_without_a_key_counts_as_absent_unless_it_rejects() {
+        let (_folder, store) = store();
+        for (state, decision) in [
+            (KeyState::Accepted, Decision::Pend),
+            (KeyState::Pending, Decision::Pend),
+            (KeyState::Rejected, Decision::Reject),
+        ] {
+            for other in KeyState::ALL {
+                let _ = std::fs::remove_file(store.path(other, &id()));
+            }
+            std::fs::write(store.path(state, &id()), "").unwrap();
+            assert_eq!(decide(&store, &MasterConfig::default(), &id(), PEM, &Map::new()), decision, "{state:?}");
+        }
     }
 
     #[test]
@@ -208,14 +306,14 @@ mod tests {
         let config = MasterConfig::default();
         store.set(&id(), KeyState::Accepted, PEM).unwrap();
         store.set(&id(), KeyState::Denied, PEM).unwrap();
-        assert_eq!(store.decide(&config, &id(), PEM2, &Map::new()).unwrap(), Decision::Denied);
+        assert_eq!(decide(&store, &config, &id(), PEM2, &Map::new()), Decision::Denied);
         assert_eq!(states(&store), "accepted denied");
     }
 
     #[test]
     fn of_two_keys_at_once_for_a_new_id_one_waits_and_one_is_denied() {
         let (_folder, store) = store();
-        let ask = |pem| store.decide(&MasterConfig::default(), &id(), pem, &Map::new()).unwrap();
+        let ask = |pem| decide(&store, &MasterConfig::default(), &id(), pem, &Map::new());
         let mut told = std::thread::scope(|scope| {
             let tasks = [PEM, PEM2].map(|pem| scope.spawn(move || ask(pem)));
             tasks.map(|task| task.join().unwrap().act())
@@ -229,7 +327,7 @@ mod tests {
         let (_folder, store) = store();
         store.set(&id(), KeyState::Accepted, PEM).unwrap();
         for shown in [PEM.trim().to_owned(), PEM.replace('\n', "\r\n"), format!("\n{PEM}\n")] {
-            let decision = store.decide(&MasterConfig::default(), &id(), &shown, &Map::new()).unwrap();
+            let decision = decide(&store, &MasterConfig::default(), &id(), &shown, &Map::new());
             assert_eq!(decision, Decision::Accept, "{shown}");
         }
     }

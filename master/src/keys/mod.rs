@@ -6,15 +6,18 @@
 
 mod decide;
 
+use std::collections::HashMap;
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use brine_core::crypt::{CryptError, PrivateKey, PublicKey};
 use brine_core::files::{self, FileError};
 use brine_core::glob::Glob;
 use brine_core::minion_id::{InvalidMinionId, MinionId};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 pub use decide::Decision;
 
@@ -159,9 +162,20 @@ pub enum KeyError {
 /// The folders of keys.
 pub struct KeyStore {
     pki_dir: PathBuf,
-    /// One key request is decided at a time: two that come at once for a new id must not both win.
     autosign: Mutex<Autosign>,
+    /// One lock for each group of ids.
+    deciding: [Mutex<()>; 64],
+    counted: Mutex<HashMap<KeyState, Counted>>,
 }
+
+/// How many keys there are in a state.
+struct Counted {
+    keys: usize,
+    when: Instant,
+}
+
+/// After this time keys are counted anew, as others delete and accept them.
+const COUNT_LIFETIME: Duration = Duration::from_secs(5);
 
 impl KeyStore {
     /// Opens the folders below `pki_dir`; those that are missing are made, for their owner alone.
@@ -173,7 +187,8 @@ impl KeyStore {
         }
         let autosign = Autosign::new(pki_dir.join("minions_autosign"));
         files::create_private_dir(autosign.folder())?;
-        Ok(KeyStore { pki_dir, autosign: Mutex::new(autosign) })
+        let deciding = std::array::from_fn(|_| Mutex::new(()));
+        Ok(KeyStore { pki_dir, autosign: Mutex::new(autosign), deciding, counted: Mutex::default() })
     }
 
     /// The folder of all of this.
@@ -190,6 +205,30 @@ impl KeyStore {
     /// How many minions have joined.
     pub fn count_accepted(&self) -> Result<usize, FileError> {
         Ok(self.read_folder(KeyState::Accepted)?.len())
+    }
+
+    /// Waits until no other request about this id is being decided.
+    fn deciding(&self, id: &MinionId) -> MutexGuard<'_, ()> {
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        self.deciding[hasher.finish() as usize % self.deciding.len()].lock()
+    }
+
+    /// Returns whether one more key may be stored in a state, where at most this many may be; 0 for any number. Counts
+    /// that key.
+    fn has_room(&self, state: KeyState, most: usize) -> Result<bool, FileError> {
+        if most == 0 {
+            return Ok(true);
+        }
+        let mut counted = self.counted.lock();
+        let known = counted.get(&state).filter(|known| known.when.elapsed() < COUNT_LIFETIME);
+        let (keys, when) = match known {
+            Some(known) => (known.keys, known.when),
+            None => (self.read_folder(state)?.len(), Instant::now()),
+        };
+        let has_room = keys < most;
+        counted.insert(state, Counted { keys: keys + usize::from(has_room), when });
+        Ok(has_room)
     }
 
     fn sorted(&self, state: KeyState) -> Result<Vec<MinionId>, FileError> {
@@ -258,21 +297,34 @@ impl KeyStore {
         Ok(None)
     }
 
-    /// Keeps a key in a state, in place of the minion's key in any other state. A denied one is kept
-    /// beside those, and only the first: a stranger who tries many keys leaves one file.
+    /// Stores a key in a state, in place of the minion's key in any other state. A denied one is stored
+    /// beside those, and only the first: an unauthenticated peer that tries many keys leaves one file. The text is
+    /// encoded anew, so that nothing but the key is stored.
     pub fn set(&self, id: &MinionId, state: KeyState, pem: &str) -> Result<(), KeyError> {
-        PublicKey::from_pem(pem).map_err(|source| KeyError::NotAKey { id: id.clone(), source })?;
+        let key = PublicKey::from_pem(pem).map_err(|source| KeyError::NotAKey { id: id.clone(), source })?;
+        self.store(id, state, &key.to_pem(), true)
+    }
+
+    /// Stores the PEM text of a key, with a flush to the disk if it must outlive a power failure.
+    fn store(&self, id: &MinionId, state: KeyState, pem: &str, flush: bool) -> Result<(), KeyError> {
         let path = self.path(state, id);
         if state == KeyState::Denied {
-            // Looked for first: a flood of strangers' keys must not keep the disk busy.
+            // Looked for first: a flood of keys must not keep the disk busy.
             if !path.exists() {
                 files::write_new(path, pem.as_bytes(), 0o644)?;
             }
-        } else {
-            files::write_atomic(path, pem.as_bytes(), 0o644)?;
-            self.leave_only(state, id)?;
+            return Ok(());
         }
-        Ok(())
+        let write = if flush { files::write_atomic } else { files::write_soon };
+        write(path.as_path(), pem.as_bytes(), 0o644)?;
+        Ok(self.leave_only(state, id)?)
+    }
+
+    /// Moves a key from one state to another.
+    fn move_key(&self, id: &MinionId, from: KeyState, to: KeyState) -> Result<(), KeyError> {
+        let from = self.path(from, id);
+        fs::rename(&from, self.path(to, id)).map_err(FileError::at("move", &from))?;
+        Ok(self.leave_only(to, id)?)
     }
 
     /// Does this to keys, one after the other, and says of each whether it was done. Keys that are no
@@ -295,8 +347,7 @@ impl KeyStore {
         let Some(to) = act.leads_to() else { return if remove(&from)? { Ok(()) } else { Err(gone()) } };
         let pem = self.get(key.state, &key.id)?.ok_or_else(gone)?;
         PublicKey::from_pem(&pem).map_err(|source| KeyError::NotAKey { id: key.id.clone(), source })?;
-        fs::rename(&from, self.path(to, &key.id)).map_err(FileError::at("move", &from))?;
-        Ok(self.leave_only(to, &key.id)?)
+        self.move_key(&key.id, key.state, to)
     }
 
     /// Removes what the minion has in other states than this one, denied keys aside.

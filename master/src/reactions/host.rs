@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use brine_core::executors::MayBlock;
 use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::{Jid, Map, Value};
-use tokio::runtime::Handle;
 
 use super::USER;
 use crate::Shared;
@@ -15,7 +15,7 @@ use crate::runner::RunnerContext;
 
 pub(crate) struct ReactorHost {
     pub shared: Arc<Shared>,
-    pub runtime: Handle,
+    pub thread: MayBlock,
 }
 
 /// What a name in a template means.
@@ -44,8 +44,7 @@ impl ReactorHost {
     }
 
     fn call_master(&self, kind: Kind, function: &str, args: Args) -> Result<Value, CallError> {
-        let caller =
-            Caller { jid: Jid::new(), user: USER.to_owned(), caused: Map::new(), runtime: self.runtime.clone() };
+        let caller = Caller { jid: Jid::new(), user: USER.to_owned(), caused: Map::new(), thread: self.thread.clone() };
         // A function may wait on the runtime whose thread this is: that is for a thread of its own.
         let call = || match kind {
             Kind::Runner => {
@@ -102,7 +101,7 @@ impl Host for ReactorHost {
     }
 
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        let Some(found) = self.shared.files.find(path, saltenv) else { return Ok(None) };
+        let Some(found) = self.shared.disk.get(&self.thread).files.find(path, saltenv) else { return Ok(None) };
         std::fs::read_to_string(&found.path).map(Some).map_err(|error| error.to_string())
     }
 }

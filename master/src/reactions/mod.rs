@@ -10,13 +10,13 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use brine_core::Value;
+use brine_core::executors::MayBlock;
 use brine_core::store::Store;
+use brine_core::supervisor::Supervisor;
 use brine_core::target::{Target, TargetKind};
 use brine_reactor::{Entries, Options, Reactor};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::{Shared, StartError};
 pub(crate) use dispatch::MasterDispatch;
@@ -40,7 +40,7 @@ impl MasterReactor {
 const GROUP_SIZE_FOR: Duration = Duration::from_secs(10);
 
 /// Looks up how large node groups are.
-fn group_size(shared: &Arc<Shared>) -> brine_reactor::GroupSize {
+fn group_size(shared: &Arc<Shared>, thread: MayBlock) -> brine_reactor::GroupSize {
     let shared = Arc::clone(shared);
     let known: Mutex<HashMap<String, (Instant, Option<usize>)>> = Mutex::default();
     Arc::new(move |name| {
@@ -50,23 +50,20 @@ fn group_size(shared: &Arc<Shared>) -> brine_reactor::GroupSize {
             return *size;
         }
         let target = Target::parse(TargetKind::Nodegroup, Value::from(name), ":", &shared.config.nodegroups);
-        let size = target.ok().map(|target| shared.resolve(&target).0.len());
+        let size = target.ok().map(|target| shared.resolve(shared.disk.get(&thread), &target).0.len());
         known.lock().insert(name.to_owned(), (Instant::now(), size));
         size
     })
 }
 
 /// Starts the reactor. It runs also when nothing is bound: entries can be added while it runs.
-pub(crate) fn start(
-    shared: &Arc<Shared>,
-    store: Store,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> Result<(), StartError> {
+pub(crate) fn start(shared: &Arc<Shared>, store: Store, parts: &mut Supervisor) -> Result<(), StartError> {
     let wrong = |error: brine_reactor::EntryError| StartError::Config { option: "reactor", reason: error.to_string() };
     let config = &shared.config;
     let entries = Entries::from_opts(&config.opts).map_err(wrong)?;
     let functions = shared.functions.clone();
+    // The reactor's workers are threads of its own.
+    let thread = MayBlock::own_thread(Handle::current());
     let options = Options {
         workers: config.reactor_worker_threads,
         waiting: config.reactor_worker_hwm,
@@ -76,8 +73,8 @@ pub(crate) fn start(
         renderer: config.renderer.clone(),
         opts: Arc::new(config.opts.clone()),
         grains: Arc::new(move || functions.as_ref().map(|functions| functions.grains()).unwrap_or_default()),
-        host: Arc::new(ReactorHost { shared: Arc::clone(shared), runtime: Handle::current() }),
-        group_size: group_size(shared),
+        host: Arc::new(ReactorHost { shared: Arc::clone(shared), thread: thread.clone() }),
+        group_size: group_size(shared, thread),
         store: Some(store),
     };
     let events = Reactor::<MasterDispatch>::subscribe(&shared.bus)?;
@@ -87,7 +84,11 @@ pub(crate) fn start(
     }
     // Set once: this is called once for a master.
     _ = shared.reactor.0.set(Arc::downgrade(&reactor));
-    tasks.spawn(reload::watch(Arc::clone(shared), Arc::clone(&reactor), shutdown.clone()));
-    tasks.spawn(reactor.run(shared.bus.clone(), events, shutdown.clone()));
+    let (reloading, bus) = ((Arc::clone(shared), Arc::clone(&reactor)), shared.bus.clone());
+    parts.start("reactor", |shutdown| reactor.run(bus, events, shutdown));
+    parts.start_restarting("reactor configuration", move |shutdown| {
+        let (shared, reactor) = reloading.clone();
+        async move { reload::watch(shared, reactor, shutdown).await }
+    });
     Ok(())
 }

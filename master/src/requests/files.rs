@@ -4,12 +4,13 @@ use brine_core::wire::{ListKind, MinionCommand};
 use brine_core::{Map, MinionId, Value, list, map, metrics};
 
 use crate::Shared;
+use crate::disk::Disk;
 
 impl Shared {
-    pub(super) fn master_opts(&self, env_only: bool) -> Value {
+    pub(super) fn master_opts(&self, disk: &Disk, env_only: bool) -> Value {
         let config = &self.config;
         // Environments without their folders, which are nobody else's business.
-        let roots: Map = self.files.envs().into_iter().map(|env| (env.into(), Value::List(Vec::new()))).collect();
+        let roots: Map = disk.files.envs().into_iter().map(|env| (env.into(), Value::List(Vec::new()))).collect();
         let mut opts = map! {
             "file_roots" => roots,
             "top_file_merging_strategy" => &config.top_file_merging_strategy,
@@ -36,7 +37,7 @@ impl Shared {
     }
 
     /// Tells of a request for what is out of the file roots. It is answered like one for what is not there.
-    fn tell_leading_out(&self, id: &MinionId, command: &MinionCommand) {
+    fn tell_leading_out(&self, disk: &Disk, id: &MinionId, command: &MinionCommand) {
         let (path, saltenv) = match command {
             MinionCommand::ServeFile { path, saltenv, .. }
             | MinionCommand::FileHash { path, saltenv, .. }
@@ -44,32 +45,32 @@ impl Shared {
             MinionCommand::FileList { prefix, saltenv, .. } => (prefix.trim_matches('/'), saltenv),
             _ => return,
         };
-        if self.files.leads_out(path, saltenv) {
+        if disk.files.leads_out(path, saltenv) {
             metrics::REQUESTS_REFUSED.add(1);
             tracing::warn!(minion = %id, ?path, ?saltenv, "a minion asks for what is out of the file roots");
         }
     }
 
-    pub(super) fn file_command(&self, id: &MinionId, command: MinionCommand) -> Value {
+    pub(super) fn file_command(&self, disk: &Disk, id: &MinionId, command: MinionCommand) -> Value {
         let failed = |error: &dyn std::error::Error| {
             tracing::warn!(minion = %id, %error, "a file cannot be served");
             Value::map()
         };
-        self.tell_leading_out(id, &command);
+        self.tell_leading_out(disk, id, &command);
         match command {
             MinionCommand::ServeFile { path, saltenv, loc } => {
                 let empty = |dest: &str| map! {"data" => Vec::<u8>::new(), "dest" => dest};
-                match self.files.read_chunk(&path, &saltenv, loc, brine_core::fileserver::BUFFER_SIZE) {
+                match disk.files.read_chunk(&path, &saltenv, loc, brine_core::fileserver::BUFFER_SIZE) {
                     Ok(Some(chunk)) => map! {"data" => chunk.data, "dest" => chunk.relative}.into(),
                     Ok(None) => empty("").into(),
                     Err(error) => failed(&error),
                 }
             }
-            MinionCommand::FileHash { path, saltenv, stat } => match self.files.hash(&path, &saltenv) {
+            MinionCommand::FileHash { path, saltenv, stat } => match disk.files.hash(&path, &saltenv) {
                 Ok(Some(hash)) => {
-                    let hash = Value::from(map! {"hsum" => hash, "hash_type" => self.files.hash_kind().name()});
+                    let hash = Value::from(map! {"hsum" => hash, "hash_type" => disk.files.hash_kind().name()});
                     if stat {
-                        let found = self.files.find(&path, &saltenv);
+                        let found = disk.files.find(&path, &saltenv);
                         list![hash, found.map(|found| found.stat().into_iter().collect::<Value>())]
                     } else {
                         hash
@@ -79,7 +80,7 @@ impl Shared {
                 Ok(None) => "".into(),
                 Err(error) => failed(&error),
             },
-            MinionCommand::FileFind { path, saltenv } => match self.files.find(&path, &saltenv) {
+            MinionCommand::FileFind { path, saltenv } => match disk.files.find(&path, &saltenv) {
                 Some(found) => {
                     let stat: Value = found.stat().into_iter().collect();
                     map! {"path" => found.path, "rel" => found.relative, "stat" => stat, "back" => "roots"}.into()
@@ -87,15 +88,15 @@ impl Shared {
                 None => map! {"rel" => "", "path" => ""}.into(),
             },
             MinionCommand::FileList { kind, saltenv, prefix } => match kind {
-                ListKind::Files => self.files.file_list(&saltenv, &prefix).into(),
-                ListKind::Folders => self.files.dir_list(&saltenv, &prefix).into(),
-                ListKind::EmptyFolders => self.files.empty_dirs(&saltenv, &prefix).into(),
+                ListKind::Files => disk.files.file_list(&saltenv, &prefix).into(),
+                ListKind::Folders => disk.files.dir_list(&saltenv, &prefix).into(),
+                ListKind::EmptyFolders => disk.files.empty_dirs(&saltenv, &prefix).into(),
                 ListKind::Links => {
-                    let links = self.files.symlink_list(&saltenv, &prefix);
+                    let links = disk.files.symlink_list(&saltenv, &prefix);
                     Value::Map(links.into_iter().map(|(link, target)| (link.into(), target.into())).collect())
                 }
             },
-            MinionCommand::FileEnvs => self.files.envs().into(),
+            MinionCommand::FileEnvs => disk.files.envs().into(),
             // The others do not read files and have been answered.
             _ => Value::Nil,
         }

@@ -8,6 +8,7 @@ mod tags;
 use std::sync::Arc;
 use std::time::Instant;
 
+use brine_core::executors::MayBlock;
 use brine_core::store::StoreError;
 use brine_core::transport::{Handler, Peer, Worker};
 use brine_core::value::msgpack;
@@ -23,6 +24,9 @@ use crate::sessions::SessionError;
 /// What is said to who sends what is not understood or not allowed, in Salt's words and no others:
 /// strangers learn nothing from it.
 const BAD_LOAD: &str = "bad load";
+
+/// The most bytes of a refused publish that its event repeats.
+const MAX_REFUSED: usize = 4096;
 
 /// Answers requests.
 pub(crate) struct Requests(pub Arc<Shared>);
@@ -72,7 +76,7 @@ impl Handler for Requests {
                         let value = self.0.minion_command(&id, command, worker).await;
                         let shared = Arc::clone(&self.0);
                         // RSA takes milliseconds: not on the threads that serve sockets.
-                        let sealed = tokio::task::spawn_blocking(move || {
+                        let sealed = self.0.executors.crypto.run(move |_| {
                             opened.reply_private(&value, &shared.identity.private_key, encryption, signature)
                         });
                         match sealed.await {
@@ -115,7 +119,10 @@ impl Shared {
     async fn client_command(self: &Arc<Self>, peer: &Peer, command: ClientCommand, worker: Worker) -> Vec<u8> {
         match command {
             ClientCommand::Ping => clear(map! {"cmd" => "ping", "id" => &self.id}.into()),
-            ClientCommand::Auth(request, binding) => self.authenticate(*request, binding).await,
+            ClientCommand::Auth(request, binding) => {
+                drop(worker);
+                self.authenticate(peer, *request, binding).await
+            }
             ClientCommand::Publish(request) => {
                 if !self.is_root_key(request.key.as_deref()) {
                     self.tell_refused(&request).await;
@@ -150,9 +157,17 @@ impl Shared {
         shown.is_some_and(|shown| token::constant_time_eq(shown, &self.root_key))
     }
 
-    /// Tells of a job that its publisher may not publish, if it brings a job id: `salt/job/<jid>/error`.
+    /// Publishes `salt/job/<jid>/error` for a job that its publisher may not publish, if it brings a job id. Anybody can
+    /// cause it, so its size is bounded.
     async fn tell_refused(&self, request: &PublishRequest) {
         let Some(jid) = &request.jid else { return };
+        let values = [&request.fun, &request.tgt, &Value::List(request.arg.clone())];
+        let size: usize = values.iter().map(|value| msgpack::pack(value).len()).sum();
+        if size + request.user.len() + request.ret.len() + request.tgt_type.len() > MAX_REFUSED {
+            metrics::EVENTS_REFUSED.add(1);
+            tracing::warn!(%jid, size, "event of a refused publish left out: it exceeds {MAX_REFUSED} bytes");
+            return;
+        }
         let body = map! {
             "cmd" => "publish",
             "jid" => jid,
@@ -194,7 +209,6 @@ impl Shared {
                 self.is_kept(fired, worker).await;
                 Value::Nil
             }
-            MinionCommand::MasterOpts { env_only } => self.master_opts(env_only),
             MinionCommand::MasterTops => Value::map(),
             // Brine has no targets that mean a minion's resources.
             MinionCommand::Resources(_) => {
@@ -216,14 +230,18 @@ impl Shared {
                 let shared = Arc::clone(self);
                 let id = id.clone();
                 // Files are read, and the store, on threads that may wait for a disk.
-                let done = tokio::task::spawn_blocking(move || shared.blocking_command(&id, blocking)).await;
-                done.unwrap_or_default()
+                let done = self.executors.disk.run(move |thread| shared.blocking_command(&id, blocking, thread)).await;
+                done.unwrap_or_else(|error| {
+                    tracing::error!(%error, "a request of a minion failed");
+                    Value::Nil
+                })
             }
         }
     }
 
     /// Answers what may wait for a disk.
-    fn blocking_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand) -> Value {
+    fn blocking_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand, thread: &MayBlock) -> Value {
+        let disk = self.disk.get(thread);
         let told = |result: Result<(), StoreError>| {
             if let Err(error) = &result {
                 tracing::error!(minion = %id, %error, "a mine could not be changed");
@@ -232,18 +250,20 @@ impl Shared {
         };
         match command {
             MinionCommand::FileReceive(piece) => self.receive(id, &piece).into(),
-            MinionCommand::Mine { data, clear } => told(self.mines.add(id, data, clear)),
-            MinionCommand::MineDelete { fun } => told(self.mines.delete(id, &fun)),
-            MinionCommand::MineFlush => told(self.mines.flush(id.as_str())),
-            MinionCommand::MineGet(query) => match self.mine_get(id, &query) {
+            MinionCommand::Mine { data, clear } => told(disk.mines.add(id, data, clear)),
+            MinionCommand::MineDelete { fun } => told(disk.mines.delete(id, &fun)),
+            MinionCommand::CatchUp(last) => self.catch_up(disk, id, last.as_ref()),
+            MinionCommand::MineFlush => told(disk.mines.flush(id.as_str())),
+            MinionCommand::MineGet(query) => match self.mine_get(disk, id, &query) {
                 Ok(found) => found.into(),
                 Err(error) => {
                     tracing::warn!(minion = %id, %error, "the mine cannot be asked");
                     Value::map()
                 }
             },
-            MinionCommand::RevokeAuth => self.revoke(id, tokio::runtime::Handle::current()).into(),
-            file => self.file_command(id, file),
+            MinionCommand::RevokeAuth => self.revoke(id, thread).into(),
+            MinionCommand::MasterOpts { env_only } => self.master_opts(disk, env_only),
+            file => self.file_command(disk, id, file),
         }
     }
 }

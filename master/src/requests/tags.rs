@@ -24,8 +24,9 @@ pub(super) fn may_publish(id: &MinionId, tag: &str) -> bool {
     match parts[..] {
         ["minion" | "beacon", own, _, ..] => own == id.as_str(),
         // Its start and its progress in a job are the minion's own to report; returns have a request of their own.
-        ["job", jid, "start", own] | ["job", jid, "prog", own, ..] => is_jid(jid) && own == id.as_str(),
-        ["state_result", jid, own, ..] => is_jid(jid) && own == id.as_str(),
+        ["job", jid, "start", own] | ["job", jid, "prog", own, ..] | ["state_result", jid, own, ..] => {
+            is_jid(jid) && own == id.as_str()
+        }
         _ => false,
     }
 }

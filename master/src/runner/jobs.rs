@@ -67,7 +67,7 @@ functions! {
     fn list_jobs(context, search_function: Option<String> = None, search_target: Option<String> = None, display_progress: bool = false) {
         tell(context, display_progress, "Querying returner for jobs");
         caught_up(context);
-        let jobs = context.master.job_cache.get_jids(None).map_err(CallError::execution)?;
+        let jobs = context.disk().job_cache.get_jids(None).map_err(CallError::execution)?;
         let wanted = |pattern: &Option<String>, text: Option<&Value>| {
             pattern.as_ref().is_none_or(|pattern| text.is_some_and(|text| brine_core::glob::fnmatch(pattern, &text.to_string())))
         };
@@ -87,7 +87,7 @@ functions! {
     ///     salt-run jobs.last_run
     fn last_run(context, function: Option<String> = None) {
         caught_up(context);
-        let jobs = context.master.job_cache.get_jids(None).map_err(CallError::execution)?;
+        let jobs = context.disk().job_cache.get_jids(None).map_err(CallError::execution)?;
         let of_function = |load: &&Load| {
             function.as_ref().is_none_or(|function| load.map().get("fun").and_then(Value::as_str) == Some(function))
         };
@@ -173,12 +173,12 @@ fn caught_up(context: &RunnerContext) {
 
 fn load(context: &RunnerContext, jid: &Jid) -> Result<Option<Load>, CallError> {
     caught_up(context);
-    context.master.job_cache.get_load(jid).map_err(CallError::execution)
+    context.disk().job_cache.get_load(jid).map_err(CallError::execution)
 }
 
 fn returns(context: &RunnerContext, jid: &Jid) -> Result<Map, CallError> {
     caught_up(context);
-    context.master.job_cache.get_jid(jid).map_err(CallError::execution)
+    context.disk().job_cache.get_jid(jid).map_err(CallError::execution)
 }
 
 fn expected(load: &Load) -> Vec<Value> {

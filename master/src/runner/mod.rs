@@ -25,6 +25,7 @@ use brine_core::map;
 
 use crate::Shared;
 use crate::calls::Caller;
+use crate::disk::Disk;
 
 /// All runner functions: one line a module.
 pub static MODULES: &[&[Function<RunnerContext>]] = &[
@@ -55,8 +56,13 @@ impl RunnerContext {
         self.wait(self.master.fire(&tag, &map! {"message" => message}));
     }
 
+    /// The parts of the master that wait for a disk.
+    pub(crate) fn disk(&self) -> &Disk {
+        self.master.disk.get(&self.caller.thread)
+    }
+
     /// Waits for something asynchronous.
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
-        self.caller.runtime.block_on(future)
+        self.caller.thread.wait(future)
     }
 }

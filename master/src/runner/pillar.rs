@@ -20,12 +20,12 @@ functions! {
         // `*` is no minion: the pillar that everybody gets.
         let id = if minion == "*" { "_".parse() } else { minion.parse() };
         let id: MinionId = id.map_err(|error| CallError::execution(format!("{minion} is no minion id: {error}")))?;
-        let mut grains = context.master.minion_data.grains(id.as_str()).unwrap_or_else(|| {
+        let mut grains = context.disk().minion_data.grains(id.as_str()).unwrap_or_else(|| {
             brine_core::map! {"fqdn" => &minion}
         });
         grains.extend(kwargs.into_iter().filter(|(name, _)| name.as_str().is_none_or(|name| !name.starts_with("__pub_"))));
         let asked = Asked { id, grains, saltenv, pillarenv, over: Map::new(), anew: true };
-        Ok(context.master.render_pillar(&asked, context.caller.runtime.clone()).into())
+        Ok(context.master.render_pillar(&asked, &context.caller.thread).into())
     }
 
     /// Forgets the pillars that are kept (`pillar_cache`) for the minions that a glob means.

@@ -7,7 +7,7 @@ use brine_core::function::CallError;
 use brine_core::functions;
 use brine_core::glob::fnmatch;
 use brine_core::minion_id::MinionId;
-use brine_core::{Map, Value, map};
+use brine_core::{Map, Value, map, metrics};
 
 use super::WheelContext;
 use crate::keys::{Act, Key, KeyError, KeyState};
@@ -163,6 +163,13 @@ pub fn apply(context: &WheelContext, act: Act, keys: &[Key]) -> Vec<(Key, Result
 
 /// As [`apply`], for functions: keys that are gone are passed over, bad ones told in the log.
 fn change(context: &WheelContext, act: Act, keys: &[Key]) -> Result<(), CallError> {
+    let (keys, special): (Vec<Key>, Vec<Key>) =
+        keys.iter().cloned().partition(|key| context.attended || act != Act::Accept || key.id.is_plain());
+    for key in special {
+        metrics::AUTHENTICATIONS_REFUSED.add(1);
+        tracing::warn!(minion = ?key.id.as_str(), "key not accepted by a reaction: the id has special characters; accept it with salt-key");
+    }
+    let keys = &keys;
     for (_, result) in apply(context, act, keys) {
         match result {
             Ok(()) | Err(KeyError::Gone { .. }) => {}

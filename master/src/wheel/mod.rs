@@ -29,6 +29,8 @@ pub trait WheelHost: Send + Sync {
 pub struct WheelContext {
     /// The minions' keys.
     pub keys: Arc<KeyStore>,
+    /// Whether an operator asks. Where a reaction does, keys of ids with special characters are not accepted.
+    pub attended: bool,
     /// Who runs the function.
     pub host: Arc<dyn WheelHost>,
 }

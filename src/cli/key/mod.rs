@@ -103,7 +103,7 @@ impl<'run> Session<'run> {
         let told = Arc::new(Told::default());
         let keys = Arc::new(KeyStore::open(&config.pki_dir)?);
         let shower = arguments.output.shower(&config.opts)?;
-        let context = WheelContext { keys, host: told.clone() };
+        let context = WheelContext { keys, attended: true, host: told.clone() };
         Ok(Session { arguments, config, context, told, shower, terminal: Ui::new(ColourChoice::Never) })
     }
 

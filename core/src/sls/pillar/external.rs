@@ -4,6 +4,7 @@
 
 use super::{PillarFacts, PillarRequest, PillarSource, file_tree, git, http};
 use crate::function::{Args, CallError};
+use crate::shell;
 use crate::sls::yaml;
 use crate::target::{Target, TargetKind};
 use crate::value::{Map, Value, json};
@@ -81,10 +82,10 @@ impl Call<'_> {
         self.args.keyword.get(name).or_else(|| self.args.positional.get(place))
     }
 
-    /// What a command says, with the minion's id in the place of `%s`.
+    /// Returns the output of a command, in which `%s` stands for the minion's id as one quoted argument.
     fn output(&self, function: &str, shell: bool) -> Result<String, String> {
         let command = self.argument(0, "command").ok_or("the command is missing")?;
-        let command = command.to_string().replace("%s", self.request.id.as_str());
+        let command = with_id(&command.to_string(), self.request.id.as_str())?;
         let functions = self.request.functions.as_ref().ok_or("no commands can be run here")?;
         let args = Args { positional: vec![command.into()], keyword: crate::map! {"python_shell" => shell} };
         functions.call(function, args).map(|output| output.to_string()).map_err(CallError::message)
@@ -99,6 +100,21 @@ impl Call<'_> {
         };
         groups.keys().map(ToString::to_string).filter(|name| is_in(name)).collect()
     }
+}
+
+/// Puts a minion's id into a command, quoted: a minion chooses its id, and must not choose what runs.
+fn with_id(command: &str, id: &str) -> Result<String, String> {
+    let id = shell::quote(id);
+    let mut parts = command.split("%s");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        if !shell::is_plain(&id) && shell::is_open(&whole) {
+            return Err(format!("the command is invalid for minion id {id}: write %s without quotes around it"));
+        }
+        whole.push_str(&id);
+        whole.push_str(part);
+    }
+    Ok(whole)
 }
 
 pub(super) fn mapping(value: Value) -> Result<Map, String> {
@@ -132,4 +148,23 @@ fn gpg(call: &Call<'_>) -> Result<Map, String> {
 fn nodegroups(call: &Call<'_>) -> Result<Map, String> {
     let name = call.argument(0, "pillar_name").filter(|name| name.is_truthy());
     Ok(crate::map! {name.map_or_else(|| "nodegroups".to_owned(), ToString::to_string) => call.nodegroups()})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_go_into_commands_as_one_argument() {
+        for (command, id, whole) in [
+            ("who %s", "web1", Ok("who web1")),
+            ("who '%s' %s", "web1", Ok("who 'web1' web1")),
+            ("who %s", "$(id)", Ok("who '$(id)'")),
+            ("who %s;x", "a;b c", Ok("who 'a;b c';x")),
+            ("who '%s'", "$(id)", Err(())),
+            ("who \"%s\"", "$(id)", Err(())),
+        ] {
+            assert_eq!(with_id(command, id).map_err(|_| ()), whole.map(str::to_owned), "{command} {id}");
+        }
+    }
 }

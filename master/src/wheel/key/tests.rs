@@ -44,7 +44,7 @@ fn fixture() -> Fixture {
         store.set(&id.parse().unwrap(), state, PEM).unwrap();
     }
     let host = Arc::new(Recorder::default());
-    let context = WheelContext { keys: Arc::new(store), host: host.clone() };
+    let context = WheelContext { keys: Arc::new(store), host: host.clone(), attended: true };
     Fixture { _folder: folder, context, host }
 }
 

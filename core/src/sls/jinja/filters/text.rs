@@ -15,6 +15,7 @@ use super::percent;
 use super::{Args, Given, Options, by_name, bytes_of, defined, failed, lacks, text_of};
 use crate::crypt::Digest;
 use crate::crypt::token::hex;
+use crate::shell::quote;
 use crate::value::{Value, percent_encoded, percent_encoded_path};
 
 /// How long a text may be that is made from nothing.
@@ -150,15 +151,6 @@ fn replace(value: Given, old: Given, new: Given, count: Option<i64>) -> String {
         Some(count) => text.replacen(&old, &new, count),
         None => text.replace(&old, &new),
     }
-}
-
-/// As Python's `shlex.quote`.
-fn quote(text: &str) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c);
-    if !text.is_empty() && text.chars().all(safe) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\"'\"'"))
 }
 
 /// What base64 stands for. Signs that it does not have are passed over, as by Python.

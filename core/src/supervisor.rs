@@ -1,0 +1,237 @@
+//! Owns the tasks of a daemon: observes how each ends, restarts those that can be, and stops them in the reverse order
+//! of their start.
+//!
+//! A task that ends by itself or panics is a defect. It is logged and counted (`brine_tasks_failed_total`). One that can
+//! be made anew is restarted after a pause; the failure of another one is fatal: [`Supervisor::failed`] tells the
+//! daemon, which ends, so that the init system starts it anew.
+
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::metrics;
+
+/// The pause before the first restart; it doubles with each one up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A task that has run for so long starts with the first pause again.
+const HEALTHY: Duration = Duration::from_secs(60);
+
+/// Every task has at least so long to stop, also where others have used up the time.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+struct Part {
+    name: String,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+/// The tasks of a daemon, in the order of their start. Dropping it stops all of them at once.
+#[derive(Default)]
+pub struct Supervisor {
+    parts: Vec<Part>,
+    failed: CancellationToken,
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.parts.iter().for_each(|part| part.shutdown.cancel());
+    }
+}
+
+impl Supervisor {
+    /// Creates a supervisor without tasks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancelled when a task has failed that cannot be restarted.
+    pub fn failed(&self) -> CancellationToken {
+        self.failed.clone()
+    }
+
+    /// Starts a task that cannot be made anew, such as one that owns a listening socket. It runs until its token is
+    /// cancelled.
+    pub fn start<F: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        name: impl Into<String>,
+        make: impl FnOnce(CancellationToken) -> F,
+    ) {
+        let (name, shutdown, failed) = (name.into(), CancellationToken::new(), self.failed.clone());
+        let (run, watched, stopping) = (make(shutdown.clone()), name.clone(), shutdown.clone());
+        let task = tokio::spawn(async move {
+            if !ended_in_order(&watched, run, &stopping).await {
+                failed.cancel();
+            }
+        });
+        self.parts.push(Part { name, shutdown, task });
+    }
+
+    /// Starts a task that is made anew when it fails.
+    pub fn start_restarting<F: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        name: impl Into<String>,
+        make: impl Fn(CancellationToken) -> F + Send + 'static,
+    ) {
+        let (name, shutdown) = (name.into(), CancellationToken::new());
+        let (watched, stopping) = (name.clone(), shutdown.clone());
+        let task = tokio::spawn(async move {
+            let mut pause = FIRST_PAUSE;
+            loop {
+                let started = Instant::now();
+                if ended_in_order(&watched, make(stopping.clone()), &stopping).await {
+                    return;
+                }
+                if started.elapsed() > HEALTHY {
+                    pause = FIRST_PAUSE;
+                }
+                tracing::warn!(task = watched, pause_ms = pause.as_millis() as u64, "task restarts");
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                    () = stopping.cancelled() => return,
+                }
+            }
+        });
+        self.parts.push(Part { name, shutdown, task });
+    }
+
+    /// Stops the tasks one after the other, the last started first, within about this time in all. Each may take half of
+    /// what is left; those that take longer are aborted. Returns their names.
+    pub async fn stop(mut self, within: Duration) -> Vec<String> {
+        let deadline = Instant::now() + within;
+        let mut late = Vec::new();
+        while let Some(mut part) = self.parts.pop() {
+            part.shutdown.cancel();
+            let own = (deadline.saturating_duration_since(Instant::now()) / 2).max(SHORTEST);
+            if tokio::time::timeout(own, &mut part.task).await.is_err() {
+                part.task.abort();
+                tracing::warn!(task = part.name, "task aborted: it did not stop in time");
+                late.push(std::mem::take(&mut part.name));
+            }
+        }
+        late
+    }
+}
+
+/// Owns tasks that come and go while a daemon runs, such as batches and connections.
+#[derive(Debug, Clone, Default)]
+pub struct Background {
+    tasks: TaskTracker,
+    stopped: CancellationToken,
+}
+
+impl Background {
+    /// Starts a task that ends by itself. A panic is logged and counted.
+    pub fn spawn(&self, name: &'static str, run: impl Future<Output = ()> + Send + 'static) {
+        let stopped = self.stopped.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                ended = AssertUnwindSafe(run).catch_unwind() => {
+                    if ended.is_err() {
+                        metrics::TASKS_FAILED.add(1);
+                        tracing::error!(task = name, "task panicked: this is a defect, please report it");
+                    }
+                }
+                () = stopped.cancelled() => {}
+            }
+        });
+    }
+
+    /// Drops all tasks and waits until they are gone, for this long at most.
+    pub async fn stop(&self, within: Duration) {
+        self.stopped.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {
+            tracing::warn!("background tasks did not stop in time");
+        }
+    }
+}
+
+/// Runs a task to its end. Returns whether that was asked for.
+async fn ended_in_order(name: &str, run: impl Future<Output = ()>, shutdown: &CancellationToken) -> bool {
+    let panicked = AssertUnwindSafe(run).catch_unwind().await.is_err();
+    if !panicked && shutdown.is_cancelled() {
+        return true;
+    }
+    metrics::TASKS_FAILED.add(1);
+    let cause = if panicked { "it panicked" } else { "it ended by itself" };
+    tracing::error!(task = name, cause, "task failed: this is a defect, please report it");
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn tasks_stop_in_reverse_order_and_late_ones_are_aborted() {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut supervisor = Supervisor::new();
+        for name in ["first", "second"] {
+            let order = Arc::clone(&order);
+            supervisor.start(name, |shutdown| async move {
+                shutdown.cancelled().await;
+                order.lock().push(name);
+            });
+        }
+        supervisor.start("deaf", |_| std::future::pending());
+        let failed = supervisor.failed();
+        assert_eq!(supervisor.stop(Duration::from_millis(50)).await, ["deaf"]);
+        tokio::task::yield_now().await;
+        assert_eq!(*order.lock(), ["second", "first"]);
+        assert!(!failed.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_is_restarted() {
+        let runs = Arc::new(AtomicU32::new(0));
+        let (counted, (third, mut reached)) = (Arc::clone(&runs), tokio::sync::mpsc::channel(1));
+        let mut supervisor = Supervisor::new();
+        supervisor.start_restarting("shaky", move |shutdown| {
+            let (runs, third) = (Arc::clone(&counted), third.clone());
+            async move {
+                match runs.fetch_add(1, Ordering::Relaxed) {
+                    0 => panic!("a defect"),
+                    // Ending by itself is a failure, too.
+                    1 => {}
+                    _ => {
+                        _ = third.send(()).await;
+                        shutdown.cancelled().await;
+                    }
+                }
+            }
+        });
+        reached.recv().await.unwrap();
+        assert_eq!(supervisor.stop(Duration::from_secs(1)).await, [""; 0]);
+        assert_eq!(runs.load(Ordering::Relaxed), 3);
+    }
+
+    #[tokio::test]
+    async fn background_tasks_end_with_their_owner() {
+        let background = Background::default();
+        let (ended, end) = tokio::sync::oneshot::channel::<()>();
+        background.spawn("defect", async { panic!("a defect") });
+        background.spawn("waiting", async move {
+            let _ended = ended;
+            std::future::pending().await
+        });
+        background.stop(Duration::from_secs(1)).await;
+        assert!(end.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn the_failure_of_a_task_that_cannot_be_restarted_is_told() {
+        let mut supervisor = Supervisor::new();
+        supervisor.start("socket", |_| async { panic!("a defect") });
+        supervisor.failed().cancelled().await;
+    }
+}
