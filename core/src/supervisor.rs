@@ -222,7 +222,7 @@ mod tests {
         background.spawn("defect", async { panic!("a defect") });
         background.spawn("waiting", async move {
             let _ended = ended;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         background.stop(Duration::from_secs(1)).await;
         assert!(end.await.is_err());
