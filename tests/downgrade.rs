@@ -262,7 +262,7 @@ async fn who_agrees_on_no_cipher_is_told_so() {
             assert!(minion.cipher().is_none());
             assert_eq!(system.counter("brine_authentications_refused_total"), before + 1);
         }
-        support::until("it is logged", || system.master_log().contains("none of the ciphers")).await;
+        support::until("it is logged", || system.master_log().contains("offers no cipher")).await;
     }
 }
 

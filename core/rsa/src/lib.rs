@@ -1,5 +1,5 @@
-//! What is done with the private half of an RSA key, by AWS-LC: in constant time, blinded, checked
-//! against computing errors, and five times as quick as the `rsa` crate. AWS-LC's own safe interface
+//! RSA operations by AWS-LC: those with the private half in constant time, blinded, checked against
+//! computing errors, and all of them several times as quick as the `rsa` crate. AWS-LC's own safe interface
 //! neither signs digests by SHA-1 nor decrypts by SHA-224, both of which Salt's protocol has.
 //!
 //! This is the one place of Brine with `unsafe` code. It holds calls alone: no format is parsed and
@@ -67,10 +67,10 @@ impl Drop for Key {
     }
 }
 
-/// Frees the context of one decryption.
-struct Decryption(NonNull<lc::EVP_PKEY_CTX>);
+/// Frees the context of one operation.
+struct Operation(NonNull<lc::EVP_PKEY_CTX>);
 
-impl Drop for Decryption {
+impl Drop for Operation {
     fn drop(&mut self) {
         // SAFETY: the pointer is from `EVP_PKEY_CTX_new` and is freed here alone.
         unsafe { lc::EVP_PKEY_CTX_free(self.0.as_ptr()) }
@@ -80,12 +80,18 @@ impl Drop for Decryption {
 impl Key {
     /// Reads a key in PKCS#1 form. None if it is none, or if its numbers do not belong together.
     pub fn from_der(der: &[u8]) -> Option<Key> {
-        // SAFETY: pointer and length are of one slice, which is only read. What is made is checked for
-        // null and has one owner at each moment: `rsa` goes over to `key` if `EVP_PKEY_assign_RSA` says 1.
+        // SAFETY: pointer and length are of one slice, which is only read.
         unsafe {
-            let Some(rsa) = NonNull::new(lc::RSA_private_key_from_bytes(der.as_ptr(), der.len())) else {
-                return Self::failed();
-            };
+            let rsa = NonNull::new(lc::RSA_private_key_from_bytes(der.as_ptr(), der.len()));
+            rsa.map_or_else(Self::failed, Self::own)
+        }
+    }
+
+    /// Takes over what AWS-LC has read.
+    fn own(rsa: NonNull<lc::RSA>) -> Option<Key> {
+        // SAFETY: `rsa` has one owner at each moment: it goes over to `key` if `EVP_PKEY_assign_RSA` says 1, and is
+        // freed here if not.
+        unsafe {
             let key = NonNull::new(lc::EVP_PKEY_new());
             match key {
                 Some(key) if lc::EVP_PKEY_assign_RSA(key.as_ptr(), rsa.as_ptr()) == 1 => Some(Key { key, rsa }),
@@ -132,7 +138,7 @@ impl Key {
         // SAFETY: all pointers are valid as long as `self` and the two buffers, whose lengths go along;
         // AWS-LC writes `length` bytes at most and says in it how many there are.
         let done = unsafe {
-            let context = Decryption(NonNull::new(lc::EVP_PKEY_CTX_new(self.key.as_ptr(), ptr::null_mut()))?);
+            let context = Operation(NonNull::new(lc::EVP_PKEY_CTX_new(self.key.as_ptr(), ptr::null_mut()))?);
             let context = context.0.as_ptr();
             lc::EVP_PKEY_decrypt_init(context) == 1
                 && lc::EVP_PKEY_CTX_set_rsa_padding(context, lc::RSA_PKCS1_OAEP_PADDING) == 1
@@ -189,9 +195,72 @@ impl Key {
     }
 }
 
+/// The public half of an RSA key.
+pub struct PublicKey(Key);
+
+impl PublicKey {
+    /// Reads a key in PKCS#1 form. None if it is none, or if its numbers cannot be those of a key.
+    pub fn from_der(der: &[u8]) -> Option<PublicKey> {
+        // SAFETY: pointer and length are of one slice, which is only read.
+        let rsa = unsafe { NonNull::new(lc::RSA_public_key_from_bytes(der.as_ptr(), der.len())) };
+        rsa.map_or_else(Key::failed, Key::own).map(PublicKey)
+    }
+
+    /// Bytes of the modulus.
+    pub fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    /// Encrypts with OAEP. None if the data is too long for the key.
+    pub fn encrypt_oaep(&self, data: &[u8], hash: Hash) -> Option<Vec<u8>> {
+        let mut sealed = vec![0; self.size()];
+        let mut length = sealed.len();
+        // SAFETY: all pointers are valid as long as `self` and the two buffers, whose lengths go along;
+        // AWS-LC writes `length` bytes at most and says in it how many there are.
+        let done = unsafe {
+            let context = Operation(NonNull::new(lc::EVP_PKEY_CTX_new(self.0.key.as_ptr(), ptr::null_mut()))?);
+            let context = context.0.as_ptr();
+            lc::EVP_PKEY_encrypt_init(context) == 1
+                && lc::EVP_PKEY_CTX_set_rsa_padding(context, lc::RSA_PKCS1_OAEP_PADDING) == 1
+                && lc::EVP_PKEY_CTX_set_rsa_oaep_md(context, hash.digest()) == 1
+                && lc::EVP_PKEY_CTX_set_rsa_mgf1_md(context, hash.digest()) == 1
+                && lc::EVP_PKEY_encrypt(context, sealed.as_mut_ptr(), &raw mut length, data.as_ptr(), data.len()) == 1
+        };
+        Key::result(done, sealed, length)
+    }
+
+    /// Returns whether this is the signature of a digest as PKCS#1 v1.5 has it.
+    pub fn verify_pkcs1(&self, digest: &[u8], signature: &[u8], hash: Hash) -> bool {
+        if digest.len() != hash.length() {
+            return false;
+        }
+        // SAFETY: pointers are valid as above, and are only read.
+        let done = unsafe {
+            let (digest, size) = (digest.as_ptr(), digest.len());
+            let (signature, length) = (signature.as_ptr(), signature.len());
+            lc::RSA_verify(hash.nid(), digest, size, signature, length, self.0.rsa.as_ptr()) == 1
+        };
+        done || Key::failed::<()>().is_some()
+    }
+
+    /// Returns the padded block that was signed with [`Key::sign_block`]. None if the signature is not as long as the
+    /// modulus, or a larger number.
+    pub fn recover_block(&self, signature: &[u8]) -> Option<Vec<u8>> {
+        let mut block = vec![0; self.size()];
+        let mut length = 0;
+        // SAFETY: pointers are valid as above; AWS-LC writes `size` bytes at most.
+        let done = unsafe {
+            let (rsa, out, size) = (self.0.rsa.as_ptr(), block.as_mut_ptr(), block.len());
+            let (signature, bytes) = (signature.as_ptr(), signature.len());
+            lc::RSA_verify_raw(rsa, &raw mut length, out, size, signature, bytes, lc::RSA_NO_PADDING) == 1
+        };
+        Key::result(done, block, length)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use rsa::pkcs1::DecodeRsaPrivateKey;
+    use rsa::pkcs1::{DecodeRsaPrivateKey, EncodeRsaPublicKey};
     use rsa::{Oaep, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
     use sha1::{Digest, Sha1};
     use sha2::Sha224;
@@ -218,6 +287,30 @@ mod tests {
         public.verify(Pkcs1v15Sign::new::<Sha1>(), &sha1, &signature).unwrap();
         let signature = key.sign_pkcs1(&sha224, Hash::Sha224).unwrap();
         public.verify(Pkcs1v15Sign::new::<Sha224>(), &sha224, &signature).unwrap();
+    }
+
+    #[test]
+    fn the_public_half_agrees_with_the_private_one() {
+        let (key, numbers) = pair();
+        let public = PublicKey::from_der(numbers.to_pkcs1_der().unwrap().as_bytes()).unwrap();
+        assert_eq!(public.size(), 256);
+        for hash in [Hash::Sha1, Hash::Sha224] {
+            let sealed = public.encrypt_oaep(b"brine", hash).unwrap();
+            assert_eq!(key.decrypt_oaep(&sealed, hash).unwrap(), b"brine");
+            assert_eq!(public.encrypt_oaep(&[0; 256], hash), None);
+            let digest = vec![7; hash.length()];
+            let mut signature = key.sign_pkcs1(&digest, hash).unwrap();
+            assert!(public.verify_pkcs1(&digest, &signature, hash));
+            assert!(!public.verify_pkcs1(&digest[1..], &signature, hash));
+            signature[0] ^= 1;
+            assert!(!public.verify_pkcs1(&digest, &signature, hash));
+        }
+        let signature = key.sign_block(&[1; 256]).unwrap();
+        assert_eq!(public.recover_block(&signature).unwrap(), [1; 256]);
+        for bad in [&[][..], &[0; 255], &[255; 256], &[0; 257]] {
+            assert_eq!(public.recover_block(bad), None, "{bad:?}");
+        }
+        assert!(PublicKey::from_der(&[]).is_none());
     }
 
     #[test]

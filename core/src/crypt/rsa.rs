@@ -1,15 +1,13 @@
-//! RSA keys: reading and writing them as PEM, and what is done with them. What needs the private half
-//! is done by AWS-LC, whose duration tells nothing about the key; the `rsa` crate reads and writes
-//! keys and does what the public half can do.
+//! RSA keys: reading and writing them as PEM by the `rsa` crate, and operations with them by AWS-LC.
 
 use std::fmt;
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use brine_rsa::Hash;
-use rsa::pkcs1::{DecodeRsaPrivateKey, DecodeRsaPublicKey, EncodeRsaPrivateKey};
+use rsa::pkcs1::{DecodeRsaPrivateKey, DecodeRsaPublicKey, EncodeRsaPrivateKey, EncodeRsaPublicKey};
 use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePublicKey, LineEnding};
-use rsa::{Oaep, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
+use rsa::{RsaPrivateKey, RsaPublicKey};
 use sha1::{Digest, Sha1};
 use sha2::{Sha224, Sha256};
 
@@ -20,11 +18,23 @@ use super::{CryptError, EncryptionAlgorithm, SignatureAlgorithm, passphrase};
 pub struct PrivateKey {
     pub(super) numbers: RsaPrivateKey,
     pub(super) native: Arc<brine_rsa::Key>,
+    public: PublicKey,
 }
 
 /// The public half of an identity. Two are equal if their numbers are, however their texts are laid out.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PublicKey(pub(super) RsaPublicKey);
+#[derive(Clone)]
+pub struct PublicKey {
+    pub(super) numbers: RsaPublicKey,
+    pub(super) native: Arc<brine_rsa::PublicKey>,
+}
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.numbers == other.numbers
+    }
+}
+
+impl Eq for PublicKey {}
 
 impl PrivateKey {
     /// Makes a new key. 2048 bits take some ten milliseconds, 4096 some hundred.
@@ -37,7 +47,8 @@ impl PrivateKey {
     fn from_numbers(numbers: RsaPrivateKey) -> Result<Self, CryptError> {
         let der = numbers.to_pkcs1_der().map_err(|_| BAD_NUMBERS)?;
         let native = Arc::new(brine_rsa::Key::from_der(der.as_bytes()).ok_or(BAD_NUMBERS)?);
-        Ok(PrivateKey { numbers, native })
+        let public = PublicKey::from_numbers(numbers.to_public_key())?;
+        Ok(PrivateKey { numbers, native, public })
     }
 
     /// Reads a key in PKCS#1 form, which Salt writes, or in PKCS#8 form. Not one with a passphrase.
@@ -78,7 +89,7 @@ impl PrivateKey {
 
     /// The half that everybody may know.
     pub fn public(&self) -> PublicKey {
-        PublicKey(self.numbers.to_public_key())
+        self.public.clone()
     }
 
     /// Decrypts what was encrypted to the public half.
@@ -108,16 +119,19 @@ impl PublicKey {
         if !matches!(label, "PUBLIC KEY" | "RSA PUBLIC KEY") {
             return Err(CryptError::BadKey("it is not a public key"));
         }
-        RsaPublicKey::from_public_key_der(&der)
-            .ok()
-            .or_else(|| RsaPublicKey::from_pkcs1_der(&der).ok())
-            .map(PublicKey)
-            .ok_or(CryptError::BadKey("its numbers are not those of an RSA public key"))
+        let numbers = RsaPublicKey::from_public_key_der(&der).ok().or_else(|| RsaPublicKey::from_pkcs1_der(&der).ok());
+        Self::from_numbers(numbers.ok_or(BAD_PUBLIC_NUMBERS)?)
+    }
+
+    fn from_numbers(numbers: RsaPublicKey) -> Result<Self, CryptError> {
+        let der = numbers.to_pkcs1_der().map_err(|_| BAD_PUBLIC_NUMBERS)?;
+        let native = brine_rsa::PublicKey::from_der(der.as_bytes()).ok_or(BAD_PUBLIC_NUMBERS)?;
+        Ok(PublicKey { numbers, native: Arc::new(native) })
     }
 
     /// The key in SPKI form with a line break at its end, as Salt writes it into files.
     pub fn to_pem(&self) -> String {
-        let der = self.0.to_public_key_der().map(rsa::pkcs8::Document::into_vec).unwrap_or_default();
+        let der = self.numbers.to_public_key_der().map(rsa::pkcs8::Document::into_vec).unwrap_or_default();
         format!("-----BEGIN PUBLIC KEY-----\n{}-----END PUBLIC KEY-----\n", body(&der))
     }
 
@@ -126,28 +140,29 @@ impl PublicKey {
     /// and `salt-key -F` before 3008, which hashes the first and last line along, so that the two
     /// ends of one key differ there.
     pub fn fingerprint(&self) -> String {
-        let der = self.0.to_public_key_der().map(rsa::pkcs8::Document::into_vec).unwrap_or_default();
+        let der = self.numbers.to_public_key_der().map(rsa::pkcs8::Document::into_vec).unwrap_or_default();
         let digest = Sha256::digest(body(&der));
         digest.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
     }
 
     /// Encrypts a short text, such as a session key, to the holder of the private half.
     pub fn encrypt(&self, data: &[u8], algorithm: EncryptionAlgorithm) -> Result<Vec<u8>, CryptError> {
-        let rng = &mut rand::rng();
-        match algorithm {
-            EncryptionAlgorithm::OaepSha1 => self.0.encrypt(rng, Oaep::<Sha1>::new(), data),
-            EncryptionAlgorithm::OaepSha224 => self.0.encrypt(rng, Oaep::<Sha224>::new(), data),
-        }
-        .map_err(|_| CryptError::BadLength(data.len()))
+        let hash = match algorithm {
+            EncryptionAlgorithm::OaepSha1 => Hash::Sha1,
+            EncryptionAlgorithm::OaepSha224 => Hash::Sha224,
+        };
+        self.native.encrypt_oaep(data, hash).ok_or(CryptError::BadLength(data.len()))
     }
 
     /// Checks a signature of the private half.
     pub fn verify(&self, data: &[u8], signature: &[u8], algorithm: SignatureAlgorithm) -> Result<(), CryptError> {
-        let (scheme, digest) = match algorithm {
-            SignatureAlgorithm::Pkcs1v15Sha1 => (Pkcs1v15Sign::new::<Sha1>(), Sha1::digest(data).to_vec()),
-            SignatureAlgorithm::Pkcs1v15Sha224 => (Pkcs1v15Sign::new::<Sha224>(), Sha224::digest(data).to_vec()),
+        let is_valid = match algorithm {
+            SignatureAlgorithm::Pkcs1v15Sha1 => self.native.verify_pkcs1(&Sha1::digest(data), signature, Hash::Sha1),
+            SignatureAlgorithm::Pkcs1v15Sha224 => {
+                self.native.verify_pkcs1(&Sha224::digest(data), signature, Hash::Sha224)
+            }
         };
-        self.0.verify(scheme, &digest, signature).map_err(|_| CryptError::BadSignature)
+        if is_valid { Ok(()) } else { Err(CryptError::BadSignature) }
     }
 }
 
@@ -164,6 +179,7 @@ impl fmt::Debug for PublicKey {
 }
 
 pub(super) const FAILED: CryptError = CryptError::BadKey("it fails to sign; is the file damaged?");
+const BAD_PUBLIC_NUMBERS: CryptError = CryptError::BadKey("its numbers are not those of an RSA public key");
 const BAD_NUMBERS: CryptError = CryptError::BadKey("its numbers are not those of an RSA private key");
 const PASSPHRASE: &str = "it has a passphrase: give it as `key_pass`, or write the key without one (openssl rsa)";
 

@@ -6,7 +6,6 @@
 //! are those of `CC` in one of the two only.
 
 use rsa::BoxedUint;
-use rsa::hazmat::rsa_encrypt;
 use rsa::traits::PublicKeyParts;
 
 use super::rsa::FAILED;
@@ -44,16 +43,11 @@ impl PrivateKey {
 impl PublicKey {
     /// The data that was signed with [`PrivateKey::sign_x931`], or by Salt.
     pub fn recover_x931(&self, signature: &[u8]) -> Result<Vec<u8>, CryptError> {
-        let size = self.0.size();
-        if signature.len() != size {
-            return Err(CryptError::BadSignature);
+        let mut block = self.native.recover_block(signature).ok_or(CryptError::BadSignature)?;
+        if block.last().is_none_or(|last| last & 0x0F != TRAILER & 0x0F) {
+            let recovered = number(&block, &self.numbers).ok_or(CryptError::BadSignature)?;
+            block = bytes(&self.numbers.n().as_ref().wrapping_sub(&recovered), self.native.size());
         }
-        let signature = number(signature, &self.0).ok_or(CryptError::BadSignature)?;
-        let mut recovered = rsa_encrypt(&self.0, &signature).map_err(|_| CryptError::BadSignature)?;
-        if bytes(&recovered, size).last().is_none_or(|last| last & 0x0F != TRAILER & 0x0F) {
-            recovered = self.0.n().as_ref().wrapping_sub(&recovered);
-        }
-        let block = bytes(&recovered, size);
         match strip(&block) {
             Some(data) => Ok(data.to_vec()),
             None => Err(CryptError::BadSignature),
