@@ -189,7 +189,7 @@ mod tests {
         let shutdown = CancellationToken::new();
         let (stop, lags) = (shutdown.clone(), bus.clone());
         tokio::spawn(async move {
-            hand_over(&mut events, &Executor::new("disk", 1, 1), stop, |_| panic!("nothing is wanted")).await
+            hand_over(&mut events, &Executor::new("disk", 1, 1), stop, |_| panic!("nothing is wanted")).await;
         });
         for n in 0..10 {
             bus.fire("other", &map! {"n" => n}).await.unwrap();

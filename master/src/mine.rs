@@ -5,7 +5,7 @@ use brine_core::store::{Batch, Store, StoreError, Table};
 use brine_core::target::{Pcre, Target, TargetError, TargetKind};
 use brine_core::value::msgpack;
 use brine_core::wire::MineQuery;
-use brine_core::{Map, MinionId, Value};
+use brine_core::{Map, MinionId, Value, metrics};
 use parking_lot::Mutex;
 
 use crate::Shared;
@@ -17,6 +17,20 @@ const MINE: Table = Table("mine");
 const ACL: &str = "__saltmine_acl__";
 /// The result proper of such a one.
 const DATA: &str = "__data__";
+
+/// The most bytes that the mine of one minion may have.
+const MAX_MINE: usize = 16 << 20;
+
+/// Why a mine is not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum MineError {
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The mine would be too large.
+    #[error("mine is too large: expected at most {MAX_MINE} bytes, got {0}; let mine_functions return less")]
+    TooLarge(usize),
+}
 
 /// The mines in the store: by minion, a map of function (or alias) to result.
 pub struct Mines {
@@ -38,7 +52,7 @@ impl Mines {
     }
 
     /// Adds to a minion's mine; `clear` takes away what was there before.
-    pub fn add(&self, id: &MinionId, data: Map, clear: bool) -> Result<(), StoreError> {
+    pub fn add(&self, id: &MinionId, data: Map, clear: bool) -> Result<(), MineError> {
         let _one_at_a_time = self.changing.lock();
         let mut mine = if clear { Map::new() } else { self.get(id.as_str())? };
         mine.extend(data);
@@ -46,24 +60,29 @@ impl Mines {
     }
 
     /// Takes one function out of a minion's mine.
-    pub fn delete(&self, id: &MinionId, fun: &str) -> Result<(), StoreError> {
+    pub fn delete(&self, id: &MinionId, fun: &str) -> Result<(), MineError> {
         let _one_at_a_time = self.changing.lock();
         let mut mine = self.get(id.as_str())?;
         if mine.shift_remove(fun).is_none() { Ok(()) } else { self.put(id, &mine) }
     }
 
     /// Takes away a minion's mine.
-    pub fn flush(&self, id: &str) -> Result<(), StoreError> {
+    pub fn flush(&self, id: &str) -> Result<(), MineError> {
         let _one_at_a_time = self.changing.lock();
         let mut batch = Batch::new();
         batch.delete(MINE, id.as_bytes());
-        self.store.write(batch).durable_blocking()
+        Ok(self.store.write(batch).durable_blocking()?)
     }
 
-    fn put(&self, id: &MinionId, mine: &Map) -> Result<(), StoreError> {
+    fn put(&self, id: &MinionId, mine: &Map) -> Result<(), MineError> {
+        let packed = msgpack::pack_map(mine);
+        if packed.len() > MAX_MINE {
+            metrics::REQUESTS_REFUSED.add(1);
+            return Err(MineError::TooLarge(packed.len()));
+        }
         let mut batch = Batch::new();
-        batch.put(MINE, id.as_str().as_bytes(), msgpack::pack_map(mine));
-        self.store.write(batch).durable_blocking()
+        batch.put(MINE, id.as_str().as_bytes(), packed);
+        Ok(self.store.write(batch).durable_blocking()?)
     }
 }
 

@@ -6,7 +6,10 @@ use std::cell::OnceCell;
 use brine_core::store::{Batch, Store, Table, Ticket};
 use brine_core::target::Facts;
 use brine_core::value::msgpack;
-use brine_core::{Map, MinionId, map};
+use brine_core::{Map, MinionId, map, metrics};
+
+/// The most bytes of grains that a minion may have stored.
+const MAX_GRAINS: usize = 4 << 20;
 
 const MINIONS: Table = Table("minion_data");
 
@@ -22,9 +25,17 @@ impl MinionData {
         MinionData { store }
     }
 
-    /// Keeps what a minion is now.
+    /// Stores what a minion is now. Grains of more than [`MAX_GRAINS`] are left out: targets cannot look at them.
     pub fn put(&self, id: &MinionId, grains: Map, pillar: Map) -> Ticket {
         let mut batch = Batch::new();
+        let size = msgpack::pack_map(&grains).len();
+        let grains = if size <= MAX_GRAINS {
+            grains
+        } else {
+            metrics::REQUESTS_REFUSED.add(1);
+            tracing::warn!(minion = %id, size, "grains not stored: expected at most {MAX_GRAINS} bytes");
+            map! {"id" => id}
+        };
         let packed = msgpack::pack_map(&map! {"grains" => grains, "pillar" => pillar});
         batch.put(MINIONS, id.as_str().as_bytes(), packed);
         self.store.write(batch)

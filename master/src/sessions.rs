@@ -60,6 +60,9 @@ struct MinionSession {
     window: ReplayWindow,
     /// Whether the next authentication gets a new key.
     expired: bool,
+    /// Whether a request was sealed with it, which only the holder of the minion's key can do. Anybody who has the public
+    /// key can begin sessions, and those must not push out one that is in use.
+    proven: bool,
 }
 
 /// The keys of the publish stream.
@@ -144,8 +147,12 @@ impl Sessions {
         let session = Session::generate(cipher);
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         let window = ReplayWindow::default();
-        sessions.truncate(PER_MINION - 1);
-        sessions.insert(0, MinionSession { number, session: session.clone(), public_key, window, expired: false });
+        if sessions.len() >= PER_MINION {
+            let unproven = sessions.iter().rposition(|known| !known.proven);
+            sessions.remove(unproven.unwrap_or(sessions.len() - 1));
+        }
+        let begun = session.clone();
+        sessions.insert(0, MinionSession { number, session: begun, public_key, window, expired: false, proven: false });
         session
     }
 
@@ -223,6 +230,7 @@ impl Sessions {
                 if !serial.is_some_and(|serial| sessions[place].window.is_new(serial)) {
                     return Err(SessionError::Replay);
                 }
+                sessions[place].proven = true;
                 sessions[..=place].rotate_right(1);
             }
             Cipher::AesCbcHmac => {

@@ -100,7 +100,8 @@ impl KeyStore {
             // A key that a rule of the configuration accepts again needs no flush to disk: after a power failure the
             // minion shows it once more.
             _ => {
-                self.store(id, state, &pem, decision == Decision::Accept && !config.auto_accept && !config.open_mode)?
+                let flush = decision == Decision::Accept && !config.auto_accept && !config.open_mode;
+                self.store(id, state, &pem, flush)?;
             }
         }
         if decision == Decision::Denied {

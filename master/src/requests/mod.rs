@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brine_core::executors::MayBlock;
-use brine_core::store::StoreError;
 use brine_core::transport::{Handler, Peer, Worker};
 use brine_core::value::msgpack;
 use brine_core::wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, WireError};
@@ -18,6 +17,7 @@ use bytes::Bytes;
 
 use crate::Shared;
 use crate::auth::clear;
+use crate::mine::MineError;
 use crate::pillar::Asked;
 use crate::sessions::SessionError;
 
@@ -242,9 +242,9 @@ impl Shared {
     /// Answers what may wait for a disk.
     fn blocking_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand, thread: &MayBlock) -> Value {
         let disk = self.disk.get(thread);
-        let told = |result: Result<(), StoreError>| {
+        let told = |result: Result<(), MineError>| {
             if let Err(error) = &result {
-                tracing::error!(minion = %id, %error, "a mine could not be changed");
+                tracing::error!(minion = %id, %error, "changing a mine failed");
             }
             Value::Bool(result.is_ok())
         };
