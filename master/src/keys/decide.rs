@@ -94,15 +94,14 @@ impl KeyStore {
             tracing::warn!(minion = %id, max_pending_keys = config.max_pending_keys, "key not stored: too many keys wait in this state; accept or delete some with salt-key");
             return Ok(if decision == Decision::Reject { Decision::Reject } else { Decision::Full });
         }
-        match (decision, known) {
+        if (decision, known) == (Decision::Reject, Some(KeyState::Pending)) {
             // The pending key is what the operator has seen, so that is what moves.
-            (Decision::Reject, Some(KeyState::Pending)) => self.move_key(id, KeyState::Pending, state)?,
+            self.move_key(id, KeyState::Pending, state)?;
+        } else {
             // A key that a rule of the configuration accepts again needs no flush to disk: after a power failure the
             // minion shows it once more.
-            _ => {
-                let flush = decision == Decision::Accept && !config.auto_accept && !config.open_mode;
-                self.store(id, state, &pem, flush)?;
-            }
+            let flush = decision == Decision::Accept && !config.auto_accept && !config.open_mode;
+            self.store(id, state, &pem, flush)?;
         }
         if decision == Decision::Denied {
             tracing::error!(minion = %id, "key denied: the minion shows another key than the known one, which may be an attack");
