@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use brine_core::Value;
 use brine_core::store::Store;
 use brine_core::target::{Target, TargetKind};
-use brine_reactor::{Entries, Options, Reactor};
+use brine_reactor::{DETACH, Entries, Options, Reactor};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -70,6 +70,8 @@ pub(crate) fn start(
     let options = Options {
         workers: config.reactor_worker_threads,
         waiting: config.reactor_worker_hwm,
+        detach: DETACH,
+        deadline: Duration::from_secs(config.reactor_deadline.max(1)),
         retries: config.reactor_retries,
         max_depth: config.reactor_max_depth,
         user: USER,
