@@ -151,11 +151,12 @@ impl Overtime {
                 }
                 batch
             };
-            if persist::write(&store, batch, "what rules over time remember", &stop).await {
-                let mut progress = progress.lock();
-                writes.iter().filter_map(|write| write.seq).for_each(|seq| progress.end(seq));
+            // What comes later must not be on disk without this: its events would count as seen.
+            if !persist::write(&store, batch, "what rules over time remember", &stop).await {
+                return;
             }
-            writes.clear();
+            let mut progress = progress.lock();
+            writes.drain(..).filter_map(|write| write.seq).for_each(|seq| progress.end(seq));
         }
     }
 

@@ -89,22 +89,22 @@ impl<D: Dispatch> Reactor<D> {
 
     /// Keeps what has not ended of a work as dead letters. Returns whether they are persisted.
     pub(crate) async fn give_up(&self, bus: &Bus, work: &Work, why: GaveUp, stop: &CancellationToken) -> bool {
-        let message = match why {
+        let cause = match why {
             GaveUp::Overdue => {
                 metrics::REACTIONS_OVERDUE.add(1);
                 format!(
-                    "the reaction failed: it exceeded its deadline of {} s (reactor_deadline) and was cancelled; \
-                     a function that it called may still be running",
+                    "it exceeded its deadline of {} s (reactor_deadline) and was cancelled; a function that it called \
+                     may still be running",
                     self.options.deadline.as_secs_f64()
                 )
             }
-            GaveUp::Panicked => "the reaction failed: it panicked, which is a defect; the log shows where".to_owned(),
+            GaveUp::Panicked => "it panicked, which is a defect; the log shows where".to_owned(),
         };
         for Outstanding { entry, file, label } in work.outstanding() {
             metrics::REACTIONS_FAILED.add(1);
             metrics::REACTIONS_BY_ENTRY.with(&[&entry, "failed"]).add(1);
-            let named = label.as_ref().map_or_else(String::new, |label| format!(" '{label}'"));
-            let message = format!("{file}:{named} {message}");
+            let what = label.as_ref().map_or_else(|| "rendering".to_owned(), |label| format!("reaction '{label}'"));
+            let message = format!("{file}: {what} failed: {cause}");
             let failed = Failed::new(&work.event, &entry, &file, label, &message);
             if !self.aside.put(Failed { more: work.more.clone(), ..failed }, stop).await {
                 return false;
