@@ -89,6 +89,10 @@ impl<D: Dispatch> Reactor<D> {
 
     /// Keeps what has not ended of a work as dead letters. Returns whether they are persisted.
     pub(crate) async fn give_up(&self, bus: &Bus, work: &Work, why: GaveUp, stop: &CancellationToken) -> bool {
+        // What the stop cancelled is done again after the next start.
+        if stop.is_cancelled() {
+            return false;
+        }
         let cause = match why {
             GaveUp::Overdue => {
                 metrics::REACTIONS_OVERDUE.add(1);
