@@ -118,6 +118,26 @@ async fn a_reaction_that_cannot_be_done_is_an_event_and_the_others_go_on() {
     assert!(system.master_log().contains("bad.sls:3: Jinja variable 'nothing' is undefined"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reaction_past_its_deadline_is_a_dead_letter_and_missing_files_are_logged_at_the_start() {
+    let config = "reactor_deadline: 1\nreactor:\n  - 'go': [ROOT/slow.sls]\n  - 'never': [/nonexistent/x.sls]\n";
+    let mut system = System::new(config);
+    system.write("slow.sls", "a:\n  runner.test.arg: []\nb:\n  runner.test.sleep:\n    - args: [20]\n");
+    system.start_master().await;
+    let mut events = system.events("salt/").await;
+    assert_eq!(stdout(&system.tool("salt-run", &["event.send", "go", "{n: 7}"])).trim(), "True");
+    let (_, error) = events.until("salt/reactor/error").await;
+    let message = text(&error, "message");
+    assert!(
+        message.contains("slow.sls: reaction 'b: runner.test.sleep' failed: it exceeded its deadline"),
+        "{message}"
+    );
+    let failed = stdout(&system.tool("salt-run", &["reactor.failed"]));
+    assert!(failed.contains("runner.test.sleep") && !failed.contains("runner.test.arg"), "{failed}");
+    let log = system.master_log();
+    assert!(log.contains("names a file that does not exist") && log.contains("/nonexistent/x.sls"), "{log}");
+}
+
 /// Fires one numbered event through the master; true if the master has said that it is kept.
 async fn fire(client: &RequestClient, key: &str, n: u64) -> bool {
     let args = Args::positional(["load/go".into(), map! {"n" => n}.into()]);

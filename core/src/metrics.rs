@@ -198,6 +198,8 @@ counters! {
     REACTIONS_LIMITED = "brine_reactions_limited_total", "Reactions left out by reactor_rate_limit, reactor_cooldown and reactor_debounce.";
     REACTIONS_KNOWN = "brine_reactions_known_total", "Reactions that had been done before a restart and were not done again.";
     REACTIONS_FORGOTTEN = "brine_reactions_forgotten_total", "Failed reactions that left because too many were put aside.";
+    REACTIONS_OVERDUE = "brine_reactions_overdue_total", "Events whose reactions were cancelled because they exceeded reactor_deadline.";
+    REACTOR_WRITES_FAILED = "brine_reactor_writes_failed_total", "Writes of the reactor that the store refused; each is tried again.";
     RULE_KEYS_FORGOTTEN = "brine_reactor_rule_keys_forgotten_total", "Keys of rules over time that left because there were too many.";
     REACTION_LOOPS = "brine_reaction_loops_total", "Events that were not reacted to because too many reactions led to them.";
     REACTOR_ERRORS = "brine_reactor_errors_total", "Reactor SLS files that could not be read, rendered or compiled.";
@@ -218,6 +220,12 @@ pub static SUBSCRIBER_LAG: Family = Family::new(
 /// Events that wait in memory for a worker of the reactor.
 pub static QUEUE_DEPTH: Gauge =
     Gauge::new("brine_reactor_queue_depth", "Events that wait for, or are with, a worker of the reactor.");
+/// Threads of reactions that take long.
+pub static REACTOR_DETACHED: Gauge =
+    Gauge::new("brine_reactor_detached_threads", "Threads of slow reactions that count as workers no more.");
+/// Whether the reactor takes no events because too much is open.
+pub static REACTOR_PAUSED: Gauge =
+    Gauge::new("brine_reactor_paused", "1 while the reactor takes no events because too many reactions are open.");
 /// How long it takes to render a reactor SLS.
 pub static RENDER_SECONDS: Histogram =
     Histogram::new("brine_reactor_render_seconds", "Seconds to render a reactor SLS.");
@@ -256,7 +264,8 @@ pub static FAMILIES: &[(&Family, &str)] = &[
     (&EXECUTOR_WAIT, "counter"),
 ];
 /// All gauges.
-pub static GAUGES: &[&Gauge] = &[&QUEUE_DEPTH, &JOURNAL_BYTES, &JOURNAL_EVENTS, &SUBSCRIBERS];
+pub static GAUGES: &[&Gauge] =
+    &[&QUEUE_DEPTH, &REACTOR_DETACHED, &REACTOR_PAUSED, &JOURNAL_BYTES, &JOURNAL_EVENTS, &SUBSCRIBERS];
 /// All histograms.
 pub static HISTOGRAMS: &[&Histogram] = &[&RENDER_SECONDS, &REACTION_SECONDS];
 

@@ -2,12 +2,13 @@
 //! `caller` reactions, which call execution functions here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_core::bus::Bus;
 use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::{Jid, Value};
-use brine_reactor::{Cause, Dispatch, DispatchError, Entries, EntryError, Options, Reaction, Reactor};
+use brine_reactor::{Cause, DETACH, Dispatch, DispatchError, Entries, EntryError, Options, Reaction, Reactor};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Job, Minion};
@@ -32,6 +33,8 @@ pub fn start(minion: &Arc<Minion>, bus: &Bus, shutdown: &CancellationToken) -> R
     let options = Options {
         workers: WORKERS,
         waiting: WAITING,
+        detach: DETACH,
+        deadline: Duration::from_secs(config.reactor_deadline.max(1)),
         retries: RETRIES,
         max_depth: MAX_DEPTH,
         user: "Reactor",

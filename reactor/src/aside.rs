@@ -1,4 +1,4 @@
-//! Reactions that were put aside because they failed, each with its event, until they are run again.
+//! Dead letters: failed reactions, kept with their event until they are retried.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,9 @@ use brine_core::value::{FromValue, msgpack};
 use brine_core::{Map, Value, map, metrics};
 use bytes::Bytes;
 use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::persist;
 
 const FAILED: Table = Table("reactor_failed");
 /// How many are kept: beyond them the oldest leaves.
@@ -107,9 +110,24 @@ impl Aside {
         Ok(Aside { store, kept: Mutex::new(kept) })
     }
 
-    /// Puts a reaction aside. One that is there already, from before a restart, is replaced.
-    pub fn put(&self, failed: Failed) {
-        let mut batch = Batch::new();
+    /// Adds a dead letter; one of the same reaction is replaced. Returns whether it is persisted: a failed write is
+    /// tried again until `stop`.
+    pub async fn put(&self, failed: Failed, stop: &CancellationToken) -> bool {
+        let (number, packed, forgotten) = self.keep(failed);
+        let Some(store) = &self.store else { return true };
+        let batch = || {
+            let mut batch = Batch::new();
+            batch.put(FAILED, number.to_be_bytes(), packed.clone());
+            if let Some(oldest) = forgotten {
+                batch.delete(FAILED, oldest.to_be_bytes());
+            }
+            batch
+        };
+        persist::write(store, batch, "a dead letter of the reactor", stop).await
+    }
+
+    /// Keeps a dead letter in memory. Returns its number, its packed form, and the number of the one that left for it.
+    fn keep(&self, failed: Failed) -> (u64, Bytes, Option<u64>) {
         let mut kept = self.kept.lock();
         let same = |other: &Failed| {
             (other.event.seq(), &other.entry, &other.file, &other.label)
@@ -118,12 +136,13 @@ impl Aside {
         let known = kept.failed.iter().find(|(_, other)| same(other)).map(|(number, _)| *number);
         let number = known.unwrap_or(kept.next);
         kept.next = kept.next.max(number + 1);
-        batch.put(FAILED, number.to_be_bytes(), failed.pack());
+        let packed = Bytes::from(failed.pack());
         kept.failed.insert(number, failed);
+        let mut forgotten = None;
         if kept.failed.len() > MOST
             && let Some((oldest, left)) = kept.failed.pop_first()
         {
-            batch.delete(FAILED, oldest.to_be_bytes());
+            forgotten = Some(oldest);
             metrics::REACTIONS_FORGOTTEN.add(1);
             tracing::warn!(
                 seq = left.event.seq(),
@@ -131,8 +150,7 @@ impl Aside {
                 "too many failed reactions are put aside: the oldest is forgotten"
             );
         }
-        drop(kept);
-        self.write(batch);
+        (number, packed, forgotten)
     }
 
     /// All that are put aside, oldest first, by number.
@@ -140,30 +158,17 @@ impl Aside {
         self.kept.lock().failed.iter().map(|(number, failed)| (*number, failed.clone())).collect()
     }
 
-    /// The one of this event, entry, file and reaction.
-    pub fn find(&self, seq: u64, entry: &str, file: &str, label: &str) -> Option<Failed> {
-        let kept = self.kept.lock();
-        let found = kept.failed.values().find(|failed| {
-            (failed.event.seq(), failed.entry.as_str(), failed.file.as_str(), failed.label.as_deref())
-                == (seq, entry, file, Some(label))
-        });
-        found.cloned()
-    }
-
-    /// Takes one away: it has been done, or is put aside again if it fails.
-    pub fn remove(&self, number: u64) {
-        if self.kept.lock().failed.remove(&number).is_some() {
+    /// Removes a dead letter: it has been done. A failed write is tried again until `stop`; if that comes first, the
+    /// dead letter is there again after the next start.
+    pub async fn remove(&self, number: u64, stop: &CancellationToken) {
+        let is_known = self.kept.lock().failed.remove(&number).is_some();
+        let Some(store) = self.store.as_ref().filter(|_| is_known) else { return };
+        let batch = || {
             let mut batch = Batch::new();
             batch.delete(FAILED, number.to_be_bytes());
-            self.write(batch);
-        }
-    }
-
-    fn write(&self, batch: Batch) {
-        if let Some(store) = &self.store {
-            // The store logs what it cannot write, and what is in memory is still told.
-            drop(store.write(batch));
-        }
+            batch
+        };
+        persist::write(store, batch, "the removal of a dead letter of the reactor", stop).await;
     }
 }
 
@@ -176,14 +181,15 @@ mod tests {
         Failed::new(&event, "t/*", "/x.sls", Some(label.to_owned()), "it broke")
     }
 
-    #[test]
-    fn what_failed_is_kept_with_its_event_until_it_is_taken() {
+    #[tokio::test]
+    async fn dead_letters_are_kept_with_their_events_until_they_are_removed() {
+        let stop = CancellationToken::new();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("brine.redb");
         let open = || Aside::open(Some(Store::open(&path, 1 << 20).unwrap().0)).unwrap();
         let aside = open();
         for (seq, label) in [(7, "a"), (7, "b"), (9, "a"), (7, "a")] {
-            aside.put(failed(seq, label));
+            assert!(aside.put(failed(seq, label), &stop).await);
         }
         drop(aside);
         let aside = open();
@@ -191,7 +197,7 @@ mod tests {
         let told: Vec<_> = all.iter().map(|(n, one)| (*n, one.event.seq(), one.label.clone().unwrap())).collect();
         assert_eq!(told, [(0, 7, "a".to_owned()), (1, 7, "b".to_owned()), (2, 9, "a".to_owned())]);
         assert_eq!((all[2].1.event.tag(), all[2].1.event.data().get("n")), ("t/x", Some(&9.into())));
-        aside.remove(1);
+        aside.remove(1, &stop).await;
         drop(aside);
         assert_eq!(open().all().len(), 2);
     }

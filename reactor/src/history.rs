@@ -10,6 +10,7 @@ use brine_core::store::StoreError;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, map};
 
+use crate::peek::FROM;
 use crate::run::ERROR_TAG;
 
 /// How many events are looked at in one go.
@@ -84,6 +85,10 @@ impl Returns {
             _ => return false,
         };
         let data = event.data();
+        // Minions return jobs; what the master's calls came to, the master alone tells.
+        if id.is_empty() && data.contains_key(FROM) {
+            return false;
+        }
         let flag = |name: &str| data.get(name).and_then(Value::as_bool);
         let good = flag("success").unwrap_or(true) && data.get("retcode").and_then(Value::as_i64).unwrap_or(0) == 0;
         let outcome = self.0.entry(jid.to_owned()).or_default();
@@ -112,6 +117,10 @@ pub(crate) fn reaction_of(event: &Event) -> Option<(u64, Done)> {
         return None;
     }
     let data = event.data();
+    // Only the master tells of reactions.
+    if data.contains_key(FROM) {
+        return None;
+    }
     let cause = u64::from_value(data.get("_cause")?)?;
     let text = |name: &str| data.get(name).map(ToString::to_string).unwrap_or_default();
     let (seq, started) = (event.seq(), stamp(&data));

@@ -2,11 +2,14 @@
 //!
 //! `entries.rs` binds tag patterns to SLS files and `limits.rs` says how often; `sls.rs` finds files and keeps
 //! them compiled; `plan.rs` renders them, `reaction.rs` reads what they say and `order.rs` sorts it.
-//! [`Reactor::run`] follows the bus, `schedule.rs` works side by side, `react.rs` hands over, tries again and
-//! puts aside. `history.rs` and `explain.rs` read from the journal what came of it. What a reaction does is
+//! [`Reactor::run`] follows the bus, `schedule.rs` is the worker queue with its deadlines, `react.rs` dispatches and
+//! retries, and what fails becomes a dead letter (`aside.rs`). `progress.rs` keeps the cursor behind all that is open,
+//! `clock.rs` is the time. `history.rs` and `explain.rs` read from the journal what came of it. What a reaction does is
 //! not known here: it is handed to a [`Dispatch`]. `rules/` holds rules over time, which `overtime.rs` runs.
 
 mod aside;
+mod clock;
+mod deadline;
 mod dispatch;
 mod duration;
 mod entries;
@@ -16,7 +19,9 @@ mod limits;
 mod order;
 mod overtime;
 mod peek;
+mod persist;
 mod plan;
+mod progress;
 mod react;
 mod reaction;
 mod recover;
@@ -25,10 +30,12 @@ mod run;
 mod schedule;
 mod sls;
 mod trial;
+mod work;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use brine_core::sls::jinja::Host;
 use brine_core::store::{Store, StoreError};
@@ -36,6 +43,7 @@ use brine_core::{Map, Value};
 use parking_lot::{Mutex, RwLock};
 
 pub use aside::Failed;
+pub use deadline::Deadline;
 pub use dispatch::{Cause, Dispatch, DispatchError};
 pub use entries::{Entries, Entry, EntryError};
 pub use explain::{ExplainError, explain};
@@ -50,12 +58,19 @@ pub use rules::{RuleError, Rules};
 /// The grains of the host that the reactor is on, collected when a template first wants them.
 pub type Grains = Arc<dyn Fn() -> Arc<Map> + Send + Sync>;
 
+/// How long a reaction keeps its worker; one that takes longer is detached, and others go on.
+pub const DETACH: Duration = Duration::from_secs(10);
+
 /// How a reactor works.
 pub struct Options {
     /// How many events are worked on side by side. Events of the same tag and id keep their order.
     pub workers: usize,
     /// How many events wait in memory; more of them wait in the journal.
     pub waiting: usize,
+    /// How long a reaction keeps its worker: [`DETACH`].
+    pub detach: Duration,
+    /// How long the reactions to one event may take before they are cancelled and kept as dead letters.
+    pub deadline: Duration,
     /// How often a reaction is tried again whose failure may pass.
     pub retries: u32,
     /// How many reactions may lead from one to the next.
@@ -87,12 +102,22 @@ pub struct Reactor<D> {
     aside: aside::Aside,
     /// Up to which event there may be reactions of before a restart, and those.
     before: Mutex<(u64, HashMap<recover::Key, HandedOver>)>,
-    overtime: overtime::Overtime,
+    overtime: Arc<overtime::Overtime>,
+    clock: clock::Clock,
 }
 
 impl<D: Dispatch> Reactor<D> {
-    /// A reactor with these entries.
+    /// Creates a reactor with these entries.
     pub fn new(entries: Entries, options: Options, dispatch: D) -> Result<Arc<Self>, StoreError> {
+        Self::with_clock(entries, options, dispatch, clock::Clock::system())
+    }
+
+    fn with_clock(
+        entries: Entries,
+        options: Options,
+        dispatch: D,
+        clock: clock::Clock,
+    ) -> Result<Arc<Self>, StoreError> {
         Ok(Arc::new(Reactor {
             planner: plan::Planner::new(&options),
             entries: RwLock::new(Arc::new(entries)),
@@ -100,7 +125,8 @@ impl<D: Dispatch> Reactor<D> {
             limiter: Mutex::default(),
             aside: aside::Aside::open(options.store.clone())?,
             before: Mutex::default(),
-            overtime: overtime::Overtime::new(options.store.clone()),
+            overtime: Arc::new(overtime::Overtime::new(options.store.clone(), clock.clone())),
+            clock,
             options,
             dispatch,
         }))
@@ -149,7 +175,26 @@ impl<D: Dispatch> Reactor<D> {
         self.leader.store(leader, Ordering::Relaxed);
     }
 
-    /// What has been put aside because it failed, oldest first.
+    /// Returns the files on disk that entries name and that do not exist, each with its entry's pattern. Reads
+    /// directories: for a thread that may block.
+    pub fn missing_files(&self) -> Vec<(Arc<str>, String)> {
+        let entries = self.entries();
+        let named = entries.all().iter().flat_map(|entry| entry.files.iter().map(|file| (&entry.pattern, file)));
+        named
+            .filter(|(_, file)| self.planner.is_missing(file))
+            .map(|(entry, file)| (entry.clone(), file.clone()))
+            .collect()
+    }
+
+    /// Forgets the reactions of before a restart when the cursor has passed their events.
+    fn forget_before(&self, cursor: u64) {
+        let mut before = self.before.lock();
+        if before.0 <= cursor && !before.1.is_empty() {
+            before.1 = HashMap::new();
+        }
+    }
+
+    /// Returns the dead letters, oldest first.
     pub fn failed(&self) -> Vec<Failed> {
         self.aside.all().into_iter().map(|(_, failed)| failed).collect()
     }

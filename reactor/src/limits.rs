@@ -1,7 +1,8 @@
 //! How often an entry may react: `reactor_rate_limit`, `reactor_cooldown` and `reactor_debounce`.
 //!
 //! Each is a mapping of an entry's pattern to its limit, so that `reactor` itself stays as Salt reads it.
-//! Limits count for each id in the events' data apart; `by` names another field, or `tag`.
+//! Limits count each sender apart: the minion that the master authenticated, and for other events the id in their
+//! data. `by` names another field, or `tag`. All times are bus time (`clock.rs`).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,8 +11,10 @@ use std::time::Duration;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, metrics};
 
+use crate::clock::micros;
 use crate::duration;
 use crate::entries::Entry;
+use crate::peek::FROM;
 
 /// How many keys are remembered; beyond them those whose time is over leave, then all.
 const KEYS: usize = 100_000;
@@ -55,7 +58,7 @@ pub struct LimitsError {
 pub(crate) enum Verdict {
     /// React.
     Now,
-    /// React at this time (microseconds since 1970), unless another event takes its place.
+    /// React at this bus time, in microseconds, unless another event takes its place.
     At(u64),
     /// Not at all.
     Never(&'static str),
@@ -117,6 +120,8 @@ impl Limits {
     pub fn key(&self, tag: &str, data: &Map) -> String {
         let field = match &self.by {
             By::Tag => return tag.to_owned(),
+            // An id in the data is whatever the sender wrote.
+            By::Id if data.contains_key(FROM) => FROM,
             By::Id => "id",
             By::Field(field) => field,
         };
@@ -171,7 +176,7 @@ struct Seen {
 }
 
 impl Limiter {
-    /// What is to become of an event at this time, in microseconds since 1970.
+    /// Returns the verdict on an event at this bus time, in microseconds.
     pub fn judge(&mut self, entry: &Entry, limits: &Limits, key: &str, now: u64) -> Verdict {
         if let Some(quiet) = limits.debounce {
             return Verdict::At(now + micros(quiet));
@@ -223,10 +228,6 @@ impl Limiter {
     }
 }
 
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 4)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,6 +273,43 @@ mod tests {
             (map! {"reactor_debounce" => map! {"a/*" => 5}}, events.map(|(time, _)| At((time + 5) * SECOND))),
         ] {
             assert_eq!(verdicts(options.clone(), &events), expected, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn changing_ids_do_not_evade_the_limits_of_a_minion() {
+        let options = map! {"reactor_rate_limit" => map! {"a/*" => "2/1m"}};
+        let entry = entry(options);
+        let limits = entry.limits.clone().unwrap();
+        let mut limiter = Limiter::default();
+        let mut passed = |from: Option<&str>, count: usize| {
+            let judged = (0..count).map(|n| {
+                let mut data = map! {"id" => format!("made-up-{n}")};
+                data.extend(from.map(|from| (FROM.into(), from.into())));
+                limiter.judge(&entry, &limits, &limits.key("a/b", &data), SECOND)
+            });
+            judged.filter(|verdict| *verdict == Verdict::Now).count()
+        };
+        assert_eq!((passed(Some("web1"), 40), passed(Some("web2"), 40), passed(None, 40)), (2, 2, 40));
+    }
+
+    #[test]
+    fn jumps_of_the_wall_clock_neither_lengthen_nor_shorten_limits() {
+        use crate::clock::tests::{Hands, JUMPS};
+        for (option, limit) in [("reactor_cooldown", "60"), ("reactor_rate_limit", "1/60s")] {
+            for jump in JUMPS {
+                let entry = entry(map! {option => map! {"a/*" => limit}});
+                let limits = entry.limits.clone().unwrap();
+                let (hands, mut limiter) = (Hands::new(), Limiter::default());
+                let clock = hands.clock();
+                let mut passes = || limiter.judge(&entry, &limits, "x", clock.now()) == Verdict::Now;
+                assert!(passes());
+                hands.jump(jump);
+                hands.pass(59);
+                assert!(!passes(), "{option}: {jump}");
+                hands.pass(1);
+                assert!(passes(), "{option}: {jump}");
+            }
         }
     }
 

@@ -1,9 +1,9 @@
-//! Rules over time in a running reactor: their files read, what they remember kept in the store, and what they
-//! come to handed over at least once.
+//! Rules over time in a running reactor: their files read, their state persisted, and the reactions of their firings
+//! dispatched at least once. The cursor passes an event when the state that it changed is on disk.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use brine_core::event::Event;
 use brine_core::store::{Batch, Store, StoreError, Table};
@@ -11,11 +11,16 @@ use brine_core::value::msgpack;
 use brine_core::{Map, Value, map};
 use bytes::Bytes;
 use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
 
+use crate::clock::Clock;
 use crate::peek::Peek;
+use crate::persist;
 use crate::plan::Bound;
+use crate::progress::Progress;
 use crate::rules::{Engine, Firing, Moment, Rules};
-use crate::run::{Work, now_micros};
+use crate::work::Work;
 use crate::{Dispatch, Reactor};
 
 const KEPT: Table = Table("reactor_rules");
@@ -25,19 +30,47 @@ const FIRED: Table = Table("reactor_fired");
 /// How large the node group of a name is; nothing if there is none.
 pub type GroupSize = Arc<dyn Fn(&str) -> Option<usize> + Send + Sync>;
 
+/// How many writes wait for the store; then the reactor takes no more events.
+const WRITES: usize = 4096;
+/// How many writes go into one batch.
+const BATCH: usize = 1024;
+
+/// What is to be written together: keys without a value are removed.
+struct Write {
+    changes: Vec<(Table, Vec<u8>, Option<Bytes>)>,
+    /// The event that the cursor must not pass before this is on disk.
+    seq: Option<u64>,
+}
+
 /// The rules with what they remember, in memory and in the store.
 pub(crate) struct Overtime {
     engine: Mutex<Engine>,
+    clock: Clock,
     store: Option<Store>,
+    writes: mpsc::Sender<Write>,
+    /// For the writer, until it starts.
+    waiting: Mutex<Option<mpsc::Receiver<Write>>>,
     /// The number of the next firing.
     next: Mutex<u64>,
+    /// The rules have been replaced.
+    changed: Notify,
 }
 
 impl Overtime {
-    /// Without rules, until they are set.
-    pub fn new(store: Option<Store>) -> Self {
+    /// Creates the state of no rules, until they are set.
+    pub fn new(store: Option<Store>, clock: Clock) -> Self {
         let (none, _) = Rules::parse(&[]);
-        Overtime { engine: Mutex::new(Engine::new(none, &[], 0)), store, next: Mutex::new(0) }
+        let (writes, waiting) = mpsc::channel(WRITES);
+        let engine = Mutex::new(Engine::new(none, &[], 0, 0));
+        Overtime {
+            engine,
+            clock,
+            store,
+            writes,
+            waiting: Mutex::new(Some(waiting)),
+            next: Mutex::new(0),
+            changed: Notify::new(),
+        }
     }
 
     /// Replaces the rules. What is remembered for those that stay the same stays.
@@ -47,42 +80,87 @@ impl Overtime {
         if engine.is_empty() {
             kept = self.store.as_ref().map(|store| store.scan(KEPT, b"", usize::MAX)).transpose()?.unwrap_or_default();
         }
-        *engine = Engine::new(rules, &kept, now_micros());
+        *engine = Engine::new(rules, &kept, self.clock.now(), self.clock.ahead());
         drop(engine);
-        self.keep(&[]);
+        // The reactor persists what has changed.
+        self.changed.notify_one();
         Ok(())
     }
 
-    /// Writes what has changed, and firings that are to be handed over, together.
-    fn keep(&self, fired: &[(u64, Vec<u8>)]) {
-        let changes = self.engine.lock().changes();
-        let Some(store) = &self.store else { return };
-        let mut batch = Batch::new();
-        for (key, value) in changes {
-            match value {
-                Some(value) => batch.put(KEPT, key, value),
-                None => batch.delete(KEPT, key),
+    /// Waits until the rules have been replaced.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Hands what has changed, and firings whose reactions are to be dispatched, to the writer: together, and before
+    /// the cursor passes the event of `seq`, which is open in the progress until then. Waits while too many writes wait.
+    async fn keep(&self, fired: &[(u64, Vec<u8>)], seq: Option<u64>, progress: &Mutex<Progress>) {
+        let changes = {
+            let mut engine = self.engine.lock();
+            engine.set_ahead(self.clock.ahead());
+            engine.changes()
+        };
+        if self.store.is_none() || (changes.is_empty() && fired.is_empty()) {
+            return;
+        }
+        let kept = changes.into_iter().map(|(key, value)| (KEPT, key, value.map(Bytes::from)));
+        let firings = fired
+            .iter()
+            .map(|(number, packed)| (FIRED, number.to_be_bytes().to_vec(), Some(Bytes::copy_from_slice(packed))));
+        let write = Write { changes: kept.chain(firings).collect(), seq };
+        if let Some(seq) = seq {
+            progress.lock().begin(seq);
+        }
+        // The writer ends with the reactor: then the event stays open.
+        _ = self.writes.send(write).await;
+    }
+
+    /// Persists what has changed without an event.
+    pub async fn flush(&self, progress: &Mutex<Progress>) {
+        self.keep(&[], None, progress).await;
+    }
+
+    /// Records that the reactions of a firing have been dispatched.
+    pub async fn done(&self, number: u64) {
+        if self.store.is_some() {
+            let changes = vec![(FIRED, number.to_be_bytes().to_vec(), None)];
+            // The writer ends with the reactor: then the firing comes again.
+            _ = self.writes.send(Write { changes, seq: None }).await;
+        }
+    }
+
+    /// Writes until `stop`, and then what waits. Runs once.
+    pub async fn write(self: Arc<Self>, progress: Arc<Mutex<Progress>>, stop: CancellationToken) {
+        let (Some(mut waiting), Some(store)) = (self.waiting.lock().take(), self.store.clone()) else { return };
+        let mut writes = Vec::new();
+        loop {
+            tokio::select! {
+                count = waiting.recv_many(&mut writes, BATCH) => if count == 0 { return },
+                () = stop.cancelled(), if !waiting.is_closed() => {
+                    waiting.close();
+                    continue;
+                }
+            }
+            let batch = || {
+                let mut batch = Batch::new();
+                for (table, key, value) in writes.iter().flat_map(|write| &write.changes) {
+                    match value {
+                        Some(value) => batch.put(*table, key.clone(), value.clone()),
+                        None => batch.delete(*table, key.clone()),
+                    };
+                }
+                batch
             };
-        }
-        for (number, packed) in fired {
-            batch.put(FIRED, number.to_be_bytes(), packed.clone());
-        }
-        if !batch.is_empty() {
-            // The store logs what it cannot write.
-            drop(store.write(batch));
-        }
-    }
-
-    /// The reactions of a firing have been handed over.
-    pub fn done(&self, number: u64) {
-        if let Some(store) = &self.store {
-            let mut batch = Batch::new();
-            batch.delete(FIRED, number.to_be_bytes());
-            drop(store.write(batch));
+            // What comes later must not be on disk without this: its events would count as seen.
+            if !persist::write(&store, batch, "what rules over time remember", &stop).await {
+                return;
+            }
+            let mut progress = progress.lock();
+            writes.drain(..).filter_map(|write| write.seq).for_each(|seq| progress.end(seq));
         }
     }
 
-    /// Firings of before a restart that were not handed over to the end.
+    /// Returns the firings of before a restart whose reactions have not all been dispatched.
     pub fn left_over(&self) -> Result<Vec<Work>, StoreError> {
         let Some(store) = &self.store else { return Ok(Vec::new()) };
         let mut left = Vec::new();
@@ -100,27 +178,28 @@ impl Overtime {
         self.engine.lock().wants(tag)
     }
 
-    /// When the next timer is due, in microseconds since 1970.
-    pub fn next_due(&self) -> Option<u64> {
-        self.engine.lock().next_due()
+    /// Returns how long until the next timer is due.
+    pub fn next_due(&self) -> Option<Duration> {
+        let due = self.engine.lock().next_due()?;
+        Some(Duration::from_micros(due.saturating_sub(self.clock.now())))
     }
 
-    /// What an event makes true.
-    pub fn event(&self, event: &Event, group_size: &GroupSize) -> Vec<Work> {
+    /// Returns what an event makes true.
+    pub async fn event(&self, event: &Event, group_size: &GroupSize, progress: &Mutex<Progress>) -> Vec<Work> {
         let data = event.data();
-        let moment =
-            Moment { seq: event.seq(), tag: event.tag(), data: &data, time: event.time().unwrap_or_else(now_micros) };
+        let time = self.clock.time_of(event.time());
+        let moment = Moment { seq: event.seq(), tag: event.tag(), data: &data, time };
         let firings = self.engine.lock().event(moment, &**group_size);
-        self.works(firings)
+        self.works(firings, Some(event.seq()), progress).await
     }
 
-    /// What time makes true.
-    pub fn tick(&self) -> Vec<Work> {
-        let firings = self.engine.lock().tick(now_micros());
-        self.works(firings)
+    /// Returns what time makes true.
+    pub async fn tick(&self, progress: &Mutex<Progress>) -> Vec<Work> {
+        let firings = self.engine.lock().tick(self.clock.now());
+        self.works(firings, None, progress).await
     }
 
-    fn works(&self, firings: Vec<Firing>) -> Vec<Work> {
+    async fn works(&self, firings: Vec<Firing>, seq: Option<u64>, progress: &Mutex<Progress>) -> Vec<Work> {
         let mut fired = Vec::new();
         let mut works = Vec::new();
         for firing in firings {
@@ -133,7 +212,7 @@ impl Overtime {
             works.extend(unpack(number, &packed));
             fired.push((number, packed));
         }
-        self.keep(&fired);
+        self.keep(&fired, seq, progress).await;
         works
     }
 }
@@ -160,7 +239,9 @@ fn unpack(number: u64, packed: &[u8]) -> Option<Work> {
     let depth = Peek::at(&event).depth;
     let bound = vec![Bound::Rule { name: text("rule")?.into(), files }];
     let more = map.get("context").and_then(Value::as_map).cloned();
-    Some(Work { event, bound, more, depth, taken: Instant::now(), firing: Some(number) })
+    let mut work = Work::new(event, bound, depth);
+    (work.more, work.firing) = (more, Some(number));
+    Some(work)
 }
 
 impl<D: Dispatch> Reactor<D> {
@@ -196,8 +277,14 @@ impl<D: Dispatch> Reactor<D> {
         self.overtime.engine.lock().registers(None)
     }
 
-    /// The timers of rules over time that run: rule, key, and when they are due, in microseconds since 1970.
+    /// Returns the timers of rules over time that run: rule, key, and when they are due by the wall clock, in
+    /// microseconds since 1970.
     pub fn timers(&self) -> Vec<(String, String, u64)> {
-        self.overtime.engine.lock().timers()
+        let ahead = self.overtime.clock.ahead();
+        let timers = self.overtime.engine.lock().timers().into_iter();
+        timers.map(|(rule, key, due)| (rule, key, due.saturating_add_signed(ahead))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

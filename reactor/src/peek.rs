@@ -6,11 +6,16 @@ use brine_core::value::{FromValue, msgpack};
 /// How many causes an event has behind it, each a reaction.
 pub const DEPTH: &str = "_depth";
 
+/// The field with the id of the minion that sent an event. Only the master sets it; its own events have none.
+pub(crate) const FROM: &str = "_from";
+
 /// What the reactor goes by.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Peek {
     pub id: Option<String>,
     pub user: Option<String>,
+    /// The minion that sent the event, as the master authenticated it.
+    pub from: Option<String>,
     pub depth: u64,
 }
 
@@ -21,6 +26,7 @@ impl Peek {
         // The body was checked when the event was made.
         _ = msgpack::scan(event.body(), |entry| match entry.key {
             Some("id") => peek.id = text(entry.value),
+            Some(FROM) => peek.from = text(entry.value),
             Some("user") => peek.user = text(entry.value),
             Some(DEPTH) => {
                 peek.depth = msgpack::unpack(entry.value).ok().and_then(|value| u64::from_value(&value)).unwrap_or(0);
@@ -41,8 +47,8 @@ mod tests {
     fn fields_are_seen_without_unpacking_the_rest() {
         let event = |map| Event::from_map("t", &map).unwrap();
         assert_eq!(Peek::at(&event(map! {"x" => 1})), Peek::default());
-        let data = map! {"id" => "web1", "deep" => map! {"id" => "other"}, "user" => "Reactor", "_depth" => 3};
-        let peek = Peek { id: Some("web1".into()), user: Some("Reactor".into()), depth: 3 };
+        let data = map! {"id" => "web1", "deep" => map! {"id" => "other"}, "user" => "Reactor", "_depth" => 3, "_from" => "web2"};
+        let peek = Peek { id: Some("web1".into()), user: Some("Reactor".into()), from: Some("web2".into()), depth: 3 };
         assert_eq!(Peek::at(&event(data)), peek);
     }
 }

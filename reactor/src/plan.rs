@@ -8,6 +8,7 @@ use brine_core::sls::yaml::Located;
 use brine_core::{Map, Value, metrics};
 
 use crate::Options;
+use crate::deadline::Deadline;
 use crate::entries::Entry;
 use crate::order;
 use crate::reaction::{self, Reaction, Written};
@@ -47,6 +48,14 @@ pub(crate) struct Subject<'a> {
     pub data: Arc<Map>,
     /// More variables for the templates: what a rule says of itself.
     pub more: Option<&'a Map>,
+    /// When rendering is cancelled.
+    pub deadline: Option<&'a Deadline>,
+}
+
+impl Subject<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.deadline.is_some_and(Deadline::is_over)
+    }
 }
 
 /// One reaction that is to be done.
@@ -103,7 +112,7 @@ impl Planner {
     }
 
     /// What the files bound to an event ask for. What is wrong with one does not keep the others from
-    /// being read.
+    /// being read. Between files, a deadline that is over ends it: the plan is then not to be used.
     pub fn plan(&self, subject: &Subject<'_>, bound: &[Bound], keep_rendered: bool) -> Plan {
         let mut plan = Plan::default();
         let mut read = Vec::new();
@@ -113,6 +122,9 @@ impl Planner {
                 match self.files.named(file) {
                     Ok(paths) => {
                         for path in &*paths {
+                            if subject.is_cancelled() {
+                                return plan;
+                            }
                             self.read(subject, one.name(), path, keep_rendered, &mut read, &mut plan);
                         }
                     }
@@ -144,13 +156,22 @@ impl Planner {
         }
     }
 
+    /// Returns whether a path or glob of paths names no file on disk.
+    pub fn is_missing(&self, file: &str) -> bool {
+        !file.starts_with("salt://")
+            && match self.files.named(file) {
+                Ok(paths) => paths.iter().any(|path| !std::path::Path::new(path).is_file()),
+                Err(_) => true,
+            }
+    }
+
     /// Renders files of rules over time.
     pub fn rules(&self, file: &str) -> Result<Vec<(String, Located)>, String> {
         let mut rendered = Vec::new();
         for path in &*self.files.named(file).map_err(|error| error.to_string())? {
             let source = self.files.get(path).map_err(|error| error.to_string())?;
             let failed = |error| SlsError::Render { path: path.clone(), error }.to_string();
-            let subject = Subject { tag: "", data: Arc::default(), more: None };
+            let subject = Subject { tag: "", data: Arc::default(), more: None, deadline: None };
             let text = source.sls.render_text(&self.context(&subject, &source), &source.host).map_err(failed)?;
             rendered.push((path.clone(), source.sls.parse_located(&text).map_err(failed)?));
         }

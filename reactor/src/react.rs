@@ -1,4 +1,4 @@
-//! Reacting to one event: its reactions handed over one after the other, tried again, put aside.
+//! Reacting to one event: its reactions dispatched one after the other, retried, and kept as dead letters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,16 +6,22 @@ use std::time::Duration;
 use brine_core::bus::Bus;
 use brine_core::event::Event;
 use brine_core::{Map, metrics};
+use tokio_util::sync::CancellationToken;
 
 use crate::aside::Failed;
+use crate::deadline::Deadline;
 use crate::plan::{Bound, Plan, Problem, Step, Subject};
 use crate::recover::{self, Key};
-use crate::run::{Work, report};
+use crate::run::report;
+use crate::schedule::{GaveUp, Outcome};
+use crate::work::{Outstanding, Work};
 use crate::{Cause, Dispatch, Reactor};
 
 /// The first pause before a reaction is tried again; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How long the removal of a retried dead letter may take.
+const REMOVAL: Duration = Duration::from_secs(10);
 
 /// What reactions to one event share.
 struct Reacting {
@@ -23,7 +29,16 @@ struct Reacting {
     event: Event,
     depth: u64,
     more: Option<Map>,
+    deadline: Deadline,
+    /// Cancelled when the reactor stops.
+    stop: CancellationToken,
 }
+
+/// The work was cancelled, by its deadline or by the stop, before its outcome was known or persisted.
+struct Cancelled;
+
+/// What a reaction came to: done, or failed and kept as a dead letter; unless it was cancelled.
+type Carried = Result<Result<(), String>, Cancelled>;
 
 impl<D: Dispatch> Reactor<D> {
     /// Learns from the journal what had been handed over before a restart.
@@ -47,70 +62,143 @@ impl<D: Dispatch> Reactor<D> {
     }
 
     /// Reacts to an event.
-    pub(crate) async fn react(&self, bus: &Bus, work: Work) {
-        let Work { event, bound, more, depth, taken, firing } = work;
-        let plan = self.plan(&event, more.as_ref(), &bound);
-        let reacting = Reacting { bus: bus.clone(), event, depth, more };
-        self.tell_problems(&reacting, &plan.problems).await;
+    pub(crate) async fn react(&self, bus: &Bus, work: &Work, deadline: &Deadline, stop: &CancellationToken) -> Outcome {
+        let plan = self.plan(&work.event, work.more.as_ref(), &work.bound, deadline);
+        if deadline.is_over() {
+            return Outcome::Cancelled;
+        }
+        let (event, more) = (work.event.clone(), work.more.clone());
+        let (deadline, stop) = (deadline.clone(), stop.clone());
+        let reacting = Reacting { bus: bus.clone(), event, depth: work.depth, more, deadline, stop };
+        if self.tell_problems(&reacting, &plan.problems).await.is_err() {
+            return Outcome::Cancelled;
+        }
+        work.plan(&plan.steps);
         for step in plan.steps {
-            self.carry_out(&reacting, step).await;
+            if self.carry_out(&reacting, step).await.is_err() {
+                return Outcome::Cancelled;
+            }
+            work.step_ended();
         }
-        if let Some(number) = firing {
-            self.overtime.done(number);
+        if let Some(number) = work.firing {
+            self.overtime.done(number).await;
         }
-        metrics::REACTION_SECONDS.observe(taken.elapsed().as_secs_f64());
+        metrics::REACTION_SECONDS.observe(work.taken.elapsed().as_secs_f64());
+        Outcome::Ended
     }
 
-    fn plan(&self, event: &Event, more: Option<&Map>, bound: &[Bound]) -> Plan {
-        let subject = Subject { tag: event.tag(), data: Arc::new(event.data()), more };
+    /// Keeps what has not ended of a work as dead letters. Returns whether they are persisted.
+    pub(crate) async fn give_up(&self, bus: &Bus, work: &Work, why: GaveUp, stop: &CancellationToken) -> bool {
+        // What the stop cancelled is done again after the next start.
+        if stop.is_cancelled() {
+            return false;
+        }
+        let cause = match why {
+            GaveUp::Overdue => {
+                metrics::REACTIONS_OVERDUE.add(1);
+                format!(
+                    "it exceeded its deadline of {} s (reactor_deadline) and was cancelled; a function that it called \
+                     may still be running",
+                    self.options.deadline.as_secs_f64()
+                )
+            }
+            GaveUp::Panicked => "it panicked, which is a defect; the log shows where".to_owned(),
+        };
+        for Outstanding { entry, file, label } in work.outstanding() {
+            metrics::REACTIONS_FAILED.add(1);
+            metrics::REACTIONS_BY_ENTRY.with(&[&entry, "failed"]).add(1);
+            let what = label.as_ref().map_or_else(|| "rendering".to_owned(), |label| format!("reaction '{label}'"));
+            let message = format!("{file}: {what} failed: {cause}");
+            let failed = Failed::new(&work.event, &entry, &file, label, &message);
+            if !self.aside.put(Failed { more: work.more.clone(), ..failed }, stop).await {
+                return false;
+            }
+            report(bus, &work.event, &entry, &file, work.depth, &message).await;
+        }
+        if let Some(number) = work.firing {
+            self.overtime.done(number).await;
+        }
+        true
+    }
+
+    fn plan(&self, event: &Event, more: Option<&Map>, bound: &[Bound], deadline: &Deadline) -> Plan {
+        let subject = Subject { tag: event.tag(), data: Arc::new(event.data()), more, deadline: Some(deadline) };
         self.planner.plan(&subject, bound, false)
     }
 
-    async fn tell_problems(&self, reacting: &Reacting, problems: &[Problem]) {
+    async fn tell_problems(&self, reacting: &Reacting, problems: &[Problem]) -> Result<(), Cancelled> {
         for Problem { entry, file, message } in problems {
             metrics::REACTOR_ERRORS.add(1);
             metrics::REACTIONS_BY_ENTRY.with(&[entry, "unreadable"]).add(1);
-            self.put_aside(reacting, entry, file, None, message);
+            self.put_aside(reacting, entry, file, None, message).await?;
             report(&reacting.bus, &reacting.event, entry, file, reacting.depth, message).await;
         }
+        Ok(())
     }
 
-    fn put_aside(&self, reacting: &Reacting, entry: &str, file: &str, label: Option<String>, message: &str) {
+    /// Keeps a dead letter. Waits until it is persisted: only then the cursor may pass the event.
+    async fn put_aside(
+        &self,
+        reacting: &Reacting,
+        entry: &str,
+        file: &str,
+        label: Option<String>,
+        message: &str,
+    ) -> Result<(), Cancelled> {
         let failed = Failed::new(&reacting.event, entry, file, label, message);
-        self.aside.put(Failed { more: reacting.more.clone(), ..failed });
-    }
-
-    /// Does one reaction: again after a pause while that may help, and else puts it aside.
-    async fn carry_out(&self, reacting: &Reacting, step: Step) {
-        if let Err(message) = self.try_out(reacting, &step).await {
-            metrics::REACTIONS_FAILED.add(1);
-            metrics::REACTIONS_BY_ENTRY.with(&[&step.entry, "failed"]).add(1);
-            let message = format!("{}:{}: {}: {message}", step.file, step.line, step.reaction.name());
-            self.put_aside(reacting, &step.entry, &step.file, Some(step.label), &message);
-            report(&reacting.bus, &reacting.event, &step.entry, &step.file, reacting.depth, &message).await;
-        } else {
-            metrics::REACTIONS.add(1);
-            metrics::REACTIONS_BY_ENTRY.with(&[&step.entry, "done"]).add(1);
+        let failed = Failed { more: reacting.more.clone(), ..failed };
+        tokio::select! {
+            is_persisted = self.aside.put(failed, &reacting.stop) => if is_persisted { Ok(()) } else { Err(Cancelled) },
+            () = reacting.deadline.over() => Err(Cancelled),
         }
     }
 
-    async fn try_out(&self, reacting: &Reacting, step: &Step) -> Result<(), String> {
+    /// Does one reaction: again after a pause while that may help, and else keeps it as a dead letter.
+    async fn carry_out(&self, reacting: &Reacting, step: Step) -> Carried {
+        let Err(message) = self.try_out(reacting, &step).await? else {
+            metrics::REACTIONS.add(1);
+            metrics::REACTIONS_BY_ENTRY.with(&[&step.entry, "done"]).add(1);
+            return Ok(Ok(()));
+        };
+        metrics::REACTIONS_FAILED.add(1);
+        metrics::REACTIONS_BY_ENTRY.with(&[&step.entry, "failed"]).add(1);
+        let message = format!("{}:{}: {}: {message}", step.file, step.line, step.reaction.name());
+        self.put_aside(reacting, &step.entry, &step.file, Some(step.label), &message).await?;
+        report(&reacting.bus, &reacting.event, &step.entry, &step.file, reacting.depth, &message).await;
+        Ok(Err(message))
+    }
+
+    async fn try_out(&self, reacting: &Reacting, step: &Step) -> Carried {
+        if reacting.deadline.is_over() {
+            return Err(Cancelled);
+        }
         let cause = self.cause(reacting, step);
-        self.dispatch.check(&step.reaction).map_err(|error| error.to_string())?;
+        if let Err(error) = self.dispatch.check(&step.reaction) {
+            return Ok(Err(error.to_string()));
+        }
         let mut pause = FIRST_PAUSE;
         for left in (0..=self.options.retries).rev() {
-            match self.dispatch.dispatch(step.reaction.clone(), cause.clone()).await {
-                Ok(()) => return Ok(()),
+            let dispatched = tokio::select! {
+                // A call that blocks is not interrupted: its return is published even if it is late.
+                biased;
+                dispatched = self.dispatch.dispatch(step.reaction.clone(), cause.clone()) => dispatched,
+                () = reacting.deadline.over() => return Err(Cancelled),
+            };
+            match dispatched {
+                Ok(()) => return Ok(Ok(())),
                 Err(error) if error.passing && left > 0 => {
                     metrics::REACTIONS_RETRIED.add(1);
                     tracing::warn!(tag = &*cause.tag, seq = cause.seq, %error, "a reaction failed and is tried again in {pause:?}");
-                    tokio::time::sleep(pause).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => {}
+                        () = reacting.deadline.over() => return Err(Cancelled),
+                    }
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Ok(Err(error.to_string())),
             }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     fn cause(&self, reacting: &Reacting, step: &Step) -> Cause {
@@ -132,36 +220,53 @@ impl<D: Dispatch> Reactor<D> {
         }
     }
 
-    /// Runs again what was put aside: all, or what belongs to the event of this number. Says of each what
-    /// came of it; what fails again is put aside again.
+    /// Retries dead letters: all, or those of the event of this number. Returns what each came to; one that fails again
+    /// is replaced.
     pub async fn retry(self: &Arc<Self>, bus: &Bus, seq: Option<u64>) -> Vec<(Failed, Result<(), String>)> {
         let mut told = Vec::new();
         for (number, failed) in self.aside.all() {
             if seq.is_some_and(|seq| seq != failed.event.seq()) {
                 continue;
             }
-            self.aside.remove(number);
-            let bound = Bound::Rule { name: failed.entry.as_str().into(), files: vec![failed.file.clone()] };
-            let plan = self.plan(&failed.event, failed.more.as_ref(), &[bound]);
-            let depth = crate::peek::Peek::at(&failed.event).depth;
-            let (event, more) = (failed.event.clone(), failed.more.clone());
-            let reacting = Reacting { bus: bus.clone(), event, depth, more };
-            self.tell_problems(&reacting, &plan.problems).await;
-            let mut result = match plan.problems.first() {
-                Some(problem) => Err(problem.message.clone()),
-                None => Ok(()),
-            };
-            let wanted = |step: &Step| failed.label.as_ref().is_none_or(|label| *label == step.label);
-            for step in plan.steps.into_iter().filter(wanted) {
-                let (entry, file, label) = (step.entry.to_string(), step.file.to_string(), step.label.clone());
-                self.carry_out(&reacting, step).await;
-                let again = self.aside.find(failed.event.seq(), &entry, &file, &label);
-                if let Some(again) = again {
-                    result = Err(again.message);
-                }
+            let retried = self.retry_one(bus, &failed).await.unwrap_or_else(|Cancelled| {
+                let seconds = self.options.deadline.as_secs_f64();
+                (Err(format!("the retry failed: it exceeded its deadline of {seconds} s (reactor_deadline)")), false)
+            });
+            let (result, is_gone) = retried;
+            // Only now: if the process dies on the way, the dead letter is still there.
+            if is_gone {
+                let stop = CancellationToken::new();
+                // Its failure is logged; the dead letter is then there again after the next start.
+                _ = tokio::time::timeout(REMOVAL, self.aside.remove(number, &stop)).await;
             }
             told.push((failed, result));
         }
         told
+    }
+
+    /// Returns what a dead letter came to, and whether it is to be removed: it is done, or others stand for it.
+    async fn retry_one(&self, bus: &Bus, failed: &Failed) -> Result<(Result<(), String>, bool), Cancelled> {
+        let deadline = Deadline::after(self.options.deadline);
+        let bound = Bound::Rule { name: failed.entry.as_str().into(), files: vec![failed.file.clone()] };
+        let plan = self.plan(&failed.event, failed.more.as_ref(), &[bound], &deadline);
+        let depth = crate::peek::Peek::at(&failed.event).depth;
+        let (event, more) = (failed.event.clone(), failed.more.clone());
+        let stop = CancellationToken::new();
+        let reacting = Reacting { bus: bus.clone(), event, depth, more, deadline, stop };
+        self.tell_problems(&reacting, &plan.problems).await?;
+        let mut result = match plan.problems.first() {
+            Some(problem) => Err(problem.message.clone()),
+            None => Ok(()),
+        };
+        let wanted = |step: &Step| failed.label.as_ref().is_none_or(|label| *label == step.label);
+        for step in plan.steps.iter().filter(|step| wanted(step)).cloned() {
+            if let Err(message) = self.carry_out(&reacting, step).await? {
+                result = Err(message);
+            }
+        }
+        // A file that still cannot be used has replaced its dead letter; reactions of it that failed have their own.
+        let is_replaced = failed.label.is_some() || plan.problems.iter().any(|problem| *problem.file == *failed.file);
+        let is_gone = result.is_ok() || !is_replaced;
+        Ok((result, is_gone))
     }
 }

@@ -1,4 +1,8 @@
 //! Following the bus: which events lead to reactions, and when.
+//!
+//! The cursor is committed up to the first event that has open work: queued, running, held for quiet, or with changes
+//! of rules that are not on disk. When too much lies behind it, or waits, the reactor takes no more events; the journal
+//! keeps them.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,43 +12,54 @@ use std::time::{Duration, Instant};
 use brine_core::bus::{Bus, Filter, Start, Subscription};
 use brine_core::event::Event;
 use brine_core::store::StoreError;
-use brine_core::{Map, map, metrics};
+use brine_core::{map, metrics};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::deadline::Deadline;
 use crate::entries::{Entries, Entry};
 use crate::limits::Verdict;
 use crate::peek::Peek;
 use crate::plan::Bound;
-use crate::schedule::{self, Progress, Run, Scheduler};
+use crate::progress::{NO_EVENT, Progress};
+use crate::schedule::{Bounds, GaveUp, Handler, Outcome, Scheduler};
+use crate::work::Work;
 use crate::{Dispatch, Reactor};
 
 /// The tag under which the reactor says that something is wrong.
 pub(crate) const ERROR_TAG: &str = "salt/reactor/error";
 /// The name under which it remembers how far it got.
 const SUBSCRIBER: &str = "reactor";
-/// How often what is under way is looked at, to remember how far it got.
+/// How often the cursor is committed.
 const COMMIT: Duration = Duration::from_millis(50);
-/// How long a reaction keeps those behind it waiting. What takes longer goes on beside them.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How many threads of slow reactions may be detached.
+const DETACHED: usize = 64;
+/// How many works may begin while one is open, for each that may wait in memory: after a crash they are begun again.
+const BEHIND: u64 = 10;
+/// How long the last writes may take when the reactor stops.
+const LAST_WRITES: Duration = Duration::from_millis(300);
 
-/// An event that is to be reacted to.
-pub(crate) struct Work {
-    pub event: Event,
-    pub bound: Vec<Bound>,
-    /// More variables for the templates: what a rule says of itself.
-    pub more: Option<Map>,
-    /// How many reactions lie behind the event.
-    pub depth: u64,
-    pub taken: Instant,
-    /// The number of the firing, if a rule over time has fired.
-    pub firing: Option<u64>,
+/// Does the works of the reactor's queue.
+struct Reactions<D> {
+    reactor: Arc<Reactor<D>>,
+    bus: Bus,
+    stop: CancellationToken,
 }
 
-impl schedule::Work for Work {
-    fn seq(&self) -> u64 {
-        // What a rule fires is kept by itself: the event behind it may be long ago.
-        if self.firing.is_some() { u64::MAX } else { self.event.seq() }
+impl<D: Dispatch> Handler for Reactions<D> {
+    type Work = Work;
+
+    fn seq(work: &Work) -> u64 {
+        // What a rule fires is persisted by itself: the event behind it may be long ago.
+        if work.firing.is_some() { NO_EVENT } else { work.event.seq() }
+    }
+
+    async fn run(&self, work: &Work, deadline: &Deadline) -> Outcome {
+        self.reactor.react(&self.bus, work, deadline, &self.stop).await
+    }
+
+    async fn give_up(&self, work: &Work, why: GaveUp) -> bool {
+        self.reactor.give_up(&self.bus, work, why, &self.stop).await
     }
 }
 
@@ -54,7 +69,7 @@ impl schedule::Work for Work {
 struct Held(HashMap<HeldKey, HeldEvent>);
 
 type HeldKey = (Arc<str>, String);
-/// When its time comes, in microseconds since 1970.
+/// When its time comes, in bus time.
 type HeldEvent = (u64, Arc<Entry>, Work);
 
 impl Held {
@@ -68,12 +83,6 @@ impl Held {
     }
 }
 
-/// The time now, in microseconds since 1970.
-pub(crate) fn now_micros() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
-}
-
 impl<D: Dispatch> Reactor<D> {
     /// The reactor's place on the bus. Taken before anything else is served: what is fired from then on
     /// has its reactions, also after a crash.
@@ -81,54 +90,53 @@ impl<D: Dispatch> Reactor<D> {
         bus.subscribe(Filter::All, Start::Durable(SUBSCRIBER.into()))
     }
 
-    /// Reacts until `shutdown`, or until the bus ends.
+    /// Reacts until `shutdown`, or until the bus ends. Ends within two seconds of `shutdown`; what has not ended then is
+    /// worked on again after the next start.
     pub async fn run(self: Arc<Self>, bus: Bus, mut events: Subscription, shutdown: CancellationToken) {
         let from = events.position();
-        self.recover(&bus, from).await;
+        tokio::select! {
+            () = self.recover(&bus, from) => {}
+            () = shutdown.cancelled() => return,
+        }
         let progress = Arc::new(Mutex::new(Progress::new(from - 1)));
-        let (reactor, of_run) = (Arc::clone(&self), bus.clone());
+        let (reactor, stop) = (Arc::clone(&self), shutdown.clone());
+        let handler = Reactions { reactor, bus: bus.clone(), stop };
+        let bounds = Bounds {
+            workers: self.options.workers,
+            waiting: self.options.waiting,
+            detached: DETACHED,
+            detach: self.options.detach,
+            deadline: self.options.deadline,
+        };
+        let stop_writing = CancellationToken::new();
+        let writer = tokio::spawn(Arc::clone(&self.overtime).write(Arc::clone(&progress), stop_writing.clone()));
         let mut follower = Follower {
-            scheduler: Scheduler::new(self.options.workers, self.options.waiting, Arc::clone(&progress)),
+            scheduler: Scheduler::new(handler, bounds, Arc::clone(&progress)),
             progress,
             held: Held::default(),
             reactor: self,
             bus,
-            run: Arc::new(move |work| {
-                let (reactor, bus) = (Arc::clone(&reactor), of_run.clone());
-                Box::pin(async move { reactor.react(&bus, work).await })
-            }),
+            is_paused: false,
+            committed: from - 1,
+            committed_at: Instant::now(),
         };
-        follower.begin_left_over().await;
-        let mut committed = from - 1;
-        loop {
-            let wake = follower.wake(committed);
+        let ended = tokio::select! {
+            () = follower.follow(&mut events) => true,
+            () = shutdown.cancelled() => false,
+        };
+        if ended {
             tokio::select! {
-                batch = events.recv_many() => {
-                    let Some(batch) = batch else { break };
-                    for event in batch {
-                        tokio::select! {
-                            () = follower.take(event) => {}
-                            () = shutdown.cancelled() => break,
-                        }
-                    }
-                }
-                () = sleep(wake) => {
-                    follower.scheduler.let_go(PATIENCE, &follower.run);
-                    follower.take_due().await;
-                }
-                () = shutdown.cancelled() => break,
-            }
-            let reached = follower.progress.lock().reached();
-            if reached > committed && !shutdown.is_cancelled() {
-                committed = reached;
-                events.commit(reached);
+                () = follower.scheduler.finish() => {}
+                () = shutdown.cancelled() => {}
             }
         }
-        // What is under way is finished, unless the process is in a hurry; the rest comes again.
-        follower.scheduler.finish().await;
-        if !shutdown.is_cancelled() {
-            events.commit(follower.progress.lock().reached());
+        follower.scheduler.stop().await;
+        follower.reactor.overtime.flush(&follower.progress).await;
+        stop_writing.cancel();
+        if tokio::time::timeout(LAST_WRITES, writer).await.is_err() {
+            tracing::warn!("writing what rules over time remember failed: the store did not take it in time");
         }
+        events.commit(follower.progress.lock().reached());
     }
 }
 
@@ -139,30 +147,92 @@ async fn sleep(time: Option<Duration>) {
     }
 }
 
-struct Follower<D> {
+struct Follower<D: Dispatch> {
     reactor: Arc<Reactor<D>>,
     bus: Bus,
     progress: Arc<Mutex<Progress>>,
-    scheduler: Scheduler<Work>,
+    scheduler: Scheduler<Reactions<D>>,
     held: Held,
-    run: Run<Work>,
+    /// Whether no events are taken because too much is open.
+    is_paused: bool,
+    committed: u64,
+    committed_at: Instant,
 }
 
 impl<D: Dispatch> Follower<D> {
+    /// Takes events and what time brings, until the bus ends. May be dropped at any await: what was begun stays open.
+    async fn follow(&mut self, events: &mut Subscription) {
+        self.begin_left_over().await;
+        let reactor = Arc::clone(&self.reactor);
+        loop {
+            self.reactor.overtime.flush(&self.progress).await;
+            self.check_room();
+            let wake = self.wake();
+            tokio::select! {
+                batch = events.recv_many(), if !self.is_paused => {
+                    let Some(batch) = batch else { return };
+                    for event in batch {
+                        self.take(event).await;
+                        if self.committed_at.elapsed() >= COMMIT {
+                            self.commit(events);
+                        }
+                    }
+                }
+                () = sleep(wake) => self.take_due().await,
+                () = reactor.overtime.changed() => {}
+            }
+            self.commit(events);
+        }
+    }
+
+    /// Remembers how far the reactor has got.
+    fn commit(&mut self, events: &Subscription) {
+        self.committed_at = Instant::now();
+        let reached = self.progress.lock().reached();
+        if reached > self.committed {
+            self.committed = reached;
+            events.commit(reached);
+            self.reactor.forget_before(reached);
+        }
+    }
+
+    /// Pauses the reactor while too much lies behind the oldest open work, or too many events wait for quiet.
+    fn check_room(&mut self) {
+        let most = self.reactor.options.waiting.max(1) as u64;
+        let (behind, held) = (self.progress.lock().behind(), self.held.0.len());
+        let is_paused = behind >= most * BEHIND || held as u64 >= most;
+        if is_paused != self.is_paused {
+            self.is_paused = is_paused;
+            metrics::REACTOR_PAUSED.set(u64::from(is_paused));
+            let cursor = self.committed;
+            if is_paused {
+                tracing::warn!(
+                    behind,
+                    held,
+                    cursor,
+                    "the reactor takes no more events until the oldest open reaction ends, or exceeds reactor_deadline"
+                );
+            } else {
+                tracing::info!(behind, held, cursor, "the reactor takes events again");
+            }
+        }
+    }
+
     /// How long until something is to be done without an event.
-    fn wake(&self, committed: u64) -> Option<Duration> {
-        let due = self.held.next().map(|due| Duration::from_micros(due.saturating_sub(now_micros())));
+    fn wake(&self) -> Option<Duration> {
+        let now = self.reactor.clock.now();
+        let due = self.held.next().map(|due| Duration::from_micros(due.saturating_sub(now)));
         // Timers wait until what has happened so far has been looked at: what they wait for may be there.
         let rules = self.is_caught_up().then(|| self.reactor.overtime.next_due()).flatten();
-        let rules = rules.map(|due| Duration::from_micros(due.saturating_sub(now_micros())));
         let progress = self.progress.lock();
-        let commit = (!progress.is_idle() || progress.reached() > committed).then_some(COMMIT);
+        let commit = (!progress.is_idle() || progress.reached() > self.committed).then_some(COMMIT);
         [due, rules, commit].into_iter().flatten().min()
     }
 
     /// Looks at one event.
     async fn take(&mut self, event: Event) {
-        self.progress.lock().see(event.seq());
+        let seq = event.seq();
+        self.progress.lock().see(seq);
         if !self.reactor.is_leader() {
             return;
         }
@@ -172,12 +242,21 @@ impl<D: Dispatch> Follower<D> {
         if matching.is_empty() && !is_ruled {
             return;
         }
+        // Open until all that it leads to is: this may be dropped in the middle.
+        self.progress.lock().begin(seq);
+        self.look(event, matching, is_ruled).await;
+        self.progress.lock().end(seq);
+    }
+
+    /// Looks at an event that entries or rules match.
+    async fn look(&mut self, event: Event, matching: Vec<Arc<Entry>>, is_ruled: bool) {
         let peek = Peek::at(&event);
         if self.is_own(&event, &peek) {
             return;
         }
         if is_ruled {
-            for work in self.reactor.overtime.event(&event, &self.reactor.options.group_size) {
+            let group_size = &self.reactor.options.group_size;
+            for work in self.reactor.overtime.event(&event, group_size, &self.progress).await {
                 self.begin(work, None).await;
             }
         }
@@ -187,7 +266,7 @@ impl<D: Dispatch> Follower<D> {
         if peek.depth >= self.reactor.options.max_depth {
             return self.stop_loop(&event, peek.depth).await;
         }
-        let now = now_micros();
+        let now = self.reactor.clock.now();
         let mut bound = Vec::with_capacity(matching.len());
         for entry in matching {
             let Some(limits) = &entry.limits else {
@@ -205,8 +284,7 @@ impl<D: Dispatch> Follower<D> {
             }
         }
         if !bound.is_empty() {
-            let work = Work { event, bound, more: None, depth: peek.depth, taken: Instant::now(), firing: None };
-            self.begin(work, peek.id.as_deref()).await;
+            self.begin(Work::new(event, bound, peek.depth), peek.id.as_deref()).await;
         }
     }
 
@@ -233,14 +311,7 @@ impl<D: Dispatch> Follower<D> {
     }
 
     fn hold(&mut self, due: u64, entry: Arc<Entry>, key: String, event: &Event, peek: &Peek) {
-        let work = Work {
-            event: event.clone(),
-            bound: vec![Bound::Entry(Arc::clone(&entry))],
-            more: None,
-            depth: peek.depth,
-            taken: Instant::now(),
-            firing: None,
-        };
+        let work = Work::new(event.clone(), vec![Bound::Entry(Arc::clone(&entry))], peek.depth);
         self.progress.lock().begin(event.seq());
         if let Some((_, _, earlier)) = self.held.0.insert((Arc::clone(&entry.pattern), key), (due, entry, work)) {
             metrics::REACTIONS_LIMITED.add(1);
@@ -250,7 +321,7 @@ impl<D: Dispatch> Follower<D> {
 
     /// What has waited for its time.
     async fn take_due(&mut self) {
-        let now = now_micros();
+        let now = self.reactor.clock.now();
         for (entry, key, work) in self.held.due(now) {
             let seq = work.event.seq();
             let verdict = match &entry.limits {
@@ -264,7 +335,7 @@ impl<D: Dispatch> Follower<D> {
             self.progress.lock().end(seq);
         }
         if self.is_caught_up() && self.reactor.is_leader() {
-            for work in self.reactor.overtime.tick() {
+            for work in self.reactor.overtime.tick(&self.progress).await {
                 self.begin(work, None).await;
             }
         }
@@ -274,7 +345,7 @@ impl<D: Dispatch> Follower<D> {
     async fn begin(&self, work: Work, id: Option<&str>) {
         let mut hasher = DefaultHasher::new();
         (work.event.tag(), id).hash(&mut hasher);
-        self.scheduler.put(hasher.finish(), work, &self.run).await;
+        self.scheduler.put(hasher.finish(), work).await;
     }
 
     /// A reaction led to an event that led to a reaction and so on, too often.

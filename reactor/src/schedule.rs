@@ -1,364 +1,424 @@
-//! Work side by side, but in order for each key: events of the same tag and id one after the other.
+//! The worker queue: works of one key run one after the other, keys run side by side, on a bounded number of threads.
+//!
+//! Reactions call functions that may block, so workers are threads. Work that runs longer than [`Bounds::detach`] is
+//! detached: it keeps its thread and its place before the other works of its key, and another thread takes over its
+//! worker's place. Work that exceeds its deadline is cancelled and given up, whether its thread comes back or not.
+//! Detached threads are bounded; at the bound slow work keeps its worker, and new work waits.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_core::metrics;
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 
-/// How far all workers together have got: the highest number below which nothing is under way.
-#[derive(Default)]
-pub(crate) struct Progress {
-    /// How much work is under way for an event.
-    open: BTreeMap<u64, usize>,
-    seen: u64,
-}
+use crate::deadline::Deadline;
+use crate::progress::Progress;
 
-impl Progress {
-    pub fn new(seen: u64) -> Self {
-        Progress { open: BTreeMap::new(), seen }
-    }
-
-    pub fn see(&mut self, seq: u64) {
-        self.seen = self.seen.max(seq);
-    }
-
-    pub fn begin(&mut self, seq: u64) {
-        *self.open.entry(seq).or_default() += 1;
-    }
-
-    pub fn end(&mut self, seq: u64) {
-        if let std::collections::btree_map::Entry::Occupied(mut open) = self.open.entry(seq) {
-            *open.get_mut() -= 1;
-            if *open.get() == 0 {
-                open.remove();
-            }
-        }
-    }
-
-    pub fn seen(&self) -> u64 {
-        self.seen
-    }
-
-    pub fn is_idle(&self) -> bool {
-        self.open.is_empty()
-    }
-
-    pub fn reached(&self) -> u64 {
-        self.open.first_key_value().map_or(self.seen, |(oldest, _)| self.seen.min(oldest - 1))
-    }
-}
-
-/// How long a worker without work keeps its thread: making one for each event is what costs most.
+/// How long an idle worker keeps its thread: starting one for each event costs more than the rest.
 const LINGER: Duration = Duration::from_secs(2);
+/// How long work may take to end by itself when the queue is stopped, and how long once it is cancelled.
+const STOP_GRACE: Duration = Duration::from_secs(1);
+const STOP_CANCELLED: Duration = Duration::from_millis(500);
 
-/// Hands work to a bounded number of workers, each a thread of its own: reactions call functions that may block.
-pub(crate) struct Scheduler<W> {
-    shared: Arc<Shared<W>>,
-    tasks: TaskTracker,
+/// The bounds of a worker queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// How many works run side by side, detached ones not counted.
+    pub workers: usize,
+    /// How many works are in memory.
+    pub waiting: usize,
+    /// How many threads may be detached.
+    pub detached: usize,
+    /// The time after which work is detached.
+    pub detach: Duration,
+    /// The time after which work is cancelled and given up.
+    pub deadline: Duration,
 }
 
-struct Shared<W> {
-    queues: Mutex<Queues<W>>,
+/// Why work is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GaveUp {
+    /// It exceeded its deadline.
+    Overdue,
+    /// It panicked.
+    Panicked,
+}
+
+/// How a run of work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The work is done, or its failure is persisted.
+    Ended,
+    /// The work was cancelled before its end.
+    Cancelled,
+}
+
+/// Does the works of a queue.
+pub(crate) trait Handler: Send + Sync + 'static {
+    /// One work.
+    type Work: Send + Sync + 'static;
+
+    /// Returns the sequence number that is open in the progress until the work has ended.
+    fn seq(work: &Self::Work) -> u64;
+
+    /// Does the work.
+    fn run(&self, work: &Self::Work, deadline: &Deadline) -> impl Future<Output = Outcome> + Send;
+
+    /// Records that work is not done. Returns whether that is persisted: if not, the work stays open and is done again
+    /// after the next start.
+    fn give_up(&self, work: &Self::Work, why: GaveUp) -> impl Future<Output = bool> + Send;
+}
+
+/// A queue of works with its workers.
+pub(crate) struct Scheduler<H: Handler> {
+    shared: Arc<Shared<H>>,
+}
+
+struct Shared<H: Handler> {
+    handler: H,
+    bounds: Bounds,
+    queues: Mutex<Queues<H::Work>>,
     /// Something is ready, or no more will come.
     ready: Condvar,
-    /// How many works may wait in memory.
+    /// Work has ended.
+    ended: Notify,
+    /// How many more works may be in memory.
     room: Semaphore,
-    /// How many workers there may be, those that were let go apart.
-    most: usize,
     progress: Arc<Mutex<Progress>>,
+    runtime: Handle,
+    /// Ends the watch.
+    closed: CancellationToken,
 }
 
 struct Queues<W> {
-    /// A key is here while one of its works waits or is under way.
-    keys: HashMap<u64, VecDeque<W>>,
-    /// Keys of which work waits and none is under way.
+    /// A key is here while one of its works waits or runs.
+    keys: HashMap<u64, VecDeque<Arc<W>>>,
+    /// Keys of which work waits and none runs.
     ready: VecDeque<u64>,
-    /// What is under way, by its number.
-    under_way: HashMap<u64, UnderWay>,
+    /// The works that have a thread, by number.
+    running: HashMap<u64, Running<W>>,
     next: u64,
+    /// Threads that count as workers.
     workers: usize,
-    /// Workers that wait for something to do.
+    /// Workers that wait for work.
     idle: usize,
-    closed: bool,
+    detached: usize,
+    /// Whether the last look found slow work that could not be detached.
+    is_full: bool,
+    /// No worker takes more work.
+    is_stopped: bool,
 }
 
-#[derive(Clone, Copy)]
-struct UnderWay {
-    since: Instant,
+struct Running<W> {
+    work: Arc<W>,
     key: u64,
-    seq: u64,
+    since: Instant,
+    deadline: Deadline,
+    /// The thread does not count as a worker any more.
+    is_detached: bool,
+    /// The work has been taken away from its thread: it is recorded as not done.
+    is_given_up: bool,
 }
 
-/// What a scheduler needs to know of work.
-pub(crate) trait Work: Send + 'static {
-    /// What counts as under way in the progress until the work is done.
-    fn seq(&self) -> u64;
-}
-
-/// Does one work.
-pub(crate) type Run<W> = Arc<dyn Fn(W) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
-
-impl<W: Work> Scheduler<W> {
-    /// So many works at the same time, and so many waiting in memory.
-    pub fn new(workers: usize, waiting: usize, progress: Arc<Mutex<Progress>>) -> Self {
+impl<H: Handler> Scheduler<H> {
+    /// Creates a queue and starts its watch. Must be called within a runtime.
+    pub fn new(handler: H, bounds: Bounds, progress: Arc<Mutex<Progress>>) -> Self {
         let queues = Queues {
             keys: HashMap::new(),
             ready: VecDeque::new(),
-            under_way: HashMap::new(),
+            running: HashMap::new(),
             next: 0,
             workers: 0,
             idle: 0,
-            closed: false,
+            detached: 0,
+            is_full: false,
+            is_stopped: false,
         };
-        let shared = Shared {
+        let shared = Arc::new(Shared {
+            handler,
+            bounds: Bounds { workers: bounds.workers.max(1), ..bounds },
             queues: Mutex::new(queues),
             ready: Condvar::new(),
-            room: Semaphore::new(waiting.clamp(1, Semaphore::MAX_PERMITS)),
-            most: workers.max(1),
+            ended: Notify::new(),
+            room: Semaphore::new(bounds.waiting.clamp(1, Semaphore::MAX_PERMITS)),
             progress,
-        };
-        Scheduler { shared: Arc::new(shared), tasks: TaskTracker::new() }
+            runtime: Handle::current(),
+            closed: CancellationToken::new(),
+        });
+        tokio::spawn(Arc::clone(&shared).watch());
+        Scheduler { shared }
     }
 
-    /// Puts work behind all of the same key. Waits while too much is waiting.
-    pub async fn put(&self, key: u64, work: W, run: &Run<W>) {
-        // Only a scheduler that is gone closes it.
+    /// Puts work behind all of the same key. Waits while too many works are in memory.
+    pub async fn put(&self, key: u64, work: H::Work) {
+        // Nobody closes the semaphore.
         let Ok(place) = self.shared.room.acquire().await else { return };
-        // Given back when the work is done.
+        // Given back when the work has ended.
         place.forget();
         metrics::QUEUE_DEPTH.add(1);
-        self.shared.progress.lock().begin(work.seq());
+        self.shared.progress.lock().begin(H::seq(&work));
         let mut queues = self.shared.queues.lock();
         match queues.keys.entry(key) {
-            Entry::Occupied(mut waiting) => waiting.get_mut().push_back(work),
+            Entry::Occupied(mut waiting) => waiting.get_mut().push_back(Arc::new(work)),
             Entry::Vacant(vacant) => {
-                vacant.insert(VecDeque::from([work]));
+                vacant.insert(VecDeque::from([Arc::new(work)]));
                 queues.ready.push_back(key);
-                self.call_worker(&mut queues, run);
+                self.shared.call_workers(&mut queues);
             }
         }
     }
 
-    /// A worker for what has become ready, if all of them work and there may be one more.
-    fn call_worker(&self, queues: &mut Queues<W>, run: &Run<W>) {
-        if queues.ready.len() <= queues.idle {
-            self.shared.ready.notify_one();
-        } else if queues.workers < self.shared.most {
-            queues.workers += 1;
-            let (shared, run, runtime) = (Arc::clone(&self.shared), Arc::clone(run), Handle::current());
-            self.tasks.spawn_blocking(move || shared.work(&run, &runtime));
-        }
-    }
-
-    /// What takes longer than this keeps those behind it waiting no more: it goes on by itself.
-    pub fn let_go(&self, patience: Duration, run: &Run<W>) {
-        let mut queues = self.shared.queues.lock();
-        let long: Vec<UnderWay> =
-            queues.under_way.extract_if(|_, one| one.since.elapsed() > patience).map(|(_, one)| one).collect();
-        for one in long {
-            self.shared.has_ended(one.seq);
-            // The worker that goes on keeps its thread; another one takes its place.
-            queues.workers -= 1;
-            queues.ready.push_back(one.key);
-            self.call_worker(&mut queues, run);
-        }
-    }
-
-    /// Waits until all that was put in has been done.
+    /// Waits until all works have ended.
     pub async fn finish(&self) {
-        self.tasks.close();
-        self.shared.close();
-        self.tasks.wait().await;
+        self.shared.until(|queues| queues.keys.is_empty() && queues.running.is_empty()).await;
+    }
+
+    /// Stops the workers within two seconds: running work may end, is then cancelled, and then left behind with its
+    /// thread. What has not ended stays open in the progress.
+    pub async fn stop(&self) {
+        self.shared.queues.lock().is_stopped = true;
+        self.shared.ready.notify_all();
+        let ended = || self.shared.until(|queues| queues.running.is_empty());
+        if tokio::time::timeout(STOP_GRACE, ended()).await.is_ok() {
+            return;
+        }
+        self.shared.queues.lock().running.values().for_each(|one| one.deadline.cancel());
+        if tokio::time::timeout(STOP_CANCELLED, ended()).await.is_err() {
+            let threads = self.shared.queues.lock().running.len();
+            tracing::warn!(
+                threads,
+                "stopping the reactor failed: reactions are still running; they are left behind and worked on again after the next start"
+            );
+        }
     }
 }
 
-impl<W> Drop for Scheduler<W> {
-    /// The runtime waits for its threads.
+impl<H: Handler> Drop for Scheduler<H> {
     fn drop(&mut self) {
-        self.shared.close();
+        self.shared.closed.cancel();
+        let mut queues = self.shared.queues.lock();
+        queues.is_stopped = true;
+        let dropped = queues.keys.values().map(VecDeque::len).sum::<usize>();
+        metrics::QUEUE_DEPTH.sub(dropped as u64);
+        queues.keys.clear();
+        queues.ready.clear();
+        self.shared.ready.notify_all();
     }
 }
 
-impl<W> Shared<W> {
-    /// No worker waits for more to come.
-    fn close(&self) {
-        self.queues.lock().closed = true;
-        self.ready.notify_all();
-    }
-}
-
-impl<W: Work> Shared<W> {
-    /// Works until there has been nothing to do for a while, or until one work took so long that another worker took
-    /// over.
-    fn work(&self, run: &Run<W>, runtime: &Handle) {
-        while let Some((number, work)) = self.next() {
-            let seq = work.seq();
-            // A panic has been told by the hook; what is behind it goes on.
-            _ = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(work))));
-            let mut queues = self.queues.lock();
-            let Some(UnderWay { key, .. }) = queues.under_way.remove(&number) else { return };
-            // At the end of the line: no key keeps the others waiting.
-            queues.ready.push_back(key);
-            drop(queues);
-            self.has_ended(seq);
+impl<H: Handler> Shared<H> {
+    /// Starts workers for works that are ready, as far as there may be more.
+    fn call_workers(self: &Arc<Self>, queues: &mut Queues<H::Work>) {
+        if queues.idle > 0 {
+            self.ready.notify_one();
+        }
+        let mut starting = queues.ready.len().saturating_sub(queues.idle);
+        while starting > 0 && queues.workers < self.bounds.workers && !queues.is_stopped {
+            let shared = Arc::clone(self);
+            match std::thread::Builder::new().name("reactor".into()).spawn(move || shared.work()) {
+                Ok(_) => queues.workers += 1,
+                // The watch tries again.
+                Err(error) => {
+                    tracing::error!(%error, "starting a reactor worker failed; it is tried again");
+                    return;
+                }
+            }
+            starting -= 1;
         }
     }
 
-    /// The next work and its number; nothing when there has been none for a while.
-    fn next(&self) -> Option<(u64, W)> {
+    /// Works until there has been nothing to do for a while, or until other threads do what is to be done.
+    fn work(self: Arc<Self>) {
+        while let Some((number, work, deadline)) = self.next() {
+            let run = || self.runtime.block_on(self.handler.run(&work, &deadline));
+            let why = match catch_unwind(AssertUnwindSafe(run)) {
+                Ok(Outcome::Ended) => None,
+                Ok(Outcome::Cancelled) => Some(GaveUp::Overdue),
+                Err(_) => Some(GaveUp::Panicked),
+            };
+            let has_ended = match why {
+                None => true,
+                // The watch may have been quicker, and work that the stop cancels is done again.
+                Some(why) => {
+                    if let Some(key) = self.claim(number) {
+                        let give_up = || self.runtime.block_on(self.handler.give_up(&work, why));
+                        if catch_unwind(AssertUnwindSafe(give_up)).unwrap_or(false) {
+                            self.end(&mut self.queues.lock(), key, H::seq(&work));
+                        }
+                    }
+                    false
+                }
+            };
+            if !self.leave(number, has_ended) {
+                return;
+            }
+        }
+    }
+
+    /// The next work with its number and deadline; nothing when the thread is to end.
+    fn next(&self) -> Option<(u64, Arc<H::Work>, Deadline)> {
         let mut queues = self.queues.lock();
         loop {
-            while let Some(key) = queues.ready.pop_front() {
+            while !queues.is_stopped
+                && let Some(key) = queues.ready.pop_front()
+            {
                 let Some(work) = queues.keys.get_mut(&key).and_then(VecDeque::pop_front) else {
                     queues.keys.remove(&key);
+                    self.ended.notify_waiters();
                     continue;
                 };
-                let (number, seq) = (queues.next, work.seq());
+                let (number, deadline) = (queues.next, Deadline::after(self.bounds.deadline));
                 queues.next += 1;
-                queues.under_way.insert(number, UnderWay { since: Instant::now(), key, seq });
-                return Some((number, work));
+                let running = Running {
+                    work: Arc::clone(&work),
+                    key,
+                    since: Instant::now(),
+                    deadline: deadline.clone(),
+                    is_detached: false,
+                    is_given_up: false,
+                };
+                queues.running.insert(number, running);
+                return Some((number, work, deadline));
             }
             queues.idle += 1;
-            let waited = !queues.closed && !self.ready.wait_for(&mut queues, LINGER).timed_out();
+            let is_over = queues.is_stopped || self.ready.wait_for(&mut queues, LINGER).timed_out();
             queues.idle -= 1;
-            if !waited && queues.ready.is_empty() {
+            if queues.is_stopped || (is_over && queues.ready.is_empty()) {
                 queues.workers -= 1;
                 return None;
             }
         }
     }
 
-    fn has_ended(&self, seq: u64) {
+    /// Takes a work away from its thread, to give it up. Returns its key if that is to be done here.
+    fn claim(&self, number: u64) -> Option<u64> {
+        let mut queues = self.queues.lock();
+        let is_stopped = queues.is_stopped;
+        let one = queues.running.get_mut(&number).filter(|one| !one.is_given_up && !is_stopped)?;
+        one.is_given_up = true;
+        Some(one.key)
+    }
+
+    /// Ends a work: the cursor may pass it, and the next one of its key may run.
+    fn end(&self, queues: &mut Queues<H::Work>, key: u64, seq: u64) {
         self.progress.lock().end(seq);
         metrics::QUEUE_DEPTH.sub(1);
         self.room.add_permits(1);
+        // At the end of the line: no key keeps the others waiting.
+        queues.ready.push_back(key);
+    }
+
+    /// The thread is done with a work. Returns whether it goes on as a worker.
+    fn leave(self: &Arc<Self>, number: u64, has_ended: bool) -> bool {
+        let mut queues = self.queues.lock();
+        let Some(one) = queues.running.remove(&number) else { return false };
+        if has_ended && !one.is_given_up {
+            self.end(&mut queues, one.key, H::seq(&one.work));
+        }
+        self.ended.notify_waiters();
+        if !one.is_detached {
+            return true;
+        }
+        queues.detached -= 1;
+        metrics::REACTOR_DETACHED.sub(1);
+        let goes_on = queues.workers < self.bounds.workers;
+        if goes_on {
+            queues.workers += 1;
+        } else {
+            self.call_workers(&mut queues);
+        }
+        goes_on
+    }
+
+    /// Waits until the queues are so.
+    async fn until(&self, is_so: impl Fn(&Queues<H::Work>) -> bool) {
+        loop {
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if is_so(&self.queues.lock()) {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// Detaches slow work and gives up overdue work until the queue is dropped.
+    async fn watch(self: Arc<Self>) {
+        let tick = (self.bounds.detach.min(self.bounds.deadline) / 10)
+            .clamp(Duration::from_millis(5), Duration::from_millis(500));
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(tick) => {}
+                () = self.closed.cancelled() => return,
+            }
+            for (key, work) in self.overdue() {
+                let shared = Arc::clone(&self);
+                tokio::spawn(async move {
+                    if shared.handler.give_up(&work, GaveUp::Overdue).await {
+                        let mut queues = shared.queues.lock();
+                        shared.end(&mut queues, key, H::seq(&work));
+                        shared.call_workers(&mut queues);
+                    }
+                });
+            }
+            self.detach();
+        }
+    }
+
+    /// Cancels works that have exceeded their deadlines, and takes them away from their threads. Returns them with
+    /// their keys.
+    fn overdue(&self) -> Vec<(u64, Arc<H::Work>)> {
+        let mut queues = self.queues.lock();
+        if queues.is_stopped {
+            return Vec::new();
+        }
+        let now = Instant::now();
+        let overdue = queues.running.values_mut().filter(|one| !one.is_given_up && one.deadline.at() <= now);
+        let cancel = |one: &mut Running<H::Work>| {
+            one.is_given_up = true;
+            one.deadline.cancel();
+            (one.key, Arc::clone(&one.work))
+        };
+        overdue.map(cancel).collect()
+    }
+
+    /// Detaches slow work, as far as there may be more detached threads.
+    fn detach(self: &Arc<Self>) {
+        let mut queues = self.queues.lock();
+        let (mut room, before) = (self.bounds.detached.saturating_sub(queues.detached), queues.detached);
+        let (mut detached, mut is_full) = (0, false);
+        for one in queues.running.values_mut() {
+            if one.is_detached || !(one.is_given_up || one.since.elapsed() > self.bounds.detach) {
+                continue;
+            }
+            is_full |= room == 0;
+            if room > 0 {
+                one.is_detached = true;
+                room -= 1;
+                detached += 1;
+            }
+        }
+        queues.workers -= detached;
+        queues.detached += detached;
+        metrics::REACTOR_DETACHED.add(detached as u64);
+        if is_full && !queues.is_full {
+            tracing::error!(
+                threads = before + detached,
+                "detaching slow reactions failed: too many of them are running; new reactions wait for a free worker. \
+                 `salt-run state.event` and the log show what they call"
+            );
+        }
+        queues.is_full = is_full;
+        self.call_workers(&mut queues);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn progress_is_what_lies_behind_the_oldest_that_is_open() {
-        let mut progress = Progress::new(10);
-        for seq in [11, 12, 13] {
-            progress.see(seq);
-        }
-        progress.begin(12);
-        progress.begin(12);
-        progress.begin(13);
-        assert_eq!(progress.reached(), 11);
-        progress.end(12);
-        progress.end(13);
-        assert_eq!(progress.reached(), 11);
-        progress.end(12);
-        assert_eq!(progress.reached(), 13);
-    }
-
-    impl Work for (u64, u64) {
-        fn seq(&self) -> u64 {
-            self.1 + 1
-        }
-    }
-
-    type Done = Arc<Mutex<Vec<(u64, u64)>>>;
-
-    /// Works of key 0 wait at the gate.
-    fn run(done: &Done, gate: &Arc<Semaphore>) -> Run<(u64, u64)> {
-        let (done, gate) = (Arc::clone(done), Arc::clone(gate));
-        Arc::new(move |(key, n)| {
-            let (done, gate) = (Arc::clone(&done), Arc::clone(&gate));
-            Box::pin(async move {
-                if key == 0 {
-                    gate.acquire().await.unwrap().forget();
-                }
-                done.lock().push((key, n));
-            })
-        })
-    }
-
-    fn of_key(done: &Done, key: u64) -> Vec<u64> {
-        done.lock().iter().filter(|(of, _)| *of == key).map(|(_, n)| *n).collect()
-    }
-
-    async fn until(is_so: impl Fn() -> bool) {
-        while !is_so() {
-            tokio::task::yield_now().await;
-        }
-    }
-
-    #[tokio::test]
-    async fn each_key_keeps_its_order_while_others_go_on() {
-        let scheduler = Scheduler::new(4, 100, Arc::default());
-        let (done, gate) = (Done::default(), Arc::new(Semaphore::new(0)));
-        let run = run(&done, &gate);
-        for n in 0..50 {
-            for key in 0..2 {
-                scheduler.put(key, (key, n), &run).await;
-            }
-        }
-        // All of the other key are done while the first still waits.
-        until(|| of_key(&done, 1).len() == 50).await;
-        assert!(of_key(&done, 0).is_empty());
-        gate.add_permits(50);
-        scheduler.finish().await;
-        for key in 0..2 {
-            assert_eq!(of_key(&done, key), (0..50).collect::<Vec<_>>());
-        }
-    }
-
-    #[tokio::test]
-    async fn what_takes_long_is_let_go() {
-        let progress: Arc<Mutex<Progress>> = Arc::default();
-        let scheduler = Scheduler::new(1, 100, Arc::clone(&progress));
-        let (done, gate) = (Done::default(), Arc::new(Semaphore::new(0)));
-        let run = run(&done, &gate);
-        for (key, n) in [(0, 0), (0, 1), (1, 2)] {
-            scheduler.put(key, (key, n), &run).await;
-            progress.lock().see(n + 1);
-        }
-        until(|| !scheduler.shared.queues.lock().under_way.is_empty()).await;
-        scheduler.let_go(Duration::from_secs(60), &run);
-        assert_eq!(progress.lock().reached(), 0);
-        // The one worker is taken: first by the first of key 0, then by whatever waits.
-        while of_key(&done, 1).is_empty() {
-            scheduler.let_go(Duration::ZERO, &run);
-            tokio::task::yield_now().await;
-        }
-        gate.add_permits(2);
-        scheduler.finish().await;
-        assert_eq!((of_key(&done, 0).len(), progress.lock().reached()), (2, 3));
-        assert_eq!(scheduler.shared.queues.lock().workers, 0);
-    }
-
-    #[tokio::test]
-    async fn a_work_that_panics_keeps_nothing_behind_it_waiting() {
-        let progress: Arc<Mutex<Progress>> = Arc::default();
-        let scheduler = Scheduler::new(1, 100, Arc::clone(&progress));
-        let done = Done::default();
-        let of_run = Arc::clone(&done);
-        let run: Run<(u64, u64)> = Arc::new(move |(key, n)| {
-            let done = Arc::clone(&of_run);
-            Box::pin(async move {
-                assert!(n != 0, "the first one fails");
-                done.lock().push((key, n));
-            })
-        });
-        for n in 0..3 {
-            scheduler.put(7, (7, n), &run).await;
-            progress.lock().see(n + 1);
-        }
-        scheduler.finish().await;
-        assert_eq!((of_key(&done, 7), progress.lock().reached()), (vec![1, 2], 3));
-    }
-}
+mod tests;

@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
+mod at_least_once;
+
 const AUTH: &str = "{% if 'act' in data and data['act']  == 'pend' and data['id'].endswith('_youshi') %}
 minion_add:
   wheel.key.accept:
@@ -30,10 +32,29 @@ const START: &str = "highstate_run:
 /// How often a function is to fail, and how.
 type Failing = Arc<Mutex<HashMap<&'static str, (usize, DispatchError)>>>;
 
-/// Tells what is dispatched.
+/// Threads wait here until it is opened.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, parking_lot::Condvar)>);
+
+impl Gate {
+    fn open(&self) {
+        *self.0.0.lock() = true;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut is_open = self.0.0.lock();
+        while !*is_open {
+            self.0.1.wait(&mut is_open);
+        }
+    }
+}
+
+/// Tells what is dispatched. The function `test.block` blocks its thread at the gate.
 struct Recorder {
     sent: mpsc::UnboundedSender<(Reaction, Cause)>,
     failing: Failing,
+    gate: Gate,
 }
 
 impl Dispatch for Recorder {
@@ -48,6 +69,9 @@ impl Dispatch for Recorder {
 
     async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<(), DispatchError> {
         self.sent.send((reaction.clone(), cause)).map_err(|_| DispatchError::lasting("gone"))?;
+        if reaction.fun() == "test.block" {
+            self.gate.pass();
+        }
         let mut failing = self.failing.lock();
         match failing.get_mut(reaction.fun()) {
             Some((left, error)) if *left > 0 => {
@@ -59,11 +83,14 @@ impl Dispatch for Recorder {
     }
 }
 
-/// `salt://` is a folder.
-struct Files(PathBuf);
+/// `salt://` is a folder. The function `test.fun` blocks its thread at the gate if it is called with `block`.
+struct Files(PathBuf, Gate);
 
 impl Host for Files {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        if args.positional.first() == Some(&"block".into()) {
+            self.1.pass();
+        }
         Ok(format!("{function} {}", args.positional.len()).into())
     }
 
@@ -78,6 +105,8 @@ impl Host for Files {
 
 struct Running {
     bus: Bus,
+    store: Store,
+    gate: Gate,
     reactor: Arc<Reactor<Recorder>>,
     failing: Failing,
     reactions: mpsc::UnboundedReceiver<(Reaction, Cause)>,
@@ -90,31 +119,44 @@ fn start(folder: &Path, reactor: &Value) -> Running {
 }
 
 fn start_limited(folder: &Path, reactor: &Value, limits: Map) -> Running {
+    let mut opts = map! {"reactor" => reactor.clone()};
+    opts.extend(limits);
+    start_with(folder, &opts, |_| ())
+}
+
+/// A reactor with these options of the configuration, and changes to its own.
+fn start_with(folder: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Running {
     let (store, opened) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
     let bus = Bus::with_journal(BusLimits::default(), store.clone(), opened, JournalLimits::default()).unwrap();
-    let options = Options {
+    start_on(bus, store, folder, opts, change)
+}
+
+fn start_on(bus: Bus, store: Store, folder: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Running {
+    let gate = Gate::default();
+    let mut options = Options {
         workers: 4,
         waiting: 100,
+        detach: DETACH,
+        deadline: Duration::from_secs(60),
         retries: 3,
         max_depth: 4,
         user: "Reactor",
         renderer: "jinja|yaml".into(),
         opts: Arc::default(),
         grains: Arc::new(|| Arc::new(map! {"id" => "m_master"})),
-        host: Arc::new(Files(folder.to_owned())),
+        host: Arc::new(Files(folder.to_owned(), gate.clone())),
         group_size: Arc::new(|_| None),
-        store: Some(store),
+        store: Some(store.clone()),
     };
+    change(&mut options);
     let (sent, reactions) = mpsc::unbounded_channel();
     let failing = Failing::default();
-    let dispatch = Recorder { sent, failing: Arc::clone(&failing) };
-    let mut opts = map! {"reactor" => reactor.clone()};
-    opts.extend(limits);
-    let reactor = Reactor::new(Entries::from_opts(&opts).unwrap(), options, dispatch).unwrap();
+    let dispatch = Recorder { sent, failing: Arc::clone(&failing), gate: gate.clone() };
+    let reactor = Reactor::new(Entries::from_opts(opts).unwrap(), options, dispatch).unwrap();
     let events = Reactor::<Recorder>::subscribe(&bus).unwrap();
     let shutdown = CancellationToken::new();
     let task = tokio::spawn(Arc::clone(&reactor).run(bus.clone(), events, shutdown.clone()));
-    Running { bus, reactor, failing, reactions, shutdown, task }
+    Running { bus, store, gate, reactor, failing, reactions, shutdown, task }
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> String {
@@ -290,7 +332,7 @@ async fn what_was_fired_while_it_was_away_is_reacted_to() {
     running.task.await.unwrap();
     running.bus.fire("go", &map! {"n" => 2}).await.unwrap();
     running.bus.close().await;
-    drop((running.bus, running.reactor));
+    drop((running.bus, running.store, running.reactor));
     while running.reactions.recv().await.is_some() {}
     let mut running = start(folder.path(), &reactor);
     loop {
@@ -552,7 +594,7 @@ async fn what_was_handed_over_before_a_restart_is_known() {
     running.bus.fire(&format!("salt/job/{job}/new"), &cause("b: local.test.ping", &path)).await.unwrap();
     running.bus.fire("go", &map! {"n" => 2}).await.unwrap();
     running.bus.close().await;
-    drop((running.bus, running.reactor));
+    drop((running.bus, running.store, running.reactor));
     while running.reactions.recv().await.is_some() {}
     let mut running = start(folder.path(), &reactor);
     let mut told = HashMap::new();

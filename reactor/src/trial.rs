@@ -23,7 +23,7 @@ impl<D: Dispatch> Reactor<D> {
             trial.insert("limits".into(), limited);
         }
         let bound: Vec<_> = matching.into_iter().map(Bound::Entry).collect();
-        let plan = self.planner.plan(&Subject { tag, data: Arc::new(data), more: None }, &bound, true);
+        let plan = self.planner.plan(&Subject { tag, data: Arc::new(data), more: None, deadline: None }, &bound, true);
         let rendered = plan.rendered.into_iter().map(|(file, text)| (Value::from(&*file), Value::from(text)));
         trial.insert("rendered".into(), Value::Map(rendered.collect()));
         let mut errors: Vec<Value> = plan.problems.into_iter().map(|problem| problem.message.into()).collect();

@@ -188,6 +188,9 @@ rendering_options! {
     reactor_worker_threads: usize = 10,
     /// How many events wait for that in memory; more of them wait in the journal.
     reactor_worker_hwm: usize = 10_000,
+    /// How many seconds the reactions to one event may take, with the functions that they call. Then they are cancelled
+    /// and kept as dead letters (`reactor.failed`).
+    reactor_deadline: u64 = 3600,
     /// How often a reaction is tried again whose failure may pass.
     reactor_retries: u32 = 5,
     /// How many reactions may lead from one to the next before they count as a loop.

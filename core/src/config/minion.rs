@@ -126,6 +126,8 @@ rendering_options! {
     minion_jid_queue_hwm: usize = 100,
     /// What the minion's own reactor binds, as the master's `reactor`.
     reactor: Value = Value::List(Vec::new()),
+    /// How many seconds the reactions of the minion's own reactor to one event may take before they are cancelled.
+    reactor_deadline: u64 = 3600,
 
     /// The outputter of `salt-call` when nothing else says.
     output: Option<String> = None,

@@ -14,7 +14,7 @@ use brine_core::executors::MayBlock;
 use brine_core::store::Store;
 use brine_core::supervisor::Supervisor;
 use brine_core::target::{Target, TargetKind};
-use brine_reactor::{Entries, Options, Reactor};
+use brine_reactor::{DETACH, Entries, Options, Reactor};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -67,6 +67,8 @@ pub(crate) fn start(shared: &Arc<Shared>, store: Store, parts: &mut Supervisor) 
     let options = Options {
         workers: config.reactor_worker_threads,
         waiting: config.reactor_worker_hwm,
+        detach: DETACH,
+        deadline: Duration::from_secs(config.reactor_deadline.max(1)),
         retries: config.reactor_retries,
         max_depth: config.reactor_max_depth,
         user: USER,

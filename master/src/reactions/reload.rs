@@ -1,4 +1,4 @@
-//! Taking up changes of the reactor's configuration without a restart: the files are looked at each second.
+//! Reloads the reactor's configuration when its files change: they are polled each second, on a thread that may block.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -27,41 +27,104 @@ fn rule_files(opts: &Map) -> Vec<String> {
 /// What tells one state of the configuration's files from another.
 type Stamps = BTreeMap<PathBuf, (i64, i64, u64, u64)>;
 
-/// Looks after the files until `shutdown`.
+/// What the files say now, if they have changed.
+enum Found {
+    Same,
+    /// They cannot be used.
+    Wrong(String),
+    /// Only the files of rules have changed.
+    Rules(Vec<String>),
+    Options {
+        opts: Map,
+        entries: Entries,
+    },
+}
+
+/// The state of the files that was last read.
+struct Watched {
+    directory: PathBuf,
+    /// The options that the master was started with.
+    started: Map,
+    stamps: Stamps,
+    known: Option<Map>,
+}
+
+impl Watched {
+    fn new(directory: PathBuf, started: Map) -> Self {
+        let stamps = stamps(&directory, &started);
+        let known = read(&directory).ok();
+        Watched { directory, started, stamps, known }
+    }
+
+    fn poll(&mut self) -> Found {
+        let now = stamps(&self.directory, self.known.as_ref().unwrap_or(&self.started));
+        if now == self.stamps {
+            return Found::Same;
+        }
+        self.stamps = now;
+        let found = read(&self.directory).and_then(|opts| {
+            let entries = Entries::from_opts(&opts).map_err(|error| error.to_string())?;
+            Ok((opts, entries))
+        });
+        match found {
+            // What was given in another way than by these files stays while they do not speak of it.
+            Ok((opts, _)) if self.known.as_ref() == Some(&opts) && !opts.get("reactor").is_some_and(is_path) => {
+                Found::Rules(rule_files(&opts))
+            }
+            Ok((opts, entries)) => {
+                self.known = Some(opts.clone());
+                Found::Options { opts, entries }
+            }
+            Err(error) => Found::Wrong(error),
+        }
+    }
+}
+
+/// Polls the files until `shutdown`.
 pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispatch>>, shutdown: CancellationToken) {
-    let directory = shared.config.config_dir.clone();
-    let started = &shared.config.opts;
-    let mut stamps = stamps(&directory, started);
-    let mut known = read(&directory).ok();
+    let (directory, started) = (shared.config.config_dir.clone(), shared.config.opts.clone());
+    let of_start = Arc::clone(&reactor);
+    let start = move || {
+        report_missing(&of_start);
+        Watched::new(directory, started)
+    };
+    // Fails only when the runtime ends, as the polls below do.
+    let Ok(mut watched) = tokio::task::spawn_blocking(start).await else { return };
     loop {
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}
             () = shutdown.cancelled() => return,
         }
-        let now = self::stamps(&directory, known.as_ref().unwrap_or(started));
-        if now == stamps {
-            continue;
-        }
-        stamps = now;
-        match read(&directory).and_then(|opts| {
-            let entries = Entries::from_opts(&opts).map_err(|error| error.to_string())?;
-            Ok((opts, entries))
-        }) {
-            // What was given in another way than by these files stays while they do not speak of it.
-            Ok((opts, _)) if known.as_ref() == Some(&opts) && !opts.get("reactor").is_some_and(is_path) => {
-                take_rules(&shared, &reactor, &rule_files(&opts)).await;
-            }
-            Ok((opts, entries)) => {
+        let poll = tokio::task::spawn_blocking(move || {
+            let found = watched.poll();
+            (watched, found)
+        });
+        let found = tokio::select! {
+            // A file system that hangs does not hold up the stop.
+            polled = poll => match polled {
+                Ok((back, found)) => {
+                    watched = back;
+                    found
+                }
+                Err(_) => return,
+            },
+            () = shutdown.cancelled() => return,
+        };
+        match found {
+            Found::Same => {}
+            Found::Rules(files) => take_rules(&shared, &reactor, files).await,
+            Found::Options { opts, entries } => {
                 tracing::info!(
                     entries = entries.all().len(),
                     "the reactor's configuration has changed and is taken up"
                 );
-                take_rules(&shared, &reactor, &rule_files(&opts)).await;
-                known = Some(opts);
+                take_rules(&shared, &reactor, rule_files(&opts)).await;
                 reactor.configure(entries);
+                let of_check = Arc::clone(&reactor);
+                _ = tokio::task::spawn_blocking(move || report_missing(&of_check)).await;
                 shared.fire("salt/reactor/configured", &map! {"reactors" => Value::from(&*reactor.entries())}).await;
             }
-            Err(error) => {
+            Found::Wrong(error) => {
                 tracing::error!(
                     "the reactor's configuration has changed and cannot be used, the one before stays: {error}"
                 );
@@ -71,11 +134,24 @@ pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispat
     }
 }
 
+/// Logs the files that entries name and that do not exist.
+fn report_missing(reactor: &Reactor<MasterDispatch>) {
+    for (entry, file) in reactor.missing_files() {
+        tracing::warn!(
+            entry = &*entry,
+            file,
+            "the reactor entry names a file that does not exist: its events fail until the file is there"
+        );
+    }
+}
+
 /// Reads rules over time anew.
-async fn take_rules(shared: &Shared, reactor: &Reactor<MasterDispatch>, files: &[String]) {
-    let errors = match reactor.set_rules(files) {
-        Ok(errors) => errors,
-        Err(error) => vec![error.to_string()],
+async fn take_rules(shared: &Shared, reactor: &Arc<Reactor<MasterDispatch>>, files: Vec<String>) {
+    let reactor = Arc::clone(reactor);
+    let errors = match tokio::task::spawn_blocking(move || reactor.set_rules(&files)).await {
+        Ok(Ok(errors)) => errors,
+        Ok(Err(error)) => vec![error.to_string()],
+        Err(error) => vec![format!("reading rules over time failed: {error}")],
     };
     for error in errors {
         tracing::error!("a rule over time is left out: {error}");

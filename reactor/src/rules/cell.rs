@@ -12,7 +12,7 @@ use super::{Function, Register};
 const LARGE: usize = 16 << 10;
 const LARGE_FIELD: usize = 1 << 10;
 
-/// What is remembered for one key of one rule. Times are in microseconds since 1970.
+/// What is remembered for one key of one rule. Times are bus time, in microseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Cell {
     /// The events of a count.
@@ -48,6 +48,18 @@ fn listed<'a, T: 'a, V: Into<Value>>(all: impl Iterator<Item = (&'a u64, T)>, on
 }
 
 impl Cell {
+    /// Changes the times of events by `event`, and those at which timers are due by `due`.
+    pub fn move_times(&mut self, event: impl Fn(u64) -> u64, due: impl Fn(u64) -> u64) {
+        match self {
+            Cell::Window(events) => events.iter_mut().for_each(|(time, _)| *time = event(*time)),
+            Cell::Values(values) => values.iter_mut().for_each(|(time, _)| *time = event(*time)),
+            Cell::Members(members) => members.values_mut().for_each(|time| *time = event(*time)),
+            Cell::Steps { began, .. } => *began = event(*began),
+            Cell::Timer { due: time, .. } | Cell::Due(time) => *time = due(*time),
+            Cell::Holds(_) => {}
+        }
+    }
+
     /// For the store.
     pub fn to_value(&self) -> Value {
         match self {

@@ -1,7 +1,6 @@
 //! Events in, firings out.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::time::Duration;
 
 use brine_core::value::{FromValue, msgpack};
 use brine_core::{Map, Value, map, metrics};
@@ -10,6 +9,7 @@ use indexmap::IndexMap;
 use super::cell::{Cell, reading, small};
 use super::condition::Seen;
 use super::{Kind, Rules, Whole};
+use crate::clock::micros;
 
 /// How many keys of a rule are remembered: beyond them those untouched for longest leave.
 const KEYS: usize = 100_000;
@@ -17,6 +17,10 @@ const KEYS: usize = 100_000;
 const TOLD: usize = 100;
 /// The store's key of the last event that was seen.
 const LAST_SEEN: &[u8] = b"\0seq";
+/// The store's key of how far the wall clock is ahead of bus time, in microseconds: times are stored in bus time.
+const AHEAD: &[u8] = b"\0ahead";
+/// By how many microseconds the clocks may differ before stored times are moved.
+const CLOSE: u64 = 1_000_000;
 
 /// An event, as the engine is told of it.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +28,7 @@ pub(crate) struct Moment<'a> {
     pub seq: u64,
     pub tag: &'a str,
     pub data: &'a Map,
-    /// When it happened, in microseconds since 1970.
+    /// When it happened, in bus time.
     pub time: u64,
 }
 
@@ -56,6 +60,9 @@ pub(crate) struct Engine {
     slots: Vec<HashMap<String, Slot>>,
     due: BTreeSet<(u64, usize, String)>,
     last_seen: u64,
+    /// How far the wall clock is ahead of bus time, in microseconds.
+    ahead: i64,
+    written_ahead: i64,
     changed: HashSet<(usize, String)>,
     gone: Vec<Vec<u8>>,
 }
@@ -65,21 +72,25 @@ fn store_key(rule: &str, key: &str) -> Vec<u8> {
     format!("{rule}\0{key}").into_bytes()
 }
 
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 4)
-}
-
 impl Engine {
-    /// With what was kept of an earlier run. What belongs to rules that are no more, or have changed, is
-    /// dropped.
-    pub fn new(rules: Rules, kept: &[(Vec<u8>, Vec<u8>)], now: u64) -> Self {
+    /// Creates an engine with what was kept by an earlier one. What belongs to rules that are no more, or have changed,
+    /// is dropped.
+    ///
+    /// `now` is the bus time, and `ahead` how far the wall clock is ahead of it, in microseconds. Kept times are moved
+    /// from the bus time of the earlier process to this one's. No event is then later than now, and no timer has more
+    /// time left than its whole period.
+    pub fn new(rules: Rules, kept: &[(Vec<u8>, Vec<u8>)], now: u64, ahead: i64) -> Self {
         let slots = rules.all().iter().map(|_| HashMap::new()).collect();
         let (due, changed, gone) = (BTreeSet::new(), HashSet::new(), Vec::new());
-        let mut engine = Engine { rules, slots, due, last_seen: 0, changed, gone };
+        let mut engine = Engine { rules, slots, due, last_seen: 0, ahead, written_ahead: ahead, changed, gone };
+        // Without it the earlier engine was of this process.
+        let before = kept.iter().find(|(key, _)| key == AHEAD);
+        let before = before.and_then(|(_, packed)| packed.as_slice().try_into().ok()).map_or(ahead, i64::from_be_bytes);
+        let shift = if before.abs_diff(ahead) < CLOSE { 0 } else { before.saturating_sub(ahead) };
         for (key, packed) in kept {
             if key == LAST_SEEN {
                 engine.last_seen = packed.as_slice().try_into().map_or(0, u64::from_be_bytes);
-            } else if engine.restore(key, packed).is_none() {
+            } else if key != AHEAD && engine.restore(key, packed, shift, now).is_none() {
                 engine.gone.push(key.clone());
             }
         }
@@ -93,14 +104,30 @@ impl Engine {
         engine
     }
 
-    fn restore(&mut self, key: &[u8], packed: &[u8]) -> Option<()> {
+    /// Sets how far the wall clock is ahead of bus time, in microseconds.
+    pub fn set_ahead(&mut self, ahead: i64) {
+        self.ahead = ahead;
+    }
+
+    fn restore(&mut self, key: &[u8], packed: &[u8], shift: i64, now: u64) -> Option<()> {
         let (id, key) = std::str::from_utf8(key).ok()?.split_once('\0')?;
         let value = msgpack::unpack(packed).ok()?;
         let place = self.rules.all().iter().position(|rule| rule.id == id)?;
         if value.get("rule")?.as_str()? != self.rules.all()[place].fingerprint {
             return None;
         }
-        let cell = Cell::from_value(value.get("cell")?)?;
+        let mut cell = Cell::from_value(value.get("cell")?)?;
+        let period = match &self.rules.all()[place].kind {
+            Kind::Absent { within: period, .. } | Kind::Every { pause: period } => micros(*period),
+            _ => 0,
+        };
+        cell.move_times(
+            |time| time.saturating_add_signed(shift).min(now),
+            |due| due.saturating_add_signed(shift).min(now + period),
+        );
+        if shift != 0 {
+            self.changed.insert((place, key.to_owned()));
+        }
         if let Cell::Timer { due, .. } | Cell::Due(due) = cell {
             self.due.insert((due, place, key.to_owned()));
         }
@@ -123,7 +150,7 @@ impl Engine {
         !self.rules.is_empty() && self.rules.set.is_match(tag)
     }
 
-    /// When the next timer is due.
+    /// Returns the bus time at which the next timer is due.
     pub fn next_due(&self) -> Option<u64> {
         self.due.first().map(|(due, ..)| *due)
     }
@@ -416,6 +443,7 @@ impl Engine {
 
     /// All that is remembered, as pairs for the store.
     pub fn kept(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        // For an engine of the same process: its bus time is the same.
         let mut pairs = vec![(LAST_SEEN.to_vec(), self.last_seen.to_be_bytes().to_vec())];
         for (place, keys) in self.slots.iter().enumerate() {
             pairs.extend(keys.iter().map(|(key, slot)| self.pair(place, key, slot)));
@@ -431,9 +459,11 @@ impl Engine {
 
     /// What has changed since this was last asked, as pairs for the store: no value means it is gone.
     pub fn changes(&mut self) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
-        if self.changed.is_empty() && self.gone.is_empty() {
+        let has_jumped = !self.rules.is_empty() && self.ahead.abs_diff(self.written_ahead) >= CLOSE;
+        if self.changed.is_empty() && self.gone.is_empty() && !has_jumped {
             return Vec::new();
         }
+        self.written_ahead = self.ahead;
         let mut pairs: Vec<_> = std::mem::take(&mut self.gone).into_iter().map(|key| (key, None)).collect();
         for (place, key) in std::mem::take(&mut self.changed) {
             pairs.push(match self.slots[place].get(&key) {
@@ -445,6 +475,7 @@ impl Engine {
             });
         }
         pairs.push((LAST_SEEN.to_vec(), Some(self.last_seen.to_be_bytes().to_vec())));
+        pairs.push((AHEAD.to_vec(), Some(self.ahead.to_be_bytes().to_vec())));
         pairs
     }
 }

@@ -19,9 +19,13 @@ fn parse(text: &str) -> (Rules, Vec<String>) {
 }
 
 fn engine(text: &str, kept: &[(Vec<u8>, Vec<u8>)]) -> Engine {
+    engine_at(text, kept, BEGIN, 0)
+}
+
+fn engine_at(text: &str, kept: &[(Vec<u8>, Vec<u8>)], now: u64, ahead: i64) -> Engine {
     let (rules, errors) = parse(text);
     assert!(errors.is_empty(), "{text}: {errors:?}");
-    Engine::new(rules, kept, BEGIN)
+    Engine::new(rules, kept, now, ahead)
 }
 
 /// Runs events through an engine: each has a second, a tag and data. An empty tag is a look at the clock.
@@ -48,7 +52,7 @@ fn run(text: &str, events: &[(u64, &str, Map)], restarts: bool) -> Vec<(usize, S
                 }
             }
             let pairs: Vec<_> = kept.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-            engine = self::engine(text, &pairs);
+            engine = engine_at(text, &pairs, time, 0);
         }
     }
     fired
@@ -197,6 +201,53 @@ fn what_was_seen_before_a_restart_is_passed_over_and_other_definitions_start_ane
     let mut other = engine(&rule.replace("60", "61"), &kept);
     assert!(other.changes().iter().any(|(key, value)| key.starts_with(b"x\0") && value.is_none()));
     assert!(other.event(Moment { seq: 6, tag: "a", data: &data, time: BEGIN }, &|_| None).is_empty());
+}
+
+#[test]
+fn a_restart_after_a_jump_of_the_wall_clock_keeps_what_is_left_of_a_timer() {
+    const HOUR: i64 = 3600 * SECOND.cast_signed();
+    let rule = "x: {rule.absent: [{after: a}, {expect: b}, {within: 100}, {react: /x}]}";
+    let data = Map::new();
+    // How far the wall clock jumped before the restart and while the process was away, and when the timer is due
+    // after the start. 30 s pass between the two.
+    for (before, away, due) in [
+        (0, 0, 70),
+        (HOUR, 0, 70),
+        (-HOUR, 0, 70),
+        (25 * HOUR, 0, 70),
+        // Nothing tells of a jump while the process is away: the timer never has more left than its period.
+        (0, -HOUR, 100),
+        (0, 25 * HOUR, 0),
+    ] {
+        let mut first = engine_at(rule, &[], BEGIN, 0);
+        first.event(Moment { seq: 1, tag: "a", data: &data, time: BEGIN }, &|_| None);
+        let mut kept: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+        kept.extend(first.changes().into_iter().filter_map(|(key, value)| Some((key, value?))));
+        first.set_ahead(before);
+        kept.extend(first.changes().into_iter().filter_map(|(key, value)| Some((key, value?))));
+        let now = (BEGIN + 30 * SECOND).saturating_add_signed(before + away);
+        let mut again = engine_at(rule, &kept.into_iter().collect::<Vec<_>>(), now, 0);
+        assert_eq!(again.next_due().unwrap().saturating_sub(now), due * SECOND, "{before} {away}");
+        // What was moved is written with the new place of the clock.
+        let moved = again.changes().into_iter().any(|(key, _)| key.starts_with(b"x\0"));
+        assert_eq!(moved, before != 0, "{before} {away}");
+        assert_eq!((again.tick(now + due * SECOND).len(), again.tick(u64::MAX / 2).len()), (1, 0));
+    }
+}
+
+#[test]
+fn events_kept_from_before_a_jump_are_never_later_than_now() {
+    let rule = "x: {rule.count: [{tag: a}, {count: 3}, {within: 60}, {react: /x}]}";
+    let data = Map::new();
+    let mut first = engine_at(rule, &[], BEGIN, 0);
+    for seq in 1..3 {
+        first.event(Moment { seq, tag: "a", data: &data, time: BEGIN }, &|_| None);
+    }
+    let kept: Vec<_> = first.changes().into_iter().map(|(key, value)| (key, value.unwrap())).collect();
+    // The clock was set back an hour while the process was away: the two events leave the window all the same.
+    let now = BEGIN - 3600 * SECOND;
+    let mut again = engine_at(rule, &kept, now, 0);
+    assert!(again.event(Moment { seq: 3, tag: "a", data: &data, time: now + 61 * SECOND }, &|_| None).is_empty());
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! Slow, hung and cancelled reactions: nothing is passed before it has ended, and nothing waits for ever.
+
+use std::time::Instant;
+
+use brine_core::metrics;
+
+use super::*;
+
+const SOON: Duration = Duration::from_millis(50);
+const BLOCK: &str = "a: {runner.test.arg: [{n: {{ data.n }}}]}\nb: {runner.test.block: []}";
+const BLOCKED_RENDER: &str = "a: {runner.test.arg: [{n: \"{{ salt['test.fun']('block') }}\"}]}";
+
+/// The entries `slow` and `go`, with files of these contents.
+fn entries(folder: &Path, slow: &str) -> Map {
+    let (slow, go) = (write(folder, "slow.sls", slow), write(folder, "go.sls", NUMBER));
+    map! {"reactor" => map! {"slow" => slow, "go" => go}}
+}
+
+/// The next event that a reactor would read if it started now.
+fn cursor(bus: &Bus) -> u64 {
+    bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap().position()
+}
+
+async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+async fn fire(running: &Running, tag: &str, n: i32) -> u64 {
+    running.bus.fire(tag, &map! {"n" => n, "id" => "web1"}).await.unwrap()
+}
+
+async fn next_name(running: &mut Running) -> (u64, String) {
+    let (reaction, cause) = next(running).await;
+    (cause.seq, reaction.name())
+}
+
+#[tokio::test]
+async fn a_detached_reaction_is_worked_on_again_after_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let opts = entries(folder.path(), BLOCK);
+    let change = |options: &mut Options| (options.workers, options.detach) = (1, SOON);
+    let mut running = start_with(folder.path(), &opts, change);
+    let first = fire(&running, "slow", 1).await;
+    let second = fire(&running, "slow", 2).await;
+    assert_eq!(next_name(&mut running).await, (first, "runner.test.arg".into()));
+    assert_eq!(next_name(&mut running).await, (first, "runner.test.block".into()));
+    // The only worker is blocked: other keys go on because it is detached, and the same key waits.
+    for n in 3..6 {
+        let seq = fire(&running, "go", n).await;
+        assert_eq!(next_name(&mut running).await, (seq, "runner.test.arg".into()));
+    }
+    // Longer than the cursor's interval.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(running.reactions.try_recv().is_err(), "the second event overtakes the first of its key");
+    assert_eq!(cursor(&running.bus), first);
+    running.task.abort();
+    _ = running.task.await;
+    let (bus, store) = (running.bus.clone(), running.store.clone());
+    let mut again = start_on(bus, store, folder.path(), &opts, change);
+    again.gate.open();
+    let mut seen = Vec::new();
+    while seen.len() < 7 {
+        seen.push(next_name(&mut again).await);
+    }
+    let of = |seq: u64| seen.iter().filter(|(of, _)| *of == seq).map(|(_, name)| name.as_str()).collect::<Vec<_>>();
+    for seq in [first, second] {
+        assert_eq!(of(seq), ["runner.test.arg", "runner.test.block"]);
+    }
+    let place = |seq: u64| seen.iter().position(|(of, _)| *of == seq);
+    assert!(place(first) < place(second));
+    until(|| cursor(&again.bus) > second).await;
+    running.gate.open();
+}
+
+#[tokio::test]
+async fn a_reaction_past_its_deadline_becomes_a_dead_letter() {
+    // What blocks, and the reaction that the dead letter is for: the whole file if it was not rendered.
+    for (sls, label) in [(BLOCK, Some("b: runner.test.block")), (BLOCKED_RENDER, None)] {
+        let folder = tempfile::tempdir().unwrap();
+        let opts = entries(folder.path(), sls);
+        let change = |options: &mut Options| (options.workers, options.deadline) = (1, SOON);
+        let mut running = start_with(folder.path(), &opts, change);
+        let mut errors = running.bus.subscribe(Filter::prefix("salt/reactor/error"), Start::Now).unwrap();
+        let overdue = metrics::REACTIONS_OVERDUE.get();
+        let seq = fire(&running, "slow", 1).await;
+        let error = errors.recv().await.unwrap().data();
+        let message = error.get("message").unwrap().to_string();
+        assert!(message.contains("it exceeded its deadline of 0.05 s (reactor_deadline)"), "{message}");
+        assert_eq!(error.get("_cause"), Some(&seq.into()));
+        assert!(metrics::REACTIONS_OVERDUE.get() > overdue);
+        let failed = running.reactor.failed();
+        let letters: Vec<_> = failed.iter().map(|one| (one.event.seq(), one.label.as_deref())).collect();
+        assert_eq!(letters, [(seq, label)]);
+        // Its thread is still blocked: the cursor passes, and other events are worked on.
+        until(|| cursor(&running.bus) > seq).await;
+        let go = fire(&running, "go", 2).await;
+        while next_name(&mut running).await.0 != go {}
+        running.gate.open();
+        let retried = running.reactor.retry(&running.bus, Some(seq)).await;
+        assert_eq!(retried.into_iter().map(|(_, result)| result).collect::<Vec<_>>(), [Ok(())]);
+        assert!(running.reactor.failed().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn the_reactor_stops_within_two_seconds_whatever_blocks() {
+    for sls in [BLOCK, BLOCKED_RENDER] {
+        let folder = tempfile::tempdir().unwrap();
+        let opts = entries(folder.path(), sls);
+        let mut running = start_with(folder.path(), &opts, |_| ());
+        let seq = fire(&running, "slow", 1).await;
+        let go = fire(&running, "go", 2).await;
+        while next_name(&mut running).await.0 != go {}
+        let started = Instant::now();
+        running.shutdown.cancel();
+        running.task.await.unwrap();
+        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        assert!(running.reactor.failed().is_empty());
+        assert_eq!(cursor(&running.bus), seq);
+        let mut again = start_on(running.bus.clone(), running.store.clone(), folder.path(), &opts, |_| ());
+        again.gate.open();
+        while next_name(&mut again).await.0 != seq {}
+        running.gate.open();
+    }
+}
+
+#[tokio::test]
+async fn the_reactor_takes_no_more_events_while_too_much_is_behind_an_open_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let opts = entries(folder.path(), BLOCK);
+    let change = |options: &mut Options| (options.waiting, options.workers) = (5, 2);
+    let mut running = start_with(folder.path(), &opts, change);
+    fire(&running, "slow", 0).await;
+    let mut done = 0;
+    let mut fired = 0;
+    // Fifty works for the five that may wait; events are read in batches, so it may be one batch more.
+    while metrics::REACTOR_PAUSED.get() == 0 {
+        fire(&running, "go", fired).await;
+        fired += 1;
+        tokio::task::yield_now().await;
+        assert!(fired < 5000);
+    }
+    for _ in 0..200 {
+        fire(&running, "go", fired).await;
+        fired += 1;
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    while running.reactions.try_recv().is_ok() {
+        done += 1;
+    }
+    assert!((50..fired).contains(&done), "{done} of {fired} are worked on");
+    running.gate.open();
+    while done < fired + 2 {
+        next(&mut running).await;
+        done += 1;
+    }
+    until(|| metrics::REACTOR_PAUSED.get() == 0).await;
+}
+
+#[tokio::test]
+async fn files_that_do_not_exist_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "there.sls", NUMBER);
+    let glob = |name: &str| folder.path().join(name).display().to_string();
+    let files = list![file, "/nonexistent", "salt://not/asked.sls", glob("*.sls"), glob("*.none")];
+    let running = start(folder.path(), &map! {"x" => files}.into());
+    let missing: Vec<_> = running.reactor.missing_files().into_iter().map(|(_, file)| file).collect();
+    assert_eq!(missing, ["/nonexistent".to_owned(), glob("*.none")]);
+}
