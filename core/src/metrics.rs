@@ -187,6 +187,10 @@ counters! {
     EVENTS_REFUSED = "brine_events_refused_total", "Events that were refused: malformed or too large.";
     EVENTS_MISSED = "brine_events_missed_total", "Events that a subscriber missed because there is no journal or they had left it.";
     JOURNAL_FAILED = "brine_journal_failed_total", "Events that could not be written to the journal.";
+    JOURNAL_RESTARTS = "brine_journal_restarts_total", "Restarts of the journal writer after a panic.";
+    STORE_FAILURES = "brine_store_failures_total", "Failures of the store: the disk was full, read-only or broken.";
+    STORE_REFUSED = "brine_store_refused_total", "Writes that the store refused because it had failed or its queue was full.";
+    STORE_DAMAGED = "brine_store_damaged_total", "Reads and writes that met a damaged page or row of the store.";
     RETURNS = "brine_returns_total", "Job returns taken.";
     RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not keep.";
     REACTIONS = "brine_reactions_total", "Reactions handed over.";
@@ -228,6 +232,11 @@ pub static REACTION_SECONDS: Histogram = Histogram::new(
 pub static JOURNAL_BYTES: Gauge = Gauge::new("brine_journal_bytes", "Bytes of events in the journal.");
 /// How many events the journal has.
 pub static JOURNAL_EVENTS: Gauge = Gauge::new("brine_journal_events", "Events in the journal.");
+/// Whether the store refuses writes.
+pub static STORE_FAILED: Gauge =
+    Gauge::new("brine_store_failed", "1 while the store refuses writes because the disk takes none, else 0.");
+/// How large the store is.
+pub static STORE_BYTES: Gauge = Gauge::new("brine_store_bytes", "Bytes that the store takes on its disk.");
 /// How many programs follow the event bus through its socket.
 pub static SUBSCRIBERS: Gauge =
     Gauge::new("brine_event_subscribers", "Programs that follow the event bus through its socket.");
@@ -235,7 +244,8 @@ pub static SUBSCRIBERS: Gauge =
 /// All families: those that count, and those that say how something is now.
 pub static FAMILIES: &[(&Family, &str)] = &[(&REACTIONS_BY_ENTRY, "counter"), (&SUBSCRIBER_LAG, "gauge")];
 /// All gauges.
-pub static GAUGES: &[&Gauge] = &[&QUEUE_DEPTH, &JOURNAL_BYTES, &JOURNAL_EVENTS, &SUBSCRIBERS];
+pub static GAUGES: &[&Gauge] =
+    &[&QUEUE_DEPTH, &JOURNAL_BYTES, &JOURNAL_EVENTS, &STORE_FAILED, &STORE_BYTES, &SUBSCRIBERS];
 /// All histograms.
 pub static HISTOGRAMS: &[&Histogram] = &[&RENDER_SECONDS, &REACTION_SECONDS];
 
