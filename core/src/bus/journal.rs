@@ -244,6 +244,12 @@ impl Journal {
         }
     }
 
+    /// Returns how many bytes of events go into one commit: so few that the journal stays near its limit, since space
+    /// of events that leave is used again from the next commit on.
+    pub fn commit_bytes(&self) -> u64 {
+        (self.shared.limits.bytes / 32).max(256 << 10)
+    }
+
     /// Adds events to a batch. Returns the bytes written before, and what is to be trimmed if that is due.
     pub fn append(&self, batch: &mut Batch, events: &[Event]) -> (u64, Option<Cut>) {
         let mut progress = self.shared.progress.lock();
@@ -270,7 +276,7 @@ impl Journal {
         let limits = self.shared.limits;
         let (mut keep_from, mut forced_from) = (0, 0);
         let oldest = cut.now.saturating_sub(limits.age.as_micros() as u64);
-        let (mut entries, mut start, mut first_bytes) = (Vec::new(), Vec::new(), None);
+        let (mut entries, mut start, mut first_bytes, mut more) = (Vec::new(), Vec::new(), None, false);
         'index: loop {
             let page = self.store.scan(INDEX, &start, INDEX_PAGE)?;
             let Some((last, _)) = page.last() else { break };
@@ -282,7 +288,7 @@ impl Journal {
                     break 'index;
                 }
                 if bytes > *first_bytes.get_or_insert(bytes) + TRIM_AT_ONCE {
-                    self.shared.progress.lock().trim_again();
+                    more = true;
                     break 'index;
                 }
                 keep_from = seq;
@@ -306,6 +312,9 @@ impl Journal {
         }
         drop(forced);
         let from = keep_from.min(handled).max(forced_from);
+        if more && from == keep_from {
+            self.shared.progress.lock().trim_again();
+        }
         if from > 0 {
             batch.delete_below(EVENTS, from.to_be_bytes());
             if let Some((_, time)) = entries.iter().rev().find(|(seq, _)| *seq <= from) {

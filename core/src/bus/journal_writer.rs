@@ -79,6 +79,7 @@ async fn write(bus: Weak<Inner>) {
             let ring = inner.ring.lock();
             (ring.from(ring.kept + 1, COMMIT).unwrap_or_default(), ring.next, ring.reserved, ring.closed)
         };
+        let events = one_commit(events, journal.commit_bytes());
         #[cfg(test)]
         assert!(events.iter().all(|event| event.tag() != "test/journal/panic"), "as the test wants it");
         let mut batch = Batch::new();
@@ -128,6 +129,17 @@ async fn write(bus: Weak<Inner>) {
             Err(_) => journal.appended_in_vain(before),
         }
     }
+}
+
+/// Cuts off the events that go beyond a commit of this size; the first one always stays.
+fn one_commit(mut events: Vec<Event>, bytes: u64) -> Vec<Event> {
+    let mut sum = 0;
+    let over = events.iter().position(|event| {
+        sum += event.frame().len() as u64;
+        sum > bytes
+    });
+    events.truncate(over.unwrap_or(events.len()).max(1));
+    events
 }
 
 /// Adds what may leave the journal to a batch. The index is read on a thread that may block.

@@ -134,6 +134,7 @@ fn may_fire(id: &MinionId, tag: &str) -> bool {
         "salt/presence/",
         "salt/reactor/",
         "salt/reactors/",
+        "salt/master/",
         "salt/batch/",
         "salt/fileserver/",
         "minion/refresh/",
