@@ -151,6 +151,10 @@ async fn skipped_numbers_are_neither_lag_nor_missed_events() {
     let first = bus.fire_durably("t", &map! {"n" => 200}).await.unwrap();
     assert!(first > 1000);
     assert_eq!(bus.lags(), [("reactor".to_owned(), 200)]);
+    for (below, expected) in [(first + 5, first), (first, 200), (900, 200), (200, 199), (2, 1)] {
+        assert_eq!(bus.last_before(below).unwrap(), Some(expected), "{below}");
+    }
+    assert_eq!(bus.last_before(1).unwrap(), None);
     let mut durable = bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap();
     let before = metrics::EVENTS_MISSED.get();
     for n in 1..=200 {
@@ -320,9 +324,8 @@ async fn the_journal_stays_within_its_limit_on_disk() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "writes gigabytes: for figures"]
 async fn disk_use_of_a_flood() {
-    let mib = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap()) << 20;
-    for size in [100, 1000, 2100, 33_000] {
-        let (most, end) = disk_use(mib("LIMIT", 64), mib("TOTAL", 3072), size).await;
-        println!("{size} B: at most {} MiB, {} at the end", most >> 20, end >> 20);
-    }
+    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let (limit, total, size) = (number("LIMIT", 64) << 20, number("TOTAL", 3072) << 20, number("SIZE", 1000) as usize);
+    let (most, end) = disk_use(limit, total, size).await;
+    println!("{size} B: at most {} MiB on disk, {} at the end", most >> 20, end >> 20);
 }

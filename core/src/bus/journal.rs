@@ -168,6 +168,12 @@ impl Journal {
         Ok(Page { events, next })
     }
 
+    /// Returns the number of the newest event before this number.
+    pub fn last_before(&self, below: u64) -> Result<Option<u64>, StoreError> {
+        let found = self.store.at_or_before(EVENTS, &below.saturating_sub(1).to_be_bytes())?;
+        Ok(found.map(|(key, _)| number(&key)))
+    }
+
     /// Returns the number of the first event at a place.
     pub fn place(&self, place: TimeOrSeq) -> Result<u64, StoreError> {
         let time = match place {

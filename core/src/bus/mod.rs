@@ -240,6 +240,18 @@ impl Bus {
         }
     }
 
+    /// Returns the number of the newest event before this number, if there is one: numbers may have been skipped.
+    pub fn last_before(&self, below: u64) -> Result<Option<u64>, StoreError> {
+        let (first, next) = {
+            let ring = self.inner.ring.lock();
+            (ring.first(), ring.next)
+        };
+        if first < next && first < below {
+            return Ok(Some(below.min(next) - 1));
+        }
+        self.inner.journal.as_ref().map_or(Ok(None), |journal| journal.last_before(below))
+    }
+
     /// Returns how far durable subscribers are behind, by name.
     pub fn lags(&self) -> Vec<(String, u64)> {
         self.inner.journal.as_ref().map(|journal| journal.lags(self.last_seq())).unwrap_or_default()

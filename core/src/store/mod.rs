@@ -113,13 +113,6 @@ pub enum StoreError {
     Closed,
 }
 
-impl StoreError {
-    /// Whether the same operation may succeed later without a restart.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, StoreError::Read(_) | StoreError::Unavailable { .. } | StoreError::Busy)
-    }
-}
-
 /// Whether the store can be written.
 #[derive(Debug, Clone)]
 pub enum Health {

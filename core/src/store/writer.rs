@@ -96,7 +96,11 @@ impl Writer<'_> {
         };
         let error = self.error(&failure);
         self.refuse(batches.into_iter().zip(done).collect(), &error);
-        (!matches!(failure, Failure::Refused(_))).then_some(failure)
+        if let Failure::Refused(reason) = &failure {
+            tracing::error!(reason, "writes are refused: one of them is not possible");
+            return None;
+        }
+        Some(failure)
     }
 
     fn error(&self, failure: &Failure) -> StoreError {
