@@ -3,6 +3,9 @@
 
 mod support;
 
+use brine_core::event::Event;
+use brine_core::map;
+use brine_core::transport::{Endpoint, Push};
 use support::{System, stdout, text};
 
 const FOLLOW: &str = "
@@ -136,4 +139,22 @@ async fn metrics_are_served_and_shown() {
     assert!(ask("/other").starts_with("HTTP/1.1 404 Not Found\r\n"));
     let shown = stdout(&system.tool("salt-run", &["metrics.show"]));
     assert!(shown.contains("brine_reactor_reactions_total{entry=\"go\",outcome=\"done\"}:\n    1"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_past_is_shown_when_it_is_larger_than_a_message() {
+    let system = System::start("").await;
+    let mut push = Push::connect(&Endpoint::Ipc(system.path("run/master_event_pull.ipc"))).await.unwrap();
+    let mut events = system.events("large/").await;
+    let count = 90;
+    for n in 0..count {
+        let event = Event::from_map("large/tag", &map! {"n" => n, "text" => "x".repeat(900_000)}).unwrap();
+        push.send(event.frame()).await.unwrap();
+        events.next().await;
+    }
+    let words = ["state.event", "large/*", &format!("count={count}"), "since=1"];
+    let shown = stdout(&system.tool_async("salt-run", &words).await);
+    let numbers: Vec<&str> = shown.lines().map(|line| line.split(',').next().unwrap()).collect();
+    let expected: Vec<String> = (0..count).map(|n| format!("large/tag\t{{\"n\": {n}")).collect();
+    assert_eq!(numbers, expected);
 }

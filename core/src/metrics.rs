@@ -190,6 +190,10 @@ counters! {
     TASKS_FAILED = "brine_tasks_failed_total", "Tasks of a daemon that panicked or ended by themselves.";
     PUBLISHES_CAUGHT_UP = "brine_publishes_caught_up_total", "Jobs handed to minions that were not connected when they were published.";
     PUBLISHES_MISSED = "brine_publishes_missed_total", "Jobs that a minion was too late for, or that exceeded the answer.";
+    JOURNAL_RESTARTS = "brine_journal_restarts_total", "Restarts of the journal writer after a panic.";
+    STORE_FAILURES = "brine_store_failures_total", "Failures of the store: the disk was full, read-only or broken.";
+    STORE_REFUSED = "brine_store_refused_total", "Writes that the store refused because it had failed or its queue was full.";
+    STORE_DAMAGED = "brine_store_damaged_total", "Reads and writes that met a damaged page or row of the store.";
     RETURNS = "brine_returns_total", "Job returns taken.";
     RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not keep.";
     REACTIONS = "brine_reactions_total", "Reactions handed over.";
@@ -252,6 +256,11 @@ pub static EXECUTOR_WAIT: Family = Family::new(
 pub static JOURNAL_BYTES: Gauge = Gauge::new("brine_journal_bytes", "Bytes of events in the journal.");
 /// How many events the journal has.
 pub static JOURNAL_EVENTS: Gauge = Gauge::new("brine_journal_events", "Events in the journal.");
+/// Whether the store refuses writes.
+pub static STORE_FAILED: Gauge =
+    Gauge::new("brine_store_failed", "1 while the store refuses writes because the disk takes none, else 0.");
+/// How large the store is.
+pub static STORE_BYTES: Gauge = Gauge::new("brine_store_bytes", "Bytes that the store takes on its disk.");
 /// How many programs follow the event bus through its socket.
 pub static SUBSCRIBERS: Gauge =
     Gauge::new("brine_event_subscribers", "Programs that follow the event bus through its socket.");
@@ -265,7 +274,16 @@ pub static FAMILIES: &[(&Family, &str)] = &[
 ];
 /// All gauges.
 pub static GAUGES: &[&Gauge] =
-    &[&QUEUE_DEPTH, &REACTOR_DETACHED, &REACTOR_PAUSED, &JOURNAL_BYTES, &JOURNAL_EVENTS, &SUBSCRIBERS];
+    &[
+        &QUEUE_DEPTH,
+        &REACTOR_DETACHED,
+        &REACTOR_PAUSED,
+        &JOURNAL_BYTES,
+        &JOURNAL_EVENTS,
+        &STORE_FAILED,
+        &STORE_BYTES,
+        &SUBSCRIBERS,
+    ];
 /// All histograms.
 pub static HISTOGRAMS: &[&Histogram] = &[&RENDER_SECONDS, &REACTION_SECONDS];
 

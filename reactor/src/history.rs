@@ -149,9 +149,11 @@ pub fn history(bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
     let mut wanted: HashMap<u64, Option<Event>> = HashMap::new();
     let mut below = bus.last_seq() + 1;
     let mut found = 0;
-    while below > 1 && found < filter.limit {
+    while found < filter.limit {
+        let Some(newest) = bus.last_before(below)? else { break };
+        below = newest + 1;
         let from = below.saturating_sub(PAGE).max(1);
-        let events = bus.read(TimeOrSeq::Seq(from), PAGE as usize)?;
+        let events = window(bus, from, below)?;
         // Backwards, so that returns are known before the jobs that they belong to.
         for event in events.iter().rev().filter(|event| event.seq() < below) {
             if returns.take(event) {
@@ -179,6 +181,19 @@ pub fn history(bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
         Some(told(&event, &reactions))
     });
     Ok(told.take(filter.limit).collect())
+}
+
+/// Reads all events from `from` to before `below`.
+fn window(bus: &Bus, from: u64, below: u64) -> Result<Vec<Event>, StoreError> {
+    let (mut events, mut at) = (Vec::new(), from);
+    while at < below {
+        // Large events come in smaller pages.
+        let page = bus.read(TimeOrSeq::Seq(at), (below - at) as usize)?;
+        let Some(last) = page.last() else { break };
+        at = last.seq() + 1;
+        events.extend(page);
+    }
+    Ok(events)
 }
 
 /// The event of this number, if the journal has it.

@@ -51,7 +51,7 @@ impl LocalCache {
     fn write(&self, batch: Batch) -> Result<(), ReturnerError> {
         let oldest = {
             let mut in_flight = self.in_flight.lock();
-            in_flight.push_back(self.store.write(batch));
+            in_flight.push_back(self.store.write_blocking(batch));
             if in_flight.len() > IN_FLIGHT { in_flight.pop_front() } else { None }
         };
         oldest.map_or(Ok(()), |ticket| Ok(ticket.durable_blocking()?))

@@ -2,9 +2,13 @@
 //!
 //! A fired event gets the next sequence number and a stamp, goes into the ring in memory, from there
 //! into the journal on disk, and to subscribers. A subscriber that is behind the ring reads on from the
-//! journal: it lags, it never loses. When the journal falls behind by a whole ring, who fires waits.
+//! journal: it lags, it never loses. Publishers block when the journal is a full ring behind.
 
+mod health;
 mod journal;
+mod journal_writer;
+mod numbers;
+mod retention;
 mod ring;
 mod sockets;
 mod subscription;
@@ -34,11 +38,14 @@ pub struct BusLimits {
     pub ring_bytes: usize,
     /// The largest event that is taken, in bytes.
     pub event: usize,
+    /// How many sequence numbers are reserved on disk ahead of the events: an outage of the store may last this many
+    /// events before more are refused, and an unclean stop skips at most as many numbers.
+    pub reserve: u64,
 }
 
 impl Default for BusLimits {
     fn default() -> Self {
-        BusLimits { ring_events: 32_768, ring_bytes: 8 << 20, event: 1 << 20 }
+        BusLimits { ring_events: 32_768, ring_bytes: 8 << 20, event: 1 << 20, reserve: 1 << 24 }
     }
 }
 
@@ -59,6 +66,12 @@ pub enum BusError {
     /// The journal could not write it.
     #[error("the event went out but could not be kept: {0}")]
     NotKept(StoreError),
+    /// No sequence number is left that may be issued while the store cannot be written.
+    #[error(
+        "publishing the event failed: the store takes no writes and all reserved sequence numbers are issued; \
+         make room on its disk, or make it writable"
+    )]
+    NoNumbers,
     /// The bus has been closed.
     #[error("the event bus is closed")]
     Closed,
@@ -89,7 +102,7 @@ impl std::fmt::Debug for Bus {
 impl Bus {
     /// A bus without a journal: what a subscriber does not read in time is missed and counted.
     pub fn in_memory(limits: BusLimits) -> Self {
-        Self::with(limits, None, 1)
+        Self::with(limits, None, 1, u64::MAX)
     }
 
     /// A bus that keeps its events in a store. Must be called within a runtime.
@@ -99,19 +112,16 @@ impl Bus {
         opened: Opened,
         keep: JournalLimits,
     ) -> Result<Self, StoreError> {
-        let (journal, last) = Journal::open(store, keep)?;
-        // After an unclean stop, numbers may have gone out that are not in the journal: never use them again.
-        let next = match opened {
-            Opened::Repaired => last + 1 + limits.ring_events as u64,
-            Opened::New | Opened::Clean | Opened::Replaced => last + 1,
-        };
-        let bus = Self::with(limits, Some(journal), next);
-        tokio::spawn(journal::write(Arc::downgrade(&bus.inner)));
+        let health = store.health();
+        let (journal, next, reserved) = Journal::open(store, opened, keep, &limits)?;
+        let bus = Self::with(limits, Some(journal), next, reserved);
+        tokio::spawn(journal_writer::run(Arc::downgrade(&bus.inner)));
+        tokio::spawn(health::announce(Arc::downgrade(&bus.inner), health));
         Ok(bus)
     }
 
-    fn with(limits: BusLimits, journal: Option<Journal>, next: u64) -> Self {
-        let ring = Mutex::new(Ring::new(limits, journal.is_some(), next));
+    fn with(limits: BusLimits, journal: Option<Journal>, next: u64, reserved: u64) -> Self {
+        let ring = Mutex::new(Ring::new(limits, journal.is_some(), next, reserved));
         Bus { inner: Arc::new(Inner { ring, arrived: Notify::new(), kept: Notify::new(), journal, limits }) }
     }
 
@@ -142,6 +152,10 @@ impl Bus {
         }
         if ring.is_full() {
             return Ok(None);
+        }
+        if ring.is_out_of_numbers() {
+            metrics::EVENTS_REFUSED.add(1);
+            return Err(BusError::NoNumbers);
         }
         let seq = ring.push(event)?;
         drop(ring);
@@ -193,32 +207,54 @@ impl Bus {
         self.inner.ring.lock().next - 1
     }
 
-    /// Up to `limit` events from a place on, in order: those of the journal, and those that are on their way into
-    /// it. Without a journal: those still in memory.
+    /// Returns up to `limit` events from a place on, in order: those of the journal, and those that are on their way
+    /// into it. Large events come in smaller pages: only an empty one is the end. Without a journal: those still in
+    /// memory.
     pub fn read(&self, from: TimeOrSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
-        if let Some(journal) = &self.inner.journal {
-            let from = journal.place(from)?;
+        let Some(journal) = &self.inner.journal else {
+            let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
+            return Ok(self.inner.ring.lock().from(seq, limit).unwrap_or_default());
+        };
+        let mut from = journal.place(from)?;
+        loop {
             // The ring first: what is not in it any more is in the journal.
             let (first, newest) = {
                 let ring = self.inner.ring.lock();
                 let first = ring.first();
                 (first, ring.from(first.max(from), limit).unwrap_or_default())
             };
-            let mut events = if from < first { journal.read(from, limit)? } else { Vec::new() };
-            events.retain(|event| event.seq() < first);
-            events.extend(newest);
-            events.truncate(limit);
-            return Ok(events);
+            if from >= first {
+                return Ok(newest);
+            }
+            let mut page = journal.read(from, limit)?;
+            page.events.retain(|event| event.seq() < first);
+            match page.next.filter(|next| *next < first) {
+                Some(next) if page.events.is_empty() => from = next,
+                Some(_) => return Ok(page.events),
+                None => {
+                    page.events.extend(newest);
+                    page.events.truncate(limit);
+                    return Ok(page.events);
+                }
+            }
         }
-        let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
-        Ok(self.inner.ring.lock().from(seq, limit).unwrap_or_default())
     }
 
-    /// How far durable subscribers are behind, by name.
+    /// Returns the number of the newest event before this number, if there is one: numbers may have been skipped.
+    pub fn last_before(&self, below: u64) -> Result<Option<u64>, StoreError> {
+        let (first, next) = {
+            let ring = self.inner.ring.lock();
+            (ring.first(), ring.next)
+        };
+        if first < next && first < below {
+            return Ok(Some(below.min(next) - 1));
+        }
+        self.inner.journal.as_ref().map_or(Ok(None), |journal| journal.last_before(below))
+    }
+
+    /// Returns how far durable subscribers are behind, by name.
     pub fn lags(&self) -> Vec<(String, u64)> {
-        let last = self.last_seq();
-        let cursors = self.inner.journal.as_ref().map(Journal::cursors).unwrap_or_default();
-        cursors.into_iter().map(|(name, seq)| (name, last.saturating_sub(seq))).collect()
+        self.inner.journal.as_ref().map(|journal| journal.lags(self.last_seq())).unwrap_or_default()
     }
 
     /// Brings the gauges that tell of the bus up to date.
@@ -230,6 +266,9 @@ impl Bus {
             metrics::JOURNAL_EVENTS.set(events);
             metrics::JOURNAL_BYTES.set(bytes);
         }
+        if let Some(journal) = &self.inner.journal {
+            metrics::STORE_BYTES.set(journal.store().disk_bytes());
+        }
     }
 
     /// Ends the bus: nothing can be fired any more, subscribers get what is there and then the end.
@@ -237,9 +276,15 @@ impl Bus {
     pub async fn close(&self) {
         self.inner.ring.lock().closed = true;
         self.inner.arrived.notify_waiters();
-        let last = self.last_seq();
-        // What could not be kept has been logged by the journal.
-        _ = self.kept(last).await;
+        while self.inner.journal.is_some() {
+            let kept = self.inner.kept.notified();
+            let mut kept = std::pin::pin!(kept);
+            kept.as_mut().enable();
+            if self.inner.ring.lock().stopped {
+                return;
+            }
+            kept.await;
+        }
     }
 
     fn check_size(&self, event: &Event) -> Result<(), BusError> {
@@ -252,5 +297,7 @@ impl Bus {
     }
 }
 
+#[cfg(test)]
+mod fault_tests;
 #[cfg(test)]
 mod tests;

@@ -20,6 +20,8 @@ pub(super) struct Ring {
     pub next: u64,
     /// All events up to this one are in the journal, or failed.
     pub kept: u64,
+    /// The last number that may be issued: it is reserved on disk.
+    pub reserved: u64,
     failures: VecDeque<(u64, u64, StoreError)>,
     /// Nothing may be fired any more.
     pub closed: bool,
@@ -29,7 +31,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    pub fn new(limits: BusLimits, keeps: bool, next: u64) -> Self {
+    pub fn new(limits: BusLimits, keeps: bool, next: u64, reserved: u64) -> Self {
         Ring {
             events: VecDeque::new(),
             bytes: 0,
@@ -37,6 +39,7 @@ impl Ring {
             keeps,
             next,
             kept: next - 1,
+            reserved,
             failures: VecDeque::new(),
             closed: false,
             stopped: false,
@@ -82,8 +85,19 @@ impl Ring {
         Some(self.events.iter().skip(skip).take(limit).cloned().collect())
     }
 
-    /// The journal could not write these.
+    /// Whether the next event would get a number that is not reserved.
+    pub fn is_out_of_numbers(&self) -> bool {
+        self.next > self.reserved
+    }
+
+    /// Notes that the journal could not write these. An outage is one stretch, with its latest error.
     pub fn failed(&mut self, first: u64, last: u64, error: StoreError) {
+        if let Some((_, end, latest)) = self.failures.back_mut()
+            && *end + 1 == first
+        {
+            (*end, *latest) = (last, error);
+            return;
+        }
         if self.failures.len() == FAILURES {
             self.failures.pop_front();
         }

@@ -1,5 +1,7 @@
 //! A subscriber's place on the bus.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::{Bus, journal};
@@ -10,6 +12,8 @@ use crate::store::StoreError;
 
 /// How many events are looked at in one go.
 const STEP: usize = 512;
+/// How long to wait before the journal is read again while the store has failed.
+const RETRY: Duration = Duration::from_millis(200);
 
 /// Which events a subscriber wants.
 #[derive(Debug, Clone)]
@@ -56,21 +60,36 @@ pub struct Subscription {
     next: u64,
     name: Option<String>,
     pending: std::collections::VecDeque<Event>,
+    reading: Reading,
+}
+
+/// How the journal is read.
+struct Reading {
+    /// Whether an event below `next` has been seen: what is missing before it was never asked for.
+    settled: bool,
+    /// How many events are read at once: fewer near a damaged page.
+    step: usize,
+    /// How many numbers are skipped next where a page is damaged.
+    stride: u64,
+    /// The store has failed, which is logged once.
+    waiting: bool,
 }
 
 impl Subscription {
     pub(super) fn new(bus: Bus, filter: Filter, start: Start) -> Result<Self, StoreError> {
         let now = bus.last_seq() + 1;
+        let settled = !matches!(start, Start::Since(_));
         let (next, name) = match start {
             Start::Now => (now, None),
             Start::Since(seq) => (seq.max(1), None),
             Start::Durable(name) => {
                 let journal = bus.inner.journal.as_ref();
-                let committed = journal.map(|journal| journal.cursor(&name, now - 1)).transpose()?;
+                let committed = journal.map(|journal| journal.cursor(&name, now - 1));
                 (committed.map_or(now, |seq| seq + 1), Some(name))
             }
         };
-        Ok(Subscription { bus, filter, next, name, pending: std::collections::VecDeque::new() })
+        let reading = Reading { settled, step: STEP, stride: 1, waiting: false };
+        Ok(Subscription { bus, filter, next, name, pending: std::collections::VecDeque::new(), reading })
     }
 
     /// The next event; nothing when the bus is closed and all has been handed out. Safe to drop while
@@ -142,6 +161,7 @@ impl Subscription {
             }
             Some(mut events) => {
                 self.next = events.last().map_or(self.next, |event| event.seq() + 1);
+                self.reading.settled = true;
                 events.retain(|event| self.filter.wants(event));
                 Some(events)
             }
@@ -149,7 +169,7 @@ impl Subscription {
         }
     }
 
-    /// Reads what has left the ring, whose oldest event is `first`.
+    /// Reads what has left the ring, whose oldest event is `first`. Whatever is skipped is logged and counted.
     async fn catch_up(&mut self, first: u64) -> Vec<Event> {
         let Some(journal) = &self.bus.inner.journal else {
             metrics::EVENTS_MISSED.add(first - self.next);
@@ -157,22 +177,73 @@ impl Subscription {
             self.next = first;
             return Vec::new();
         };
-        let (journal, from) = (journal.clone(), self.next);
-        let read = tokio::task::spawn_blocking(move || journal.read(from, STEP)).await;
-        let mut events = match read {
-            Ok(Ok(events)) => events,
-            Ok(Err(error)) => {
-                metrics::EVENTS_MISSED.add(first - self.next);
-                tracing::error!(%error, from, to = first - 1, "events cannot be read from the journal and are skipped");
-                Vec::new()
+        let (from, step) = (self.next, self.reading.step);
+        let reader = journal.clone();
+        let read = tokio::task::spawn_blocking(move || reader.read(from, step)).await;
+        match read {
+            Ok(Ok(page)) => {
+                let next = page.next.unwrap_or(first).min(first);
+                let mut events = page.events;
+                events.retain(|event| event.seq() < first);
+                self.report_gaps(from, next, &events);
+                (self.reading.step, self.reading.stride, self.reading.waiting) = ((step * 2).min(STEP), 1, false);
+                self.next = next;
+                events.retain(|event| self.filter.wants(event));
+                return events;
             }
-            // Only when the runtime ends.
-            Err(_) => Vec::new(),
+            Ok(Err(error @ StoreError::Damaged { .. })) => self.pass_damage(first, &error.to_string()),
+            Ok(Err(error)) => self.wait_for_store(first, &error).await,
+            Err(error) if error.is_panic() => self.pass_damage(first, &error.to_string()),
+            // The runtime ends.
+            Err(_) => std::future::pending().await,
+        }
+        Vec::new()
+    }
+
+    /// Reports events that should be in a page of the journal and are not.
+    fn report_gaps(&mut self, from: u64, next: u64, events: &[Event]) {
+        let from = match events.first() {
+            Some(event) if !self.reading.settled => event.seq(),
+            None if !self.reading.settled => return,
+            _ => from,
         };
-        events.retain(|event| event.seq() < first);
-        self.next = events.last().map_or(first, |event| event.seq() + 1);
-        events.retain(|event| self.filter.wants(event));
-        events
+        self.reading.settled = true;
+        let Some(journal) = &self.bus.inner.journal else { return };
+        for (from, to) in journal.missing(from, next, events) {
+            self.missed(from, to, "they are not in the journal");
+        }
+    }
+
+    fn missed(&self, from: u64, to: u64, reason: &str) {
+        metrics::EVENTS_MISSED.add(to + 1 - from);
+        let subscriber = self.name.as_deref().unwrap_or_default();
+        tracing::error!(from, to, subscriber, reason, "a subscriber missed events");
+    }
+
+    /// Gets past a damaged page: reads less at once, so that all events before it are read, then skips.
+    fn pass_damage(&mut self, first: u64, reason: &str) {
+        if self.reading.step > 1 {
+            self.reading.step = (self.reading.step / 8).max(1);
+            return;
+        }
+        let next = (self.next + self.reading.stride).min(first);
+        self.missed(self.next, next - 1, reason);
+        self.reading.stride *= 2;
+        self.next = next;
+    }
+
+    /// Waits where the store cannot be read now. Events are skipped only when the bus is closed.
+    async fn wait_for_store(&mut self, first: u64, error: &StoreError) {
+        if self.bus.inner.ring.lock().closed {
+            self.missed(self.next, first - 1, &error.to_string());
+            self.next = first;
+            return;
+        }
+        if !std::mem::replace(&mut self.reading.waiting, true) {
+            let subscriber = self.name.as_deref().unwrap_or_default();
+            tracing::warn!(subscriber, from = self.next, %error, "events cannot be read; trying again until they can");
+        }
+        tokio::time::sleep(RETRY).await;
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::{Value, map, transport::Limits, transport::Push, transport::Subscriber};
 
 fn small() -> BusLimits {
-    BusLimits { ring_events: 64, ring_bytes: 1 << 20, event: 1 << 16 }
+    BusLimits { ring_events: 64, ring_bytes: 1 << 20, event: 1 << 16, ..BusLimits::default() }
 }
 
 fn open(folder: &std::path::Path) -> (Bus, Opened) {

@@ -69,7 +69,9 @@ rendering_options! {
     loop_interval: u64 = 60,
     /// Hours that events stay in the journal.
     event_journal_hours: u64 = 24,
-    /// The size in MiB above which the oldest events leave the journal.
+    /// How many MiB the journal's events may take on disk before the oldest ones leave; their disk use stays below 1.3
+    /// times this. Events that a durable subscriber (the reactor, the job cache, event returners) has not handled stay
+    /// until there is twice as much.
     event_journal_size: u64 = 1024,
 
     /// The port that metrics are served on, as Prometheus text at `/metrics`; 0 for none.

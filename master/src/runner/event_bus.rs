@@ -1,9 +1,10 @@
 //! `event_bus`: the journal of the event bus.
 
-use brine_core::bus::TimeOrSeq;
+use brine_core::bus::{Bus, TimeOrSeq};
 use brine_core::event::Event;
 use brine_core::function::CallError;
 use brine_core::glob::Glob;
+use brine_core::store::StoreError;
 use brine_core::transport::{Endpoint, Push};
 use brine_core::value::FromValue;
 use brine_core::{Value, functions, map};
@@ -13,18 +14,20 @@ use super::RunnerContext;
 functions! {
     module "event_bus", context RunnerContext;
 
-    /// Events from a place on: a sequence number, or a time such as `2026-11-21T10:00:00`, in local time
-    /// or with a Z behind it.
+    /// Return events from a place on: a sequence number, or a time such as `2026-11-21T10:00:00`, in local time
+    /// or with a Z behind it. Returns up to `limit` events, and fewer where they are large: as many as fit into
+    /// 16 MiB, at least one. Only an empty list is the end.
     ///
     /// CLI Example:
     ///
     ///     salt-run event_bus.since 100
     ///     salt-run event_bus.since 2026-11-21T10:00:00 limit=10
     fn since(context, since: Value, limit: u32 = 100) {
-        let place = place(&since)?;
-        let events = context.master.bus.read(place, limit.clamp(1, 10_000) as usize).map_err(CallError::execution)?;
-        let told = events.iter().map(|event| map! {"seq" => event.seq(), "tag" => event.tag(), "data" => event.data()});
-        Ok(told.collect())
+        let limit = limit.clamp(1, 10_000) as usize;
+        let bytes = REPLY_BYTES.min(context.master.config.max_message_size / 2);
+        let events = events_since(&context.master.bus, place(&since)?, limit, bytes).map_err(CallError::execution)?;
+        let listed = events.iter().map(|event| map! {"seq" => event.seq(), "tag" => event.tag(), "data" => event.data()});
+        Ok(listed.collect())
     }
 
     /// Replays a stretch of the journal to a new subscriber, which has bound a ZeroMQ PULL socket at this path: each
@@ -77,6 +80,28 @@ functions! {
     }
 }
 
+/// How many bytes of events are returned at most, so that the reply stays below max_message_size.
+const REPLY_BYTES: usize = 16 << 20;
+
+/// Reads events from a place on: up to `limit`, as many as fit into `bytes` but at least one.
+fn events_since(bus: &Bus, mut place: TimeOrSeq, limit: usize, bytes: usize) -> Result<Vec<Event>, StoreError> {
+    let (mut found, mut room) = (Vec::new(), bytes);
+    while found.len() < limit {
+        let page = bus.read(place, limit - found.len())?;
+        let Some(last) = page.last() else { break };
+        place = TimeOrSeq::Seq(last.seq() + 1);
+        for event in page {
+            let size = event.frame().len();
+            if size > room && !found.is_empty() {
+                return Ok(found);
+            }
+            room = room.saturating_sub(size);
+            found.push(event);
+        }
+    }
+    Ok(found)
+}
+
 /// How long the subscriber of a replay has to answer.
 const CONNECT_TIME: std::time::Duration = std::time::Duration::from_secs(5);
 /// How many events are read at once.
@@ -104,6 +129,25 @@ fn place(since: &Value) -> Result<TimeOrSeq, CallError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn pages_end_with_the_limit_or_the_bytes() {
+        let bus = Bus::in_memory(brine_core::bus::BusLimits::default());
+        for n in 0..10 {
+            bus.fire("t", &map! {"n" => n, "text" => "x".repeat(1000)}).await.unwrap();
+        }
+        for (from, limit, bytes, expected) in [
+            (1, 100, 1 << 20, 10),
+            (1, 3, 1 << 20, 3),
+            (1, 100, 5000, 4),
+            (1, 100, 10, 1),
+            (9, 100, 1 << 20, 2),
+            (11, 100, 1 << 20, 0),
+        ] {
+            let found = events_since(&bus, TimeOrSeq::Seq(from), limit, bytes).unwrap();
+            assert_eq!(found.len(), expected, "{from} {limit} {bytes}");
+        }
+    }
 
     #[test]
     fn places_are_numbers_or_times() {

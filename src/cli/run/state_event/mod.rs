@@ -19,6 +19,8 @@ use crate::ui::{Colour, ColourChoice, Ui};
 
 /// How many events of the past are asked for at once.
 const PAGE: usize = 500;
+/// How long to wait for the first event of the present, which asking for the past brings about.
+const PRESENT_TIME: Duration = Duration::from_secs(5);
 
 /// What the line asks for.
 struct Options {
@@ -87,11 +89,15 @@ pub(super) async fn follow(client: &MasterClient, args: Args, colour: ColourChoi
     if options.count == 0 {
         return Ok(());
     }
+    let mut present = None;
     let mut view = View { width: terminal_width().filter(|_| !options.pretty), ui, options, last: 0, shown: 0 };
     if let Some(since) = view.options.since.clone() {
         let mut from = Value::from(since.as_str());
         loop {
             let page = past(client, from).await?;
+            if page.is_empty() {
+                break;
+            }
             for (seq, tag, data) in &page {
                 view.last = *seq;
                 view.take(tag, data)?;
@@ -99,8 +105,14 @@ pub(super) async fn follow(client: &MasterClient, args: Args, colour: ColourChoi
                     return Ok(());
                 }
             }
-            // Asking makes events of its own: what came after the last full page comes by the socket.
-            if page.len() < PAGE {
+            // Asking makes events of its own, so the past has no end: it is shown up to the first event that came by
+            // the socket, which is one of these at the latest.
+            if present.is_none() {
+                let first = tokio::time::timeout(PRESENT_TIME, events.next()).await;
+                let Ok(first) = first else { break };
+                present = Some(first?);
+            }
+            if present.as_ref().and_then(seq_of).is_none_or(|first| view.last + 1 >= first) {
                 break;
             }
             from = Value::from(view.last + 1);
@@ -115,10 +127,13 @@ pub(super) async fn follow(client: &MasterClient, args: Args, colour: ColourChoi
     };
     let mut time_is_up = std::pin::pin!(time_is_up);
     loop {
-        let event = tokio::select! {
-            event = events.next() => event?,
-            () = &mut time_is_up => return Ok(()),
-            _ = tokio::signal::ctrl_c() => return Ok(()),
+        let event = match present.take() {
+            Some(event) => event,
+            None => tokio::select! {
+                event = events.next() => event?,
+                () = &mut time_is_up => return Ok(()),
+                _ = tokio::signal::ctrl_c() => return Ok(()),
+            },
         };
         let data = event.data();
         let Some(seq) = seq_of(&event) else {

@@ -1,0 +1,160 @@
+//! How long events stay in the journal: what they take on disk, how old they are, and which may leave.
+
+use std::time::{Duration, Instant};
+
+use super::JournalLimits;
+
+/// The page size of the store.
+const PAGE: u64 = 4096;
+/// What a leaf, a row in it and its entry in the branch above take beside keys and values.
+const LEAF: u64 = 4;
+const ROW: u64 = 8;
+const BRANCH: u64 = 40;
+
+/// How often at most events are looked at for trimming when few are written.
+const TRIM_INTERVAL: Duration = Duration::from_secs(60);
+const INDEX_INTERVAL_MICROS: u64 = 1_000_000;
+/// How many bytes leave in one commit: those behind it wait for it.
+pub(super) const TRIM_AT_ONCE: u64 = 64 << 20;
+
+/// How far the journal has been written, indexed and trimmed.
+pub(super) struct Progress {
+    /// The bytes that all events so far took on disk.
+    pub bytes: u64,
+    leaf: u64,
+    indexed: Option<(u64, u64)>,
+    trimmed: Option<(Instant, u64)>,
+    clock: Clock,
+}
+
+impl Progress {
+    /// Goes on behind the last entry of the index: its time and the bytes before it.
+    pub fn new(last: Option<(u64, u64)>) -> Self {
+        let (time, bytes) = last.unwrap_or_default();
+        Progress { bytes, leaf: PAGE, indexed: None, trimmed: None, clock: Clock::new(now_micros(), time) }
+    }
+
+    /// Adds the space that a row takes: rows in key order share leaves of one page, a larger row has pages of its own,
+    /// whose number is a power of two.
+    pub fn add(&mut self, key_and_value: usize) {
+        let row = key_and_value as u64 + ROW;
+        if row + LEAF > PAGE {
+            self.bytes += (row + LEAF).div_ceil(PAGE).next_power_of_two() * PAGE + BRANCH;
+            self.leaf = PAGE;
+        } else if self.leaf + row > PAGE {
+            self.bytes += PAGE + BRANCH;
+            self.leaf = LEAF + row;
+        } else {
+            self.leaf += row;
+        }
+    }
+
+    /// Returns the time of a new index entry, if one is due.
+    pub fn index(&mut self, limits: &JournalLimits) -> Option<u64> {
+        let now = now_micros();
+        let due = self.indexed.is_none_or(|(time, bytes)| {
+            now.abs_diff(time) >= INDEX_INTERVAL_MICROS || self.bytes >= bytes + limits.step() / 2
+        });
+        due.then(|| {
+            self.indexed = Some((now, self.bytes));
+            self.clock.index(now)
+        })
+    }
+
+    /// Returns what is to be trimmed, if that is due.
+    pub fn trim(&mut self, limits: &JournalLimits) -> Option<Cut> {
+        let due =
+            self.trimmed.is_none_or(|(at, bytes)| at.elapsed() >= TRIM_INTERVAL || self.bytes >= bytes + limits.step());
+        due.then(|| {
+            self.trimmed = Some((Instant::now(), self.bytes));
+            Cut { now: self.clock.age(), written: self.bytes }
+        })
+    }
+
+    /// Goes back to these bytes: what was added behind them could not be written.
+    pub fn back_to(&mut self, bytes: u64) {
+        (self.bytes, self.leaf, self.indexed) = (bytes, PAGE, None);
+    }
+
+    /// Trims again with the next write.
+    pub fn trim_again(&mut self) {
+        self.trimmed = None;
+    }
+}
+
+/// The point in time and bytes that trimming goes by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut {
+    pub now: u64,
+    pub written: u64,
+}
+
+impl JournalLimits {
+    /// After how many bytes events are trimmed again.
+    fn step(&self) -> u64 {
+        (self.bytes / 16).clamp(1, 16 << 20)
+    }
+}
+
+/// The time by which events age. A wall clock that is set forward while the process runs does not age the events of
+/// before: their age is the monotonic clock's. Times in the index never go back.
+struct Clock {
+    opened: Instant,
+    wall_at_open: u64,
+    last: u64,
+}
+
+impl Clock {
+    fn new(wall: u64, last: u64) -> Self {
+        Clock { opened: Instant::now(), wall_at_open: wall, last }
+    }
+
+    fn age(&self) -> u64 {
+        self.wall_at_open + u64::try_from(self.opened.elapsed().as_micros()).unwrap_or(u64::MAX / 2)
+    }
+
+    fn index(&mut self, wall: u64) -> u64 {
+        self.last = wall.max(self.last + 1);
+        self.last
+    }
+}
+
+fn now_micros() -> u64 {
+    jiff::Timestamp::now().as_microsecond().max(0).cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_take_whole_pages() {
+        let taken = |rows: &[usize]| {
+            let mut progress = Progress::new(None);
+            rows.iter().for_each(|row| progress.add(*row));
+            progress.bytes / PAGE
+        };
+        for (rows, pages) in [
+            (&[100][..], 1),
+            (&[100; 37], 1),
+            (&[100; 38], 2),
+            (&[2100, 2100], 2),
+            (&[4084], 1),
+            (&[4085], 2),
+            (&[33_000], 16),
+            (&[33_000, 10], 17),
+        ] {
+            assert_eq!(taken(rows), pages, "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_set_forward_does_not_age_events() {
+        let mut clock = Clock::new(1_000_000, 0);
+        assert_eq!(clock.index(1_000_000), 1_000_000);
+        // 25 hours forward, and back again.
+        assert_eq!(clock.index(90_001_000_000), 90_001_000_000);
+        assert!(clock.age() < 60_000_000);
+        assert_eq!(clock.index(2_000_000), 90_001_000_001);
+    }
+}

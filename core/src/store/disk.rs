@@ -1,0 +1,98 @@
+//! The file below the store: how it is opened, checked and moved aside.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use redb::backends::FileBackend;
+use redb::{Builder, Database, DatabaseError};
+
+/// How many damaged stores are kept beside the store.
+const DAMAGED: usize = 5;
+/// How many bytes must fit on the disk before a failed store is tried again.
+const PROBE: usize = 1 << 20;
+
+/// Opens the file of a store. Tests put one in its place that fails on demand.
+pub(super) trait Disk: Send + Sync {
+    /// Opens the database; `create` allows a missing or empty file, which becomes an empty database.
+    fn open(&self, builder: &Builder, create: bool) -> Result<Database, DatabaseError>;
+
+    /// Checks that the disk takes data, without touching the store.
+    fn probe(&self) -> io::Result<()>;
+
+    /// Returns the path of the file.
+    fn path(&self) -> &Path;
+}
+
+/// A file of the file system.
+pub(super) struct FileDisk(pub PathBuf);
+
+impl FileDisk {
+    /// Opens the file for its owner alone, whatever the umask.
+    pub(super) fn file(&self, create: bool) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(create).truncate(false).mode(0o600).open(&self.0)?;
+        let metadata = file.metadata()?;
+        if !create && metadata.len() == 0 {
+            return Err(io::Error::other("the file has become empty"));
+        }
+        if metadata.permissions().mode() & 0o077 != 0
+            && let Err(error) = file.set_permissions(std::fs::Permissions::from_mode(0o600))
+        {
+            tracing::warn!(path = %self.0.display(), %error, "restricting the store's file mode to 0600 failed");
+        }
+        Ok(file)
+    }
+}
+
+impl Disk for FileDisk {
+    fn open(&self, builder: &Builder, create: bool) -> Result<Database, DatabaseError> {
+        let file = self.file(create).map_err(|error| DatabaseError::Storage(error.into()))?;
+        builder.create_with_backend(FileBackend::new(file)?)
+    }
+
+    fn probe(&self) -> io::Result<()> {
+        let mut path = self.0.clone().into_os_string();
+        path.push(".probe");
+        let written = (|| {
+            let mut options = OpenOptions::new();
+            let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+            file.write_all(&vec![0x5a; PROBE])?;
+            file.sync_all()
+        })();
+        match std::fs::remove_file(&path) {
+            Err(error) if written.is_ok() => Err(error),
+            _ => written,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// Moves a damaged store aside, to the first free name of `.damaged`, `.damaged.1`, ...; with all of them taken, the
+/// oldest one is replaced. Returns the new path.
+pub(super) fn move_aside(path: &Path) -> io::Result<PathBuf> {
+    let names: Vec<PathBuf> = (0..DAMAGED)
+        .map(|number| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(if number == 0 { ".damaged".to_owned() } else { format!(".damaged.{number}") });
+            name.into()
+        })
+        .collect();
+    let free = names.iter().find(|name| !name.exists());
+    let oldest = || names.iter().min_by_key(|name| name.metadata().and_then(|data| data.modified()).ok());
+    let Some(aside) = free.or_else(oldest) else { return Err(io::Error::other("no name is free")) };
+    if free.is_none() {
+        tracing::warn!(path = %aside.display(), "the oldest of {DAMAGED} damaged stores is replaced");
+    }
+    std::fs::rename(path, aside)?;
+    Ok(aside.clone())
+}
+
+/// Returns how many bytes a file takes on its disk; 0 if that cannot be read.
+pub(super) fn allocated(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |data| data.blocks() * 512)
+}

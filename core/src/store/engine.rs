@@ -1,0 +1,165 @@
+//! The database below the store: every error and panic of redb becomes a `StoreError` here, and a database that redb
+//! has given up after an I/O error is opened anew.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use redb::{Builder, Database, DatabaseError, ReadableDatabase, StorageError};
+
+use super::disk::Disk;
+use super::{Batch, StoreError, Table, batch};
+use crate::metrics;
+
+/// A table open for reading.
+pub(super) type ReadTable = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+/// Why an operation failed.
+pub(super) enum Failure {
+    /// The database takes nothing more until it is opened anew.
+    Broken(String),
+    /// A page is damaged.
+    Damaged(String),
+    /// This operation alone failed.
+    Refused(String),
+}
+
+impl Failure {
+    fn of(error: redb::Error) -> Self {
+        let text = error.to_string();
+        match error {
+            redb::Error::Corrupted(_) => Failure::Damaged(text),
+            redb::Error::ValueTooLarge(_) => Failure::Refused(text),
+            _ => Failure::Broken(text),
+        }
+    }
+
+    fn of_panic(panic: &(dyn Any + Send)) -> Self {
+        Failure::Damaged(text_of(panic).to_owned())
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown reason")
+}
+
+pub(super) struct Engine {
+    pub disk: Box<dyn Disk>,
+    cache: usize,
+    /// Nothing while the database is being opened anew.
+    database: RwLock<Option<Database>>,
+    /// Counts how often the database was opened anew: an error of an earlier one says nothing about this one.
+    generation: AtomicU64,
+    /// The last damage that was logged: the same one is met again and again.
+    damage: Mutex<String>,
+}
+
+impl Engine {
+    /// Opens the database. Returns whether it had to be repaired.
+    pub fn open(disk: Box<dyn Disk>, cache: usize) -> Result<(Self, bool), (DatabaseError, Box<dyn Disk>)> {
+        match open(&*disk, cache, true) {
+            Ok((database, repaired)) => {
+                let database = RwLock::new(Some(database));
+                Ok((
+                    Engine { disk, cache, database, generation: AtomicU64::new(0), damage: Mutex::default() },
+                    repaired,
+                ))
+            }
+            Err(error) => Err((error, disk)),
+        }
+    }
+
+    /// Closes the database and opens it anew. Until that is done, reads fail at once.
+    pub fn reopen(&self) -> Result<(), String> {
+        let old = self.database.write().take();
+        // A database with a damaged page may panic when it is closed.
+        _ = catch_unwind(AssertUnwindSafe(move || drop(old)));
+        let (database, _) = open(&*self.disk, self.cache, false).map_err(|error| error.to_string())?;
+        let mut slot = self.database.write();
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        *slot = Some(database);
+        Ok(())
+    }
+
+    /// Returns how often the database was opened anew.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Reads from a table; one that does not exist yet reads as the default. The outer error is that of a database
+    /// that must be opened anew, with its generation.
+    pub fn read<T: Default>(
+        &self,
+        table: Table,
+        read: impl FnOnce(ReadTable) -> Result<T, StorageError>,
+    ) -> Result<Result<T, StoreError>, (String, u64)> {
+        let guard = self.database.read();
+        let Some(database) = guard.as_ref() else { return Ok(Err(self.unavailable("it is being opened anew"))) };
+        let attempt = || -> Result<T, redb::Error> {
+            match database.begin_read()?.open_table(table.definition()) {
+                Ok(table) => Ok(read(table)?),
+                Err(redb::TableError::TableDoesNotExist(_)) => Ok(T::default()),
+                Err(error) => Err(error.into()),
+            }
+        };
+        let failure = match catch_unwind(AssertUnwindSafe(attempt)) {
+            Ok(Ok(found)) => return Ok(Ok(found)),
+            Ok(Err(error)) => Failure::of(error),
+            Err(panic) => Failure::of_panic(&*panic),
+        };
+        match failure {
+            Failure::Damaged(reason) => Ok(Err(self.damaged(Some(table), reason))),
+            Failure::Refused(reason) => Ok(Err(StoreError::Read(reason))),
+            Failure::Broken(reason) => Err((reason, self.generation())),
+        }
+    }
+
+    /// Applies batches in one transaction, which is on disk when this returns.
+    pub fn commit(&self, batches: &[Batch]) -> Result<(), Failure> {
+        let guard = self.database.read();
+        let Some(database) = guard.as_ref() else { return Err(Failure::Broken("it could not be opened".into())) };
+        let attempt = || -> Result<(), redb::Error> {
+            let transaction = database.begin_write()?;
+            batch::apply(&transaction, batches)?;
+            Ok(transaction.commit()?)
+        };
+        match catch_unwind(AssertUnwindSafe(attempt)) {
+            Ok(result) => result.map_err(Failure::of),
+            Err(panic) => Err(Failure::of_panic(&*panic)),
+        }
+    }
+
+    /// The error for operations while the store has failed.
+    pub fn unavailable(&self, reason: &str) -> StoreError {
+        StoreError::Unavailable { path: self.disk.path().to_owned(), reason: reason.to_owned() }
+    }
+
+    /// Counts and logs a damaged page.
+    pub fn damaged(&self, table: Option<Table>, reason: String) -> StoreError {
+        metrics::STORE_DAMAGED.add(1);
+        let path = self.disk.path().to_owned();
+        let table = table.map_or("", |table| table.0);
+        let what = format!("{table}: {reason}");
+        let mut last = self.damage.lock();
+        if *last != what {
+            tracing::error!(path = %path.display(), table, reason, "the store has a damaged page");
+            *last = what;
+        }
+        StoreError::Damaged { path, reason }
+    }
+}
+
+/// Opens the database of a disk. Returns whether it had to be repaired.
+fn open(disk: &dyn Disk, cache: usize, create: bool) -> Result<(Database, bool), DatabaseError> {
+    let repaired = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&repaired);
+    let mut builder = Builder::new();
+    builder.set_cache_size(cache).set_repair_callback(move |_| seen.store(true, Ordering::Relaxed));
+    match catch_unwind(AssertUnwindSafe(|| disk.open(&builder, create))) {
+        Ok(database) => Ok((database?, repaired.load(Ordering::Relaxed))),
+        Err(panic) => Err(StorageError::Corrupted(text_of(&*panic).to_owned()).into()),
+    }
+}

@@ -1,0 +1,166 @@
+//! The queue in front of the writer thread, bounded by batches and bytes.
+
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::{Notify, oneshot};
+
+use super::{Batch, StoreError};
+use crate::metrics;
+
+/// Bounds of the queue. One batch is always taken, however large.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct QueueLimits {
+    pub batches: usize,
+    pub bytes: usize,
+}
+
+impl Default for QueueLimits {
+    fn default() -> Self {
+        QueueLimits { batches: 16_384, bytes: 64 << 20 }
+    }
+}
+
+/// A batch and the sender of its result.
+pub(super) type Waiting = (Batch, oneshot::Sender<Result<(), StoreError>>);
+
+/// The writer's next step.
+pub(super) enum Next {
+    /// Batches to commit.
+    Batches(Vec<Waiting>),
+    /// A reader met an error, or the deadline has passed.
+    Check,
+    /// No batch will come any more.
+    Closed,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Waiting>,
+    bytes: usize,
+    /// Batches are being refused because the queue is full: logged once, until there is room.
+    refusing: bool,
+    suspect: Option<(String, u64)>,
+    closing: bool,
+}
+
+pub(super) struct Queue {
+    state: Mutex<State>,
+    limits: QueueLimits,
+    arrived: Condvar,
+    room: Condvar,
+    room_async: Notify,
+}
+
+impl Queue {
+    /// Creates an empty queue.
+    pub fn new(limits: QueueLimits) -> Self {
+        Queue {
+            state: Mutex::default(),
+            limits,
+            arrived: Condvar::new(),
+            room: Condvar::new(),
+            room_async: Notify::new(),
+        }
+    }
+
+    fn has_room(&self, state: &State) -> bool {
+        state.waiting.len() < self.limits.batches && state.bytes < self.limits.bytes
+    }
+
+    fn push(&self, state: &mut State, batch: Batch) -> oneshot::Receiver<Result<(), StoreError>> {
+        let (done, result) = oneshot::channel();
+        state.bytes += batch.bytes();
+        state.waiting.push((batch, done));
+        self.arrived.notify_one();
+        result
+    }
+
+    /// Queues a batch, or refuses it if the queue is full.
+    pub fn try_push(&self, batch: Batch) -> oneshot::Receiver<Result<(), StoreError>> {
+        let mut state = self.state.lock();
+        if self.has_room(&state) {
+            return self.push(&mut state, batch);
+        }
+        metrics::STORE_REFUSED.add(1);
+        if !std::mem::replace(&mut state.refusing, true) {
+            let (batches, bytes) = (state.waiting.len(), state.bytes);
+            tracing::error!(batches, bytes, "writes are refused: the queue of the store is full; the disk is too slow");
+        }
+        let (done, result) = oneshot::channel();
+        // The receiver is right here.
+        _ = done.send(Err(StoreError::Busy));
+        result
+    }
+
+    /// Queues a batch when there is room; blocks this thread until then.
+    pub fn push_blocking(&self, batch: Batch) -> oneshot::Receiver<Result<(), StoreError>> {
+        let mut state = self.state.lock();
+        while !self.has_room(&state) {
+            self.room.wait(&mut state);
+        }
+        self.push(&mut state, batch)
+    }
+
+    /// Queues a batch when there is room.
+    pub async fn push_when_room(&self, batch: Batch) -> oneshot::Receiver<Result<(), StoreError>> {
+        loop {
+            let room = self.room_async.notified();
+            let mut room = std::pin::pin!(room);
+            room.as_mut().enable();
+            {
+                let mut state = self.state.lock();
+                if self.has_room(&state) {
+                    return self.push(&mut state, batch);
+                }
+            }
+            room.await;
+        }
+    }
+
+    /// Reports an error of a reader that only the writer can repair, and the generation of the database that it met.
+    pub fn suspect(&self, reason: String, generation: u64) {
+        self.state.lock().suspect = Some((reason, generation));
+        self.arrived.notify_one();
+    }
+
+    /// Takes the error that a reader reported.
+    pub fn take_suspect(&self) -> Option<(String, u64)> {
+        self.state.lock().suspect.take()
+    }
+
+    /// Lets the writer end once the queue is empty.
+    pub fn close(&self) {
+        self.state.lock().closing = true;
+        self.arrived.notify_all();
+    }
+
+    /// Waits for the writer's next step, until this deadline.
+    pub fn next(&self, deadline: Option<Instant>) -> Next {
+        let mut state = self.state.lock();
+        loop {
+            if !state.waiting.is_empty() {
+                state.bytes = 0;
+                state.refusing = false;
+                let waiting = std::mem::take(&mut state.waiting);
+                self.room.notify_all();
+                self.room_async.notify_waiters();
+                return Next::Batches(waiting);
+            }
+            if state.closing {
+                return Next::Closed;
+            }
+            if state.suspect.is_some() {
+                return Next::Check;
+            }
+            match deadline {
+                None => self.arrived.wait(&mut state),
+                Some(deadline) => {
+                    if self.arrived.wait_until(&mut state, deadline).timed_out() {
+                        return Next::Check;
+                    }
+                }
+            }
+        }
+    }
+}

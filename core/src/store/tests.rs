@@ -1,0 +1,303 @@
+//! The store as its users see it, also on disks that fail.
+
+use super::*;
+
+const THINGS: Table = Table("things");
+
+fn open(path: &Path) -> (Store, Opened) {
+    Store::open(path, 1 << 20).unwrap()
+}
+
+fn put(store: &Store, pairs: &[(&str, &str)]) {
+    let mut batch = Batch::new();
+    for (key, value) in pairs {
+        batch.put(THINGS, key.as_bytes(), value.as_bytes().to_vec());
+    }
+    store.write(batch).durable_blocking().unwrap();
+}
+
+fn keys(pairs: Vec<Pair>) -> Vec<String> {
+    pairs.into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect()
+}
+
+#[test]
+fn what_is_written_is_there_after_opening_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brine.redb");
+    let (store, opened) = open(&path);
+    assert_eq!(opened, Opened::New);
+    assert_eq!(store.get(THINGS, b"a").unwrap(), None);
+    put(&store, &[("a", "1"), ("b", "2")]);
+    drop(store);
+    let (store, opened) = open(&path);
+    assert_eq!(opened, Opened::Clean);
+    assert_eq!(store.get(THINGS, b"a").unwrap(), Some(b"1".to_vec()));
+}
+
+#[test]
+fn keys_are_scanned_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = open(&folder.path().join("brine.redb"));
+    put(&store, &[("b/1", "x"), ("a", "x"), ("b/2", "x"), ("c", "x")]);
+    assert_eq!(keys(store.scan(THINGS, b"b", 2).unwrap()), ["b/1", "b/2"]);
+    assert_eq!(keys(store.scan_prefix(THINGS, b"b/").unwrap()), ["b/1", "b/2"]);
+    assert_eq!(keys(store.scan_back(THINGS, 2).unwrap()), ["c", "b/2"]);
+    assert_eq!(store.last(THINGS).unwrap().unwrap().0, b"c");
+    assert_eq!(store.at_or_before(THINGS, b"b/9").unwrap().unwrap().0, b"b/2");
+    let mut batch = Batch::new();
+    batch.delete_below(THINGS, *b"b").delete_prefix(THINGS, *b"b/").delete(THINGS, *b"nothing");
+    store.write(batch).durable_blocking().unwrap();
+    assert_eq!(keys(store.scan(THINGS, b"", 9).unwrap()), ["c"]);
+}
+
+#[test]
+fn a_key_that_is_there_keeps_its_value_if_only_new_ones_are_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = open(&folder.path().join("brine.redb"));
+    let mut batch = Batch::new();
+    batch.put_new(THINGS, *b"a", &b"1"[..]).put_new(THINGS, *b"a", &b"2"[..]).put_new(THINGS, *b"b", &b"3"[..]);
+    store.write(batch).durable_blocking().unwrap();
+    assert_eq!(store.get(THINGS, b"a").unwrap(), Some(b"1".to_vec()));
+    assert_eq!(store.get(THINGS, b"b").unwrap(), Some(b"3".to_vec()));
+}
+
+#[test]
+fn a_store_that_is_open_is_not_opened_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brine.redb");
+    let (_store, _) = open(&path);
+    assert!(matches!(Store::open(&path, 1 << 20), Err(StoreError::InUse(_))));
+}
+
+#[test]
+fn a_file_that_is_no_store_is_moved_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brine.redb");
+    std::fs::write(&path, vec![0x55; 100_000]).unwrap();
+    let (store, opened) = open(&path);
+    assert_eq!(opened, Opened::Replaced);
+    put(&store, &[("a", "1")]);
+    assert!(folder.path().join("brine.redb.damaged").exists());
+}
+
+#[test]
+fn a_folder_that_does_not_exist_is_named() {
+    let error = Store::open(Path::new("/nonexistent/brine.redb"), 1 << 20).unwrap_err();
+    assert!(error.to_string().contains("/nonexistent/brine.redb"), "{error}");
+}
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+const EROFS: i32 = 30;
+
+fn one(key: &str, value: &[u8]) -> Batch {
+    let mut batch = Batch::new();
+    batch.put(THINGS, key.as_bytes(), value.to_vec());
+    batch
+}
+
+/// Waits until the store is as `well` says.
+fn wait_for_health(store: &Store, well: bool) {
+    let mut health = store.health();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let changed = health.wait_for(|health| matches!(health, Health::Well) == well);
+        tokio::time::timeout(Duration::from_secs(60), changed).await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_store_works_again_without_a_restart_when_the_disk_does() {
+    let none = faults::Errors::default();
+    for (name, errors) in [
+        ("full", faults::Errors { write: Some(ENOSPC), ..none }),
+        ("read-only", faults::Errors { write: Some(EROFS), ..none }),
+        ("broken when flushed", faults::Errors { sync: Some(EIO), ..none }),
+        ("broken", faults::Errors { write: Some(EIO), sync: Some(EIO), ..none }),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("brine.redb");
+        let (store, _, faults) = faults::open(&path, 1 << 20);
+        put(&store, &[("before", "1")]);
+        faults.set(errors);
+        let error = store.write(one("refused", b"1")).durable_blocking().unwrap_err();
+        assert!(matches!(error, StoreError::Write { .. }), "{name}: {error}");
+        wait_for_health(&store, false);
+        // Refused at once, without touching the disk.
+        store.write(one("refused too", b"1")).durable_blocking().unwrap_err();
+        faults.set(none);
+        wait_for_health(&store, true);
+        put(&store, &[("after", "1")]);
+        assert!(store.get(THINGS, b"before").unwrap().is_some(), "{name}");
+        assert_eq!(store.get(THINGS, b"refused too").unwrap(), None, "{name}");
+        drop((store, faults));
+        let (store, opened) = open(&path);
+        assert_eq!(opened, Opened::Clean, "{name}");
+        for key in ["before", "after"] {
+            assert!(store.get(THINGS, key.as_bytes()).unwrap().is_some(), "{name}: {key}");
+        }
+    }
+}
+
+#[test]
+fn a_full_store_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _, faults) = faults::open(&folder.path().join("brine.redb"), 1 << 20);
+    put(&store, &[("a", "1")]);
+    faults.set(faults::Errors { write: Some(ENOSPC), ..faults::Errors::default() });
+    store.write(one("b", b"1")).durable_blocking().unwrap_err();
+    // Opening it anew writes, too, which a full disk allows where nothing grows: here it does not.
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    let mut errors = 0;
+    while let Err(error) = store.get(THINGS, b"a") {
+        assert!(matches!(error, StoreError::Read(_) | StoreError::Unavailable { .. }), "{error}");
+        errors += 1;
+        if std::time::Instant::now() > deadline {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    faults.set(faults::Errors::default());
+    wait_for_health(&store, true);
+    assert_eq!(store.get(THINGS, b"a").unwrap(), Some(b"1".to_vec()), "{errors}");
+}
+
+#[test]
+fn an_error_while_reading_makes_the_store_open_its_file_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brine.redb");
+    let (store, _) = open(&path);
+    for n in 0..200 {
+        put(&store, &[(&format!("{n:05}"), &"x".repeat(4000))]);
+    }
+    drop(store);
+    let (store, _, faults) = faults::open(&path, 0);
+    faults.set(faults::Errors { read: Some(EIO), ..faults::Errors::default() });
+    let error = store.scan(THINGS, b"", 1000).unwrap_err();
+    assert!(matches!(error, StoreError::Read(_) | StoreError::Unavailable { .. }), "{error}");
+    wait_for_health(&store, false);
+    faults.set(faults::Errors::default());
+    wait_for_health(&store, true);
+    assert_eq!(store.scan(THINGS, b"", 1000).unwrap().len(), 200);
+}
+
+#[test]
+fn the_queue_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _, faults) = faults::open_with(&folder.path().join("brine.redb"), 1 << 20, 4);
+    // The disk takes its time while the writer holds the first batch.
+    let stalled = faults.stall();
+    let mut tickets = vec![store.write(one("first", b"1"))];
+    faults.wait_for_stall();
+    tickets.extend((0..4).map(|n| store.write(one(&n.to_string(), b"1"))));
+    let error = store.write(one("more", b"1")).durable_blocking().unwrap_err();
+    assert!(matches!(error, StoreError::Busy), "{error}");
+    // Who may block waits for room.
+    let blocked = store.clone();
+    let waiting = std::thread::spawn(move || blocked.write_blocking(one("blocked", b"1")).durable_blocking());
+    let later = store.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut room = std::pin::pin!(store.write_when_room(one("later", b"1")));
+    let polled = runtime.block_on(async { futures::poll!(room.as_mut()).is_ready() });
+    assert!(!polled);
+    drop(stalled);
+    runtime.block_on(async { room.await.durable().await }).unwrap();
+    waiting.join().unwrap().unwrap();
+    for ticket in tickets {
+        ticket.durable_blocking().unwrap();
+    }
+    assert_eq!(keys(later.scan(THINGS, b"", 99).unwrap()), ["0", "1", "2", "3", "blocked", "first", "later"]);
+}
+
+#[test]
+fn a_damaged_page_is_an_error_and_the_rest_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brine.redb");
+    let (store, _) = Store::open(&path, 0).unwrap();
+    for n in 0..200 {
+        put(&store, &[(&format!("{n:05}"), &format!("<{n:05}>").repeat(500))]);
+    }
+    // In debug builds redb looks at all pages when it opens a file, so the damage comes later.
+    damage(&path, "<00100>".repeat(50).as_bytes());
+    let before = crate::metrics::STORE_DAMAGED.get();
+    let error = store.scan(THINGS, b"", 1000).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(crate::metrics::STORE_DAMAGED.get() > before);
+    assert_eq!(store.scan(THINGS, b"", 50).unwrap().len(), 50);
+    assert_eq!(store.scan(THINGS, b"00110", 1000).unwrap().len(), 90);
+    put(&store, &[("more", "1")]);
+}
+
+/// Overwrites the beginnings of the pages in which these bytes are.
+pub(crate) fn damage(path: &Path, bytes: &[u8]) {
+    use std::os::unix::fs::FileExt;
+    let content = std::fs::read(path).unwrap();
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    let finder = |at: &usize| content[*at..].starts_with(bytes);
+    let found: Vec<usize> =
+        (0..content.len()).step_by(4096).filter_map(|page| (page..page + 4096).find(finder)).collect();
+    assert!(!found.is_empty());
+    for at in found {
+        file.write_all_at(&[0xff; 64], at as u64 / 4096 * 4096).unwrap();
+    }
+}
+
+#[test]
+fn damaged_stores_are_kept_up_to_five() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brine.redb");
+    for n in 0..7u8 {
+        std::fs::write(&path, vec![n; 10_000]).unwrap();
+        let time = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000 + u64::from(n));
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        assert_eq!(open(&path).1, Opened::Replaced);
+    }
+    let mut first: Vec<(String, u8)> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_name() != "brine.redb")
+        .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()[0]))
+        .collect();
+    first.sort();
+    let expected = [("", 5), (".1", 6), (".2", 2), (".3", 3), (".4", 4)];
+    assert_eq!(first, expected.map(|(name, n)| (format!("brine.redb.damaged{name}"), n)));
+}
+
+#[test]
+fn the_file_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brine.redb");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    drop(open(&path));
+    assert_eq!(mode(), 0o600);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    drop(open(&path));
+    assert_eq!(mode(), 0o600);
+}
+
+#[test]
+fn an_empty_file_becomes_a_new_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brine.redb");
+    std::fs::write(&path, b"").unwrap();
+    assert_eq!(open(&path).1, Opened::New);
+}
+
+#[test]
+fn pages_are_bounded_by_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = open(&folder.path().join("brine.redb"));
+    put(&store, &[("a", &"x".repeat(99)), ("b", &"x".repeat(99)), ("c", &"x".repeat(999)), ("d", "x")]);
+    for (start, limit, bytes, expected, more) in [
+        ("", 9, 250, &["a", "b"][..], true),
+        ("", 1, 250, &["a"], true),
+        ("c", 9, 10, &["c"], true),
+        ("d", 9, 10, &["d"], false),
+        ("", 9, 10_000, &["a", "b", "c", "d"], false),
+        ("e", 9, 10, &[], false),
+    ] {
+        let (pairs, rest) = store.scan_page(THINGS, start.as_bytes(), limit, bytes).unwrap();
+        assert_eq!((keys(pairs), rest), (expected.iter().map(ToString::to_string).collect(), more), "{start}");
+    }
+}

@@ -1,0 +1,177 @@
+//! The writer thread: commits what is queued, and brings the store back after an I/O error.
+//!
+//! After an error all writes are refused at once. The database is opened anew, so that reads work again, and tried
+//! with growing pauses until the disk takes writes; nobody has to restart the process.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::engine::{Engine, Failure};
+use super::queue::{Next, Queue, Waiting};
+use super::{Batch, Health, META, StoreError};
+use crate::metrics;
+
+/// The first pause before a failed store is tried again; it doubles up to the longest one.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A store that has been well for this long begins with the first pause again.
+const CALM: Duration = Duration::from_secs(60);
+
+pub(super) struct Writer<'a> {
+    pub engine: &'a Engine,
+    pub queue: &'a Queue,
+    pub health: &'a watch::Sender<Health>,
+    /// Batches refused since the store failed.
+    pub refused: AtomicU64,
+}
+
+/// What is known of a failed store.
+struct Fault {
+    error: StoreError,
+    since: Instant,
+    next_try: Instant,
+    /// The database takes nothing until it is opened anew.
+    broken: bool,
+}
+
+/// The pause before the next attempt.
+struct Pauses {
+    next: Duration,
+    recovered: Option<Instant>,
+}
+
+impl Pauses {
+    fn take(&mut self) -> Duration {
+        if self.recovered.is_some_and(|at| at.elapsed() > CALM) {
+            self.next = FIRST_PAUSE;
+        }
+        let pause = self.next;
+        self.next = (pause * 2).min(LONGEST_PAUSE);
+        pause
+    }
+}
+
+impl Writer<'_> {
+    /// Commits batches until the queue is closed.
+    pub fn run(&self) {
+        let mut fault: Option<Fault> = None;
+        let mut pauses = Pauses { next: FIRST_PAUSE, recovered: None };
+        loop {
+            match self.queue.next(fault.as_ref().map(|fault| fault.next_try)) {
+                Next::Closed => return,
+                Next::Batches(waiting) => match &fault {
+                    Some(fault) => self.refuse(waiting, &fault.error),
+                    None => fault = self.commit(waiting).map(|failure| self.fail(&failure, &mut pauses)),
+                },
+                Next::Check => {}
+            }
+            if let Some((reason, generation)) = self.queue.take_suspect()
+                && generation == self.engine.generation()
+            {
+                match &mut fault {
+                    Some(fault) => fault.broken = true,
+                    None => fault = Some(self.fail(&Failure::Broken(reason), &mut pauses)),
+                }
+            }
+            if let Some(failed) = fault.take_if(|fault| Instant::now() >= fault.next_try) {
+                fault = self.recover(failed, &mut pauses);
+            }
+        }
+    }
+
+    /// Commits batches together. Returns the failure that makes the store unusable.
+    fn commit(&self, waiting: Vec<Waiting>) -> Option<Failure> {
+        let (batches, done): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
+        let failure = match self.engine.commit(&batches) {
+            Ok(()) => {
+                for sender in done {
+                    // The writer of the batch may not be interested.
+                    _ = sender.send(Ok(()));
+                }
+                return None;
+            }
+            Err(failure) => failure,
+        };
+        let error = self.error(&failure);
+        self.refuse(batches.into_iter().zip(done).collect(), &error);
+        if let Failure::Refused(reason) = &failure {
+            tracing::error!(reason, "writes are refused: one of them is not possible");
+            return None;
+        }
+        Some(failure)
+    }
+
+    fn error(&self, failure: &Failure) -> StoreError {
+        let path = self.engine.disk.path().to_owned();
+        match failure {
+            Failure::Broken(reason) | Failure::Refused(reason) => StoreError::Write { path, reason: reason.clone() },
+            Failure::Damaged(reason) => StoreError::Damaged { path, reason: reason.clone() },
+        }
+    }
+
+    fn refuse(&self, waiting: Vec<Waiting>, error: &StoreError) {
+        metrics::STORE_REFUSED.add(waiting.len() as u64);
+        self.refused.fetch_add(waiting.len() as u64, Ordering::Relaxed);
+        for (_, sender) in waiting {
+            // A writer that does not wait for the result is covered by the counter and the log line of the failure.
+            _ = sender.send(Err(error.clone()));
+        }
+    }
+
+    /// Notes that the store has failed.
+    fn fail(&self, failure: &Failure, pauses: &mut Pauses) -> Fault {
+        let error = match failure {
+            Failure::Damaged(reason) => self.engine.damaged(None, reason.clone()),
+            failure => self.error(failure),
+        };
+        metrics::STORE_FAILURES.add(1);
+        metrics::STORE_FAILED.set(1);
+        tracing::error!(%error, "the store has failed: writes are refused until the disk takes them again");
+        self.health.send_replace(Health::Failed(error.clone()));
+        let since = Instant::now();
+        Fault { error, since, next_try: since + pauses.take(), broken: true }
+    }
+
+    /// Tries to bring the store back. Returns the fault if that failed.
+    fn recover(&self, mut fault: Fault, pauses: &mut Pauses) -> Option<Fault> {
+        match self.attempt(&mut fault) {
+            Ok(()) => {
+                let refused = self.refused.swap(0, Ordering::Relaxed);
+                let seconds = fault.since.elapsed().as_secs();
+                let path = self.engine.disk.path().display();
+                metrics::STORE_FAILED.set(0);
+                tracing::warn!(%path, seconds, refused, "the store works again");
+                pauses.recovered = Some(Instant::now());
+                self.health.send_replace(Health::Well);
+                None
+            }
+            Err(reason) => {
+                tracing::debug!(reason, "the store cannot be used yet");
+                fault.next_try = Instant::now() + pauses.take();
+                Some(fault)
+            }
+        }
+    }
+
+    /// Opens the database anew where needed, and writes to it.
+    fn attempt(&self, fault: &mut Fault) -> Result<(), String> {
+        if fault.broken {
+            self.engine.reopen()?;
+            fault.broken = false;
+        }
+        // Reads work from here on. Each attempt to write that fails means opening the database once more, which takes
+        // seconds for a large one: the disk is tried without it first.
+        self.engine.disk.probe().map_err(|error| error.to_string())?;
+        let mut batch = Batch::new();
+        batch.put(META, *b"recovered", jiff::Timestamp::now().to_string().into_bytes());
+        match self.engine.commit(&[batch]) {
+            Ok(()) => Ok(()),
+            Err(Failure::Broken(reason) | Failure::Damaged(reason) | Failure::Refused(reason)) => {
+                fault.broken = true;
+                Err(reason)
+            }
+        }
+    }
+}
