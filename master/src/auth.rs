@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use brine_core::crypt::{Cipher, CryptError, PublicKey};
+use brine_core::transport::Peer;
 use brine_core::value::msgpack;
 use brine_core::wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
 use brine_core::{Map, Value, map, metrics};
@@ -13,7 +14,7 @@ use crate::keys::Decision;
 
 impl Shared {
     /// Answers an `_auth` request: the signed reply, packed.
-    pub(crate) async fn authenticate(self: &Arc<Self>, request: AuthRequest, binding: Binding) -> Vec<u8> {
+    pub(crate) async fn authenticate(self: &Arc<Self>, peer: &Peer, request: AuthRequest, binding: Binding) -> Vec<u8> {
         let Ok(public_key) = PublicKey::from_pem(&request.public_key) else {
             metrics::AUTHENTICATIONS_REFUSED.add(1);
             tracing::warn!(minion = %request.id, "an authentication shows no usable public key");
@@ -35,6 +36,10 @@ impl Shared {
             Decision::Reject | Decision::Denied => Some(Verdict::Rejected),
             Decision::Full => Some(Verdict::Full),
         };
+        if verdict.is_none() {
+            // The minion's requests come on other connections.
+            peer.remember_address();
+        }
         self.fire_auth(&request, decision.result(), act, Some(&request.public_key)).await;
         let shared = Arc::clone(self);
         let made = move || match verdict {

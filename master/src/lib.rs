@@ -48,7 +48,7 @@ use brine_core::function::Registry;
 use brine_core::glob::GlobSet;
 use brine_core::sls::pillar::PillarSource;
 use brine_core::store::{Opened, Store, StoreError};
-use brine_core::transport::{Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
+use brine_core::transport::{Allowance, Bounds, Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
 use brine_returners::{Returner, ReturnerError};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -265,10 +265,11 @@ impl Master {
         }
         let frames = Limits { message: config.max_message_size, ..Limits::default() };
         tasks.spawn(event_sockets.serve(bus, shutdown.clone()));
-        tasks.spawn(shared.publisher.clone().serve(publish_listener, shutdown.clone()));
+        let bounds = Bounds::new(allowance(config));
+        tasks.spawn(shared.publisher.clone().serve(publish_listener, bounds.clone(), shutdown.clone()));
         tasks.spawn(feed_publisher(feed, shared.publisher.clone(), frames, shutdown.clone()));
         let requests = Arc::new(requests::Requests(Arc::clone(&shared)));
-        tasks.spawn(Router::serve(request_listener, requests, config.worker_threads, frames, shutdown.clone()));
+        tasks.spawn(Router::serve(request_listener, requests, config.worker_threads, frames, bounds, shutdown.clone()));
         tasks.close();
         shared.resume_batches();
         tracing::info!(publish_port, ret_port, "the master is ready");
@@ -313,6 +314,17 @@ async fn feed_publisher(feed: Listener, publisher: Publisher, limits: Limits, sh
         std::future::ready(())
     };
     Pull::serve(feed, take, limits, shutdown).await;
+}
+
+/// What the peers of both ports may hold.
+fn allowance(config: &MasterConfig) -> Allowance {
+    Allowance {
+        connections: config.max_connections,
+        per_address: config.max_connections_per_address,
+        unauthenticated_message: config.unauthenticated_message_size,
+        unauthenticated_memory: config.unauthenticated_memory,
+        message_time: Duration::from_secs(config.message_timeout.max(1)),
+    }
 }
 
 /// The port for metrics, if there is to be one.
