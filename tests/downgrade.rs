@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use brine_core::config::MinionConfig;
 use brine_core::crypt::{Cipher, PrivateKey, PublicKey, Session, token};
-use brine_core::transport::{Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker};
+use brine_core::transport::{
+    Bounds, Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker,
+};
 use brine_core::value::msgpack;
 use brine_core::wire::{Accepted, AuthReply, AuthRequest, Binding, TOPIC_GCM};
 use brine_core::{Map, Value, list, map};
@@ -45,7 +47,14 @@ impl Between {
         let listener = Listener::bind(&Endpoint::Tcp("127.0.0.1".into(), port)).await.unwrap();
         let master = RequestClient::new(system.request_endpoint(), Limits::default());
         let between = Arc::new(Between { master, changes: Mutex::new(NOTHING), last: Mutex::default() });
-        tokio::spawn(Router::serve(listener, Arc::clone(&between), 4, Limits::default(), CancellationToken::new()));
+        tokio::spawn(Router::serve(
+            listener,
+            Arc::clone(&between),
+            4,
+            Limits::default(),
+            Bounds::default(),
+            CancellationToken::new(),
+        ));
         (between, port)
     }
 
@@ -313,7 +322,14 @@ async fn a_salt_master_is_spoken_to_in_its_own_cipher_if_that_is_allowed() {
         let port = support::free_port();
         let listener = Listener::bind(&Endpoint::Tcp("127.0.0.1".into(), port)).await.unwrap();
         let master = Arc::new(SaltMaster { key: key.clone(), claims });
-        tokio::spawn(Router::serve(listener, master, 1, Limits::default(), CancellationToken::new()));
+        tokio::spawn(Router::serve(
+            listener,
+            master,
+            1,
+            Limits::default(),
+            Bounds::default(),
+            CancellationToken::new(),
+        ));
         let minion = channel(&system, &format!("m{at}"), port, allowed);
         // At the first contact, and when its key is known.
         for _ in 0..2 {

@@ -175,6 +175,10 @@ macro_rules! counters {
 counters! {
     ACCEPT_FAILED = "brine_accept_failed_total", "Connections that could not be taken.";
     CONNECTIONS_REFUSED = "brine_connections_refused_total", "Connections that were closed because of what they sent.";
+    CONNECTIONS_LIMITED = "brine_connections_limited_total", "Connections that were closed at once because there were too many.";
+    MESSAGES_DROPPED = "brine_messages_dropped_total", "Messages that were not kept because unauthenticated peers may not send or hold so much.";
+    SUBSCRIBERS_DROPPED = "brine_subscribers_dropped_total", "Subscribers of the publish port that were disconnected because they were too far behind.";
+    TASKS_PANICKED = "brine_tasks_panicked_total", "Connections and requests that ended by a panic.";
     REQUESTS = "brine_requests_total", "Requests taken.";
     REQUESTS_REFUSED = "brine_requests_refused_total", "Requests refused: malformed, unknown, or not allowed.";
     REPLIES_LOST = "brine_replies_lost_total", "Replies whose receiver went away.";
@@ -265,6 +269,9 @@ pub static STORE_BYTES: Gauge = Gauge::new("brine_store_bytes", "Bytes that the 
 pub static SUBSCRIBERS: Gauge =
     Gauge::new("brine_event_subscribers", "Programs that follow the event bus through its socket.");
 
+/// How many connections there are on the network ports.
+pub static CONNECTIONS: Gauge = Gauge::new("brine_connections", "Open connections of the network ports.");
+
 /// All families: those that count, and those that say how something is now.
 pub static FAMILIES: &[(&Family, &str)] = &[
     (&REACTIONS_BY_ENTRY, "counter"),
@@ -273,17 +280,17 @@ pub static FAMILIES: &[(&Family, &str)] = &[
     (&EXECUTOR_WAIT, "counter"),
 ];
 /// All gauges.
-pub static GAUGES: &[&Gauge] =
-    &[
-        &QUEUE_DEPTH,
-        &REACTOR_DETACHED,
-        &REACTOR_PAUSED,
-        &JOURNAL_BYTES,
-        &JOURNAL_EVENTS,
-        &STORE_FAILED,
-        &STORE_BYTES,
-        &SUBSCRIBERS,
-    ];
+pub static GAUGES: &[&Gauge] = &[
+    &QUEUE_DEPTH,
+    &REACTOR_DETACHED,
+    &REACTOR_PAUSED,
+    &JOURNAL_BYTES,
+    &JOURNAL_EVENTS,
+    &STORE_FAILED,
+    &STORE_BYTES,
+    &SUBSCRIBERS,
+    &CONNECTIONS,
+];
 /// All histograms.
 pub static HISTOGRAMS: &[&Histogram] = &[&RENDER_SECONDS, &REACTION_SECONDS];
 

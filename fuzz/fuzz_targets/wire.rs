@@ -2,7 +2,7 @@
 #![no_main]
 
 use brine_core::event::Event;
-use brine_core::value::msgpack::{entries, pack, unpack};
+use brine_core::value::msgpack::{Budget, entries, pack, unpack};
 use brine_core::wire::{
     AuthReply, AuthRequest, Binding, ClientCommand, Envelope, MinionCommand, Publication, PublishRequest,
 };
@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
             commands(load);
         }
     }
-    if let Ok(Envelope::Clear { load, .. }) = Envelope::unpack(bytes) {
+    if let Ok(Envelope::Clear { load, .. }) = Envelope::unpack(&bytes.to_vec().into(), Budget::UNAUTHENTICATED) {
         commands(&load);
     }
     if let Ok(event) = Event::from_frame(bytes.to_vec().into()) {

@@ -48,6 +48,10 @@ impl Shared {
             Decision::Reject | Decision::Denied => Some(Verdict::Rejected),
             Decision::Full => Some(Verdict::Full),
         };
+        if verdict.is_none() {
+            // The minion's requests come on other connections.
+            peer.remember_address();
+        }
         self.fire_auth(&request, decision.result(), act, Some(&public_key)).await;
         let shared = Arc::clone(self);
         let made = move || match verdict {

@@ -53,7 +53,7 @@ use brine_core::glob::GlobSet;
 use brine_core::sls::pillar::PillarSource;
 use brine_core::store::{Opened, Store, StoreError};
 use brine_core::supervisor::{Background, Supervisor};
-use brine_core::transport::{Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
+use brine_core::transport::{Allowance, Bounds, Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
 use brine_returners::{Returner, ReturnerError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -303,13 +303,16 @@ impl Master {
         }
         let frames = Limits { message: config.max_message_size, ..Limits::default() };
         parts.start("event sockets", |shutdown| event_sockets.serve(bus, shutdown));
-        let publisher = shared.publisher.clone();
-        parts.start("publish port", |shutdown| publisher.serve(publish_listener, shutdown));
+        let (publisher, bounds) = (shared.publisher.clone(), Bounds::new(allowance(config)));
+        let publish_bounds = bounds.clone();
+        parts.start("publish port", |shutdown| publisher.serve(publish_listener, publish_bounds, shutdown));
         let publisher = shared.publisher.clone();
         parts.start("publish feed", |shutdown| feed_publisher(feed, publisher, frames, shutdown));
         let requests = Arc::new(requests::Requests(Arc::clone(&shared)));
         let workers = config.worker_threads;
-        parts.start("request port", |shutdown| Router::serve(request_listener, requests, workers, frames, shutdown));
+        parts.start("request port", |shutdown| {
+            Router::serve(request_listener, requests, workers, frames, bounds, shutdown)
+        });
         shared.resume_batches();
         tracing::info!(publish_port, ret_port, "master is ready");
         Ok(Master { shared, parts, publish_port, ret_port })
@@ -357,6 +360,17 @@ async fn feed_publisher(feed: Listener, publisher: Publisher, limits: Limits, sh
         std::future::ready(())
     };
     Pull::serve(feed, take, limits, shutdown).await;
+}
+
+/// What the peers of both ports may hold.
+fn allowance(config: &MasterConfig) -> Allowance {
+    Allowance {
+        connections: config.max_connections,
+        per_address: config.max_connections_per_address,
+        unauthenticated_message: config.unauthenticated_message_size,
+        unauthenticated_memory: config.unauthenticated_memory,
+        message_time: Duration::from_secs(config.message_timeout.max(1)),
+    }
 }
 
 /// The port for metrics, if there is to be one.

@@ -118,7 +118,7 @@ mod tests {
 
     fn connect(address: &str) -> Connection {
         let open = Arc::new(());
-        let peer = Peer { address: address.into(), connection: Arc::downgrade(&open) };
+        let peer = Peer::new(address, Arc::downgrade(&open));
         Connection(open, peer)
     }
 

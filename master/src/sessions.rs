@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use brine_core::crypt::{
     Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm,
 };
-use brine_core::value::msgpack;
+use brine_core::value::msgpack::{self, Budget};
 use brine_core::wire::{WireError, private, purpose};
 use brine_core::{Map, MinionId, Value};
 use parking_lot::{Mutex, RwLock};
@@ -215,7 +215,7 @@ impl Sessions {
             }
         });
         let Some((number, session, public_key, plain)) = opened else { return Err(wrong) };
-        let load = msgpack::unpack_map(&plain).map_err(WireError::from)?;
+        let load = msgpack::unpack_map_within(&plain, Budget::AUTHENTICATED).map_err(WireError::from)?;
         let inner = load.get("id").and_then(Value::as_str);
         if inner.is_some_and(|inner| inner != id.as_str()) {
             return Err(SessionError::ForeignId(inner.unwrap_or_default().chars().take(64).collect()));

@@ -144,6 +144,11 @@ impl System {
         child.wait().unwrap();
     }
 
+    /// The process of the running master.
+    pub fn master_pid(&self) -> u32 {
+        self.master.as_ref().unwrap().id()
+    }
+
     /// Stops the master as an operator would.
     pub fn stop_master(&mut self) {
         end(self.master.take().unwrap());

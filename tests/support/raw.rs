@@ -6,22 +6,37 @@ use brine_core::transport::{Limits, RequestClient};
 use brine_core::value::msgpack;
 use brine_core::wire::{AuthReply, AuthRequest, Binding, Envelope, PROTOCOL_VERSION, private, purpose};
 use brine_core::{Map, MinionId, Value, map};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 
 use crate::support::{LONG, System};
+
+/// Brings a request to the master and returns its reply.
+pub type Ask = Box<dyn Fn(Vec<u8>) -> BoxFuture<'static, Bytes> + Send + Sync>;
 
 pub struct Raw {
     pub id: MinionId,
     pub key: PrivateKey,
     pub session: Session,
     pub publish: Session,
-    client: RequestClient,
+    ask: Ask,
     serial: i64,
 }
 
 impl Raw {
     /// Joins a master that accepts every key.
     pub async fn join(system: &System, id: &str, cipher: Cipher) -> Self {
-        let key = PrivateKey::generate(2048).unwrap();
+        let client = RequestClient::new(system.request_endpoint(), Limits::default());
+        let ask = move |request: Vec<u8>| {
+            let client = client.clone();
+            async move { client.request(request, LONG).await.unwrap() }.boxed()
+        };
+        Self::join_by(Box::new(ask), id, PrivateKey::generate(2048).unwrap(), cipher).await
+    }
+
+    /// Joins with this key, in this way of bringing requests.
+    pub async fn join_by(ask: Ask, id: &str, key: PrivateKey, cipher: Cipher) -> Self {
         let request = AuthRequest {
             id: id.parse().unwrap(),
             public_key: key.public().to_pem(),
@@ -32,8 +47,7 @@ impl Raw {
             ciphers: vec![cipher],
             autosign_grains: Map::new(),
         };
-        let client = RequestClient::new(system.request_endpoint(), Limits::default());
-        let answer = client.request(Envelope::clear(request.to_map()), LONG).await.unwrap();
+        let answer = ask(Envelope::clear(request.to_map())).await;
         let signed = msgpack::unpack_map(&answer).unwrap();
         let inner = msgpack::unpack_map(signed["load"].as_bytes().unwrap()).unwrap();
         let reply = AuthReply::from_map(&inner, &Binding::of(&request.to_map()).unwrap()).unwrap();
@@ -47,7 +61,7 @@ impl Raw {
             publish: opened(&accepted.publish_key),
             id: request.id,
             key,
-            client,
+            ask,
             serial: 0,
         }
     }
@@ -73,7 +87,7 @@ impl Raw {
 
     /// What the master says to an envelope, opened if it is a reply to this nonce.
     pub async fn send(&self, envelope: &Map, nonce: &str) -> Value {
-        let answer = self.client.request(msgpack::pack_map(envelope), LONG).await.unwrap();
+        let answer = (self.ask)(msgpack::pack_map(envelope)).await;
         match msgpack::unpack(&answer).unwrap() {
             Value::Bytes(sealed) => {
                 let plain = self.session.open(&sealed, Some(nonce), &purpose::reply(&self.id)).unwrap();

@@ -7,12 +7,17 @@
 use std::path::Path;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{Bus, BusError, Filter, Start, Subscription};
 use crate::event::Event;
 use crate::metrics;
-use crate::transport::{self, Endpoint, Limits, Listener, Pull, SocketType, Subscriptions, TransportError};
+use crate::transport::{
+    Connection, Endpoint, Limits, Listener, Pull, Remote, Server, Service, SocketType, Source, Subscriptions,
+    TransportError, Writer,
+};
 
 /// The names of the two sockets below `sock_dir`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,10 +73,9 @@ impl EventSockets {
         let taking = bus.clone();
         let take = move |frames| take(taking.clone(), frames);
         let limits = Limits { message: bus.inner.limits.event, frames: 1 };
-        tokio::join!(
-            Pull::serve(self.pull, take, limits, shutdown.clone()),
-            serve_followers(self.publish, bus, shutdown),
-        );
+        let subscriptions = Limits { message: 8192, frames: 1 };
+        let followers = Server { listener: self.publish, role: SocketType::Pub, limits: subscriptions, bounds: None };
+        tokio::join!(Pull::serve(self.pull, take, limits, shutdown.clone()), followers.run(Followers(bus), shutdown),);
     }
 }
 
@@ -91,57 +95,78 @@ async fn take(bus: Bus, frames: Vec<Bytes>) {
     }
 }
 
-async fn serve_followers(listener: Listener, bus: Bus, shutdown: CancellationToken) {
-    loop {
-        // The place on the bus is taken before the handshake: what is fired once the follower knows that it
-        // is connected will reach it, even if its subscription is still on the way.
-        let accepted = tokio::select! {
-            accepted = transport::accept_raw(&listener) => accepted,
-            () = shutdown.cancelled() => return,
-        };
-        let Ok(subscription) = bus.subscribe(Filter::Prefixes(Vec::new()), Start::Now) else { continue };
-        let shutdown = shutdown.clone();
-        tokio::spawn(async move {
-            metrics::SUBSCRIBERS.add(1);
-            let result = tokio::select! {
-                result = follow(accepted, subscription) => result,
-                () = shutdown.cancelled() => Ok(()),
-            };
-            metrics::SUBSCRIBERS.sub(1);
-            match result {
-                Ok(()) | Err(TransportError::Closed) => {}
-                Err(error) => {
-                    metrics::CONNECTIONS_REFUSED.add(1);
-                    tracing::warn!(%error, "a follower's connection is closed");
-                }
+/// The socket that the bus is followed on. A follower that reads slowly lags and has its time: it is a program of this
+/// host that may open the socket.
+struct Followers(Bus);
+
+impl Service for Followers {
+    type Session = Subscription;
+
+    /// The place on the bus is taken before the handshake: what is fired once the follower knows that it
+    /// is connected will reach it, even if its subscription is still on the way.
+    fn accepted(&self) -> Option<Subscription> {
+        self.0.subscribe(Filter::Prefixes(Vec::new()), Start::Now).ok()
+    }
+
+    async fn serve(&self, subscription: Subscription, _: Remote, connection: Connection) -> Result<(), TransportError> {
+        metrics::SUBSCRIBERS.add(1);
+        let _counted = Counted;
+        let wanted = Wanted::default();
+        let mut incoming = connection.incoming;
+        let subscriptions = async {
+            loop {
+                let message = incoming.read().await?;
+                wanted.subscriptions.lock().change(&message);
+                wanted.changed.notify_one();
             }
-        });
+        };
+        tokio::select! {
+            ended = subscriptions => ended,
+            ended = connection.outgoing.run(Following { subscription, wanted: &wanted }) => ended,
+        }
     }
 }
 
-async fn follow(accepted: transport::Accepted, mut subscription: Subscription) -> Result<(), TransportError> {
-    let (mut reader, mut writer) = accepted.handshake(SocketType::Pub, Limits { message: 8192, frames: 1 }).await?;
-    let mut wanted = Subscriptions::default();
-    loop {
-        let message = if wanted.0.is_empty() {
-            Some(reader.read().await?)
-        } else {
+/// One follower in [`metrics::SUBSCRIBERS`], for as long as it is connected.
+struct Counted;
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        metrics::SUBSCRIBERS.sub(1);
+    }
+}
+
+/// What one follower wants.
+#[derive(Default)]
+struct Wanted {
+    subscriptions: Mutex<Subscriptions>,
+    changed: Notify,
+}
+
+/// The events for one follower.
+struct Following<'a> {
+    subscription: Subscription,
+    wanted: &'a Wanted,
+}
+
+impl Source for Following<'_> {
+    async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
+        loop {
+            let is_subscribed = !self.wanted.subscriptions.lock().0.is_empty();
             tokio::select! {
                 biased;
-                message = reader.read() => Some(message?),
-                events = subscription.recv_many() => {
-                    let Some(events) = events else { return Ok(()) };
+                () = self.wanted.changed.notified() => {
+                    let prefixes = self.wanted.subscriptions.lock().0.clone();
+                    self.subscription.set_filter(Filter::Prefixes(prefixes));
+                }
+                events = self.subscription.recv_many(), if is_subscribed => {
+                    let Some(events) = events else { return Ok(false) };
                     for event in &events {
-                        writer.push(&[event.frame()]);
+                        out.push(&[event.frame()]);
                     }
-                    writer.flush().await?;
-                    None
+                    return Ok(true);
                 }
             }
-        };
-        if let Some(message) = message {
-            wanted.change(&message);
-            subscription.set_filter(Filter::Prefixes(wanted.0.clone()));
         }
     }
 }

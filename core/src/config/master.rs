@@ -46,6 +46,18 @@ rendering_options! {
     gather_job_timeout: u64 = 10,
     /// The largest message that is taken from the network, in bytes.
     max_message_size: usize = 64 << 20,
+    /// The number of network connections; 0 for three quarters of the limit on open files. Half of them are kept for
+    /// addresses from which a minion or a client has authenticated.
+    max_connections: usize = 0,
+    /// The number of network connections from one address; 0 for a quarter of `max_connections`, or for seven eighths
+    /// where a minion or a client has authenticated.
+    max_connections_per_address: usize = 0,
+    /// The largest message in bytes that is taken from an address from which nobody has authenticated.
+    unauthenticated_message_size: usize = 64 << 10,
+    /// How many bytes of messages all unauthenticated connections may have under way.
+    unauthenticated_memory: usize = 64 << 20,
+    /// Seconds that a peer may take for a message that it has begun, and for reading a reply.
+    message_timeout: u64 = 60,
     /// The largest event that is taken, in bytes.
     max_event_size: usize = 1 << 20,
 

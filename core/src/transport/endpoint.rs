@@ -1,15 +1,16 @@
 //! Addresses, and listening on them: TCP for other machines, unix sockets for this one.
 
 use std::fmt;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::TransportError;
-use super::zmtp::{ReadHalf, WriteHalf};
+use super::io::{ReadHalf, WriteHalf};
 
 /// Where a socket is: `tcp://host:port` or `ipc:///path`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -84,6 +85,18 @@ const LONGEST_PATH: usize = 107;
 pub struct Listener {
     endpoint: Endpoint,
     socket: Socket,
+    /// Device and inode of a unix socket's file.
+    file: Option<(u64, u64)>,
+}
+
+/// A connection before its handshake.
+pub(super) struct Accepted {
+    pub read: ReadHalf,
+    pub write: WriteHalf,
+    /// The peer's address, if it is one of a network.
+    pub address: Option<SocketAddr>,
+    /// The peer runs on this host.
+    pub is_local: bool,
 }
 
 #[derive(Debug)]
@@ -101,7 +114,7 @@ impl Listener {
             Endpoint::Tcp(host, port) => {
                 let listener = TcpListener::bind((host.as_str(), *port)).await.map_err(failed())?;
                 let port = listener.local_addr().map_err(failed())?.port();
-                Ok(Listener { endpoint: Endpoint::Tcp(host.clone(), port), socket: Socket::Tcp(listener) })
+                Ok(Listener { endpoint: Endpoint::Tcp(host.clone(), port), socket: Socket::Tcp(listener), file: None })
             }
             Endpoint::Ipc(path) => {
                 if path.as_os_str().len() > LONGEST_PATH {
@@ -121,7 +134,8 @@ impl Listener {
                 }
                 let listener = UnixListener::bind(path).map_err(failed())?;
                 std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).map_err(failed())?;
-                Ok(Listener { endpoint: endpoint.clone(), socket: Socket::Unix(listener) })
+                let file = Some(file_of(path).map_err(failed())?);
+                Ok(Listener { endpoint: endpoint.clone(), socket: Socket::Unix(listener), file })
             }
         }
     }
@@ -131,19 +145,22 @@ impl Listener {
         &self.endpoint
     }
 
-    /// The next connection, and who it is from. Trouble with a single one (it broke, no file
-    /// descriptors are left) is waited out.
-    pub(super) async fn accept(&self) -> (ReadHalf, WriteHalf, String) {
+    /// Waits for the next connection. Failures with a single one (it broke, no file descriptors are left) are waited out.
+    pub(super) async fn accept(&self) -> Accepted {
         loop {
             let accepted = match &self.socket {
-                Socket::Tcp(listener) => listener.accept().await.map(|(stream, peer)| {
+                Socket::Tcp(listener) => listener.accept().await.map(|(stream, address)| {
                     prepare(&stream);
+                    // Who connects from the address that was connected to is on the same host.
+                    let is_local = stream.local_addr().is_ok_and(|own| own.ip() == address.ip());
                     let (read, write) = stream.into_split();
-                    (ReadHalf::Tcp(read), WriteHalf::Tcp(write), peer.to_string())
+                    let (read, write) = (ReadHalf::Tcp(read), WriteHalf::Tcp(write));
+                    Accepted { read, write, address: Some(address), is_local }
                 }),
                 Socket::Unix(listener) => listener.accept().await.map(|(stream, _)| {
                     let (read, write) = stream.into_split();
-                    (ReadHalf::Unix(read), WriteHalf::Unix(write), "local".to_owned())
+                    let (read, write) = (ReadHalf::Unix(read), WriteHalf::Unix(write));
+                    Accepted { read, write, address: None, is_local: true }
                 }),
             };
             match accepted {
@@ -158,10 +175,17 @@ impl Listener {
     }
 }
 
+/// Device and inode of a file.
+fn file_of(path: &Path) -> std::io::Result<(u64, u64)> {
+    std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Endpoint::Ipc(path) = &self.endpoint {
-            // Another process may have replaced it by now; that is then its to remove.
+        if let Endpoint::Ipc(path) = &self.endpoint
+            // A file that another process has put there since is not this socket's to remove.
+            && file_of(path).ok() == self.file
+        {
             _ = std::fs::remove_file(path);
         }
     }

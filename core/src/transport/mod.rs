@@ -1,28 +1,40 @@
 //! ZeroMQ sockets, as thin asynchronous wrappers: request server and client, publisher and
 //! subscriber, pull server and push client.
 //!
-//! The protocol (ZMTP 3, mechanism NULL) is spoken here directly, because who listens for strangers
-//! needs what the `zeromq` crate does not offer: a limit on frame sizes, a bound on what one peer can
+//! The protocol (ZMTP 3, mechanism NULL) is spoken here directly, because servers that face unauthenticated peers
+//! need what the `zeromq` crate does not offer: a limit on frame sizes, a bound on what one peer can
 //! hold, and a publisher that never drops silently. Its sockets and libzmq's are the peers in the tests.
+//!
+//! `server` accepts connections for all listening sockets within the limits of `bounds`; `connection` reads and writes
+//! side by side, for servers and for the request client.
 
+mod backlog;
 mod backoff;
+mod bounds;
+mod connection;
 mod endpoint;
+mod io;
 mod publisher;
 mod pull;
 mod request;
 mod router;
+mod server;
 mod subscriber;
 mod zmtp;
 
 pub use backoff::Backoff;
+pub use bounds::{Allowance, Bounds, Memory};
+pub(crate) use connection::{Connection, Source};
 pub use endpoint::{Endpoint, Listener};
+pub use io::{Reader, Writer};
 pub use publisher::Publisher;
 pub use pull::{Pull, Push};
 pub use request::RequestClient;
 pub use router::{Handler, Peer, Router, Worker};
+pub(crate) use server::{Remote, Server, Service};
 pub use subscriber::Subscriber;
-pub use zmtp::{Accepted, Limits, Message, Reader, SocketType, Writer, connect};
-pub(crate) use zmtp::{Subscriptions, accept_raw};
+pub(crate) use zmtp::Subscriptions;
+pub use zmtp::{Limits, Message, SocketType, connect};
 
 use std::time::Duration;
 
@@ -62,6 +74,24 @@ pub enum TransportError {
         /// What is allowed.
         limit: usize,
     },
+    /// The peer began a message and did not finish it.
+    #[error("the peer did not finish a message within {after:?}")]
+    Unfinished {
+        /// How long a message may take.
+        after: Duration,
+    },
+    /// The peer does not read what is sent to it.
+    #[error("the peer did not read what was sent to it within {after:?}")]
+    NotRead {
+        /// How long it may take.
+        after: Duration,
+    },
+    /// A subscriber is too far behind.
+    #[error("the subscriber is too slow: it is {count} publishes behind")]
+    Behind {
+        /// How many publishes it has not got.
+        count: u64,
+    },
     /// What came is no ZMTP.
     #[error("malformed frame: {0}")]
     Malformed(&'static str),
@@ -84,5 +114,7 @@ impl From<std::io::Error> for TransportError {
     }
 }
 
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod tests;

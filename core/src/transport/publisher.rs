@@ -1,55 +1,46 @@
 //! The publisher: one message to all who subscribe, encoded once.
 //!
-//! A subscriber that does not keep up misses messages, as ZeroMQ's PUB has it, but it is counted and
-//! logged. What must not be lost does not rest on this; the event bus serves its own subscribers.
+//! A subscriber that does not keep up is disconnected, counted and logged: it connects again and knows that it may have
+//! missed something. What must not be lost does not rest on this; the event bus serves its own subscribers.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::zmtp::{self, Limits, Reader, SocketType, Writer};
-use super::{Listener, TransportError};
+use super::backlog::{Backlog, Behind, Place, Published};
+use super::bounds::Bounds;
+use super::connection::{Connection, Source};
+use super::server::{Remote, Server, Service};
+use super::zmtp::{self, Limits, SocketType, Subscriptions};
+use super::{Listener, TransportError, Writer};
 use crate::metrics;
 
-/// How many messages a subscriber may be behind.
-const BEHIND: usize = 1024;
-
-#[derive(Debug, Clone)]
-struct Published {
-    topic: Bytes,
-    frames: Bytes,
-    /// Only for who has asked for this topic by name.
-    by_name: bool,
-}
+/// How long what is published is kept for a connection whose first subscription has not arrived.
+const SUBSCRIBE_TIME: Duration = Duration::from_secs(10);
 
 /// Sends messages to all subscribers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Publisher {
-    channel: broadcast::Sender<Published>,
+    backlog: Arc<Backlog>,
     hosts: Hosts,
 }
 
 /// How many subscribers there are at each address.
 type Hosts = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
-impl Default for Publisher {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Publisher {
-    /// A publisher without subscribers.
+    /// Creates a publisher without subscribers.
     pub fn new() -> Self {
-        Publisher { channel: broadcast::channel(BEHIND).0, hosts: Hosts::default() }
+        Self::default()
     }
 
-    /// Publishes a message of one or more frames; subscriptions look at the first. Says how many
+    /// Publishes a message of one or more frames; subscriptions look at the first. Returns how many
     /// connections there are.
     pub fn publish(&self, frames: &[Bytes]) -> usize {
         self.send(frames, false)
@@ -67,50 +58,120 @@ impl Publisher {
         for (i, frame) in frames.iter().enumerate() {
             zmtp::put_frame(&mut encoded, frame, u8::from(i + 1 < frames.len()));
         }
-        // An error says that nobody is connected.
-        self.channel.send(Published { topic: topic.clone(), frames: encoded.freeze(), by_name }).unwrap_or(0)
+        self.backlog.push(Published { topic: topic.clone(), frames: encoded.freeze(), by_name })
     }
 
-    /// How many connections there are.
+    /// Returns how many connections there are.
     pub fn connections(&self) -> usize {
-        self.channel.receiver_count()
+        self.backlog.places()
     }
 
-    /// How many connections there are from each address of another machine, or of this one's loopback.
+    /// Returns how many connections there are from each address of another machine, or of this one's loopback.
     pub fn hosts(&self) -> HashMap<IpAddr, usize> {
         self.hosts.lock().clone()
     }
 
     /// Serves subscribers until `shutdown`.
-    pub async fn serve(self, listener: Listener, shutdown: CancellationToken) {
+    pub async fn serve(self, listener: Listener, bounds: Bounds, shutdown: CancellationToken) {
         // Subscribers send nothing but their subscriptions.
         let limits = Limits { message: 4096, frames: 1 };
-        loop {
-            let accepted = tokio::select! {
-                accepted = zmtp::accept_raw(&listener) => accepted,
-                () = shutdown.cancelled() => return,
-            };
-            let (messages, shutdown, hosts) = (self.channel.subscribe(), shutdown.clone(), Arc::clone(&self.hosts));
-            tokio::spawn(async move {
-                let address = accepted.address.clone();
-                let served = async {
-                    let (reader, writer) = accepted.handshake(SocketType::Pub, limits).await?;
-                    let _counted = Counted::new(hosts, &address);
-                    serve_subscriber(reader, writer, messages, &address).await
-                };
-                let result = tokio::select! {
-                    result = served => result,
-                    () = shutdown.cancelled() => Ok(()),
-                };
-                match result {
-                    Ok(()) | Err(TransportError::Closed) => {}
-                    Err(error) => {
-                        metrics::CONNECTIONS_REFUSED.add(1);
-                        tracing::warn!(peer = %address, %error, "a subscriber's connection is closed");
-                    }
-                }
-            });
+        let server = Server { listener, role: SocketType::Pub, limits, bounds: Some(bounds) };
+        server.run(self, shutdown).await;
+    }
+}
+
+impl Service for Publisher {
+    type Session = Place;
+
+    /// What is published from here on reaches the subscriber.
+    fn accepted(&self) -> Option<Place> {
+        Some(self.backlog.place())
+    }
+
+    async fn serve(&self, place: Place, remote: Remote, connection: Connection) -> Result<(), TransportError> {
+        let _counted = Counted::new(Arc::clone(&self.hosts), &remote);
+        let wanted = Wanted::default();
+        let publishing = Publishing { place, wanted: &wanted, is_writing: false };
+        let mut incoming = connection.incoming;
+        let subscriptions = async {
+            loop {
+                let message = incoming.read().await?;
+                wanted.subscriptions.lock().change(&message);
+                wanted.changed.notify_one();
+            }
+        };
+        let result: Result<(), TransportError> = tokio::select! {
+            ended = subscriptions => ended,
+            ended = connection.outgoing.run(publishing) => ended,
+        };
+        if let Err(TransportError::Behind { count }) = result {
+            metrics::SUBSCRIBERS_DROPPED.add(1);
+            metrics::PUBLISHES_LOST.add(count);
         }
+        result
+    }
+}
+
+/// What one subscriber wants.
+#[derive(Default)]
+struct Wanted {
+    subscriptions: Mutex<Subscriptions>,
+    changed: Notify,
+}
+
+/// What is written to one subscriber.
+struct Publishing<'a> {
+    place: Place,
+    wanted: &'a Wanted,
+    /// The message of the place is with the writer.
+    is_writing: bool,
+}
+
+impl Publishing<'_> {
+    /// What is published before the first subscription has arrived waits for it, but not for ever.
+    async fn subscribed(&mut self) {
+        let is_subscribed = || !self.wanted.subscriptions.lock().0.is_empty();
+        let first = async {
+            while !is_subscribed() {
+                self.wanted.changed.notified().await;
+            }
+        };
+        if tokio::time::timeout(SUBSCRIBE_TIME, first).await.is_ok() {
+            return;
+        }
+        while !is_subscribed() {
+            self.place.skip_all();
+            tokio::select! {
+                () = self.wanted.changed.notified() => {}
+                // Nothing is kept for it, and it does not fall behind.
+                _ = self.place.message() => {}
+            }
+        }
+    }
+}
+
+impl Source for Publishing<'_> {
+    async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
+        if std::mem::take(&mut self.is_writing) {
+            self.place.advance();
+        }
+        if self.wanted.subscriptions.lock().0.is_empty() {
+            self.subscribed().await;
+        }
+        loop {
+            let message = self.place.message().await.map_err(|Behind(count)| TransportError::Behind { count })?;
+            if self.wanted.subscriptions.lock().wants(&message.topic, message.by_name) {
+                out.push_shared(&message.frames);
+                self.is_writing = true;
+                return Ok(true);
+            }
+            self.place.advance();
+        }
+    }
+
+    async fn stale(&mut self) -> TransportError {
+        let Behind(count) = self.place.left_behind().await;
+        TransportError::Behind { count }
     }
 }
 
@@ -121,9 +182,9 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(hosts: Hosts, address: &str) -> Self {
+    fn new(hosts: Hosts, remote: &Remote) -> Self {
         // Who comes by a unix socket has no address.
-        let host = address.parse().ok().map(|address: SocketAddr| address.ip().to_canonical());
+        let host = remote.socket.map(|address| address.ip().to_canonical());
         if let Some(host) = host {
             *hosts.lock().entry(host).or_default() += 1;
         }
@@ -140,33 +201,6 @@ impl Drop for Counted {
             if *count == 0 {
                 hosts.remove(&host);
             }
-        }
-    }
-}
-
-async fn serve_subscriber(
-    mut reader: Reader,
-    mut writer: Writer,
-    mut messages: broadcast::Receiver<Published>,
-    address: &str,
-) -> Result<(), TransportError> {
-    let mut wanted = zmtp::Subscriptions::default();
-    // What is published before the first subscription has arrived waits for it.
-    while wanted.0.is_empty() {
-        wanted.change(&reader.read().await?);
-    }
-    loop {
-        tokio::select! {
-            message = messages.recv() => match message {
-                Ok(message) if wanted.wants(&message.topic, message.by_name) => writer.write_raw(&message.frames).await?,
-                Ok(_) => {}
-                Err(RecvError::Lagged(count)) => {
-                    metrics::PUBLISHES_LOST.add(count);
-                    tracing::warn!(peer = %address, count, "a subscriber is too slow and missed publishes");
-                }
-                Err(RecvError::Closed) => return Ok(()),
-            },
-            message = reader.read() => wanted.change(&message?),
         }
     }
 }

@@ -2,14 +2,14 @@
 //! server that does not take more makes its clients wait.
 
 use std::future::Future;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::zmtp::{self, Limits, Message, SocketType, Writer};
-use super::{Endpoint, Listener, TransportError};
-use crate::metrics;
+use super::connection::{Connection, Incoming, Silent};
+use super::server::{Remote, Server, Service};
+use super::zmtp::{self, Limits, Message, SocketType};
+use super::{Endpoint, Listener, TransportError, Writer};
 
 /// How many messages are handed over at once at most.
 const BATCH: usize = 512;
@@ -26,47 +26,53 @@ impl Pull {
         limits: Limits,
         shutdown: CancellationToken,
     ) where
-        F: Future<Output = ()> + Send,
+        F: Future<Output = ()> + Send + 'static,
     {
-        let take = Arc::new(take);
+        let server = Server { listener, role: SocketType::Pull, limits, bounds: None };
+        server.run(Taking(take), shutdown).await;
+    }
+}
+
+struct Taking<T>(T);
+
+impl<T, F> Service for Taking<T>
+where
+    T: Fn(Vec<Bytes>) -> F + Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    type Session = ();
+
+    fn accepted(&self) -> Option<()> {
+        Some(())
+    }
+
+    async fn serve(&self, (): (), _: Remote, connection: Connection) -> Result<(), TransportError> {
+        tokio::select! {
+            ended = self.take_all(connection.incoming) => ended,
+            ended = connection.outgoing.run(Silent) => ended,
+        }
+    }
+}
+
+impl<T, F> Taking<T>
+where
+    T: Fn(Vec<Bytes>) -> F,
+    F: Future<Output = ()>,
+{
+    async fn take_all(&self, mut incoming: Incoming) -> Result<(), TransportError> {
         loop {
-            let accepted = tokio::select! {
-                accepted = zmtp::accept_raw(&listener) => accepted,
-                () = shutdown.cancelled() => return,
-            };
-            let (take, shutdown) = (Arc::clone(&take), shutdown.clone());
-            tokio::spawn(async move {
-                let address = accepted.address.clone();
-                let served = async {
-                    let (mut reader, writer) = accepted.handshake(SocketType::Pull, limits).await?;
-                    let _open = writer;
-                    loop {
-                        let mut batch = Vec::new();
-                        let mut next = Some(reader.read().await?);
-                        while let Some(message) = next {
-                            if let Message::Frames(mut frames) = message {
-                                if frames.len() != 1 {
-                                    return Err(TransportError::Malformed("a pushed message has one frame"));
-                                }
-                                batch.append(&mut frames);
-                            }
-                            next = if batch.len() < BATCH { reader.buffered()? } else { None };
-                        }
-                        take(batch).await;
+            let mut batch = Vec::new();
+            let mut next = Some(incoming.read().await?);
+            while let Some(message) = next {
+                if let Message::Frames(mut frames) = message {
+                    if frames.len() != 1 {
+                        return Err(TransportError::Malformed("a pushed message has one frame"));
                     }
-                };
-                let result: Result<(), TransportError> = tokio::select! {
-                    result = served => result,
-                    () = shutdown.cancelled() => Ok(()),
-                };
-                match result {
-                    Ok(()) | Err(TransportError::Closed) => {}
-                    Err(error) => {
-                        metrics::CONNECTIONS_REFUSED.add(1);
-                        tracing::warn!(peer = %address, %error, "a pushing connection is closed");
-                    }
+                    batch.append(&mut frames);
                 }
-            });
+                next = if batch.len() < BATCH { incoming.buffered()? } else { None };
+            }
+            (self.0)(batch).await;
         }
     }
 }

@@ -1,22 +1,30 @@
 //! The request server: takes requests from many peers, has a bounded number handled at a time, and
 //! sends each reply to who asked.
 
+use std::collections::VecDeque;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use futures::FutureExt;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::zmtp::{self, Limits, Message, Reader, SocketType, Writer};
-use super::{Listener, TransportError};
+use super::bounds::{Bounds, Memory, Trust};
+use super::connection::{Connection, Incoming, Source};
+use super::server::{Remote, Server, Service};
+use super::zmtp::{Limits, Message, SocketType};
+use super::{Listener, TransportError, Writer};
 use crate::metrics;
 
-/// How long a peer may take to read a reply before it is given up.
-const WRITE_TIME: Duration = Duration::from_secs(30);
 /// How many requests of one peer may be under way: beyond them it is not read from.
 const PER_PEER: usize = 64;
+/// How long requests that are handled may go on after the connections have ended.
+const STOP_TIME: Duration = Duration::from_secs(1);
 
 /// Who sent a request.
 #[derive(Debug, Clone)]
@@ -25,18 +33,55 @@ pub struct Peer {
     pub address: Arc<str>,
     /// Its connection: this can be upgraded for as long as that is open.
     pub connection: Weak<()>,
+    trust: Option<Arc<Trust>>,
 }
 
-/// The place of a request among those that are handled at a time. It is given back when this is dropped: early by who
-/// only waits from then on, for a disk or for other requests, and would keep these from being handled.
+impl Peer {
+    /// Creates the peer of a connection that has no bounds.
+    pub fn new(address: &str, connection: Weak<()>) -> Self {
+        Peer { address: address.into(), connection, trust: None }
+    }
+
+    /// Lifts the bounds of unauthenticated peers from this connection: it has brought a request that proves its
+    /// sender. The peer's address may send large messages from now on.
+    pub fn authenticate(&self) {
+        if let Some(trust) = &self.trust {
+            trust.authenticate();
+        }
+    }
+
+    /// Lets this peer's address send large messages: an accepted key was shown, whose owner will bring its requests
+    /// on other connections.
+    pub fn remember_address(&self) {
+        if let Some(trust) = &self.trust {
+            trust.remember_address();
+        }
+    }
+
+    /// Whether this connection has brought a request that proves its sender.
+    pub fn is_authenticated(&self) -> bool {
+        self.trust.as_ref().is_none_or(|trust| trust.is_authenticated())
+    }
+}
+
+/// The place of a request among those that are handled at a time, and the memory that it holds. It is given back when
+/// this is dropped: early by who only waits from then on, for a disk or for other requests, and would keep these from
+/// being handled.
 pub struct Worker {
     _permit: OwnedSemaphorePermit,
+    _memory: Option<Memory>,
 }
 
 /// What handles requests.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers one request. What it gives back is sent; nothing sends nothing.
+    /// Answers one request. The reply is sent; nothing sends nothing.
     fn handle(&self, peer: Peer, request: Bytes, worker: Worker) -> impl Future<Output = Option<Bytes>> + Send;
+
+    /// Returns the reply to a request that was not kept, because it is larger than its peer may send or its handler
+    /// failed; nothing closes the connection.
+    fn refuse(&self, _peer: &Peer) -> Option<Bytes> {
+        None
+    }
 }
 
 /// The request server.
@@ -49,90 +94,187 @@ impl Router {
         handler: Arc<impl Handler>,
         workers: usize,
         limits: Limits,
+        bounds: Bounds,
         shutdown: CancellationToken,
     ) {
+        let handled = TaskTracker::new();
         let workers = Arc::new(Semaphore::new(workers.max(1)));
+        let server = Server { listener, role: SocketType::Router, limits, bounds: Some(bounds) };
+        server.run(Serving { handler, workers, handled: handled.clone() }, shutdown).await;
+        handled.close();
+        if tokio::time::timeout(STOP_TIME, handled.wait()).await.is_err() {
+            tracing::info!(requests = handled.len(), "requests are still handled while the server ends");
+        }
+    }
+}
+
+struct Serving<H> {
+    handler: Arc<H>,
+    workers: Arc<Semaphore>,
+    handled: TaskTracker,
+}
+
+impl<H: Handler> Service for Serving<H> {
+    type Session = ();
+
+    fn accepted(&self) -> Option<()> {
+        Some(())
+    }
+
+    async fn serve(&self, (): (), remote: Remote, connection: Connection) -> Result<(), TransportError> {
+        let open = Arc::new(());
+        let peer = Peer { address: remote.address, connection: Arc::downgrade(&open), trust: remote.trust };
+        let replies = Replies::default();
+        let writing = Writing { replies: Arc::clone(&replies.0), peer: Arc::clone(&peer.address), written: Vec::new() };
+        tokio::select! {
+            ended = self.take_requests(connection.incoming, &peer, &replies) => ended,
+            ended = connection.outgoing.run(writing) => ended,
+        }
+    }
+}
+
+impl<H: Handler> Serving<H> {
+    async fn take_requests(
+        &self,
+        mut incoming: Incoming,
+        peer: &Peer,
+        replies: &Replies,
+    ) -> Result<(), TransportError> {
+        let own = Arc::new(Semaphore::new(PER_PEER));
         loop {
-            let accepted = tokio::select! {
-                accepted = zmtp::accept_raw(&listener) => accepted,
-                () = shutdown.cancelled() => return,
+            let (mut frames, is_whole) = match incoming.read().await? {
+                Message::Frames(frames) => (frames, true),
+                Message::Dropped(frames) => (frames, false),
+                Message::Command(_) => continue,
             };
-            let (handler, workers, shutdown) = (Arc::clone(&handler), Arc::clone(&workers), shutdown.clone());
-            tokio::spawn(async move {
-                let open = Arc::new(());
-                let peer = Peer { address: accepted.address.as_str().into(), connection: Arc::downgrade(&open) };
-                let served = async {
-                    let (reader, writer) = accepted.handshake(SocketType::Router, limits).await?;
-                    serve_peer(reader, writer, &peer, &handler, &workers).await
+            let memory = incoming.take_memory();
+            // The way back: all frames up to the empty one. A REQ socket sends only that one.
+            let Some(delimiter) = frames.iter().position(Bytes::is_empty) else {
+                return Err(TransportError::Malformed("a request has no empty frame in front of it"));
+            };
+            if frames.len() != delimiter + 1 + usize::from(is_whole) {
+                return Err(TransportError::Malformed("a request has one frame behind the empty one"));
+            }
+            // Neither semaphore is ever closed.
+            let Ok(slot) = Arc::clone(&own).acquire_owned().await else { return Err(TransportError::Closed) };
+            if !is_whole {
+                metrics::MESSAGES_DROPPED.add(1);
+                let Some(reply) = self.handler.refuse(peer) else {
+                    return Err(TransportError::Malformed("a message is larger than an unauthenticated peer may send"));
                 };
-                tokio::select! {
-                    result = served => report(&peer, result),
-                    () = shutdown.cancelled() => {}
+                replies.send(Reply { route: frames, reply, slot });
+                continue;
+            }
+            let request = frames.split_off(delimiter + 1).swap_remove(0);
+            let Ok(permit) = Arc::clone(&self.workers).acquire_owned().await else {
+                return Err(TransportError::Closed);
+            };
+            let worker = Worker { _permit: permit, _memory: memory };
+            metrics::REQUESTS.add(1);
+            let (handler, peer, replies) = (Arc::clone(&self.handler), peer.clone(), replies.clone());
+            self.handled.spawn(async move {
+                // A peer that reads its reply slowly holds no worker any more.
+                let handled = AssertUnwindSafe(handler.handle(peer.clone(), request, worker)).catch_unwind().await;
+                let reply = handled.unwrap_or_else(|_| {
+                    metrics::TASKS_PANICKED.add(1);
+                    tracing::error!(peer = %peer.address, "handling a request failed by a panic: please report this");
+                    handler.refuse(&peer)
+                });
+                if let Some(reply) = reply {
+                    replies.send(Reply { route: frames, reply, slot });
                 }
             });
         }
     }
 }
 
-fn report(peer: &Peer, result: Result<(), TransportError>) {
-    match result {
-        Ok(()) | Err(TransportError::Closed) => {}
-        Err(error) => {
-            metrics::CONNECTIONS_REFUSED.add(1);
-            tracing::warn!(peer = %peer.address, %error, "a request connection is closed");
+/// A reply, with its place among the requests of its peer, which is given back once it has been written.
+struct Reply {
+    route: Vec<Bytes>,
+    reply: Bytes,
+    slot: OwnedSemaphorePermit,
+}
+
+/// The replies that wait to be written to one peer.
+#[derive(Clone, Default)]
+struct Replies(Arc<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    queue: Mutex<Queue>,
+    ready: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    replies: VecDeque<Reply>,
+    is_closed: bool,
+}
+
+impl Replies {
+    fn send(&self, reply: Reply) {
+        let mut queue = self.0.queue.lock();
+        if queue.is_closed {
+            drop(queue);
+            metrics::REPLIES_LOST.add(1);
+            tracing::info!("a peer went away before its reply");
+            return;
+        }
+        queue.replies.push_back(reply);
+        drop(queue);
+        self.0.ready.notify_one();
+    }
+}
+
+/// What is written to one peer.
+struct Writing {
+    replies: Arc<Waiting>,
+    peer: Arc<str>,
+    /// The places of what has been appended to the writer.
+    written: Vec<OwnedSemaphorePermit>,
+}
+
+impl Source for Writing {
+    async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
+        self.written.clear();
+        loop {
+            while let Some(reply) = self.pop() {
+                let is_full = out.push_content(&reply.route, &reply.reply);
+                self.written.push(reply.slot);
+                if is_full {
+                    return Ok(true);
+                }
+            }
+            if !self.written.is_empty() {
+                return Ok(true);
+            }
+            self.replies.ready.notified().await;
         }
     }
 }
 
-async fn serve_peer(
-    mut reader: Reader,
-    writer: Writer,
-    peer: &Peer,
-    handler: &Arc<impl Handler>,
-    workers: &Arc<Semaphore>,
-) -> Result<(), TransportError> {
-    let writer = Arc::new(Mutex::new(writer));
-    let own = Arc::new(Semaphore::new(PER_PEER));
-    loop {
-        let mut frames = match reader.read().await? {
-            Message::Frames(frames) => frames,
-            Message::Command(command) => {
-                if let Some(pong) = zmtp::pong(&command) {
-                    let mut writer = writer.lock().await;
-                    writer.push_command(&pong);
-                    writer.flush().await?;
-                }
-                continue;
-            }
-        };
-        // The way back: all frames up to the empty one. A REQ socket sends only that one.
-        let Some(delimiter) = frames.iter().position(Bytes::is_empty) else {
-            return Err(TransportError::Malformed("a request has no empty frame in front of it"));
-        };
-        if frames.len() != delimiter + 2 {
-            return Err(TransportError::Malformed("a request has one frame behind the empty one"));
+impl Writing {
+    fn pop(&self) -> Option<Reply> {
+        let mut queue = self.replies.queue.lock();
+        let reply = queue.replies.pop_front();
+        if reply.is_none() {
+            // An idle connection holds no queue.
+            queue.replies = VecDeque::new();
         }
-        let request = frames.split_off(delimiter + 1).swap_remove(0);
-        // Neither semaphore is ever closed.
-        let (Ok(slot), Ok(worker)) =
-            (Arc::clone(&own).acquire_owned().await, Arc::clone(workers).acquire_owned().await)
-        else {
-            return Err(TransportError::Closed);
-        };
-        metrics::REQUESTS.add(1);
-        let (handler, writer, peer) = (Arc::clone(handler), Arc::clone(&writer), peer.clone());
-        tokio::spawn(async move {
-            // A peer that reads its reply slowly holds no worker any more.
-            let reply = handler.handle(peer.clone(), request, Worker { _permit: worker }).await;
-            if let Some(reply) = reply {
-                frames.push(reply);
-                let write = async { writer.lock().await.send(&frames).await };
-                if !matches!(tokio::time::timeout(WRITE_TIME, write).await, Ok(Ok(()))) {
-                    metrics::REPLIES_LOST.add(1);
-                    tracing::info!(peer = %peer.address, "a peer went away before its reply");
-                }
-            }
-            drop(slot);
-        });
+        reply
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let mut queue = self.replies.queue.lock();
+        queue.is_closed = true;
+        let lost = queue.replies.len() + self.written.len();
+        queue.replies.clear();
+        drop(queue);
+        if lost > 0 {
+            metrics::REPLIES_LOST.add(lost as u64);
+            tracing::info!(peer = %self.peer, lost, "a peer went away before its replies");
+        }
     }
 }

@@ -2,13 +2,12 @@
 
 use bytes::Bytes;
 
-use super::zmtp::{self, Limits, Message, Reader, SocketType, Writer};
-use super::{Endpoint, TransportError};
+use super::zmtp::{self, Limits, Message, SocketType};
+use super::{Endpoint, Reader, TransportError, Writer};
 
 /// One connection to a publisher. When it breaks, its owner decides when to connect again.
 pub struct Subscriber {
     reader: Reader,
-    // Kept: dropping the writing side would close the connection.
     writer: Writer,
 }
 
@@ -23,17 +22,18 @@ impl Subscriber {
         Ok(Subscriber { reader, writer })
     }
 
-    /// The next message. Safe to drop while it waits.
+    /// Returns the next message. Safe to drop while it waits.
     pub async fn recv(&mut self) -> Result<Vec<Bytes>, TransportError> {
         loop {
+            self.writer.flush().await?;
             match self.reader.read().await? {
                 Message::Frames(frames) => return Ok(frames),
                 Message::Command(command) => {
                     if let Some(pong) = zmtp::pong(&command) {
                         self.writer.push_command(&pong);
-                        self.writer.flush().await?;
                     }
                 }
+                Message::Dropped(_) => {}
             }
         }
     }

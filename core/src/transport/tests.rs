@@ -27,7 +27,7 @@ async fn echo_server(limits: Limits) -> (Endpoint, tokio_util::sync::DropGuard) 
     let listener = any_port().await;
     let endpoint = listener.endpoint().clone();
     let shutdown = CancellationToken::new();
-    tokio::spawn(Router::serve(listener, Arc::new(Echo), 4, limits, shutdown.clone()));
+    tokio::spawn(Router::serve(listener, Arc::new(Echo), 4, limits, Bounds::default(), shutdown.clone()));
     (endpoint, shutdown.drop_guard())
 }
 
@@ -74,7 +74,7 @@ async fn who_waits_for_another_request_does_not_keep_it_from_being_handled() {
     let client = client(listener.endpoint());
     let shutdown = CancellationToken::new();
     let handler = Arc::new(Waiting(tokio::sync::Notify::new()));
-    tokio::spawn(Router::serve(listener, handler, 1, Limits::default(), shutdown.clone()));
+    tokio::spawn(Router::serve(listener, handler, 1, Limits::default(), Bounds::default(), shutdown.clone()));
     let _guard = shutdown.drop_guard();
     let (waits, goes) = tokio::join!(client.request("wait", LONG), client.request("go", LONG));
     assert_eq!((waits.unwrap().as_ref(), goes.unwrap().as_ref()), (&b"wait"[..], &b"go"[..]));
@@ -94,7 +94,14 @@ async fn a_client_connects_again_after_the_server_came_back() {
     let listener = any_port().await;
     let endpoint = listener.endpoint().clone();
     let shutdown = CancellationToken::new();
-    let server = tokio::spawn(Router::serve(listener, Arc::new(Echo), 4, Limits::default(), shutdown.clone()));
+    let server = tokio::spawn(Router::serve(
+        listener,
+        Arc::new(Echo),
+        4,
+        Limits::default(),
+        Bounds::default(),
+        shutdown.clone(),
+    ));
     let client = client(&endpoint);
     assert_eq!(client.request("a", LONG).await.unwrap(), "a");
     shutdown.cancel();
@@ -106,7 +113,14 @@ async fn a_client_connects_again_after_the_server_came_back() {
             Err(_) => tokio::task::yield_now().await,
         }
     };
-    tokio::spawn(Router::serve(listener, Arc::new(Echo), 4, Limits::default(), CancellationToken::new()));
+    tokio::spawn(Router::serve(
+        listener,
+        Arc::new(Echo),
+        4,
+        Limits::default(),
+        Bounds::default(),
+        CancellationToken::new(),
+    ));
     let mut tries = 0;
     while client.request("b", LONG).await.is_err() {
         tries += 1;
@@ -192,7 +206,7 @@ async fn publishes_reach_those_who_subscribed() {
     let listener = any_port().await;
     let endpoint = listener.endpoint().clone();
     let (publisher, shutdown) = (Publisher::new(), CancellationToken::new());
-    tokio::spawn(publisher.clone().serve(listener, shutdown.clone()));
+    tokio::spawn(publisher.clone().serve(listener, Bounds::default(), shutdown.clone()));
     let _guard = shutdown.drop_guard();
     let mut ours = Subscriber::connect(&endpoint, &[b"salt/"], Limits::default()).await.unwrap();
     let mut theirs = zeromq::SubSocket::new();
@@ -219,7 +233,7 @@ async fn what_is_published_by_name_does_not_reach_who_wants_everything() {
     let listener = any_port().await;
     let endpoint = listener.endpoint().clone();
     let (publisher, shutdown) = (Publisher::new(), CancellationToken::new());
-    tokio::spawn(publisher.clone().serve(listener, shutdown.clone()));
+    tokio::spawn(publisher.clone().serve(listener, Bounds::default(), shutdown.clone()));
     let _guard = shutdown.drop_guard();
     let connect = |prefix: &'static [u8]| {
         let endpoint = endpoint.clone();
@@ -278,5 +292,13 @@ async fn a_unix_socket_is_private_and_a_stale_one_is_replaced() {
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(matches!(Listener::bind(&endpoint).await, Err(TransportError::Io { .. })));
     drop(listener);
+    assert!(!path.exists());
+    // What another process listens on by now is not removed.
+    let old = Listener::bind(&endpoint).await.unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let new = Listener::bind(&endpoint).await.unwrap();
+    drop(old);
+    assert!(path.exists());
+    drop(new);
     assert!(!path.exists());
 }

@@ -1,7 +1,7 @@
 //! Values as msgpack, as Salt writes it: text as `str`, bytes as `bin`.
 //!
-//! Reading takes input from strangers: depth and sizes are bounded, nothing is reserved that the
-//! input does not hold.
+//! Decoding takes untrusted input: depth is bounded, and a first scan counts the values, so that input which
+//! would take more memory than a [`Budget`] allows is refused before anything is allocated.
 
 use rmp::Marker;
 
@@ -9,6 +9,25 @@ use super::{Map, Value};
 
 /// How deep containers may nest in what is read.
 pub const MAX_DEPTH: usize = 128;
+
+/// Memory that decoded values may take beyond the bytes of their strings. A value takes some eighty bytes, whatever
+/// its length in the input: a list of a million times nil is a megabyte of msgpack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget(pub usize);
+
+impl Budget {
+    /// For data of this installation: the store, files, replies of the own master.
+    pub const TRUSTED: Budget = Budget(1 << 30);
+    /// For messages of authenticated peers.
+    pub const AUTHENTICATED: Budget = Budget(256 << 20);
+    /// For messages of unauthenticated peers: lists of targets with 200,000 minions fit.
+    pub const UNAUTHENTICATED: Budget = Budget(16 << 20);
+}
+
+/// Estimated cost of a map entry beyond its key and value: hash, and places in the index.
+const ENTRY_COST: u64 = 24;
+/// Estimated rounding of the allocator for a string.
+const STRING_COST: u64 = 16;
 
 /// Why bytes are not one msgpack value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +47,14 @@ pub enum UnpackError {
     /// The value is not a mapping where one must be.
     #[error("msgpack is not a map")]
     NotAMap,
+    /// The decoded value would take more memory than its [`Budget`].
+    #[error("msgpack needs {needed} bytes of memory, {limit} are allowed")]
+    TooLarge {
+        /// The estimate for all values.
+        needed: u64,
+        /// The budget.
+        limit: usize,
+    },
 }
 
 /// Packs a value.
@@ -76,19 +103,33 @@ pub fn pack_map_into(out: &mut Vec<u8>, map: &Map) {
     }
 }
 
-/// Reads exactly one value.
+/// Decodes exactly one value of this installation's own data.
 pub fn unpack(input: &[u8]) -> Result<Value, UnpackError> {
-    let mut reader = Reader { input, at: 0 };
-    let value = reader.value(0)?;
-    match input.len() - reader.at {
-        0 => Ok(value),
-        rest => Err(UnpackError::Trailing(rest)),
-    }
+    unpack_within(input, Budget::TRUSTED)
 }
 
-/// Reads exactly one mapping.
+/// Decodes exactly one value that takes at most so much memory.
+pub fn unpack_within(input: &[u8], budget: Budget) -> Result<Value, UnpackError> {
+    let mut reader = Reader { input, at: 0 };
+    let needed = reader.skip(1)?;
+    if reader.at < input.len() {
+        return Err(UnpackError::Trailing(input.len() - reader.at));
+    }
+    if needed > budget.0 as u64 {
+        return Err(UnpackError::TooLarge { needed, limit: budget.0 });
+    }
+    // From here on, each announced length is known to be true.
+    Reader { input, at: 0 }.value(0)
+}
+
+/// Decodes exactly one mapping of this installation's own data.
 pub fn unpack_map(input: &[u8]) -> Result<Map, UnpackError> {
-    match unpack(input)? {
+    unpack_map_within(input, Budget::TRUSTED)
+}
+
+/// Decodes exactly one mapping that takes at most so much memory.
+pub fn unpack_map_within(input: &[u8], budget: Budget) -> Result<Map, UnpackError> {
+    match unpack_within(input, budget)? {
         Value::Map(map) => Ok(map),
         _ => Err(UnpackError::NotAMap),
     }
@@ -148,6 +189,19 @@ pub fn scan<'a>(input: &'a [u8], mut visit: impl FnMut(Entry<'a>)) -> Result<(u3
     }
 }
 
+/// Returns the content of packed text or bytes, without decoding it; nothing if it is of another type.
+pub fn content(packed: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader { input: packed, at: 0 };
+    let length = match reader.marker().ok()? {
+        Marker::FixStr(n) => n.into(),
+        Marker::Str8 | Marker::Bin8 => reader.number(1).ok()? as usize,
+        Marker::Str16 | Marker::Bin16 => reader.number(2).ok()? as usize,
+        Marker::Str32 | Marker::Bin32 => reader.number(4).ok()? as usize,
+        _ => return None,
+    };
+    reader.bytes(length).ok()
+}
+
 struct Reader<'a> {
     input: &'a [u8],
     at: usize,
@@ -178,8 +232,7 @@ impl<'a> Reader<'a> {
     }
 
     fn list(&mut self, n: usize, depth: usize) -> Result<Value, UnpackError> {
-        // Each item takes a byte at least: a length beyond the input is a lie.
-        let mut items = Vec::with_capacity(n.min(self.input.len() - self.at));
+        let mut items = Vec::with_capacity(n);
         for _ in 0..n {
             items.push(self.value(depth + 1)?);
         }
@@ -187,7 +240,7 @@ impl<'a> Reader<'a> {
     }
 
     fn map(&mut self, n: usize, depth: usize) -> Result<Value, UnpackError> {
-        let mut map = Map::with_capacity(n.min((self.input.len() - self.at) / 2));
+        let mut map = Map::with_capacity(n);
         for _ in 0..n {
             let key = self.value(depth + 1)?;
             map.insert(key, self.value(depth + 1)?);
@@ -251,43 +304,77 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Steps over `count` values without building them. Not recursive: depth costs nothing here.
-    fn skip(&mut self, count: u64) -> Result<(), UnpackError> {
+    /// Steps over `count` values without building them and returns the memory that they would take. Not recursive:
+    /// depth costs nothing here.
+    fn skip(&mut self, count: u64) -> Result<u64, UnpackError> {
         let mut open = count;
+        let (mut values, mut strings, mut entries) = (0u64, 0u64, 0u64);
         while open > 0 {
             open -= 1;
+            values += 1;
             let start = self.at;
-            match self.marker()? {
-                Marker::Null | Marker::True | Marker::False | Marker::FixPos(_) | Marker::FixNeg(_) => {}
-                Marker::U8 | Marker::I8 => _ = self.bytes(1)?,
-                Marker::U16 | Marker::I16 | Marker::FixExt1 => _ = self.bytes(2)?,
-                Marker::U32 | Marker::I32 | Marker::F32 => _ = self.bytes(4)?,
-                Marker::U64 | Marker::I64 | Marker::F64 => _ = self.bytes(8)?,
-                Marker::FixStr(n) => _ = self.bytes(n.into())?,
-                Marker::Str8 | Marker::Bin8 => _ = self.number(1).and_then(|n| self.bytes(n as usize))?,
-                Marker::Str16 | Marker::Bin16 => _ = self.number(2).and_then(|n| self.bytes(n as usize))?,
-                Marker::Str32 | Marker::Bin32 => _ = self.number(4).and_then(|n| self.bytes(n as usize))?,
-                Marker::FixArray(n) => open += u64::from(n),
-                Marker::Array16 => open += self.number(2)?,
-                Marker::Array32 => open += self.number(4)?,
-                Marker::FixMap(n) => open += 2 * u64::from(n),
-                Marker::Map16 => open += 2 * self.number(2)?,
-                Marker::Map32 => open += 2 * self.number(4)?,
-                Marker::FixExt2 => _ = self.bytes(3)?,
-                Marker::FixExt4 => _ = self.bytes(5)?,
-                Marker::FixExt8 => _ = self.bytes(9)?,
-                Marker::FixExt16 => _ = self.bytes(17)?,
-                Marker::Ext8 => _ = self.number(1).and_then(|n| self.bytes(n as usize + 1))?,
-                Marker::Ext16 => _ = self.number(2).and_then(|n| self.bytes(n as usize + 1))?,
-                Marker::Ext32 => _ = self.number(4).and_then(|n| self.bytes(n as usize + 1))?,
+            let marker = self.marker()?;
+            // The bytes behind the marker, if it has content of its own.
+            let content = match marker {
+                Marker::Null | Marker::True | Marker::False | Marker::FixPos(_) | Marker::FixNeg(_) => continue,
+                Marker::U8 | Marker::I8 => 1,
+                Marker::U16 | Marker::I16 => 2,
+                Marker::U32 | Marker::I32 | Marker::F32 => 4,
+                Marker::U64 | Marker::I64 | Marker::F64 => 8,
+                Marker::FixStr(n) => {
+                    strings += 1;
+                    n.into()
+                }
+                Marker::Str8 | Marker::Bin8 => self.announced(1, &mut strings)?,
+                Marker::Str16 | Marker::Bin16 => self.announced(2, &mut strings)?,
+                Marker::Str32 | Marker::Bin32 => self.announced(4, &mut strings)?,
+                // One byte more than announced: the type of the extension.
+                Marker::Ext8 => self.announced(1, &mut strings)? + 1,
+                Marker::Ext16 => self.announced(2, &mut strings)? + 1,
+                Marker::Ext32 => self.announced(4, &mut strings)? + 1,
+                Marker::FixExt1 | Marker::FixExt2 | Marker::FixExt4 | Marker::FixExt8 | Marker::FixExt16 => {
+                    strings += 1;
+                    match marker {
+                        Marker::FixExt1 => 2,
+                        Marker::FixExt2 => 3,
+                        Marker::FixExt4 => 5,
+                        Marker::FixExt8 => 9,
+                        _ => 17,
+                    }
+                }
+                Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => {
+                    open += match marker {
+                        Marker::FixArray(n) => n.into(),
+                        Marker::Array16 => self.number(2)?,
+                        _ => self.number(4)?,
+                    };
+                    0
+                }
+                Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => {
+                    let len = match marker {
+                        Marker::FixMap(n) => n.into(),
+                        Marker::Map16 => self.number(2)?,
+                        _ => self.number(4)?,
+                    };
+                    entries += len;
+                    open += 2 * len;
+                    0
+                }
                 Marker::Reserved => return Err(UnpackError::Reserved(start)),
-            }
+            };
+            self.bytes(content)?;
             // More values are promised than bytes are left: refuse before counting on.
             if open > (self.input.len() - self.at) as u64 {
                 return Err(UnpackError::Truncated(self.input.len()));
             }
         }
-        Ok(())
+        Ok(values * size_of::<Value>() as u64 + strings * STRING_COST + entries * ENTRY_COST)
+    }
+
+    /// The announced length of a string, which is counted.
+    fn announced(&mut self, n: usize, strings: &mut u64) -> Result<usize, UnpackError> {
+        *strings += 1;
+        Ok(self.number(n)? as usize)
     }
 }
 
@@ -349,11 +436,38 @@ mod tests {
     }
 
     #[test]
+    fn memory_beyond_the_budget_is_refused_before_it_is_allocated() {
+        let nils = |count: u32| [&[0xdd][..], &count.to_be_bytes(), &vec![0xc0; count as usize]].concat();
+        let pairs = |count: u32| {
+            let entries = (0..count).flat_map(|n| [&[0xce][..], &n.to_be_bytes(), &[0xc0]].concat());
+            [&[0xdf][..], &count.to_be_bytes(), &entries.collect::<Vec<_>>()].concat()
+        };
+        let value = size_of::<Value>();
+        for (packed, needed) in [
+            (nils(1000), 1001 * value),
+            (pairs(1000), 2001 * value + 24 * 1000),
+            (pack(&list!["one", "two"]), 3 * value + 2 * 16),
+            (pack(&vec![7u8; 100_000].into()), value + 16),
+        ] {
+            assert!(unpack_within(&packed, Budget(needed)).is_ok(), "{needed}");
+            let refused = UnpackError::TooLarge { needed: needed as u64, limit: needed - 1 };
+            assert_eq!(unpack_within(&packed, Budget(needed - 1)), Err(refused));
+        }
+        // 62 MB, of which each level would have reserved the rest.
+        let mut nested = b"\xdf\xff\xff\xff\xff".repeat(120);
+        nested.resize(62 << 20, 0xc0);
+        assert!(matches!(unpack_within(&nested, Budget::AUTHENTICATED), Err(UnpackError::Truncated(_))));
+        let flat = nils(62 << 20);
+        assert!(matches!(unpack_within(&flat, Budget::AUTHENTICATED), Err(UnpackError::TooLarge { .. })));
+    }
+
+    #[test]
     fn lies_about_lengths_cost_nothing() {
         for bytes in [&b"\xdd\xff\xff\xff\xff"[..], b"\xdf\xff\xff\xff\xff", b"\xdb\xff\xff\xff\xffab"] {
             assert!(matches!(unpack(bytes), Err(UnpackError::Truncated(_))), "{bytes:?}");
         }
-        assert_eq!(unpack(&[0x91; 1000]), Err(UnpackError::TooDeep));
+        assert_eq!(unpack(&[&[0x91; 1000][..], &[0xc0]].concat()), Err(UnpackError::TooDeep));
+        assert_eq!(unpack(&[0x91; 1000]), Err(UnpackError::Truncated(1000)));
         assert_eq!(unpack(b"\x01\x02"), Err(UnpackError::Trailing(1)));
         assert_eq!(unpack(b"\xc1"), Err(UnpackError::Reserved(0)));
     }

@@ -2,10 +2,13 @@
 
 use std::str::FromStr;
 
-use super::{WireError, field, optional, parsed};
+use bytes::Bytes;
+
+use super::{WireError, optional, parsed, quoted, reason};
 use crate::crypt::{EncryptionAlgorithm, SignatureAlgorithm};
 use crate::minion_id::MinionId;
-use crate::value::{Map, Value, msgpack};
+use crate::value::msgpack::{self, Budget};
+use crate::value::{Map, Value};
 
 /// The protocol version that is spoken.
 pub const PROTOCOL_VERSION: i64 = 3;
@@ -24,8 +27,8 @@ pub enum Envelope {
     Sealed {
         /// Who says to have sealed it.
         id: MinionId,
-        /// What is sealed.
-        load: Vec<u8>,
+        /// What is sealed: a part of the message.
+        load: Bytes,
         /// The protocol version of the sender.
         version: i64,
         /// How a reply that only the minion's key opens is to be sealed.
@@ -36,37 +39,78 @@ pub enum Envelope {
 }
 
 impl Envelope {
-    /// Reads a request.
-    pub fn unpack(bytes: &[u8]) -> Result<Self, WireError> {
-        let mut map = msgpack::unpack_map(bytes)?;
-        let version = optional(&map, "version")?.unwrap_or(0);
-        let enc: String = field(&map, "enc")?;
-        match enc.as_str() {
-            "clear" => match map.swap_remove("load") {
-                Some(Value::Map(load)) => Ok(Envelope::Clear { load, version }),
-                Some(_) => Err(WireError::Field { field: "load", reason: "expected a mapping".into() }),
-                None => Err(WireError::Missing("load")),
-            },
-            "aes" => {
-                let id = parsed(&map, "id")?;
-                let encryption = algorithm(&map, "enc_algo")?;
-                let signature = algorithm(&map, "sig_algo")?;
-                let sealed = |load| Ok(Envelope::Sealed { id, load, version, encryption, signature });
-                match map.swap_remove("load") {
-                    Some(Value::Bytes(load)) => sealed(load),
-                    // Bytes that happen to be text arrive as text from older peers.
-                    Some(Value::Str(load)) => sealed(load.into_bytes()),
-                    Some(_) => Err(WireError::Field { field: "load", reason: "expected bytes".into() }),
-                    None => Err(WireError::Missing("load")),
-                }
+    /// Parses a request. Only the fields of the envelope are decoded; the load of one in clear may take so much memory.
+    pub fn unpack(bytes: &Bytes, budget: Budget) -> Result<Self, WireError> {
+        let mut packed = Packed::default();
+        msgpack::scan(bytes, |entry| packed.take(entry))?;
+        let fields = packed.fields()?;
+        let version = optional(&fields, "version")?.unwrap_or(0);
+        let load = packed.load.ok_or(WireError::Missing("load"));
+        match fields.get("enc") {
+            Some(Value::Str(enc)) if enc == "clear" => {
+                let load = msgpack::unpack_within(load?, budget)?;
+                let Value::Map(load) = load else {
+                    return Err(WireError::Field { field: "load", reason: "expected a mapping".into() });
+                };
+                Ok(Envelope::Clear { load, version })
             }
-            other => Err(WireError::Field { field: "enc", reason: format!("'{other}' is neither clear nor aes") }),
+            Some(Value::Str(enc)) if enc == "aes" => {
+                let id = parsed(&fields, "id")?;
+                let encryption = algorithm(&fields, "enc_algo")?;
+                let signature = algorithm(&fields, "sig_algo")?;
+                // Bytes that happen to be text arrive as text from older peers.
+                let load = msgpack::content(load?)
+                    .ok_or(WireError::Field { field: "load", reason: "expected bytes".into() })?;
+                Ok(Envelope::Sealed { id, load: bytes.slice_ref(load), version, encryption, signature })
+            }
+            Some(other) => {
+                let reason = format!("expected clear or aes, got {}", quoted(&other.to_string()));
+                Err(WireError::Field { field: "enc", reason })
+            }
+            None => Err(WireError::Missing("enc")),
         }
     }
 
     /// Packs a request in clear.
     pub fn clear(load: Map) -> Vec<u8> {
         msgpack::pack_map(&crate::map! {"enc" => "clear", "load" => load, "version" => PROTOCOL_VERSION})
+    }
+}
+
+/// The longest field of an envelope beside its load.
+const LONGEST_FIELD: usize = 1024;
+
+/// The fields of an envelope, not decoded; others are not looked at.
+#[derive(Default)]
+struct Packed<'a> {
+    small: Vec<(&'static str, &'a [u8])>,
+    load: Option<&'a [u8]>,
+}
+
+impl<'a> Packed<'a> {
+    fn take(&mut self, entry: msgpack::Entry<'a>) {
+        const SMALL: [&str; 5] = ["version", "enc", "id", "enc_algo", "sig_algo"];
+        match entry.key {
+            Some("load") => self.load = Some(entry.value),
+            Some(key) => {
+                let Some(name) = SMALL.into_iter().find(|name| *name == key) else { return };
+                // The last one of a name counts.
+                self.small.retain(|(known, _)| *known != name);
+                self.small.push((name, entry.value));
+            }
+            None => {}
+        }
+    }
+
+    fn fields(&self) -> Result<Map, WireError> {
+        let decoded = self.small.iter().map(|(field, packed)| {
+            if packed.len() > LONGEST_FIELD {
+                let reason = format!("expected at most {LONGEST_FIELD} bytes, got {}", packed.len());
+                return Err(WireError::Field { field, reason });
+            }
+            Ok(((*field).into(), msgpack::unpack(packed)?))
+        });
+        decoded.collect()
     }
 }
 
@@ -78,7 +122,7 @@ where
 {
     match optional::<String>(map, name)? {
         None => Ok(T::default()),
-        Some(text) => text.parse().map_err(|error: T::Err| WireError::Field { field: name, reason: error.to_string() }),
+        Some(text) => text.parse().map_err(|error: T::Err| WireError::Field { field: name, reason: reason(&error) }),
     }
 }
 

@@ -38,7 +38,7 @@ pub enum WireError {
         reason: String,
     },
     /// The command is not known.
-    #[error("the command '{0}' is not known")]
+    #[error("the command {} is not known", quoted(.0))]
     UnknownCommand(String),
     /// What the other side answers is not what was asked.
     #[error("the request was changed on its way: the answer is to another one")]
@@ -48,10 +48,32 @@ pub enum WireError {
     OldVersion(i64),
 }
 
+/// How much of a message is quoted in errors about it.
+const QUOTED: usize = 64;
+
+/// Returns text of a message for an error: without control characters, and cut.
+fn quoted(text: &str) -> String {
+    let mut quoted: String = text.chars().take(QUOTED).flat_map(char::escape_debug).collect();
+    if text.chars().nth(QUOTED).is_some() {
+        quoted.push_str("...");
+    }
+    format!("'{quoted}'")
+}
+
+/// Returns the reason of an error that may quote a message: without control characters, and cut.
+fn reason(error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    let mut reason: String = text.chars().take(4 * QUOTED).map(|c| if c.is_control() { '?' } else { c }).collect();
+    if text.chars().nth(4 * QUOTED).is_some() {
+        reason.push_str("...");
+    }
+    reason
+}
+
 /// Reads a field that must be there.
 fn field<T: FromValue>(map: &Map, name: &'static str) -> Result<T, WireError> {
     let value = map.get(name).ok_or(WireError::Missing(name))?;
-    T::try_from_value(value).map_err(|error| WireError::Field { field: name, reason: error.to_string() })
+    T::try_from_value(value).map_err(|error| WireError::Field { field: name, reason: reason(&error) })
 }
 
 /// Reads a field that may be left out.
@@ -69,7 +91,7 @@ where
     T::Err: std::fmt::Display,
 {
     let text: String = field(map, name)?;
-    text.parse().map_err(|error: T::Err| WireError::Field { field: name, reason: error.to_string() })
+    text.parse().map_err(|error: T::Err| WireError::Field { field: name, reason: reason(&error) })
 }
 
 #[cfg(test)]

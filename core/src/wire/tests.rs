@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::crypt::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
-use crate::value::{Value, msgpack};
+use crate::value::msgpack::{self, Budget};
+use crate::value::{Map, Value};
 use crate::{list, map};
 
 #[test]
@@ -68,24 +69,53 @@ fn who_offers_ciphers_of_which_none_is_known_is_refused() {
     assert!(matches!(read(list!["next"]), Err(WireError::Field { field: "ciphers", .. })));
 }
 
+fn unpack(bytes: Vec<u8>) -> Result<Envelope, WireError> {
+    Envelope::unpack(&Bytes::from(bytes), Budget::UNAUTHENTICATED)
+}
+
+#[test]
+fn input_quoted_in_errors_is_cut_and_escaped() {
+    let forged = "x\n2026-11-22 00:00:00 forged line \u{1b}[31m".to_owned();
+    let long = "y".repeat(60 << 10);
+    for (field, text) in [("enc", &forged), ("enc", &long), ("id", &forged), ("id", &long), ("enc_algo", &forged)] {
+        let mut envelope = map! {"enc" => "aes", "id" => "web1", "load" => vec![0u8]};
+        envelope.insert(field.into(), text.into());
+        let error = unpack(msgpack::pack_map(&envelope)).unwrap_err().to_string();
+        assert!(error.chars().count() < 400 && !error.contains(char::is_control), "{field}: {error}");
+    }
+    let error = MinionCommand::from_map(&map! {"cmd" => forged}).unwrap_err().to_string();
+    assert!(!error.contains(char::is_control), "{error}");
+}
+
+#[test]
+fn a_sealed_load_is_not_copied_and_unknown_fields_are_not_decoded() {
+    let mut envelope = map! {"enc" => "aes", "id" => "web1", "load" => vec![7u8; 100_000], "version" => 3};
+    envelope.insert("more".into(), Value::List(vec![Value::Nil; 1000]));
+    let packed = Bytes::from(msgpack::pack_map(&envelope));
+    let Ok(Envelope::Sealed { load, version: 3, .. }) = Envelope::unpack(&packed, Budget(0)) else { panic!("sealed") };
+    assert!(load.len() == 100_000 && packed.as_ptr_range().contains(&load.as_ptr()));
+    let clear = Bytes::from(Envelope::clear(map! {"cmd" => "ping"}));
+    assert!(matches!(Envelope::unpack(&clear, Budget(0)), Err(WireError::Unpack(_))));
+}
+
 #[test]
 fn what_is_no_envelope_is_refused() {
     let pack = |map: Map| msgpack::pack_map(&map);
     for (bytes, error) in [
-        (b"garbage".to_vec(), "the message is not msgpack: msgpack has 6 bytes after its value"),
+        (b"garbage".to_vec(), "the message is not msgpack: msgpack is not a map"),
         (pack(map! {"load" => map!{}}), "the message has no field 'enc'"),
         (pack(map! {"enc" => "clear"}), "the message has no field 'load'"),
         (pack(map! {"enc" => "clear", "load" => 5}), "the message's field 'load' is wrong: expected a mapping"),
         (
             pack(map! {"enc" => "rot13", "load" => map!{}}),
-            "the message's field 'enc' is wrong: 'rot13' is neither clear nor aes",
+            "the message's field 'enc' is wrong: expected clear or aes, got 'rot13'",
         ),
         (pack(map! {"enc" => "aes", "load" => vec![0u8]}), "the message has no field 'id'"),
     ] {
-        assert_eq!(Envelope::unpack(&bytes).unwrap_err().to_string(), error);
+        assert_eq!(unpack(bytes).unwrap_err().to_string(), error);
     }
     let evil = pack(map! {"enc" => "aes", "id" => "../x", "load" => vec![0u8]});
-    assert!(Envelope::unpack(&evil).unwrap_err().to_string().contains("cannot be a minion id"));
+    assert!(unpack(evil).unwrap_err().to_string().contains("cannot be a minion id"));
 }
 
 #[test]
@@ -129,6 +159,6 @@ fn a_job_id_with_path_separators_is_refused() {
 proptest! {
     #[test]
     fn any_bytes_are_an_envelope_or_refused(bytes: Vec<u8>) {
-        let _ = Envelope::unpack(&Bytes::from(bytes));
+        let _ = unpack(bytes);
     }
 }

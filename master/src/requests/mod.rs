@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use brine_core::executors::MayBlock;
 use brine_core::transport::{Handler, Peer, Worker};
-use brine_core::value::msgpack;
+use brine_core::value::msgpack::{self, Budget};
 use brine_core::wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, WireError};
 use brine_core::{Map, MinionId, Value, crypt::token, map, metrics};
 use bytes::Bytes;
@@ -33,13 +33,14 @@ pub(crate) struct Requests(pub Arc<Shared>);
 
 impl Handler for Requests {
     async fn handle(&self, peer: Peer, request: Bytes, worker: Worker) -> Option<Bytes> {
-        let envelope = match Envelope::unpack(&request) {
-            Ok(envelope) => envelope,
-            Err(error) => return Some(refuse(&peer, None, &error)),
-        };
+        let budget = if peer.is_authenticated() { Budget::AUTHENTICATED } else { Budget::UNAUTHENTICATED };
         // Thousands of requests may wait for the disk at a time: what they do not need any more goes, and what only some
         // need is in boxes.
-        drop(request);
+        let envelope = match decode(request.len(), move || Envelope::unpack(&request, budget)).await {
+            Some(Ok(envelope)) => envelope,
+            Some(Err(error)) => return Some(refuse(&peer, None, &error)),
+            None => return self.refuse(&peer),
+        };
         let start = Instant::now();
         let named =
             |load: &Map| if self.0.config.master_stats { load.get("cmd").map(ToString::to_string) } else { None };
@@ -59,11 +60,13 @@ impl Handler for Requests {
                 return Some(refuse(&peer, Some(&id), &WireError::OldVersion(version)));
             }
             Envelope::Sealed { id, load, encryption, signature, .. } => {
-                let mut opened = match self.0.sessions.open(&id, &load) {
-                    Ok(opened) => opened,
-                    Err(error) => return Some(refuse(&peer, Some(&id), &error)),
+                let (shared, minion) = (Arc::clone(&self.0), id.clone());
+                let mut opened = match decode(load.len(), move || shared.sessions.open(&minion, &load)).await {
+                    Some(Ok(opened)) => opened,
+                    Some(Err(error)) => return Some(refuse(&peer, Some(&id), &error)),
+                    None => return self.refuse(&peer),
                 };
-                drop(load);
+                peer.authenticate();
                 let ttl = self.0.config.request_server_ttl;
                 if ttl > 0 && !opened.is_within(ttl) {
                     return Some(refuse(&peer, Some(&id), &SessionError::TooOld));
@@ -102,6 +105,24 @@ impl Handler for Requests {
         }
         Some(reply.into())
     }
+
+    /// The reply that makes minions authenticate and send their request again.
+    fn refuse(&self, peer: &Peer) -> Option<Bytes> {
+        metrics::REQUESTS_REFUSED.add(1);
+        tracing::debug!(peer = %peer.address, "a request is refused without having been kept");
+        Some(msgpack::pack(&BAD_LOAD.into()).into())
+    }
+}
+
+/// From this size on, messages are decoded on a thread that may take its time.
+const LARGE: usize = 1 << 20;
+
+/// Decodes a message of this size; nothing if that panicked.
+async fn decode<T: Send + 'static>(size: usize, decode: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    if size < LARGE {
+        return Some(decode());
+    }
+    tokio::task::spawn_blocking(decode).await.ok()
 }
 
 fn refuse(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) -> Bytes {
@@ -128,6 +149,7 @@ impl Shared {
                     self.tell_refused(&request).await;
                     return self.unauthorised(peer, "publish", &request.user);
                 }
+                peer.authenticate();
                 match self.publish(*request).await {
                     Ok(published) => clear(published.to_value()),
                     Err(error) => clear(map! {"error" => map! {"message" => error.to_string()}}.into()),
@@ -142,6 +164,7 @@ impl Shared {
         if !self.is_root_key(call.key.as_deref()) {
             return self.unauthorised(peer, kind, &call.user);
         }
+        peer.authenticate();
         let Call { fun, args, user, asynchronous, .. } = call;
         let kind = if kind == "wheel" { crate::calls::Kind::Wheel } else { crate::calls::Kind::Runner };
         let started = self.start_call(kind, &fun, args, &user, &Map::new()).await;

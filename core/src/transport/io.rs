@@ -1,0 +1,352 @@
+//! The two sides of a connection: a reader that yields messages, within the limits and the memory that its peer may
+//! have, and a writer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{tcp, unix};
+use tokio::time::Instant;
+
+use super::TransportError;
+use super::bounds::{Admitted, Memory, Trust};
+use super::zmtp::{Limits, Message, peek, put_frame, put_header};
+
+/// How much is read at once: little at first, as most peers send little.
+const READ_FIRST: usize = 4 << 10;
+const READ_MOST: usize = 128 << 10;
+/// How much of a message that is dropped is read at once.
+const READ_DROPPED: usize = 16 << 10;
+/// Bytes of a message that every peer may send without asking for memory. An authentication fits.
+const FREE: usize = 4 << 10;
+/// The longest command that a peer may send.
+const LONGEST_COMMAND: usize = 8 << 10;
+/// A written buffer of at most this size is kept for the next message.
+const KEPT: usize = 512;
+/// Content up to this size is copied next to its headers, larger content is written from where it is.
+const COPIED: usize = 16 << 10;
+
+pub(super) enum ReadHalf {
+    Tcp(tcp::OwnedReadHalf),
+    Unix(unix::OwnedReadHalf),
+}
+
+pub(super) enum WriteHalf {
+    Tcp(tcp::OwnedWriteHalf),
+    Unix(unix::OwnedWriteHalf),
+}
+
+/// The reading side of a connection.
+pub struct Reader {
+    half: ReadHalf,
+    buffer: BytesMut,
+    chunk: usize,
+    pub(super) limits: Limits,
+    frames: Vec<Bytes>,
+    size: usize,
+    pub(super) any_order: bool,
+    /// Who decides how much memory the peer gets; nobody where the peer is one that was connected to.
+    trust: Option<Arc<Trust>>,
+    /// The memory of the message that is read.
+    memory: Option<Memory>,
+    granted: usize,
+    dropped: Option<Dropped>,
+}
+
+/// A message that is read without keeping it.
+struct Dropped {
+    /// Bytes that are left of its current frame.
+    left: u64,
+    has_more: bool,
+}
+
+/// What to do after looking at the buffer.
+enum Step {
+    Message(Message),
+    /// More bytes are needed.
+    Fill,
+    /// Memory for a message of this size is needed.
+    Wait(usize),
+}
+
+impl Reader {
+    pub(super) fn new(half: ReadHalf, limits: Limits, trust: Option<Arc<Trust>>) -> Self {
+        Reader {
+            half,
+            buffer: BytesMut::new(),
+            chunk: READ_FIRST,
+            limits,
+            frames: Vec::new(),
+            size: 0,
+            any_order: false,
+            trust,
+            memory: None,
+            granted: FREE,
+            dropped: None,
+        }
+    }
+
+    /// Whether the peer is a request server that sends back whatever stands in front of a request.
+    pub fn any_order(&self) -> bool {
+        self.any_order
+    }
+
+    /// Returns the next message. Safe to drop while it waits: nothing is lost.
+    pub async fn read(&mut self) -> Result<Message, TransportError> {
+        self.read_within(None).await
+    }
+
+    /// Returns the next message, of which the whole must come in this time once it has begun. Waiting for a message to
+    /// begin takes as long as it takes.
+    pub(super) async fn read_within(&mut self, time: Option<Duration>) -> Result<Message, TransportError> {
+        let mut deadline = None;
+        loop {
+            match self.step()? {
+                Step::Message(message) => return Ok(message),
+                Step::Wait(size) => {
+                    let Some(trust) = self.trust.clone() else { return Err(TransportError::Closed) };
+                    match trust.wait_for_memory(size).await {
+                        Some(memory) => self.grant(size, memory),
+                        None => self.dropped = Some(Dropped { left: 0, has_more: true }),
+                    }
+                    // The peer could not send while it was not read from.
+                    deadline = None;
+                }
+                Step::Fill => {
+                    let has_begun = !self.buffer.is_empty() || !self.frames.is_empty() || self.dropped.is_some();
+                    if let Some(time) = time.filter(|_| has_begun) {
+                        let deadline = *deadline.get_or_insert_with(|| Instant::now() + time);
+                        let filled = tokio::time::timeout_at(deadline, self.fill()).await;
+                        filled.map_err(|_| TransportError::Unfinished { after: time })??;
+                    } else {
+                        self.fill().await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the next message if it is here already.
+    pub fn buffered(&mut self) -> Result<Option<Message>, TransportError> {
+        match self.step()? {
+            Step::Message(message) => Ok(Some(message)),
+            Step::Fill | Step::Wait(_) => Ok(None),
+        }
+    }
+
+    /// Takes the memory that the last message was given, to be held for as long as the message is.
+    pub(super) fn take_memory(&mut self) -> Option<Memory> {
+        self.memory.take()
+    }
+
+    fn step(&mut self) -> Result<Step, TransportError> {
+        loop {
+            if let Some(dropped) = &mut self.dropped {
+                let here = (self.buffer.len() as u64).min(dropped.left);
+                self.buffer.advance(here as usize);
+                dropped.left -= here;
+                if dropped.left > 0 {
+                    return Ok(Step::Fill);
+                }
+                if !dropped.has_more {
+                    self.dropped = None;
+                    return Ok(Step::Message(Message::Dropped(self.finish())));
+                }
+            }
+            let Some((flags, header, size)) = peek(&self.buffer) else { return Ok(Step::Fill) };
+            let total = size.saturating_add(self.size as u64);
+            if total > self.limits.message as u64 || self.frames.len() >= self.limits.frames {
+                return Err(TransportError::TooLarge { size: total, limit: self.limits.message });
+            }
+            let (size, total) = (size as usize, total as usize);
+            let is_command = flags & 4 != 0;
+            if is_command && size > LONGEST_COMMAND {
+                return Err(TransportError::TooLarge { size: size as u64, limit: LONGEST_COMMAND });
+            }
+            if let Some(dropped) = &mut self.dropped {
+                self.buffer.advance(header);
+                self.size = total;
+                (dropped.left, dropped.has_more) = (size as u64, flags & 1 != 0);
+                continue;
+            }
+            if let Some(trust) = &self.trust
+                && total > self.granted
+                && !is_command
+            {
+                // What the frames before were given is given back first: nobody waits for memory while holding some.
+                self.memory = None;
+                match trust.admit(total) {
+                    Admitted::Yes(memory) => self.grant(total, memory),
+                    Admitted::Later => return Ok(Step::Wait(total)),
+                    Admitted::No => self.dropped = Some(Dropped { left: 0, has_more: true }),
+                }
+                continue;
+            }
+            if self.buffer.len() < header + size {
+                return Ok(Step::Fill);
+            }
+            self.buffer.advance(header);
+            let content = self.buffer.split_to(size).freeze();
+            if is_command {
+                return Ok(Step::Message(Message::Command(content)));
+            }
+            self.size = total;
+            self.frames.push(content);
+            if flags & 1 == 0 {
+                return Ok(Step::Message(Message::Frames(self.finish())));
+            }
+        }
+    }
+
+    fn grant(&mut self, size: usize, memory: Memory) {
+        (self.granted, self.memory) = (size, Some(memory));
+    }
+
+    /// The frames of a message that ends.
+    fn finish(&mut self) -> Vec<Bytes> {
+        (self.size, self.granted) = (0, FREE);
+        std::mem::take(&mut self.frames)
+    }
+
+    /// How much to read at once. An unauthenticated peer gets no more than what its message was given.
+    fn chunk(&self) -> usize {
+        match &self.trust {
+            _ if self.dropped.is_some() => READ_DROPPED,
+            Some(trust) if !trust.is_authenticated() => self.chunk.min(self.granted),
+            _ => self.chunk,
+        }
+    }
+
+    async fn fill(&mut self) -> Result<(), TransportError> {
+        loop {
+            if self.buffer.is_empty() {
+                // Idle connections, of which there may be twenty thousand, hold no buffer, also after a spurious wake-up.
+                self.buffer = BytesMut::new();
+            }
+            match &self.half {
+                ReadHalf::Tcp(half) => half.readable().await?,
+                ReadHalf::Unix(half) => half.readable().await?,
+            }
+            // Announced sizes are not reserved: memory follows what really comes.
+            let chunk = self.chunk();
+            self.buffer.reserve(chunk);
+            let mut space = (&mut self.buffer).limit(chunk);
+            let read = match &self.half {
+                ReadHalf::Tcp(half) => half.try_read_buf(&mut space),
+                ReadHalf::Unix(half) => half.try_read_buf(&mut space),
+            };
+            match read {
+                Ok(0) => return Err(TransportError::Closed),
+                Ok(read) => {
+                    self.chunk = if read == self.chunk { (self.chunk * 2).min(READ_MOST) } else { self.chunk };
+                    return Ok(());
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    pub(super) async fn exactly(&mut self, count: usize) -> Result<Bytes, TransportError> {
+        while self.buffer.len() < count {
+            self.fill().await?;
+        }
+        Ok(self.buffer.split_to(count).freeze())
+    }
+}
+
+/// The writing side of a connection.
+pub struct Writer {
+    half: WriteHalf,
+    buffer: BytesMut,
+    /// Content that follows the buffer, shared with other connections or too large to copy.
+    content: Bytes,
+}
+
+impl Writer {
+    pub(super) fn new(half: WriteHalf) -> Self {
+        Writer { half, buffer: BytesMut::new(), content: Bytes::new() }
+    }
+
+    /// Appends a message to what the next [`flush`](Writer::flush) writes.
+    pub fn push(&mut self, frames: &[impl AsRef<[u8]>]) {
+        self.unite();
+        for (i, frame) in frames.iter().enumerate() {
+            put_frame(&mut self.buffer, frame.as_ref(), u8::from(i + 1 < frames.len()));
+        }
+    }
+
+    /// Appends a message of small frames and one of any size, which is not copied if it is large. Returns whether
+    /// the writer is to be flushed before the next message.
+    pub(super) fn push_content(&mut self, head: &[Bytes], content: &Bytes) -> bool {
+        self.unite();
+        for frame in head {
+            put_frame(&mut self.buffer, frame, 1);
+        }
+        put_header(&mut self.buffer, content.len(), 0);
+        self.push_shared(content)
+    }
+
+    /// Appends bytes that are frames already, which are not copied if they are many. Returns whether the writer is to
+    /// be flushed before the next message.
+    pub(super) fn push_shared(&mut self, frames: &Bytes) -> bool {
+        self.unite();
+        if frames.len() <= COPIED {
+            self.buffer.put_slice(frames);
+        } else {
+            self.content = frames.clone();
+        }
+        self.waiting() > COPIED
+    }
+
+    /// Appends a command.
+    pub(super) fn push_command(&mut self, content: &[u8]) {
+        self.unite();
+        put_frame(&mut self.buffer, content, 4);
+    }
+
+    /// Appends bytes that are frames already.
+    pub(super) fn push_raw(&mut self, frames: &[u8]) {
+        self.unite();
+        self.buffer.put_slice(frames);
+    }
+
+    /// Keeps the order: what is appended comes after the content.
+    fn unite(&mut self) {
+        if !self.content.is_empty() {
+            self.buffer.put_slice(&std::mem::take(&mut self.content));
+        }
+    }
+
+    /// How many bytes wait for the next flush.
+    pub fn waiting(&self) -> usize {
+        self.buffer.len() + self.content.len()
+    }
+
+    /// Writes what has been appended. Safe to drop while it waits: the next call goes on where this one was.
+    pub async fn flush(&mut self) -> Result<(), TransportError> {
+        while self.waiting() > 0 {
+            let mut rest = (&mut self.buffer).chain(&mut self.content);
+            let written = match &mut self.half {
+                WriteHalf::Tcp(half) => half.write_buf(&mut rest).await?,
+                WriteHalf::Unix(half) => half.write_buf(&mut rest).await?,
+            };
+            if written == 0 {
+                return Err(TransportError::Closed);
+            }
+        }
+        // A large buffer is not kept for a connection that may stay silent.
+        if self.buffer.capacity() > KEPT {
+            self.buffer = BytesMut::new();
+        }
+        self.content = Bytes::new();
+        Ok(())
+    }
+
+    /// Writes one message.
+    pub async fn send(&mut self, frames: &[impl AsRef<[u8]>]) -> Result<(), TransportError> {
+        self.push(frames);
+        self.flush().await
+    }
+}

@@ -1,0 +1,159 @@
+//! The one place that accepts connections: bounds, handshakes, deadlines, counting, and the end of every connection.
+//! What a kind of socket does with a connection is a [`Service`].
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::TransportError;
+use super::bounds::{Bounds, Trust};
+use super::connection::Connection;
+use super::endpoint::{Accepted, Listener};
+use super::zmtp::{self, Limits, SocketType};
+use crate::metrics;
+
+/// Who is at the other end of a connection.
+#[derive(Clone)]
+pub(crate) struct Remote {
+    /// Its address, or `local`.
+    pub address: Arc<str>,
+    /// Its address, if it is one of a network.
+    pub socket: Option<SocketAddr>,
+    /// How far it is trusted; nothing on a socket without bounds.
+    pub(super) trust: Option<Arc<Trust>>,
+}
+
+/// What a kind of socket does with its connections.
+pub(crate) trait Service: Send + Sync + 'static {
+    /// What belongs to one connection from the moment that it is accepted.
+    type Session: Send + 'static;
+
+    /// Called for each connection before its handshake; nothing closes it.
+    fn accepted(&self) -> Option<Self::Session>;
+
+    /// Serves one connection until it ends.
+    fn serve(
+        &self,
+        session: Self::Session,
+        remote: Remote,
+        connection: Connection,
+    ) -> impl Future<Output = Result<(), TransportError>> + Send;
+}
+
+/// A listening socket with what its peers may do.
+pub(crate) struct Server {
+    pub listener: Listener,
+    pub role: SocketType,
+    pub limits: Limits,
+    /// The bounds of unauthenticated peers. A unix socket has none: who may open it is trusted, and may be slow.
+    pub bounds: Option<Bounds>,
+}
+
+impl Server {
+    /// Serves until `shutdown`. All connections have ended when this returns.
+    pub async fn run(self, service: impl Service, shutdown: CancellationToken) {
+        let service = Arc::new(service);
+        let mut connections = JoinSet::new();
+        let reports = Arc::new(Reports::default());
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                Some(ended) = connections.join_next() => {
+                    observe(ended);
+                    continue;
+                }
+                accepted = self.listener.accept() => accepted,
+            };
+            let Accepted { read, write, address: socket, is_local } = accepted;
+            let address: Arc<str> = socket.map_or_else(|| "local".into(), |socket| socket.to_string().into());
+            let opened = match (&self.bounds, socket) {
+                (Some(bounds), Some(socket)) => bounds.open(socket.ip(), is_local).map(Some),
+                _ => Ok(None),
+            };
+            let open = match opened {
+                Ok(open) => open,
+                Err(exceeded) => {
+                    metrics::CONNECTIONS_LIMITED.add(1);
+                    reports.warn(&address, &exceeded, "a connection is not taken");
+                    continue;
+                }
+            };
+            let Some(session) = service.accepted() else { continue };
+            let trust =
+                |bounds: &Bounds| Arc::new(Trust::new(bounds.clone(), socket.map(|socket| socket.ip()), is_local));
+            let remote = Remote { address, socket, trust: self.bounds.as_ref().map(trust) };
+            let time = self.bounds.as_ref().map(Bounds::message_time);
+            let (role, limits) = (self.role, self.limits);
+            let (service, reports) = (Arc::clone(&service), Arc::clone(&reports));
+            connections.spawn(async move {
+                let _open = open;
+                let address = Arc::clone(&remote.address);
+                let served = async {
+                    let (reader, writer) = zmtp::accept(read, write, role, limits, remote.trust.clone()).await?;
+                    service.serve(session, remote, Connection::new(reader, writer, time)).await
+                };
+                match served.await {
+                    Ok(()) | Err(TransportError::Closed) => {}
+                    Err(error) => {
+                        metrics::CONNECTIONS_REFUSED.add(1);
+                        reports.warn(&address, &error, "a connection is closed");
+                    }
+                }
+            });
+        }
+        drop(self.listener);
+        connections.abort_all();
+        while let Some(ended) = connections.join_next().await {
+            observe(ended);
+        }
+    }
+}
+
+/// Reports a connection whose task panicked.
+fn observe(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        metrics::TASKS_PANICKED.add(1);
+        tracing::error!(%error, "serving a connection failed: it is closed; please report this");
+    }
+}
+
+/// Warnings about connections, of which unauthenticated peers can bring about any number: after some in a second the
+/// others are counted.
+#[derive(Default)]
+struct Reports(Mutex<Second>);
+
+#[derive(Default)]
+struct Second {
+    began: Option<Instant>,
+    reported: u32,
+    suppressed: u64,
+}
+
+/// How many warnings are logged in a second.
+const REPORTS: u32 = 10;
+
+impl Reports {
+    fn warn(&self, peer: &str, error: &dyn std::error::Error, message: &'static str) {
+        let suppressed = {
+            let mut second = self.0.lock();
+            if second.began.is_none_or(|began| began.elapsed() > Duration::from_secs(1)) {
+                (second.began, second.reported) = (Some(Instant::now()), 0);
+            }
+            if second.reported >= REPORTS {
+                second.suppressed += 1;
+                return;
+            }
+            second.reported += 1;
+            std::mem::take(&mut second.suppressed)
+        };
+        tracing::warn!(peer, %error, suppressed, "{message}");
+    }
+}
