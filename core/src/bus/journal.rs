@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::BusLimits;
 use super::numbers::{self, Numbers};
-use super::retention::{Cut, Progress, TRIM_AT_ONCE};
+use super::retention::{self, Cut, Progress, TRIM_AT_ONCE};
 use crate::event::Event;
 use crate::metrics;
 use crate::store::{Batch, Opened, Store, StoreError, Table};
@@ -259,9 +259,9 @@ impl Journal {
     /// Adds events to a batch. Returns the bytes written before, and what is to be trimmed if that is due.
     pub fn append(&self, batch: &mut Batch, events: &[Event]) -> (u64, Option<Cut>) {
         let mut progress = self.shared.progress.lock();
-        let before = progress.bytes;
+        let (before, now) = (progress.bytes, retention::now_micros());
         for event in events {
-            if let Some(time) = progress.index(&self.shared.limits) {
+            if let Some(time) = progress.index(now, &self.shared.limits) {
                 let entry = [event.seq().to_be_bytes(), progress.bytes.to_be_bytes()].concat();
                 batch.put(INDEX, time.to_be_bytes(), entry);
             }
@@ -371,6 +371,33 @@ mod tests {
         journal.trim(&mut batch, Cut { now: now * 1_000_000, written: 1000 }).unwrap();
         journal.store.write(batch).durable().await.unwrap();
         journal.read(0, 100).unwrap().events.iter().map(Event::seq).collect()
+    }
+
+    #[tokio::test]
+    async fn a_time_is_found_where_the_clock_was_set_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
+        let limits = JournalLimits::default();
+        let (journal, ..) = Journal::open(store.clone(), Opened::New, limits, &BusLimits::default()).unwrap();
+        // The clock goes 100, 200, 300 (set forward), 110, 120 seconds; the index never goes back.
+        let mut batch = Batch::new();
+        for (seq, stamped, indexed) in [(1, 100, 100_000_000), (2, 200, 200_000_000), (3, 300, 300_000_000)]
+            .into_iter()
+            .chain([(4, 110, 300_000_001), (5, 120, 300_000_002)])
+        {
+            let stamp = crate::event::stamp_of(jiff::Timestamp::from_second(stamped).unwrap());
+            let event = Event::from_map("t", &map! {}).unwrap().stamped(seq, &stamp).unwrap();
+            batch.put(EVENTS, seq.to_be_bytes(), event.frame().clone());
+            let index: u64 = indexed;
+            batch.put(INDEX, index.to_be_bytes(), [seq.to_be_bytes(), 0u64.to_be_bytes()].concat());
+        }
+        store.write(batch).durable().await.unwrap();
+        for (second, expected) in [(50, 1), (100, 1), (150, 2), (250, 3), (299, 3)] {
+            let place = journal.place(TimeOrSeq::Time(second * 1_000_000)).unwrap();
+            let first = journal.read(place, 1).unwrap().events[0].seq();
+            assert_eq!(first, expected, "{second}");
+        }
+        assert_eq!(journal.place(TimeOrSeq::Time(400_000_000)).unwrap(), 6);
     }
 
     #[tokio::test]

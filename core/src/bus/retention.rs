@@ -49,9 +49,8 @@ impl Progress {
         }
     }
 
-    /// Returns the time of a new index entry, if one is due.
-    pub fn index(&mut self, limits: &JournalLimits) -> Option<u64> {
-        let now = now_micros();
+    /// Returns the time of a new index entry, if one is due now, in microseconds since 1970.
+    pub fn index(&mut self, now: u64, limits: &JournalLimits) -> Option<u64> {
         let due = self.indexed.is_none_or(|(time, bytes)| {
             now.abs_diff(time) >= INDEX_INTERVAL_MICROS || self.bytes >= bytes + limits.step() / 2
         });
@@ -119,7 +118,8 @@ impl Clock {
     }
 }
 
-fn now_micros() -> u64 {
+/// Returns the wall clock's time in microseconds since 1970.
+pub(super) fn now_micros() -> u64 {
     jiff::Timestamp::now().as_microsecond().max(0).cast_unsigned()
 }
 
@@ -131,7 +131,9 @@ mod tests {
     fn rows_take_whole_pages() {
         let taken = |rows: &[usize]| {
             let mut progress = Progress::new(None);
-            rows.iter().for_each(|row| progress.add(*row));
+            for row in rows {
+                progress.add(*row);
+            }
             progress.bytes / PAGE
         };
         for (rows, pages) in [
