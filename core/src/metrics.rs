@@ -188,7 +188,11 @@ counters! {
     EVENTS_MISSED = "brine_events_missed_total", "Events that a subscriber missed because there is no journal or they had left it.";
     JOURNAL_FAILED = "brine_journal_failed_total", "Events that could not be written to the journal.";
     RETURNS = "brine_returns_total", "Job returns taken.";
-    RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not keep.";
+    RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not keep, or that a minion dropped before its master accepted them.";
+    RETURNS_RETRIED = "brine_returns_retried_total", "Job returns of a minion that were kept because its master did not accept them.";
+    OUTPUT_CUT = "brine_command_output_cut_total", "Outputs of commands that were cut at cmd_output_limit.";
+    MINION_EVENTS_LOST = "brine_minion_events_lost_total", "Events of a minion that its master did not accept in time.";
+    JOBS_REFUSED = "brine_jobs_refused_total", "Jobs that a minion refused because too many were waiting.";
     REACTIONS = "brine_reactions_total", "Reactions handed over.";
     REACTIONS_FAILED = "brine_reactions_failed_total", "Reactions that failed.";
     REACTIONS_RETRIED = "brine_reactions_retried_total", "Reactions tried again because their failure could pass.";
