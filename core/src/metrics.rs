@@ -199,7 +199,11 @@ counters! {
     STORE_REFUSED = "brine_store_refused_total", "Writes that the store refused because it had failed or its queue was full.";
     STORE_DAMAGED = "brine_store_damaged_total", "Reads and writes that met a damaged page or row of the store.";
     RETURNS = "brine_returns_total", "Job returns taken.";
-    RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not keep.";
+    RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not keep, or that a minion dropped before its master accepted them.";
+    RETURNS_RETRIED = "brine_returns_retried_total", "Job returns of a minion that were kept because its master did not accept them.";
+    OUTPUT_CUT = "brine_command_output_cut_total", "Outputs of commands that were cut at cmd_output_limit.";
+    MINION_EVENTS_LOST = "brine_minion_events_lost_total", "Events of a minion that its master did not accept in time.";
+    JOBS_REFUSED = "brine_jobs_refused_total", "Jobs that a minion refused because too many were waiting.";
     REACTIONS = "brine_reactions_total", "Reactions handed over.";
     REACTIONS_FAILED = "brine_reactions_failed_total", "Reactions that failed.";
     REACTIONS_RETRIED = "brine_reactions_retried_total", "Reactions tried again because their failure could pass.";

@@ -5,6 +5,7 @@
 //! system runs no file that somebody has open for writing: "Text file busy". So no process starts while such a file is
 //! written.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -18,15 +19,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// Where a program is that may be run: what has a `/` in it, itself; else by the folders in `PATH`.
+/// Returns the path of a program that may be run: a name with a `/` is its path, others are looked for in `PATH`.
 pub fn find(name: &Path) -> Option<PathBuf> {
+    find_in(name, &std::env::var_os("PATH").unwrap_or_default())
+}
+
+/// As [`find`], in these directories, separated by colons.
+pub fn find_in(name: &Path, directories: &OsStr) -> Option<PathBuf> {
     let runs = |path: &PathBuf| {
         path.metadata().is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
     };
     if name.as_os_str().as_encoded_bytes().contains(&b'/') {
         return Some(name.to_owned()).filter(runs);
     }
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(runs)
+    std::env::split_paths(directories).map(|directory| directory.join(name)).find(runs)
 }
 
 /// Starts a program.

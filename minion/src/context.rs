@@ -4,6 +4,7 @@
 //! `salt['cmd.run']` in its middle cannot wait. What must reach the network does so through the
 //! traits here, whose implementations wait on the runtime.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -19,12 +20,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::beacons::Configured;
 use crate::local_bus::LocalBus;
+use crate::pool::JobPool;
 use crate::process::{Output, ProcessError, Program};
 
 /// Files under `salt://`, from the master or from this host.
 pub trait FileClient: Send + Sync {
     /// The content of a file, or nothing if the environment has no such file. `path` is without `salt://`.
     fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String>;
+    /// Writes the content of a file; false if the environment has no such file. After an error, what was written is not
+    /// the file.
+    fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, String> {
+        let Some(content) = self.read(path, saltenv)? else { return Ok(false) };
+        into.write_all(&content).map(|()| true).map_err(|error| error.to_string())
+    }
     /// The hash of a file in hex, of the kind that the server has (`hash_type`), or nothing if the environment has no such file.
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String>;
     /// The mode that a file has where it is served from, or nothing if that cannot be told.
@@ -128,6 +136,8 @@ pub struct Minion {
     pub(crate) schedule: Mutex<Schedule>,
     /// Jobs that run now, by jid.
     pub jobs: Mutex<indexmap::IndexMap<String, Arc<Job>>>,
+    /// The threads of jobs.
+    pub pool: JobPool,
     /// Execution functions.
     pub functions: Registry<Context>,
     /// State functions.

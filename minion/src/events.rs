@@ -1,11 +1,10 @@
 //! What a minion does about events on its own bus that are meant for itself.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use brine_core::bus::{Bus, Filter, Start};
 use brine_core::event::{SEQ, STAMP};
-use brine_core::{Event, Map, Value, metrics};
+use brine_core::{Event, Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::beacons;
@@ -17,9 +16,6 @@ use crate::schedule;
 /// The events that ask for beacons or the schedule.
 const MANAGE_BEACONS: &str = "manage_beacons";
 const MANAGE_SCHEDULE: &str = "manage_schedule";
-
-/// How long a return waits for the master.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Which events are followed. Those that wait for the master do not hold up the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,17 +48,21 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
         };
         let Some(event) = event else { return };
         let done = match event.tag() {
-            "fire_master" => forward(&connected, &event.data()).await,
-            beacons::RETURN if !connected.is_ready() => {
-                tracing::debug!("there is no master: what beacons saw stays on the minion's own bus");
+            "fire_master" => forward(&connected, &event.data()),
+            beacons::RETURN if !connected.was_ready() => {
+                tracing::debug!("there was no master yet: events of beacons stay on the minion's own bus");
                 Ok(())
             }
-            beacons::RETURN => connected.fire_all(event.data().swap_remove("beacons").unwrap_or_default()).await,
+            beacons::RETURN => {
+                connected.fire_all_later(event.data().swap_remove("beacons").unwrap_or_default());
+                Ok(())
+            }
             schedule::RETURN => {
                 let mut load = event.data();
                 load.retain(|name, _| !matches!(name.as_str(), Some(SEQ | STAMP)));
                 // The next need not wait for it.
-                tokio::spawn(send_when_ready(Arc::clone(&connected), load));
+                let returning = Arc::clone(&connected);
+                connected.minion.pool.spawn(async move { returning.return_later(load).await });
                 Ok(())
             }
             MANAGE_BEACONS | MANAGE_SCHEDULE => manage(&connected.minion, &bus, &event).await,
@@ -75,16 +75,6 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
         if let Err(error) = done {
             tracing::error!(tag = event.tag(), error, "an event for the minion itself could not be acted on");
         }
-    }
-}
-
-/// Sends a return to the master; if there is none now, once there is one again.
-async fn send_when_ready(connected: Arc<Connected>, load: Map) {
-    if connected.ready_within(PATIENCE).await {
-        connected.send_return(load).await;
-    } else {
-        metrics::RETURNS_LOST.add(1);
-        tracing::error!(schedule = ?load.get("schedule"), "the return of a scheduled job is given up: there is no master");
     }
 }
 
@@ -110,17 +100,20 @@ async fn reply(bus: &Bus, question: &Map, answer: Option<(String, Map)>) -> Resu
     bus.fire(&tag, &fields).await.map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Hands on one event, or several, that were fired for the master.
-async fn forward(connected: &Connected, data: &Map) -> Result<(), String> {
+/// Queues one event, or several, that were fired for the master.
+fn forward(connected: &Connected, data: &Map) -> Result<(), String> {
     let text = |map: &Map, name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
     let several = data.get("events").and_then(Value::as_list).unwrap_or_default();
     for event in several.iter().filter_map(Value::as_map) {
         let tag = text(event, "tag").ok_or("an event has no tag")?;
         let tag = text(data, "pretag").map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
-        connected.fire(&MasterEvent::new(&tag, event.get("data").cloned().unwrap_or_default())).await?;
+        connected.fire_later(&MasterEvent::new(&tag, event.get("data").cloned().unwrap_or_default()));
     }
     match text(data, "tag") {
-        Some(tag) => connected.fire(&MasterEvent::new(&tag, data.get("data").cloned().unwrap_or_default())).await,
+        Some(tag) => {
+            connected.fire_later(&MasterEvent::new(&tag, data.get("data").cloned().unwrap_or_default()));
+            Ok(())
+        }
         None if several.is_empty() => Err("the event has no tag".to_owned()),
         None => Ok(()),
     }

@@ -3,9 +3,11 @@
 //! `files` has those of the file server, `extrn_files` those of web servers, each by environment; `localfiles` has
 //! those of this host.
 
+use std::fs::{File, OpenOptions, Permissions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use brine_core::files;
+use brine_core::files::{self, FileError};
 
 use crate::context::Context;
 use crate::fileclient::in_environment;
@@ -102,8 +104,57 @@ fn fetch(context: &Context, url: &str, saltenv: &str, place: &Path) -> Result<bo
     if is_current(place, &hash) {
         return Ok(true);
     }
-    let Some(content) = client.read(path, saltenv)? else { return Ok(false) };
-    keep(place, &content).map(|()| true)
+    make_room(place)?;
+    let mut incoming = Incoming::create(place).map_err(|error| error.to_string())?;
+    if !client.fetch(path, saltenv, &mut incoming.file)? {
+        return Ok(false);
+    }
+    incoming.finish(0o600).map(|()| true).map_err(|error| error.to_string())
+}
+
+/// A file that is being written beside its place. It is removed unless it is finished.
+pub struct Incoming<'a> {
+    /// Where its content goes.
+    pub file: File,
+    temporary: PathBuf,
+    place: &'a Path,
+}
+
+impl<'a> Incoming<'a> {
+    /// Creates the file, for its owner alone.
+    pub fn create(place: &'a Path) -> Result<Self, FileError> {
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = place.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
+        Ok(Incoming { file: file.map_err(FileError::at("write", place))?, temporary, place })
+    }
+
+    /// Puts the file in its place. One that is there gives it its mode and owner; else it gets this mode.
+    pub fn finish_over(self, mode: u32) -> Result<(), FileError> {
+        let Ok(target) = self.place.canonicalize() else { return self.finish(mode) };
+        let status = target.metadata().map_err(FileError::at("read", &target))?;
+        // Only root may give files away; others had the file already.
+        _ = chown(&self.temporary, Some(status.uid()), Some(status.gid()));
+        self.rename(&target, status.mode() & 0o7777)
+    }
+
+    /// Puts the file in its place, with this mode.
+    pub fn finish(self, mode: u32) -> Result<(), FileError> {
+        let place = self.place;
+        self.rename(place, mode)
+    }
+
+    fn rename(&self, target: &Path, mode: u32) -> Result<(), FileError> {
+        let renamed = self.file.set_permissions(Permissions::from_mode(mode));
+        renamed.and_then(|()| std::fs::rename(&self.temporary, target)).map_err(FileError::at("write", target))
+    }
+}
+
+impl Drop for Incoming<'_> {
+    fn drop(&mut self) {
+        // It is gone if it is in its place.
+        _ = std::fs::remove_file(&self.temporary);
+    }
 }
 
 /// Whether a file has a hash.
@@ -140,6 +191,12 @@ fn fetch_remote(context: &Context, url: &str, place: &Path, remote: &Remote) -> 
 /// Writes a copy into the cache, which its owner alone can read. What was a folder becomes a file, and the other way
 /// round, as the source has it.
 pub fn keep(place: &Path, content: &[u8]) -> Result<(), String> {
+    make_room(place)?;
+    files::write_soon(place, content, 0o600).map_err(|error| error.to_string())
+}
+
+/// Makes the directory of a copy and removes what is in its place or in that of its directory.
+fn make_room(place: &Path) -> Result<(), String> {
     let folder = place.parent().unwrap_or(place);
     if folder.is_file() {
         std::fs::remove_file(folder).map_err(|error| format!("Failed to remove {}: {error}", folder.display()))?;
@@ -147,8 +204,7 @@ pub fn keep(place: &Path, content: &[u8]) -> Result<(), String> {
     if place.is_dir() {
         std::fs::remove_dir_all(place).map_err(|error| format!("Failed to remove {}: {error}", place.display()))?;
     }
-    files::create_private_dir(folder).map_err(|error| error.to_string())?;
-    files::write_soon(place, content, 0o600).map_err(|error| error.to_string())
+    files::create_private_dir(folder).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Files under `salt://`: from the master, cached by hash, or from this host's own folders.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
@@ -52,6 +54,12 @@ impl FileClient for LocalFiles {
         std::fs::read(&found.path).map(Some).map_err(|error| format!("{}: {error}", found.path.display()))
     }
 
+    fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, String> {
+        let Some(found) = self.roots.find(path, saltenv) else { return Ok(false) };
+        let copied = File::open(&found.path).and_then(|mut file| io::copy(&mut file, into));
+        copied.map(|_| true).map_err(|error| format!("{}: {error}", found.path.display()))
+    }
+
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         self.roots.hash(path, saltenv).map_err(|error| error.to_string())
     }
@@ -101,6 +109,8 @@ pub struct MasterFiles {
 const KEEP: usize = 64 << 10;
 /// How many files are kept.
 const KEPT: usize = 64;
+/// The largest content that is handed out in memory.
+const IN_MEMORY: usize = 1 << 30;
 
 impl MasterFiles {
     /// Files of the master of this session. Its functions are for threads that may block.
@@ -126,41 +136,104 @@ impl MasterFiles {
         Ok(field("hsum").map(|hash| (hash.to_owned(), field("hash_type").unwrap_or("sha256").to_owned())))
     }
 
-    fn fetch(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
-        let mut content = Vec::new();
-        loop {
-            let load = map! {"cmd" => "_serve_file", "path" => path, "saltenv" => saltenv, "loc" => content.len()};
-            let answer = self.ask(load)?;
-            let data = answer.get("data").and_then(Value::as_bytes).unwrap_or_default();
-            content.extend_from_slice(data);
-            if (data.len() as u64) < BUFFER_SIZE {
-                return Ok(Some(content));
-            }
+    /// Writes the content of a file whose hash is known, piece by piece.
+    fn stream(&self, path: &str, saltenv: &str, known: &(String, String), into: &mut dyn Write) -> Result<(), String> {
+        let ask = |loc: u64| {
+            let load = map! {"cmd" => "_serve_file", "path" => path, "saltenv" => saltenv, "loc" => loc};
+            let mut answer = self.ask(load)?;
+            Ok(match answer.as_map_mut().and_then(|answer| answer.swap_remove("data")) {
+                Some(Value::Bytes(data)) => data,
+                _ => Vec::new(),
+            })
+        };
+        // Only of a master of Brine is it known how long its pieces are.
+        let whole = if self.channel.is_brine() { BUFFER_SIZE as usize } else { 1 };
+        let mut pieces = Pieces::new(ask, whole, into);
+        let failed = |error: io::Error| format!("fetching salt://{path} failed: {error}");
+        let (hash, kind) = known;
+        // A master of Salt may have a kind that is not known here: then it cannot be told.
+        let Some(kind) = Digest::named(kind) else {
+            return io::copy(&mut pieces, &mut io::sink()).map(|_| ()).map_err(failed);
+        };
+        if token::hex(kind.of_reader(&mut pieces).map_err(failed)?) != *hash {
+            return Err(format!("salt://{path} changed while it was read"));
         }
+        Ok(())
+    }
+}
+
+/// The pieces of a file, read one after the other and written as they are read.
+struct Pieces<'a, A> {
+    ask: A,
+    /// A piece that is shorter is the last one.
+    whole: usize,
+    into: &'a mut dyn Write,
+    piece: io::Cursor<Vec<u8>>,
+    loc: u64,
+    is_last: bool,
+}
+
+impl<'a, A: FnMut(u64) -> Result<Vec<u8>, String>> Pieces<'a, A> {
+    fn new(ask: A, whole: usize, into: &'a mut dyn Write) -> Self {
+        Pieces { ask, whole, into, piece: io::Cursor::default(), loc: 0, is_last: false }
+    }
+}
+
+impl<A: FnMut(u64) -> Result<Vec<u8>, String>> Read for Pieces<'_, A> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.piece.read(buffer)?;
+        if read > 0 || self.is_last || buffer.is_empty() {
+            return Ok(read);
+        }
+        let piece = (self.ask)(self.loc).map_err(io::Error::other)?;
+        self.into.write_all(&piece)?;
+        self.loc += piece.len() as u64;
+        self.is_last = piece.len() < self.whole;
+        self.piece = io::Cursor::new(piece);
+        self.piece.read(buffer)
+    }
+}
+
+/// Bytes in memory, up to [`IN_MEMORY`].
+#[derive(Default)]
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > IN_MEMORY {
+            return Err(io::Error::other(format!("it is larger than {IN_MEMORY} bytes: copy it with cp.get_file")));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
 impl FileClient for MasterFiles {
     fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
-        let Some((hash, kind)) = self.hash_and_kind(path, saltenv)? else { return Ok(None) };
-        if let Some(kept) = self.kept.lock().get(&hash) {
+        let Some(known) = self.hash_and_kind(path, saltenv)? else { return Ok(None) };
+        if let Some(kept) = self.kept.lock().get(&known.0) {
             return Ok(Some(kept.clone()));
         }
-        let content = self.fetch(path, saltenv)?;
-        if let Some(content) = &content {
-            // A master of Salt may have a kind that is not known here: then it cannot be told.
-            if Digest::named(&kind).is_some_and(|kind| token::hex(kind.of(content)) != hash) {
-                return Err(format!("salt://{path} changed while it was read"));
+        let mut content = Bounded::default();
+        self.stream(path, saltenv, &known, &mut content)?;
+        let content = content.0;
+        if content.len() <= KEEP {
+            let mut kept = self.kept.lock();
+            if kept.len() >= KEPT {
+                kept.clear();
             }
-            if content.len() <= KEEP {
-                let mut kept = self.kept.lock();
-                if kept.len() >= KEPT {
-                    kept.clear();
-                }
-                kept.insert(hash, content.clone());
-            }
+            kept.insert(known.0, content.clone());
         }
-        Ok(content)
+        Ok(Some(content))
+    }
+
+    fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, String> {
+        let Some(known) = self.hash_and_kind(path, saltenv)? else { return Ok(false) };
+        self.stream(path, saltenv, &known, into).map(|()| true)
     }
 
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
@@ -198,5 +271,40 @@ impl FileClient for MasterFiles {
 
     fn master_opts(&self) -> Result<Map, String> {
         Ok(self.ask(map! {"cmd" => "_master_opts"})?.as_map().cloned().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a file of ten bytes from a server with pieces of this length: the content, and the number of requests.
+    fn read(piece: usize, whole: usize) -> (Vec<u8>, usize) {
+        let file = b"0123456789";
+        let (mut asked, mut content) = (0, Vec::new());
+        let ask = |loc: u64| {
+            asked += 1;
+            let rest = &file[loc as usize..];
+            Ok(rest[..rest.len().min(piece)].to_vec())
+        };
+        let mut hashed = Vec::new();
+        Pieces::new(ask, whole, &mut content).read_to_end(&mut hashed).unwrap();
+        assert_eq!(content, hashed);
+        (content, asked)
+    }
+
+    #[test]
+    fn pieces_of_any_length_make_the_whole_file() {
+        for (piece, whole, requests) in [(3, 1, 5), (10, 1, 2), (5, 1, 3), (4, 4, 3), (5, 5, 3), (20, 20, 1)] {
+            assert_eq!(read(piece, whole), (b"0123456789".to_vec(), requests), "{piece} {whole}");
+        }
+    }
+
+    #[test]
+    fn a_failed_piece_fails_the_file() {
+        let ask = |loc: u64| if loc == 0 { Ok(vec![1]) } else { Err("no answer".to_owned()) };
+        let mut content = Vec::new();
+        let error = Pieces::new(ask, 1, &mut content).read_to_end(&mut Vec::new()).unwrap_err();
+        assert_eq!(error.to_string(), "no answer");
     }
 }

@@ -1,15 +1,22 @@
 //! Jobs on their way through a minion: called, watched, returned.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use brine_core::event::stamp;
 use brine_core::function::{Args, CallError};
 use brine_core::value::{FromValue, msgpack};
 use brine_core::{Map, Value, files, list, map};
+use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Job, MasterEvent, Minion};
+
+/// The number of returns that are cached (`saltutil.find_cached_job`).
+const KEPT_RETURNS: usize = 1000;
+/// How often older ones are removed.
+const TIDY: Duration = Duration::from_secs(600);
 
 /// What came of one call.
 #[derive(Debug, Clone, PartialEq)]
@@ -245,6 +252,33 @@ pub fn keep_return(minion: &Minion, load: &Map) {
     }
 }
 
+/// Removes the oldest cached returns from time to time, until `shutdown`.
+pub(crate) async fn tidy(minion: Arc<Minion>, shutdown: CancellationToken) {
+    loop {
+        let folder = minion.config.cachedir.join("minion_jobs");
+        if let Err(error) = tokio::task::spawn_blocking(move || prune(&folder, KEPT_RETURNS)).await {
+            tracing::error!(%error, "removing old cached returns panicked");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(TIDY) => {}
+            () = shutdown.cancelled() => return,
+        }
+    }
+}
+
+/// Removes all but the newest of these directories. Their names are job ids, which rise with time.
+fn prune(folder: &Path, keep: usize) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    let old = paths.len().saturating_sub(keep);
+    for path in &paths[..old] {
+        if let Err(error) = std::fs::remove_dir_all(path) {
+            tracing::warn!(path = %path.display(), %error, "removing a cached return failed");
+        }
+    }
+}
+
 /// A running job, as `saltutil.running` tells it.
 pub fn describe(job: &Job) -> Map {
     let field = |name: &str| job.load.get(name).cloned().unwrap_or_default();
@@ -257,5 +291,21 @@ pub fn describe(job: &Job) -> Map {
         "tgt_type" => field("tgt_type"),
         "ret" => field("ret"),
         "user" => field("user"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_cached_returns_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        for jid in ["3", "1", "2"] {
+            std::fs::create_dir(folder.path().join(jid)).unwrap();
+        }
+        prune(folder.path(), 2);
+        let left = |jid: &str| folder.path().join(jid).exists();
+        assert_eq!((left("1"), left("2"), left("3")), (false, true, true));
     }
 }

@@ -8,7 +8,10 @@
 //! | `upstream` | where events go and the pillar comes from: the master, or this host alone |
 //! | [`local_bus`] | the minion's own event bus, from here or from a `salt-call` |
 //! | [`context`] | what a running function sees: configuration, grains, pillar, files, its job |
-//! | [`jobs`], [`process`] | jobs under way, and their child processes |
+//! | [`jobs`], [`pool`], [`process`] | jobs under way, their threads and their child processes |
+//! | `seen_jobs` | the ids of jobs that were received, so that none runs twice |
+//! | `outbox` | returns and events that the master has not accepted yet |
+//! | `tasks` | tasks that live as long as the minion |
 //! | [`modules`] | execution functions, one file a Salt module |
 //! | [`states`], [`state`] | state functions, one file a Salt module, and the state run |
 //! | [`events`] | the minion's own event bus |
@@ -32,12 +35,16 @@ pub mod jobs;
 pub mod local_bus;
 pub mod masterless;
 pub mod modules;
+mod outbox;
 mod ping;
+pub mod pool;
 pub mod process;
 pub mod reactions;
 pub(crate) mod schedule;
+mod seen_jobs;
 pub mod state;
 pub mod states;
+mod tasks;
 mod ticks;
 mod upstream;
 pub mod web;

@@ -18,6 +18,7 @@ use crate::beacons::Configured;
 use crate::context::{Context, FileClient, Job, MasterEvent, Minion, Upstream};
 use crate::local_bus::LocalBus;
 use crate::modules::programs::System;
+use crate::pool::JobPool;
 use crate::states::StateContext;
 
 pub use scripted::{Scripted, answers, context_with};
@@ -104,6 +105,7 @@ pub fn minion_with(files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<M
         beacons: Configured::default(),
         schedule: Mutex::new(Schedule::new(Map::new())),
         jobs: Mutex::default(),
+        pool: JobPool::default(),
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),
     })

@@ -102,7 +102,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             let (on_thread, name) = (Arc::clone(&minion), fun.clone());
             let outcome = tokio::task::spawn_blocking(move || call(&on_thread, &name, args)).await?;
             if let Called::Done(outcome) = &outcome {
-                connected.send_return(job_return(&minion, &fun, &rest, outcome)).await;
+                connected.return_once(job_return(&minion, &fun, &rest, outcome)).await;
             }
             anyhow::Ok((minion, outcome))
         })?

@@ -38,6 +38,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, &config.log_file)? {
         return Ok(status);
     }
+    // A daemon has no terminal that would show it.
+    std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', ": "))));
     // One thread serves the sockets; jobs have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
@@ -53,7 +55,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         brine_minion::daemon::run(config, shutdown).await?;
         Ok(ExitCode::SUCCESS)
     });
-    // A job that does not end must not keep the minion from ending.
-    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    // A job that does not end must not keep the minion from ending, and one that waits on the runtime would panic.
+    std::mem::forget(runtime);
     result
 }

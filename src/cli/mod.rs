@@ -64,6 +64,9 @@ const COMMANDS: &[Tool] = &[
 /// Runs the tool that is meant; `words` starts with the name that the binary was called by.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut words: Vec<_> = words.into_iter().collect();
+    if let Some(status) = brine_minion::process::launcher::intercept(&words) {
+        return ExitCode::from(status);
+    }
     let called = words.first().map(|word| Path::new(word).file_name().unwrap_or(word).to_owned());
     let linked = TOOLS.iter().find(|tool| called.as_deref().is_some_and(|called| called == tool.name));
     if let Some(tool) = linked {

@@ -194,6 +194,12 @@ impl System {
         child.wait().unwrap();
     }
 
+    /// Stops a minion as an operator would.
+    pub fn stop_minion(&mut self, id: &str) {
+        let at = self.minions.iter().position(|(name, _)| name == id).unwrap();
+        end(self.minions.remove(at).1);
+    }
+
     /// Follows the master's events under a prefix.
     pub async fn events(&self, prefix: &str) -> Events {
         Events::follow(&self.path("run"), prefix).await

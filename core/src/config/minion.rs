@@ -73,8 +73,18 @@ rendering_options! {
     sign_pub_messages: bool = false,
     /// The largest message that is taken from the network, in bytes.
     max_message_size: usize = 64 << 20,
-    /// How many jobs run at the same time; -1 for no limit.
+    /// The maximum number of jobs that run at the same time; -1 for Brine's own limit of 256. Further jobs wait.
     process_count_max: i64 = -1,
+    /// The maximum number of bytes that are kept of each output of a command (`cmd.run` and others); the rest is dropped
+    /// with a note at the end. Both outputs of a command must fit into `max_message_size`.
+    cmd_output_limit: usize = 16 << 20,
+    /// The maximum number of seconds for which jobs that were published while the minion was disconnected are fetched
+    /// when it connects again; 0 for never. Brine masters only.
+    publish_catch_up: u64 = 60,
+    /// The maximum number of returns that are kept for a master that does not accept them; the oldest are dropped.
+    return_queue_count: usize = 1000,
+    /// The maximum size of those returns, in bytes.
+    return_queue_bytes: usize = 256 << 20,
 
     /// Grains that are set by hand.
     grains: Map = Map::new(),
@@ -122,7 +132,7 @@ rendering_options! {
     ping_interval: f64 = 0.0,
     /// Groups of minions by name, for targets that the minion evaluates without a master.
     nodegroups: Map = Map::new(),
-    /// How many job ids are remembered, so that a job that comes twice is run once.
+    /// The number of job ids that are remembered, so that a job that is received twice is run once; at least 10,000 are.
     minion_jid_queue_hwm: usize = 100,
     /// What the minion's own reactor binds, as the master's `reactor`.
     reactor: Value = Value::List(Vec::new()),

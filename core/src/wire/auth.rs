@@ -154,6 +154,11 @@ impl AuthReply {
         map
     }
 
+    /// Whether a signed map holds the digest of its request, as those of Brine's masters do.
+    pub fn is_bound(map: &Map) -> bool {
+        map.contains_key(DIGEST)
+    }
+
     /// Reads the signed map, which must answer the request of this binding.
     pub fn from_map(map: &Map, binding: &Binding) -> Result<Self, WireError> {
         let theirs: String = field(map, "nonce")?;

@@ -330,7 +330,8 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
         umask: umask.transpose()?,
         keep_line_ends: flag("rstrip") == Some(false),
         quiet: text("output_loglevel").is_some_and(|level| level == "quiet"),
-        ..Program::default()
+        output_limit: Some(context.config().cmd_output_limit),
+        merge: false,
     })
 }
 

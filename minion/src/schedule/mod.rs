@@ -69,9 +69,18 @@ pub(crate) fn start(minion: &Arc<Minion>, bus: &Bus, scheduled: schedule::Job) {
     // Before it has a thread: the next look at the schedule counts it.
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
     let (minion, bus) = (Arc::clone(minion), bus.clone());
-    tokio::spawn(async move {
+    let owner = Arc::clone(&minion);
+    owner.pool.spawn(async move {
+        let slot = match minion.pool.slot(&job.fun).await {
+            Ok(slot) => slot,
+            Err(error) => {
+                minion.jobs.lock().shift_remove(&job.jid);
+                tracing::error!(jid = job.jid, fun = job.fun, %error, "a scheduled job is refused");
+                return;
+            }
+        };
         let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
-        let ran = tokio::task::spawn_blocking(move || {
+        let ran = slot.run(move || {
             let load = told(jobs::run(&on_thread, &running), &scheduled, &Zoned::now());
             let returners = scheduled.returners_with(on_thread.config.opts.get("schedule_returner"));
             if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {

@@ -1,6 +1,6 @@
 //! Copies of files in other places than the cache.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use brine_core::function::CallError;
 use brine_core::{Value, files};
@@ -28,8 +28,14 @@ pub(super) fn copied(
     if !folder_for(&target, makedirs)? {
         return Ok(false.into());
     }
-    let content = context.minion.files.read(name, saltenv).map_err(CallError::Execution)?;
-    content.map_or_else(|| Ok(false.into()), |content| write(&target, &content))
+    // A link's target is what is replaced: the file is written beside that.
+    let place = Path::new(&target).canonicalize().unwrap_or_else(|_| PathBuf::from(&target));
+    let mut incoming = file_cache::Incoming::create(&place).map_err(CallError::execution)?;
+    if !context.minion.files.fetch(name, saltenv, &mut incoming.file).map_err(CallError::Execution)? {
+        return Ok(false.into());
+    }
+    incoming.finish_over(0o644).map_err(CallError::execution)?;
+    Ok(target.into())
 }
 
 /// Writes a file: the path of it. One that is there keeps its mode and owner.

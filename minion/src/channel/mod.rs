@@ -1,6 +1,7 @@
 //! The minion's session with its master: authentication, sealed requests, opened publishes.
 
-use std::path::PathBuf;
+mod error;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,113 +11,46 @@ use brine_core::config::MinionConfig;
 use brine_core::crypt::{
     Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm, token,
 };
-use brine_core::files::{self, FileError};
-use brine_core::transport::{Endpoint, Limits, RequestClient, TransportError};
+use brine_core::files;
+use brine_core::transport::{Endpoint, Limits, RequestClient};
 use brine_core::value::msgpack;
 use brine_core::wire::{
     AuthReply, AuthRequest, Binding, Envelope, Publication, Verdict, WireError, encrypted, private, purpose,
 };
 use brine_core::{Map, MinionId, Value};
+use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
+
+pub use self::error::ChannelError;
 
 /// The file below `pki_dir` that holds the key of the minion's master.
 pub(crate) const MASTER_KEY: &str = "minion_master.pub";
 
-/// Why the minion and its master do not come together.
-#[derive(Debug, thiserror::Error)]
-pub enum ChannelError {
-    /// The master does not answer.
-    #[error(transparent)]
-    Transport(#[from] TransportError),
-    /// What came cannot be opened or verified.
-    #[error(transparent)]
-    Crypt(#[from] CryptError),
-    /// What came is not understood.
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    /// A reply to this minion alone cannot be taken.
-    #[error(transparent)]
-    Private(#[from] private::PrivateError),
-    /// A key file cannot be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The master's key is not the one that is known.
-    #[error(
-        "the master's key is not the one in {0}: if the master was really replaced, delete that file; if not, somebody stands between"
-    )]
-    ChangedMaster(PathBuf),
-    /// The master's key has another fingerprint than `master_finger` says.
-    #[error("the master's key has the fingerprint {found}, master_finger says {expected}")]
-    WrongFingerprint {
-        /// What is configured.
-        expected: String,
-        /// What the master has.
-        found: String,
-    },
-    /// Nothing vouches for the master's key, or not what should.
-    #[error("the master's key is not vouched for by {path}: {reason}")]
-    NotVouchedFor {
-        /// The public key that should have signed it.
-        path: PathBuf,
-        /// What is missing or wrong.
-        reason: &'static str,
-    },
-    /// The master has its key vouched for, which this minion does not look at.
-    #[error(
-        "the master signs its key (master_sign_pubkey): set verify_master_pubkey_sign here too, or switch it off there"
-    )]
-    VouchedFor,
-    /// The master could not show that it holds its key.
-    #[error("the master did not return the token that it was sent")]
-    WrongToken,
-    /// The key waits to be accepted.
-    #[error("the master has not accepted this minion's key yet: run `salt-key -a {0}` there")]
-    Pending(MinionId),
-    /// The key is rejected.
-    #[error("the master has rejected this minion's key: run `salt-key -d {0}` there to try again")]
-    Rejected(MinionId),
-    /// The master wants no cipher that this minion allows.
-    #[error(
-        "the master allows none of the ciphers that the option 'ciphers' allows here ({0}): compare it with the master's"
-    )]
-    NoCipher(String),
-    /// The answer to an authentication is not signed, although the master's key is known.
-    #[error("the answer to the authentication is not signed with the master's key: it is not taken")]
-    Unsigned,
-    /// The master has as many minions as it may.
-    #[error("the master has as many minions as it may (max_minions)")]
-    Full,
-    /// The master refuses a request.
-    #[error("the master refuses the request")]
-    Refused,
-    /// A publish is not signed.
-    #[error("a publish is not signed with the master's key")]
-    UnsignedPublish,
-    /// The same publish came before.
-    #[error("a publish came twice")]
-    Replay,
-}
-
-impl ChannelError {
-    /// Whether who stands between minion and master could have brought this about, by an answer that neither
-    /// proves nor changes anything.
-    pub fn may_be_forged(&self) -> bool {
-        match self {
-            ChannelError::Refused | ChannelError::Unsigned | ChannelError::Wire(_) | ChannelError::WrongToken => true,
-            ChannelError::Crypt(error) => matches!(
-                error,
-                CryptError::WrongKey | CryptError::BadSignature | CryptError::WrongNonce | CryptError::Malformed(_)
-            ),
-            _ => false,
-        }
-    }
-}
-
+/// What one authentication has brought.
 struct Keys {
     session: Session,
     publish: Session,
     publish_port: u16,
+    /// The key that the master has proven to hold.
+    master: PublicKey,
+    /// Whether the master is Brine's: it has signed the digest of the request.
+    is_brine: bool,
+    /// The proof of the minion's key that requests with Salt's cipher carry.
+    token: Option<Vec<u8>>,
+    /// The last request's serial number, with AES-256-GCM.
+    serial: AtomicU64,
+    /// Which authentication it was, counted from 1.
+    generation: u64,
+}
+
+/// An authentication that is about to be asked for.
+struct Prepared {
+    request: AuthRequest,
+    /// The master's key, if there was a contact before.
+    known: Option<PublicKey>,
+    /// The token that the holder of that key must return.
+    secret: Option<Vec<u8>>,
 }
 
 /// The session with one master.
@@ -126,9 +60,11 @@ pub struct Channel {
     private_key: Arc<PrivateKey>,
     client: RequestClient,
     keys: RwLock<Option<Arc<Keys>>>,
-    serial: AtomicU64,
     seen: Mutex<ReplayWindow>,
+    /// One authentication at a time.
     authenticating: tokio::sync::Mutex<()>,
+    /// The number of authentications that have ended, with or without success.
+    attempts: AtomicU64,
     /// The master's key, if it is kept here and not on disk.
     master: Option<RwLock<Option<PublicKey>>>,
     /// What is shown along with the key, for the master to accept it by.
@@ -159,7 +95,7 @@ impl Channel {
             private_key,
             client,
             keys: RwLock::new(None),
-            serial: AtomicU64::new(0),
+            attempts: AtomicU64::new(0),
             seen: Mutex::default(),
             authenticating: tokio::sync::Mutex::default(),
             master: Some(RwLock::default()),
@@ -183,19 +119,75 @@ impl Channel {
         Some(Endpoint::Tcp(host.clone(), self.config.publish_port.unwrap_or(keys.publish_port)))
     }
 
+    /// Whether the session is with a master of Brine.
+    pub fn is_brine(&self) -> bool {
+        self.keys.read().as_ref().is_some_and(|keys| keys.is_brine)
+    }
+
+    fn generation(&self) -> u64 {
+        self.keys.read().as_ref().map_or(0, |keys| keys.generation)
+    }
+
     /// What the session is sealed with.
     pub fn cipher(&self) -> Option<Cipher> {
         self.keys.read().as_ref().map(|keys| keys.session.cipher())
     }
 
-    /// Shows the master this minion's key, once, and begins a session if it accepts.
+    /// Shows the master this minion's key, once, and begins a session if it accepts. Callers at the same time share
+    /// one session.
     pub async fn authenticate(self: &Arc<Self>) -> Result<(), ChannelError> {
+        let used = self.generation();
         let _one_at_a_time = self.authenticating.lock().await;
-        let master_key = self.master_key()?;
+        if self.generation() == used { self.authenticate_now().await } else { Ok(()) }
+    }
+
+    /// Replaces the session of this generation, unless another request has done so or has just failed to.
+    async fn renew(self: &Arc<Self>, used: u64) -> Result<(), ChannelError> {
+        let attempts = self.attempts.load(Ordering::Relaxed);
+        let _one_at_a_time = self.authenticating.lock().await;
+        if self.generation() != used {
+            return Ok(());
+        }
+        if self.attempts.load(Ordering::Relaxed) != attempts {
+            return Err(ChannelError::Refused);
+        }
+        self.authenticate_now().await
+    }
+
+    async fn authenticate_now(self: &Arc<Self>) -> Result<(), ChannelError> {
+        let done = self.exchange_keys().await;
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+        done
+    }
+
+    async fn exchange_keys(self: &Arc<Self>) -> Result<(), ChannelError> {
+        let this = Arc::clone(self);
+        // Key files are read, and RSA takes milliseconds: not on the thread that serves sockets.
+        let prepared = tokio::task::spawn_blocking(move || this.prepare()).await;
+        let Prepared { request, known, secret } = prepared.map_err(|_| ChannelError::Refused)??;
+        let timeout = Duration::from_secs(self.config.auth_timeout.max(1));
+        let load = request.to_map();
+        let binding = Binding::of(&load)?;
+        let answer = self.client.request(Envelope::clear(load), timeout).await?;
+        let this = Arc::clone(self);
+        let taken =
+            tokio::task::spawn_blocking(move || this.take_answer(&request, &binding, known, secret, &answer)).await;
+        let keys = taken.map_err(|_| ChannelError::Refused)??;
+        let before = self.keys.read().as_ref().map(|before| before.publish.key_text());
+        if before.is_none_or(|before| before != keys.publish.key_text()) {
+            // Salt's masters count anew with each key; nothing of before opens with it.
+            *self.seen.lock() = ReplayWindow::default();
+        }
+        *self.keys.write() = Some(Arc::new(keys));
+        Ok(())
+    }
+
+    fn prepare(&self) -> Result<Prepared, ChannelError> {
+        let known = self.master_key()?;
         let encryption: EncryptionAlgorithm = self.config.encryption_algorithm.parse()?;
         let signature: SignatureAlgorithm = self.config.signing_algorithm.parse()?;
         let secret = token::random_bytes::<24>().to_vec();
-        let sealed = master_key.as_ref().map(|key| key.encrypt(&secret, encryption)).transpose()?;
+        let sealed = known.as_ref().map(|key| key.encrypt(&secret, encryption)).transpose()?;
         let request = AuthRequest {
             id: self.id.clone(),
             public_key: self.private_key.public().to_pem().trim_end().to_owned(),
@@ -206,25 +198,8 @@ impl Channel {
             ciphers: self.config.ciphers.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
             autosign_grains: self.autosign_grains.clone(),
         };
-        let timeout = Duration::from_secs(self.config.auth_timeout.max(1));
-        let load = request.to_map();
-        let binding = Binding::of(&load)?;
-        let answer = self.client.request(Envelope::clear(load), timeout).await?;
-        let this = Arc::clone(self);
-        let secret = master_key.is_some().then_some(secret);
-        // RSA takes milliseconds: not on the thread that serves sockets.
-        let taken =
-            tokio::task::spawn_blocking(move || this.take_answer(&request, &binding, master_key, secret, &answer))
-                .await;
-        let keys = taken.map_err(|_| ChannelError::Refused)??;
-        let before = self.keys.read().as_ref().map(|before| before.publish.key_text());
-        if before.is_none_or(|before| before != keys.publish.key_text()) {
-            // Salt's masters count anew with each key; nothing of before opens with it.
-            *self.seen.lock() = ReplayWindow::default();
-        }
-        *self.keys.write() = Some(Arc::new(keys));
-        self.serial.store(0, Ordering::Relaxed);
-        Ok(())
+        let secret = known.is_some().then_some(secret);
+        Ok(Prepared { request, known, secret })
     }
 
     fn take_answer(
@@ -310,9 +285,22 @@ impl Channel {
         }
         if secret.is_none() {
             // The first contact: this is the master from now on.
-            self.keep_master_key(master)?;
+            self.keep_master_key(master.clone())?;
         }
-        Ok(Keys { session, publish, publish_port: accepted.publish_port })
+        let token = match cipher {
+            Cipher::Aes256Gcm => None,
+            Cipher::AesCbcHmac => Some(self.private_key.sign_x931(b"salt")?),
+        };
+        Ok(Keys {
+            session,
+            publish,
+            publish_port: accepted.publish_port,
+            master,
+            is_brine: AuthReply::is_bound(&map),
+            token,
+            serial: AtomicU64::new(0),
+            generation: self.generation() + 1,
+        })
     }
 
     fn changed_master(&self) -> ChannelError {
@@ -371,33 +359,36 @@ impl Channel {
         Err(ChannelError::WrongFingerprint { expected, found })
     }
 
-    /// Sends a command to the master and waits for what it says. A master that does not know the session
-    /// any more is authenticated with again, once.
+    /// Sends a command to the master and returns its answer. A master that does not know the session any more is
+    /// authenticated with again, once.
     pub async fn request(self: &Arc<Self>, load: Map) -> Result<Value, ChannelError> {
-        match self.request_once(&load).await {
+        let keys = self.keys.read().clone();
+        let used = keys.as_ref().map_or(0, |keys| keys.generation);
+        let answered = match keys {
+            Some(keys) => self.request_once(keys, &load).await,
+            None => Err(ChannelError::Refused),
+        };
+        match answered {
             Err(ChannelError::Refused | ChannelError::Crypt(_)) => {
-                self.authenticate().await?;
-                self.request_once(&load).await
+                self.renew(used).await?;
+                let keys = self.keys.read().clone().ok_or(ChannelError::Refused)?;
+                self.request_once(keys, &load).await
             }
             result => result,
         }
     }
 
-    async fn request_once(self: &Arc<Self>, load: &Map) -> Result<Value, ChannelError> {
-        let keys = self.keys.read().clone().ok_or(ChannelError::Refused)?;
+    async fn request_once(self: &Arc<Self>, keys: Arc<Keys>, load: &Map) -> Result<Value, ChannelError> {
         let mut load = load.clone();
         let nonce = token::nonce();
         load.insert("nonce".into(), nonce.as_str().into());
         load.insert("id".into(), (&self.id).into());
-        match keys.session.cipher() {
-            Cipher::Aes256Gcm => {
-                let serial = self.serial.fetch_add(1, Ordering::Relaxed) + 1;
-                load.insert("serial".into(), serial.into());
-            }
-            Cipher::AesCbcHmac => {
-                load.insert("ts".into(), jiff::Timestamp::now().as_second().into());
-                load.insert("tok".into(), self.private_key.sign_x931(b"salt")?.into());
-            }
+        if let Some(token) = &keys.token {
+            load.insert("ts".into(), jiff::Timestamp::now().as_second().into());
+            load.insert("tok".into(), token.clone().into());
+        } else {
+            let serial = keys.serial.fetch_add(1, Ordering::Relaxed) + 1;
+            load.insert("serial".into(), serial.into());
         }
         let sealed = keys.session.seal(&msgpack::pack_map(&load), None, &purpose::request(&self.id));
         let envelope = encrypted(&self.id, sealed, &self.config.encryption_algorithm, &self.config.signing_algorithm);
@@ -407,7 +398,7 @@ impl Channel {
             Value::Bytes(sealed) => sealed,
             Value::Map(private) if keys.session.cipher() == Cipher::AesCbcHmac && private::is_private(&private) => {
                 let this = Arc::clone(self);
-                let opened = tokio::task::spawn_blocking(move || this.open_private(&private, &nonce)).await;
+                let opened = tokio::task::spawn_blocking(move || this.open_private(&private, &nonce, &keys)).await;
                 return opened.map_err(|_| ChannelError::Refused)?;
             }
             // Such as "bad load".
@@ -418,11 +409,17 @@ impl Channel {
     }
 
     /// Opens a reply that the master has sealed to this minion's key alone.
-    fn open_private(&self, answer: &Map, nonce: &str) -> Result<Value, ChannelError> {
+    fn open_private(&self, answer: &Map, nonce: &str, keys: &Keys) -> Result<Value, ChannelError> {
         let encryption = self.config.encryption_algorithm.parse()?;
         let signature = self.config.signing_algorithm.parse()?;
-        let master = self.master_key()?.ok_or(CryptError::BadSignature)?;
-        Ok(private::open(answer, nonce, &self.private_key, &master, encryption, signature)?)
+        Ok(private::open(answer, nonce, &self.private_key, &keys.master, encryption, signature)?)
+    }
+
+    /// As [`Channel::open_publish`], on a thread that may compute.
+    pub async fn open(self: &Arc<Self>, payload: Bytes) -> Result<Publication, ChannelError> {
+        let this = Arc::clone(self);
+        let opened = tokio::task::spawn_blocking(move || this.open_publish(&payload)).await;
+        opened.map_err(|_| ChannelError::Refused)?
     }
 
     /// Opens a publish: the payload of what came from the publish port.
@@ -434,8 +431,7 @@ impl Channel {
         match envelope.get("sig").and_then(Value::as_bytes) {
             Some(sig) => {
                 let algorithm = envelope.get("sig_algo").and_then(Value::as_str).unwrap_or_default().parse()?;
-                let master = self.master_key()?.ok_or(CryptError::BadSignature)?;
-                master.verify(load, sig, algorithm)?;
+                keys.master.verify(load, sig, algorithm)?;
             }
             // Every minion has the key of the publish stream.
             None if keys.publish.cipher() == Cipher::Aes256Gcm || self.config.sign_pub_messages => {

@@ -1,8 +1,16 @@
-//! Child processes of jobs: run, time out, end with all their children.
+//! Child processes of jobs: start, timeout, end with all their children.
+//!
+//! `output` bounds what they write, `launcher` changes the user, `words` splits command lines.
+
+pub mod launcher;
+mod output;
+#[cfg(test)]
+mod tests;
+mod words;
 
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::pin::pin;
@@ -12,11 +20,15 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use brine_core::value::python;
-use brine_core::{Value, map, processes};
+use brine_core::{Value, map, metrics, processes};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, User};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+
+pub use self::output::DEFAULT_LIMIT;
+use self::output::{Captured, collect};
+pub use self::words::split;
 
 /// The process groups that a job has started and that have not ended.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +72,8 @@ pub struct Program {
     pub keep_line_ends: bool,
     /// Whether errors do not show the command.
     pub quiet: bool,
+    /// How many bytes are kept of each of its outputs; default: [`DEFAULT_LIMIT`].
+    pub output_limit: Option<usize>,
 }
 
 /// What a command did.
@@ -154,6 +168,11 @@ pub fn cancelled_within(cancel: &CancellationToken, time: Duration) -> bool {
 }
 
 impl Program {
+    fn other_user(&self) -> Result<Option<User>, ProcessError> {
+        let Some(name) = &self.runas else { return Ok(None) };
+        User::from_name(name).ok().flatten().ok_or_else(|| ProcessError::NoUser(name.clone())).map(Some)
+    }
+
     fn command(&self) -> Result<Command, ProcessError> {
         let mut words = match &self.shell {
             Some(shell) => vec![shell.clone(), "-c".into(), self.command.clone()],
@@ -174,11 +193,10 @@ impl Program {
             command.env("LC_ALL", "C.UTF-8");
         }
         let mut home = own_home();
-        if let Some(name) = &self.runas {
-            let user = User::from_name(name).ok().flatten().ok_or_else(|| ProcessError::NoUser(name.clone()))?;
-            command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
-            command.env("HOME", &user.dir).env("USER", name).env("LOGNAME", name);
-            home = Some(user.dir);
+        let user = self.other_user()?;
+        if let Some(user) = &user {
+            command.env("HOME", &user.dir).env("USER", &user.name).env("LOGNAME", &user.name);
+            home = Some(user.dir.clone());
         }
         for (name, value) in crate::modules::environ::changed().iter().filter(|_| !self.clean_env) {
             match value {
@@ -192,6 +210,9 @@ impl Program {
             Some(cwd) => return Err(ProcessError::NoFolder(cwd.clone())),
             None => command.current_dir(home.filter(|home| home.is_dir()).unwrap_or_else(|| "/".into())),
         };
+        if let Some(user) = user {
+            command = launcher::for_user(command, &user, self.clean_env).map_err(|source| self.not_started(source))?;
+        }
         command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
         Ok(command)
@@ -256,11 +277,17 @@ impl Program {
             std::thread::spawn(move || _ = pipe.write_all(text.as_bytes()));
         }
         let (tell, news) = mpsc::channel();
-        let stdout = match merged {
-            Some(pipe) => collect(Some(pipe), &tell),
-            None => collect(child.stdout.take(), &tell),
+        let limit = self.output_limit.unwrap_or(DEFAULT_LIMIT);
+        let closed = |tell: &mpsc::Sender<News>| {
+            let tell = tell.clone();
+            // The job may have ended.
+            move || _ = tell.send(News::Closed)
         };
-        let stderr = collect(child.stderr.take(), &tell);
+        let stdout = match merged {
+            Some(pipe) => collect(Some(pipe), limit, closed(&tell)),
+            None => collect(child.stdout.take(), limit, closed(&tell)),
+        };
+        let stderr = collect(child.stderr.take(), limit, closed(&tell));
         let ended = tell.clone();
         std::thread::spawn(move || _ = ended.send(News::Ended(child.wait())));
         let waker = Waker::from(Arc::new(Bell(tell)));
@@ -291,220 +318,21 @@ impl Program {
         children.groups.lock().remove(&group);
         let status = status.unwrap_or_else(|| Err(std::io::ErrorKind::TimedOut.into())).map_err(start)?;
         let retcode = status.code().map(i64::from).or(status.signal().map(|signal| -i64::from(signal))).unwrap_or(1);
-        let text = |bytes: &Mutex<Vec<u8>>| {
-            let text = String::from_utf8_lossy(&bytes.lock()).into_owned();
-            if self.keep_line_ends { text } else { text.trim_end().to_owned() }
+        let text = |captured: &Mutex<Captured>| {
+            let captured = std::mem::take(&mut *captured.lock());
+            if captured.is_cut() {
+                metrics::OUTPUT_CUT.add(1);
+                // The command is not logged: it may hold a password.
+                tracing::warn!(pid, limit, "the output of a command was cut: see `cmd_output_limit`");
+            }
+            captured.into_text(self.keep_line_ends)
         };
         Ok(Output { pid, retcode, stdout: text(&stdout), stderr: text(&stderr), timed_out })
     }
-}
-
-/// Reads a pipe to its end in a thread of its own.
-fn collect(pipe: Option<impl Read + Send + 'static>, tell: &mpsc::Sender<News>) -> Arc<Mutex<Vec<u8>>> {
-    let read = Arc::new(Mutex::new(Vec::new()));
-    let (into, tell) = (Arc::clone(&read), tell.clone());
-    std::thread::spawn(move || {
-        let mut buffer = [0; 8192];
-        if let Some(mut pipe) = pipe {
-            loop {
-                match pipe.read(&mut buffer) {
-                    Ok(0) => break,
-                    Ok(length) => into.lock().extend_from_slice(&buffer[..length]),
-                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                    Err(_) => break,
-                }
-            }
-        }
-        _ = tell.send(News::Closed);
-    });
-    read
 }
 
 /// The folder in which commands run that name none: that of the environment, as Python's `~`, or else the user's.
 fn own_home() -> Option<PathBuf> {
     let user = || User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.dir);
     crate::modules::environ::variable("HOME").filter(|home| !home.is_empty()).map(PathBuf::from).or_else(user)
-}
-
-/// Splits into words as a shell does, without expanding anything, so that in `"` a `\` stands for itself before all but
-/// `"` and `\`, as with Python's `shlex`. Nothing if a quote is not closed.
-pub fn split(text: &str) -> Option<Vec<String>> {
-    let (mut words, mut word, mut chars) = (Vec::new(), None::<String>, text.chars());
-    while let Some(c) = chars.next() {
-        match c {
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '\'' => break,
-                        c => word.push(c),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '"' => break,
-                        '\\' => match chars.next()? {
-                            c @ ('"' | '\\') => word.push(c),
-                            c => word.extend(['\\', c]),
-                        },
-                        c => word.push(c),
-                    }
-                }
-            }
-            '\\' => word.get_or_insert_default().push(chars.next()?),
-            c if c.is_whitespace() => words.extend(word.take()),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    Some(words)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(program: &Program) -> Result<Output, ProcessError> {
-        program.run(&Children::default(), &CancellationToken::new())
-    }
-
-    fn shell(command: &str) -> Program {
-        Program { command: command.into(), shell: Some("/bin/sh".into()), ..Program::default() }
-    }
-
-    #[test]
-    fn words_are_split_as_a_shell_splits_them() {
-        for (text, words) in [
-            ("a b  c", Some(vec!["a", "b", "c"])),
-            ("a 'b c' \"d \\\" e\" f\\ g", Some(vec!["a", "b c", "d \" e", "f g"])),
-            (r#"awk "{print \$1}""#, Some(vec!["awk", r"{print \$1}"])),
-            ("''", Some(vec![""])),
-            ("", Some(vec![])),
-            ("a 'b", None),
-            ("a \"b", None),
-        ] {
-            let words = words.map(|words| words.into_iter().map(String::from).collect::<Vec<_>>());
-            assert_eq!(split(text), words, "{text}");
-        }
-    }
-
-    #[test]
-    fn commands_run_with_and_without_a_shell() {
-        let output = run(&shell("echo out; echo err >&2; exit 3")).unwrap();
-        assert_eq!((output.retcode, output.stdout.as_str(), output.stderr.as_str()), (3, "out", "err"));
-        let plain = Program { command: "echo 'a | b'".into(), ..Program::default() };
-        assert_eq!(run(&plain).unwrap().stdout, "a | b");
-        let with = Program {
-            stdin: Some("hello".into()),
-            cwd: Some("/".into()),
-            env: vec![("X".into(), "y".into())],
-            ..shell("cat; pwd; echo $X")
-        };
-        assert_eq!(run(&with).unwrap().stdout, "hello/\ny");
-    }
-
-    #[test]
-    fn what_cannot_be_run_says_why() {
-        for (program, message) in [
-            (
-                Program { command: "/no/such/program".into(), ..Program::default() },
-                "Unable to run command '['/no/such/program']' with the context '{'cwd': '",
-            ),
-            (
-                Program { command: "/no/such/program".into(), quiet: true, ..Program::default() },
-                "Unable to run command 'REDACTED' with the context '{'cwd': '",
-            ),
-            (
-                Program { cwd: Some("/no/such".into()), ..shell("true") },
-                "Specified cwd '/no/such' either not absolute or does not exist",
-            ),
-            (Program { runas: Some("nobody_here".into()), ..shell("true") }, "User 'nobody_here' is not available"),
-            (Program::default(), "there is no command"),
-        ] {
-            let error = run(&program).unwrap_err().to_string();
-            assert!(error.starts_with(message), "{error}");
-        }
-    }
-
-    #[test]
-    fn time_and_cancellation_end_the_children_too() {
-        let slow = Program { timeout: Some(Duration::from_millis(100)), ..shell("sleep 600 & echo $!; wait") };
-        let output = run(&slow).unwrap();
-        assert!(output.timed_out);
-        assert_eq!(output.retcode, -9);
-        let grandchild: i32 = output.stdout.parse().unwrap();
-        let state = || std::fs::read_to_string(format!("/proc/{grandchild}/status")).unwrap_or_default();
-        let gone = |status: String| status.is_empty() || status.contains("Z (zombie)") || status.contains("X (dead)");
-        let start = Instant::now();
-        while !gone(state()) {
-            assert!(start.elapsed() < Duration::from_secs(20), "the grandchild lives on");
-            std::thread::yield_now();
-        }
-
-        let (children, cancel) = (Children::default(), CancellationToken::new());
-        cancel.cancel();
-        assert_eq!(shell("sleep 600").run(&children, &cancel).unwrap().retcode, -9);
-        assert!(children.groups.lock().is_empty());
-    }
-
-    #[test]
-    fn a_job_that_is_ended_ends_its_commands_and_waits() {
-        let (children, cancel) = (Arc::new(Children::default()), CancellationToken::new());
-        let running = {
-            let (children, cancel) = (Arc::clone(&children), cancel.clone());
-            std::thread::spawn(move || shell("echo started; sleep 600").run(&children, &cancel))
-        };
-        let waiting = {
-            let cancel = cancel.clone();
-            std::thread::spawn(move || cancelled_within(&cancel, Duration::from_secs(600)))
-        };
-        while children.groups.lock().is_empty() {
-            std::thread::yield_now();
-        }
-        cancel.cancel();
-        assert_eq!(running.join().unwrap().unwrap().retcode, -9);
-        assert!(waiting.join().unwrap());
-        assert!(!cancelled_within(&CancellationToken::new(), Duration::from_millis(1)));
-    }
-
-    #[test]
-    fn a_signal_reaches_the_processes_of_a_job() {
-        let (children, cancel) = (Arc::new(Children::default()), CancellationToken::new());
-        let running = {
-            let (children, cancel) = (Arc::clone(&children), cancel.clone());
-            std::thread::spawn(move || shell("sleep 600").run(&children, &cancel))
-        };
-        while children.signal(Signal::SIGTERM) == 0 {
-            std::thread::yield_now();
-        }
-        assert_eq!(running.join().unwrap().unwrap().retcode, -15);
-    }
-
-    #[test]
-    fn output_of_background_processes_is_waited_for() {
-        assert_eq!(run(&shell("(sleep 0.1; echo late) & echo early")).unwrap().stdout, "early\nlate");
-    }
-
-    #[test]
-    fn merged_output_keeps_its_order() {
-        let merged = Program { merge: true, ..shell("echo a; echo b >&2; echo c") };
-        let output = run(&merged).unwrap();
-        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("a\nb\nc", ""));
-    }
-
-    #[test]
-    fn the_umask_the_user_and_the_folder_are_set() {
-        let masked = Program { umask: Some(0o027), ..shell("umask") };
-        assert_eq!(run(&masked).unwrap().stdout, "0027");
-        let plain =
-            Program { command: "sh -c 'umask; echo \"$1\"' x 'a  b'".into(), umask: Some(0o077), ..Program::default() };
-        assert_eq!(run(&plain).unwrap().stdout, "0077\na  b");
-        let other = Program { runas: Some("nobody".into()), ..shell("id -un; pwd") };
-        assert_eq!(run(&other).unwrap().stdout, "nobody\n/");
-        let home = own_home().unwrap();
-        assert_eq!(run(&shell("pwd")).unwrap().stdout, home.display().to_string());
-    }
 }

@@ -1,0 +1,99 @@
+//! Why a session with the master cannot begin or go on.
+
+use std::path::PathBuf;
+
+use brine_core::MinionId;
+use brine_core::crypt::CryptError;
+use brine_core::files::FileError;
+use brine_core::transport::TransportError;
+use brine_core::wire::{WireError, private};
+
+/// Why the minion and its master do not come together.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// The master does not answer.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// What came cannot be opened or verified.
+    #[error(transparent)]
+    Crypt(#[from] CryptError),
+    /// What came is not understood.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// A reply to this minion alone cannot be taken.
+    #[error(transparent)]
+    Private(#[from] private::PrivateError),
+    /// A key file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The master's key is not the one that is known.
+    #[error(
+        "the master's key is not the one in {0}: if the master was really replaced, delete that file; if not, somebody stands between"
+    )]
+    ChangedMaster(PathBuf),
+    /// The master's key has another fingerprint than `master_finger` says.
+    #[error("the master's key has the fingerprint {found}, master_finger says {expected}")]
+    WrongFingerprint {
+        /// What is configured.
+        expected: String,
+        /// What the master has.
+        found: String,
+    },
+    /// Nothing vouches for the master's key, or not what should.
+    #[error("the master's key is not vouched for by {path}: {reason}")]
+    NotVouchedFor {
+        /// The public key that should have signed it.
+        path: PathBuf,
+        /// What is missing or wrong.
+        reason: &'static str,
+    },
+    /// The master has its key vouched for, which this minion does not look at.
+    #[error(
+        "the master signs its key (master_sign_pubkey): set verify_master_pubkey_sign here too, or switch it off there"
+    )]
+    VouchedFor,
+    /// The master could not show that it holds its key.
+    #[error("the master did not return the token that it was sent")]
+    WrongToken,
+    /// The key waits to be accepted.
+    #[error("the master has not accepted this minion's key yet: run `salt-key -a {0}` there")]
+    Pending(MinionId),
+    /// The key is rejected.
+    #[error("the master has rejected this minion's key: run `salt-key -d {0}` there to try again")]
+    Rejected(MinionId),
+    /// The master wants no cipher that this minion allows.
+    #[error(
+        "the master allows none of the ciphers that the option 'ciphers' allows here ({0}): compare it with the master's"
+    )]
+    NoCipher(String),
+    /// The answer to an authentication is not signed, although the master's key is known.
+    #[error("the answer to the authentication is not signed with the master's key: it is not taken")]
+    Unsigned,
+    /// The master has as many minions as it may.
+    #[error("the master has as many minions as it may (max_minions)")]
+    Full,
+    /// The master refuses a request.
+    #[error("the master refuses the request")]
+    Refused,
+    /// A publish is not signed.
+    #[error("a publish is not signed with the master's key")]
+    UnsignedPublish,
+    /// The same publish came before.
+    #[error("a publish came twice")]
+    Replay,
+}
+
+impl ChannelError {
+    /// Whether who stands between minion and master could have brought this about, by an answer that neither
+    /// proves nor changes anything.
+    pub fn may_be_forged(&self) -> bool {
+        match self {
+            ChannelError::Refused | ChannelError::Unsigned | ChannelError::Wire(_) | ChannelError::WrongToken => true,
+            ChannelError::Crypt(error) => matches!(
+                error,
+                CryptError::WrongKey | CryptError::BadSignature | CryptError::WrongNonce | CryptError::Malformed(_)
+            ),
+            _ => false,
+        }
+    }
+}

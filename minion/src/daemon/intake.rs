@@ -1,0 +1,133 @@
+//! Jobs from the master: targeted here, new, run on a thread of the pool, returned.
+
+use std::sync::Arc;
+
+use brine_core::function::CallError;
+use brine_core::job::Return;
+use brine_core::target::{Target, TargetKind};
+use brine_core::wire::Publication;
+use brine_core::{Jid, Map, Value, map, metrics};
+
+use super::Connected;
+use crate::context::{Job, Minion};
+use crate::jobs;
+use crate::pool::PoolError;
+use crate::state::OwnFacts;
+
+/// Runs a published job, if it is for this minion and new.
+pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publication) {
+    // The parts of a batch are for different minions and have one id: only what is meant here is remembered.
+    if !is_meant(&connected.minion, &publication) {
+        return;
+    }
+    if !is_new(connected, &publication.jid).await {
+        tracing::debug!(jid = %publication.jid, "a job is received a second time and is not run again");
+        return;
+    }
+    let fun = match &publication.fun {
+        Value::List(_) => String::new(),
+        one => one.to_string(),
+    };
+    tracing::info!(jid = %publication.jid, fun = %publication.fun, user = publication.user, "a job");
+    start_job(connected, &publication.jid, &fun, publication.arg, publication.load, publication.ret);
+}
+
+/// Returns whether a job is received for the first time. From then on it is known, also after a restart.
+async fn is_new(connected: &Arc<Connected>, jid: &Jid) -> bool {
+    let (this, jid) = (Arc::clone(connected), jid.to_string());
+    let added = tokio::task::spawn_blocking(move || {
+        let mut seen = this.seen.lock();
+        seen.insert(&jid).then(|| seen.handle())
+    });
+    // An error is a panic, which has been logged: the job may be known.
+    let Ok(Some(file)) = added.await else { return false };
+    if let Some(file) = file {
+        // The job does not wait for the disk: only a power failure within these milliseconds lets it run again.
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = file.sync_data() {
+                tracing::warn!(%error, "flushing the list of received jobs failed");
+            }
+        });
+    }
+    true
+}
+
+fn is_meant(minion: &Minion, publication: &Publication) -> bool {
+    let delimiter = publication.load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
+    let kind: Result<TargetKind, _> = publication.tgt_type.parse();
+    let target =
+        kind.and_then(|kind| Target::parse(kind, publication.tgt.clone(), delimiter, &minion.config.nodegroups));
+    match target {
+        // Its groups are known to the master only, which expands them.
+        Ok(target) => target.matches(&OwnFacts::of_minion(minion)),
+        Err(error) => {
+            tracing::warn!(jid = %publication.jid, %error, "a job's target cannot be read");
+            false
+        }
+    }
+}
+
+/// Starts a job. Its return is on disk before it is sent.
+pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: Vec<Value>, load: Map, ret: String) {
+    let job = Arc::new(Job { arg, load, ..Job::local(jid, fun, &brine_core::function::Args::default()) });
+    let this = Arc::clone(connected);
+    connected.minion.pool.spawn(async move {
+        let slot = match this.minion.pool.slot(&job.fun).await {
+            Ok(slot) => slot,
+            Err(error) => {
+                tracing::error!(jid = job.jid, fun = job.fun, %error, "a job is refused");
+                return this.return_later(failed(&this, &job, &error)).await;
+            }
+        };
+        let (connected, running) = (Arc::clone(&this), Arc::clone(&job));
+        let ran = slot.run(move || {
+            let mut load = jobs::run(&connected.minion, &running);
+            (connected.keep_return(&mut load), load)
+        });
+        let (ticket, load) = match ran.await {
+            Ok(ran) => ran,
+            Err(error) => {
+                this.minion.jobs.lock().shift_remove(&job.jid);
+                if let Err(error) = this.fire(&jobs::exception_event()).await {
+                    tracing::warn!(jid = job.jid, error, "the event of an exception could not be fired");
+                }
+                return this.return_later(failed(&this, &job, &error)).await;
+            }
+        };
+        let (kept, minion) = (load.clone(), Arc::clone(&this.minion));
+        let returned = tokio::task::spawn_blocking(move || {
+            jobs::keep_return(&minion, &kept);
+            return_beside(&minion, &ret, kept);
+        });
+        this.send_return(ticket, load).await;
+        if let Err(error) = returned.await {
+            tracing::error!(jid = job.jid, %error, "a returner panicked");
+        }
+    });
+}
+
+/// Returns the return of a job that has not run to its end.
+fn failed(connected: &Connected, job: &Job, error: &PoolError) -> Map {
+    let text = CallError::Exception(error.to_string()).to_string();
+    map! {"cmd" => "_return", "jid" => job.jid.as_str(), "id" => connected.id.as_str(), "fun" => &job.fun,
+    "fun_args" => job.arg.clone(), "return" => text, "retcode" => 1, "success" => false}
+}
+
+/// Hands a return to the returners that the job names.
+pub(crate) fn return_beside(minion: &Minion, ret: &str, load: Map) {
+    let names: Vec<&str> = ret.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let alternative = load.get("ret_config").and_then(Value::as_str).map(str::to_owned);
+    let kwargs = load.get("ret_kwargs").and_then(Value::as_map).cloned().unwrap_or_default();
+    let Ok(job_return) = Return::from_map(load) else { return };
+    let options = brine_returners::Options::new(&minion.config.opts, None).for_job(alternative.as_deref(), &kwargs);
+    for name in names {
+        let result = brine_returners::open(name, &options).and_then(|returner| returner.returner(&job_return));
+        if let Err(error) = result {
+            metrics::RETURNS_LOST.add(1);
+            tracing::error!(returner = name, jid = %job_return.jid(), %error, "a return could not be stored");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! What the master has not accepted yet: returns of jobs on disk, events in memory. Both are bounded and sent again with
+//! growing, random waits.
+//!
+//! The first attempt is the caller's ([`Outbox::first`]) or the queue's; later ones are the queue's alone, one after the
+//! other. A load that the master does not accept goes to the end, so that it holds up no other.
+
+mod store;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::metrics::Counter;
+use brine_core::transport::Backoff;
+use brine_core::value::msgpack;
+use brine_core::{Map, Value, metrics};
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use self::store::{Directory, Place};
+
+/// How often the directory is read for returns of other processes (`salt-call`).
+const RESCAN: Duration = Duration::from_secs(60);
+
+/// The answer to a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The master has it.
+    Accepted,
+    /// The master will never accept it.
+    Refused,
+    /// It may be accepted later.
+    Later,
+}
+
+/// The bounds of a queue.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// The maximum number of loads.
+    pub count: usize,
+    /// The maximum size of all loads, in bytes.
+    pub bytes: usize,
+    /// The time after which a load is dropped.
+    pub age: Duration,
+}
+
+/// A queue of loads for the master.
+#[derive(Debug)]
+pub struct Outbox {
+    kind: &'static str,
+    bounds: Bounds,
+    lost: &'static Counter,
+    directory: Option<Directory>,
+    queue: Mutex<Queue>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// By their turn.
+    entries: BTreeMap<u64, Entry>,
+    bytes: usize,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// What the log calls it: a job id or a tag.
+    label: String,
+    size: usize,
+    since: Timestamp,
+    place: Place,
+    /// Whether an attempt is under way.
+    busy: bool,
+}
+
+/// A load in the queue.
+#[derive(Debug, Clone, Copy)]
+pub struct Ticket(u64);
+
+impl Queue {
+    fn push(&mut self, entry: Entry) -> u64 {
+        self.next += 1;
+        self.bytes += entry.size;
+        self.entries.insert(self.next, entry);
+        self.next
+    }
+
+    fn take(&mut self, turn: u64) -> Option<Entry> {
+        let entry = self.entries.remove(&turn)?;
+        self.bytes -= entry.size;
+        Some(entry)
+    }
+
+    /// Takes the oldest entry that nobody is sending.
+    fn take_oldest(&mut self) -> Option<Entry> {
+        let idle = self.entries.iter().filter(|(_, entry)| !entry.busy);
+        let turn = *idle.min_by_key(|(_, entry)| entry.since)?.0;
+        self.take(turn)
+    }
+}
+
+impl Outbox {
+    /// Returns an empty queue in memory.
+    pub fn in_memory(kind: &'static str, bounds: Bounds, lost: &'static Counter) -> Self {
+        Outbox { kind, bounds, lost, directory: None, queue: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// Opens the queue in a directory. Blocks.
+    pub fn open(kind: &'static str, bounds: Bounds, lost: &'static Counter, path: &Path) -> Self {
+        let mut outbox = Outbox::in_memory(kind, bounds, lost);
+        outbox.directory = Some(Directory::new(path));
+        outbox.rescan();
+        outbox
+    }
+
+    /// Adds the loads of the directory that are not in the queue. Blocks.
+    fn rescan(&self) {
+        let Some(directory) = &self.directory else { return };
+        for found in directory.list() {
+            let mut queue = self.queue.lock();
+            let is_known =
+                queue.entries.values().any(|entry| matches!(&entry.place, Place::File(path) if *path == found.path));
+            if !is_known {
+                let store::Found { label, size, since, path } = found;
+                queue.push(Entry { label, size, since, place: Place::File(path), busy: false });
+            }
+        }
+        self.make_room();
+    }
+
+    /// Adds a load whose first attempt the caller makes: on disk if there is a directory that takes it. Blocks.
+    pub fn add(&self, label: &str, load: &Map) -> Ticket {
+        self.insert(label, load, true)
+    }
+
+    /// Adds a load for the queue to send. Blocks if there is a directory.
+    pub fn push(&self, label: &str, load: &Map) {
+        self.insert(label, load, false);
+        self.changed.notify_one();
+    }
+
+    fn insert(&self, label: &str, load: &Map, busy: bool) -> Ticket {
+        let packed = msgpack::pack_map(load);
+        let (size, since) = (packed.len(), Timestamp::now());
+        let place =
+            self.directory.as_ref().map_or(Place::Memory(Vec::new()), |directory| Place::File(directory.name(label)));
+        let path = if let Place::File(path) = &place { Some(path.clone()) } else { None };
+        // First in the queue: a rescan must not add the file a second time.
+        let turn = self.queue.lock().push(Entry { label: label.to_owned(), size, since, place, busy: true });
+        let written = path.as_deref().map(|path| store::write(path, &packed));
+        let mut queue = self.queue.lock();
+        if let Some(entry) = queue.entries.get_mut(&turn) {
+            if !matches!(written, Some(Ok(()))) {
+                entry.place = Place::Memory(packed);
+            }
+            entry.busy = busy;
+        }
+        drop(queue);
+        if let Some(Err(error)) = written {
+            tracing::error!(kind = self.kind, label, %error, "keeping it on disk failed: it is in memory until the master accepts it");
+        }
+        self.make_room();
+        Ticket(turn)
+    }
+
+    /// Drops the oldest loads until the bounds hold.
+    fn make_room(&self) {
+        loop {
+            let mut queue = self.queue.lock();
+            if queue.entries.len() <= self.bounds.count && queue.bytes <= self.bounds.bytes {
+                return;
+            }
+            let Some(entry) = queue.take_oldest() else { return };
+            drop(queue);
+            self.lose(&entry, "too many are waiting");
+        }
+    }
+
+    fn lose(&self, entry: &Entry, reason: &str) {
+        self.lost.add(1);
+        tracing::error!(
+            kind = self.kind,
+            label = entry.label,
+            bytes = entry.size,
+            "dropped before the master accepted it: {reason}"
+        );
+        entry.place.remove();
+    }
+
+    /// Ends an attempt. Blocks if there is a directory.
+    pub fn finish(&self, ticket: Ticket, verdict: Verdict) {
+        let mut queue = self.queue.lock();
+        let Some(mut entry) = queue.take(ticket.0) else { return };
+        match verdict {
+            Verdict::Accepted => {
+                drop(queue);
+                entry.place.remove();
+            }
+            Verdict::Refused => {
+                drop(queue);
+                self.lose(&entry, "the master refuses it");
+            }
+            Verdict::Later if is_older(entry.since, self.bounds.age) => {
+                drop(queue);
+                self.lose(&entry, "it is too old");
+            }
+            Verdict::Later => {
+                entry.busy = false;
+                let path = if let Place::File(path) = &entry.place { Some(path.clone()) } else { None };
+                queue.push(entry);
+                drop(queue);
+                if let Some(Err(error)) = path.as_deref().map(store::sync) {
+                    tracing::warn!(kind = self.kind, %error, "flushing a file to the disk failed");
+                }
+                self.changed.notify_one();
+            }
+        }
+    }
+
+    /// Returns the number of loads.
+    pub fn len(&self) -> usize {
+        self.queue.lock().entries.len()
+    }
+
+    /// Takes the next load to send.
+    fn next(&self) -> Option<(Ticket, String, Result<Map, String>)> {
+        let mut queue = self.queue.lock();
+        let (turn, entry) = queue.entries.iter_mut().find(|(_, entry)| !entry.busy)?;
+        entry.busy = true;
+        let (ticket, label, place) = (Ticket(*turn), entry.label.clone(), entry.place.clone());
+        drop(queue);
+        Some((ticket, label, place.read()))
+    }
+
+    /// Sends what is in the queue while there is a session, until `shutdown`.
+    pub async fn run<F: Future<Output = Verdict> + Send>(
+        self: Arc<Self>,
+        send: impl Fn(Map) -> F + Send,
+        mut ready: watch::Receiver<bool>,
+        mut backoff: Backoff,
+        shutdown: CancellationToken,
+    ) {
+        let stopped = shutdown.cancelled();
+        tokio::pin!(stopped);
+        loop {
+            let this = Arc::clone(&self);
+            let next = tokio::task::spawn_blocking(move || this.next()).await.unwrap_or_default();
+            let Some((ticket, label, load)) = next else {
+                let rescan = tokio::select! {
+                    () = self.changed.notified() => false,
+                    () = tokio::time::sleep(RESCAN) => true,
+                    () = &mut stopped => return,
+                };
+                if rescan {
+                    let this = Arc::clone(&self);
+                    // An error is a panic, which has been logged.
+                    _ = tokio::task::spawn_blocking(move || this.rescan()).await;
+                }
+                continue;
+            };
+            let verdict = match load {
+                Ok(load) => tokio::select! {
+                    verdict = async {
+                        // The sender is as old as the minion.
+                        _ = ready.wait_for(|ready| *ready).await;
+                        send(load).await
+                    } => verdict,
+                    () = &mut stopped => return,
+                },
+                Err(error) => {
+                    tracing::error!(kind = self.kind, label, error, "reading it from the disk failed");
+                    Verdict::Refused
+                }
+            };
+            let this = Arc::clone(&self);
+            _ = tokio::task::spawn_blocking(move || this.finish(ticket, verdict)).await;
+            match verdict {
+                Verdict::Accepted => {
+                    tracing::info!(kind = self.kind, label, "the master has accepted it now");
+                    backoff.reset();
+                }
+                Verdict::Refused => {}
+                Verdict::Later => {
+                    let wait = backoff.next_wait();
+                    tracing::debug!(kind = self.kind, label, ?wait, "not accepted; trying again");
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        () = &mut stopped => return,
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn is_older(since: Timestamp, age: Duration) -> bool {
+    Timestamp::now().duration_since(since).unsigned_abs() > age
+}
+
+/// Replaces the value of a return that is longer than a message may be. It would never arrive.
+pub fn fit(load: &mut Map, limit: usize) {
+    let size = msgpack::pack_map(load).len();
+    if size <= limit {
+        return;
+    }
+    metrics::RETURNS_LOST.add(1);
+    let text = format!("ERROR: the return is too large: {size} bytes, the limit is {limit}; see `max_message_size`");
+    tracing::error!(jid = ?load.get("jid"), size, limit, "a return is too large for the master: an error is returned in its place");
+    load.insert("return".into(), text.into());
+    load.insert("retcode".into(), 1.into());
+    load.insert("success".into(), Value::Bool(false));
+    load.shift_remove("out");
+    // Arguments may be what is so large.
+    if msgpack::pack_map(load).len() > limit {
+        load.insert("fun_args".into(), Value::List(Vec::new()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! Where a load is until the master accepts it: a file of its own, or memory.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use brine_core::files::{self, FileError};
+use brine_core::value::msgpack;
+use brine_core::{Map, metrics};
+use jiff::Timestamp;
+
+/// The place of a load.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// A file.
+    File(PathBuf),
+    /// Its bytes.
+    Memory(Vec<u8>),
+}
+
+impl Place {
+    pub fn read(&self) -> Result<Map, String> {
+        match self {
+            Place::Memory(packed) => msgpack::unpack_map(packed).map_err(|error| error.to_string()),
+            Place::File(path) => {
+                let packed = fs::read(path).map_err(|error| error.to_string())?;
+                msgpack::unpack_map(&packed).map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    pub fn remove(&self) {
+        if let Place::File(path) = self
+            && let Err(error) = fs::remove_file(path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %path.display(), %error, "removing a delivered return failed: it will be sent again");
+        }
+    }
+}
+
+/// A directory with one file a load. Its name is the time, the process and the load's label: names sort by age.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    made: AtomicU64,
+}
+
+/// A load that is in the directory.
+#[derive(Debug)]
+pub struct Found {
+    pub label: String,
+    pub size: usize,
+    pub since: Timestamp,
+    pub path: PathBuf,
+}
+
+impl Directory {
+    pub fn new(path: &Path) -> Self {
+        Directory { path: path.to_owned(), made: AtomicU64::new(0) }
+    }
+
+    /// Returns the path of a new load.
+    pub fn name(&self, label: &str) -> PathBuf {
+        let safe = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let label: String = label.chars().filter(safe).take(40).collect();
+        let (now, made) = (Timestamp::now().as_microsecond(), self.made.fetch_add(1, Ordering::Relaxed));
+        self.path.join(format!("{now:020}.{}.{made}.{label}", std::process::id()))
+    }
+
+    /// Returns all loads, the oldest first.
+    pub fn list(&self) -> Vec<Found> {
+        let entries = match fs::read_dir(&self.path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+            Err(error) => {
+                metrics::RETURNS_LOST.add(1);
+                tracing::error!(path = %self.path.display(), %error, "reading the directory of returns failed");
+                return Vec::new();
+            }
+        };
+        let mut found: Vec<Found> = entries.filter_map(|entry| read_name(&entry.ok()?)).collect();
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        found
+    }
+}
+
+fn read_name(entry: &fs::DirEntry) -> Option<Found> {
+    let name = entry.file_name().into_string().ok()?;
+    let mut parts = name.splitn(4, '.');
+    let since = Timestamp::from_microsecond(parts.next()?.parse().ok()?).ok()?;
+    let label = parts.nth(2)?.to_owned();
+    let status = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+    Some(Found { label, size: status.len() as usize, since, path: entry.path() })
+}
+
+/// Writes a load whole or not at all.
+pub fn write(path: &Path, packed: &[u8]) -> Result<(), FileError> {
+    let written = files::write_soon(path, packed, 0o600);
+    if !written.as_ref().is_err_and(FileError::is_not_found) {
+        return written;
+    }
+    files::create_private_dir(path.parent().unwrap_or(path))?;
+    files::write_soon(path, packed, 0o600)
+}
+
+/// Flushes a load to the disk.
+pub fn sync(path: &Path) -> std::io::Result<()> {
+    File::open(path)?.sync_all()
+}

@@ -1,0 +1,135 @@
+//! Tests of the queue for the master.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use brine_core::map;
+
+use super::*;
+
+static LOST: &Counter = &metrics::RETURNS_LOST;
+
+fn bounds(count: usize, bytes: usize) -> Bounds {
+    Bounds { count, bytes, age: Duration::from_secs(3600) }
+}
+
+fn load(n: i64) -> Map {
+    map! {"jid" => format!("{n:020}"), "return" => n}
+}
+
+fn files(path: &Path) -> usize {
+    std::fs::read_dir(path).map_or(0, Iterator::count)
+}
+
+/// Runs a queue against a master with these answers, until it is empty. Returns what the master got.
+async fn delivered(outbox: Outbox, answers: &[Verdict]) -> Vec<i64> {
+    let outbox = Arc::new(outbox);
+    let (answers, got) = (Mutex::new(VecDeque::from(answers.to_vec())), Mutex::new(Vec::new()));
+    let send = |load: Map| {
+        got.lock().push(load.get("return").and_then(Value::as_i64).unwrap());
+        std::future::ready(answers.lock().pop_front().unwrap_or(Verdict::Accepted))
+    };
+    let (_ready, is_ready) = watch::channel(true);
+    let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(2));
+    tokio::select! {
+        () = Arc::clone(&outbox).run(send, is_ready, backoff, CancellationToken::new()) => {}
+        () = async {
+            while outbox.len() > 0 {
+                tokio::task::yield_now().await;
+            }
+        } => {}
+    }
+    got.into_inner()
+}
+
+#[tokio::test]
+async fn loads_are_sent_again_and_hold_up_no_other() {
+    let outbox = Outbox::in_memory("test", bounds(10, 1000), LOST);
+    (1..=3).for_each(|n| outbox.push("x", &load(n)));
+    let answers = [Verdict::Later, Verdict::Accepted, Verdict::Accepted, Verdict::Later, Verdict::Accepted];
+    assert_eq!(delivered(outbox, &answers).await, [1, 2, 3, 1, 1]);
+    let outbox = Outbox::in_memory("test", bounds(10, 1000), LOST);
+    (1..=2).for_each(|n| outbox.push("x", &load(n)));
+    assert_eq!(delivered(outbox, &[Verdict::Refused, Verdict::Accepted]).await, [1, 2]);
+}
+
+#[tokio::test]
+async fn returns_survive_a_restart_until_they_are_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("returns");
+    let open = || Outbox::open("test", bounds(10, 10_000), LOST, &path);
+    let outbox = open();
+    let (first, second) = (outbox.add("1", &load(1)), outbox.add("2", &load(2)));
+    outbox.add("3", &load(3));
+    outbox.finish(first, Verdict::Accepted);
+    outbox.finish(second, Verdict::Later);
+    drop(outbox);
+    assert_eq!(files(&path), 2);
+    assert_eq!(delivered(open(), &[]).await, [2, 3]);
+    assert_eq!((files(&path), open().len()), (0, 0));
+}
+
+#[test]
+fn bounds_hold_and_the_oldest_are_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let outbox = Outbox::open("test", bounds(2, 10_000), LOST, folder.path());
+    let lost = LOST.get();
+    let tickets: Vec<Ticket> = (1..=4).map(|n| outbox.add("x", &load(n))).collect();
+    assert_eq!(outbox.len(), 4, "what is being sent is not dropped");
+    for ticket in tickets {
+        outbox.finish(ticket, Verdict::Later);
+    }
+    outbox.push("x", &load(5));
+    assert_eq!((outbox.len(), files(folder.path())), (2, 2));
+    assert!(LOST.get() >= lost + 3);
+    let size = msgpack::pack_map(&load(1)).len();
+    let outbox = Outbox::in_memory("test", bounds(10, 2 * size), LOST);
+    (1..=3).for_each(|n| outbox.push("x", &load(n)));
+    assert_eq!(outbox.len(), 2);
+    assert_eq!(outbox.next().unwrap().2.unwrap(), load(2));
+}
+
+#[test]
+fn old_loads_are_dropped() {
+    let outbox = Outbox::in_memory("test", Bounds { age: Duration::ZERO, ..bounds(2, 1000) }, LOST);
+    let ticket = outbox.add("x", &load(1));
+    outbox.finish(ticket, Verdict::Later);
+    assert_eq!(outbox.len(), 0);
+}
+
+#[test]
+fn without_a_directory_that_takes_it_a_load_is_kept_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let outbox = Outbox::open("test", bounds(2, 1000), LOST, &file.join("below"));
+    outbox.push("x", &load(1));
+    assert_eq!(outbox.next().unwrap().2.unwrap(), load(1));
+}
+
+#[tokio::test]
+async fn loads_of_other_processes_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Outbox::open("test", bounds(9, 1000), LOST, folder.path());
+    Outbox::open("test", bounds(9, 1000), LOST, folder.path()).push("x", &load(1));
+    daemon.rescan();
+    daemon.rescan();
+    assert_eq!(daemon.len(), 1);
+    std::fs::write(folder.path().join("00000000000000000001.1.1.x"), "no msgpack").unwrap();
+    daemon.rescan();
+    // The damaged one is dropped.
+    assert_eq!(delivered(daemon, &[]).await, [1]);
+    assert_eq!(files(folder.path()), 0);
+}
+
+#[test]
+fn a_return_that_is_too_large_becomes_an_error() {
+    for (value, args, is_cut) in
+        [("x".repeat(10), 10, false), ("x".repeat(5000), 10, true), (String::new(), 5000, true)]
+    {
+        let mut load = map! {"jid" => "1", "return" => value, "fun_args" => "y".repeat(args), "retcode" => 0};
+        fit(&mut load, 1000);
+        assert!(msgpack::pack_map(&load).len() <= 1000);
+        assert_eq!(load.get("retcode"), Some(&Value::from(i64::from(is_cut))));
+    }
+}

@@ -1,0 +1,138 @@
+//! Tests of child processes.
+
+use super::*;
+
+fn run(program: &Program) -> Result<Output, ProcessError> {
+    program.run(&Children::default(), &CancellationToken::new())
+}
+
+fn shell(command: &str) -> Program {
+    Program { command: command.into(), shell: Some("/bin/sh".into()), ..Program::default() }
+}
+
+#[test]
+fn commands_run_with_and_without_a_shell() {
+    let output = run(&shell("echo out; echo err >&2; exit 3")).unwrap();
+    assert_eq!((output.retcode, output.stdout.as_str(), output.stderr.as_str()), (3, "out", "err"));
+    let plain = Program { command: "echo 'a | b'".into(), ..Program::default() };
+    assert_eq!(run(&plain).unwrap().stdout, "a | b");
+    let with = Program {
+        stdin: Some("hello".into()),
+        cwd: Some("/".into()),
+        env: vec![("X".into(), "y".into())],
+        ..shell("cat; pwd; echo $X")
+    };
+    assert_eq!(run(&with).unwrap().stdout, "hello/\ny");
+}
+
+#[test]
+fn what_cannot_be_run_says_why() {
+    for (program, message) in [
+        (
+            Program { command: "/no/such/program".into(), ..Program::default() },
+            "Unable to run command '['/no/such/program']' with the context '{'cwd': '",
+        ),
+        (
+            Program { command: "/no/such/program".into(), quiet: true, ..Program::default() },
+            "Unable to run command 'REDACTED' with the context '{'cwd': '",
+        ),
+        (
+            Program { cwd: Some("/no/such".into()), ..shell("true") },
+            "Specified cwd '/no/such' either not absolute or does not exist",
+        ),
+        (Program { runas: Some("nobody_here".into()), ..shell("true") }, "User 'nobody_here' is not available"),
+        (Program::default(), "there is no command"),
+    ] {
+        let error = run(&program).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+}
+
+#[test]
+fn time_and_cancellation_end_the_children_too() {
+    let slow = Program { timeout: Some(Duration::from_millis(100)), ..shell("sleep 600 & echo $!; wait") };
+    let output = run(&slow).unwrap();
+    assert!(output.timed_out);
+    assert_eq!(output.retcode, -9);
+    let grandchild: i32 = output.stdout.parse().unwrap();
+    let state = || std::fs::read_to_string(format!("/proc/{grandchild}/status")).unwrap_or_default();
+    let gone = |status: String| status.is_empty() || status.contains("Z (zombie)") || status.contains("X (dead)");
+    let start = Instant::now();
+    while !gone(state()) {
+        assert!(start.elapsed() < Duration::from_secs(20), "the grandchild lives on");
+        std::thread::yield_now();
+    }
+
+    let (children, cancel) = (Children::default(), CancellationToken::new());
+    cancel.cancel();
+    assert_eq!(shell("sleep 600").run(&children, &cancel).unwrap().retcode, -9);
+    assert!(children.groups.lock().is_empty());
+}
+
+#[test]
+fn a_job_that_is_ended_ends_its_commands_and_waits() {
+    let (children, cancel) = (Arc::new(Children::default()), CancellationToken::new());
+    let running = {
+        let (children, cancel) = (Arc::clone(&children), cancel.clone());
+        std::thread::spawn(move || shell("echo started; sleep 600").run(&children, &cancel))
+    };
+    let waiting = {
+        let cancel = cancel.clone();
+        std::thread::spawn(move || cancelled_within(&cancel, Duration::from_secs(600)))
+    };
+    while children.groups.lock().is_empty() {
+        std::thread::yield_now();
+    }
+    cancel.cancel();
+    assert_eq!(running.join().unwrap().unwrap().retcode, -9);
+    assert!(waiting.join().unwrap());
+    assert!(!cancelled_within(&CancellationToken::new(), Duration::from_millis(1)));
+}
+
+#[test]
+fn a_signal_reaches_the_processes_of_a_job() {
+    let (children, cancel) = (Arc::new(Children::default()), CancellationToken::new());
+    let running = {
+        let (children, cancel) = (Arc::clone(&children), cancel.clone());
+        std::thread::spawn(move || shell("sleep 600").run(&children, &cancel))
+    };
+    while children.signal(Signal::SIGTERM) == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(running.join().unwrap().unwrap().retcode, -15);
+}
+
+#[test]
+fn output_of_background_processes_is_waited_for() {
+    assert_eq!(run(&shell("(sleep 0.1; echo late) & echo early")).unwrap().stdout, "early\nlate");
+}
+
+#[test]
+fn merged_output_keeps_its_order() {
+    let merged = Program { merge: true, ..shell("echo a; echo b >&2; echo c") };
+    let output = run(&merged).unwrap();
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("a\nb\nc", ""));
+}
+
+#[test]
+fn the_umask_the_user_and_the_folder_are_set() {
+    let masked = Program { umask: Some(0o027), ..shell("umask") };
+    assert_eq!(run(&masked).unwrap().stdout, "0027");
+    let plain =
+        Program { command: "sh -c 'umask; echo \"$1\"' x 'a  b'".into(), umask: Some(0o077), ..Program::default() };
+    assert_eq!(run(&plain).unwrap().stdout, "0077\na  b");
+    let other = Program { runas: Some("nobody".into()), ..shell("id -un; pwd") };
+    assert_eq!(run(&other).unwrap().stdout, "nobody\n/");
+    let home = own_home().unwrap();
+    assert_eq!(run(&shell("pwd")).unwrap().stdout, home.display().to_string());
+}
+
+#[test]
+fn a_command_goes_on_when_its_output_is_cut() {
+    let program =
+        Program { output_limit: Some(1000), ..shell("head -c 5000000 /dev/zero | tr '\\0' x; echo done >&2") };
+    let output = run(&program).unwrap();
+    assert_eq!((output.retcode, output.stderr.as_str()), (0, "done"));
+    assert_eq!(output.stdout.len(), 1000 + "\n[output cut after 1000 bytes: 4999000 more bytes were dropped]".len());
+    assert!(output.stdout.ends_with("[output cut after 1000 bytes: 4999000 more bytes were dropped]"));
+}

@@ -1,0 +1,166 @@
+//! The ids of the jobs that the minion has received: one that is received again is not run again, also after a restart.
+
+use std::collections::{HashSet, VecDeque};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use brine_core::{Jid, files};
+
+/// The number of ids that are kept in any case: more than a minion receives while a publish can be opened.
+const AT_LEAST: usize = 10_000;
+/// The length of the longest id with its line end.
+const LINE: usize = 33;
+
+/// The last ids, in the order in which they were received. Everything here that writes blocks.
+#[derive(Debug)]
+pub struct SeenJobs {
+    limit: usize,
+    order: VecDeque<String>,
+    known: HashSet<String>,
+    file: Option<(PathBuf, File)>,
+    /// The number of lines in the file.
+    lines: usize,
+}
+
+impl SeenJobs {
+    /// Returns an empty set in memory that keeps this many ids, and not less than 10,000.
+    pub fn new(limit: usize) -> Self {
+        SeenJobs { limit: limit.max(AT_LEAST), order: VecDeque::new(), known: HashSet::new(), file: None, lines: 0 }
+    }
+
+    /// Opens the set that this file keeps. Without the file it goes on in memory.
+    pub fn open(path: &Path, limit: usize) -> Self {
+        let mut seen = SeenJobs::new(limit);
+        match seen.load(path) {
+            Ok(file) => seen.file = Some((path.to_owned(), file)),
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "opening the list of received jobs failed: after a restart a job may run twice");
+            }
+        }
+        seen
+    }
+
+    fn load(&mut self, path: &Path) -> std::io::Result<File> {
+        let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
+        let mut text = String::new();
+        // Twice the limit is the most that is written.
+        let most = (2 * self.limit * LINE) as u64;
+        let length = file.metadata()?.len();
+        if length > most {
+            file.seek(SeekFrom::Start(length - most))?;
+        }
+        Read::by_ref(&mut file).take(most).read_to_string(&mut text)?;
+        for line in text.lines() {
+            self.lines += 1;
+            // The last line may have been cut by a crash.
+            if line.parse::<Jid>().is_ok() {
+                self.remember(line);
+            }
+        }
+        if !text.is_empty() && !text.ends_with('\n') {
+            file.write_all(b"\n")?;
+        }
+        Ok(file)
+    }
+
+    /// Returns the id that was received last.
+    pub fn last(&self) -> Option<&str> {
+        self.order.back().map(String::as_str)
+    }
+
+    /// Adds an id; returns whether it is new.
+    pub fn insert(&mut self, jid: &str) -> bool {
+        if !self.remember(jid) {
+            return false;
+        }
+        if let Err(error) = self.append(jid) {
+            tracing::error!(jid, %error, "writing the list of received jobs failed: after a restart the job may run twice");
+        }
+        true
+    }
+
+    fn remember(&mut self, jid: &str) -> bool {
+        if !self.known.insert(jid.to_owned()) {
+            return false;
+        }
+        self.order.push_back(jid.to_owned());
+        if self.order.len() > self.limit
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        true
+    }
+
+    fn append(&mut self, jid: &str) -> std::io::Result<()> {
+        let Some((path, file)) = &mut self.file else { return Ok(()) };
+        file.write_all(format!("{jid}\n").as_bytes())?;
+        self.lines += 1;
+        if self.lines >= 2 * self.limit {
+            let all: String = self.order.iter().flat_map(|jid| [jid, "\n"]).collect();
+            files::write_soon(&*path, all.as_bytes(), 0o600).map_err(|error| error.source)?;
+            *file = OpenOptions::new().append(true).open(&*path)?;
+            self.lines = self.order.len();
+        }
+        Ok(())
+    }
+
+    /// Returns a handle by which what was added reaches the disk.
+    pub fn handle(&self) -> Option<File> {
+        self.file.as_ref().and_then(|(_, file)| file.try_clone().ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jid(n: usize) -> String {
+        format!("{:020}", 20_261_122_000_000_000_000_u128 + n as u128)
+    }
+
+    #[test]
+    fn ids_are_known_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen");
+        let mut seen = SeenJobs::open(&path, 0);
+        assert_eq!(seen.last(), None);
+        assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(2)), seen.insert(&jid(1))), (true, true, false));
+        let mut again = SeenJobs::open(&path, 0);
+        assert_eq!(again.last(), Some(jid(2).as_str()));
+        assert_eq!((again.insert(&jid(1)), again.insert(&jid(3))), (false, true));
+    }
+
+    #[test]
+    fn a_cut_line_does_not_damage_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen");
+        std::fs::write(&path, format!("{}\n2026", jid(1))).unwrap();
+        assert!(SeenJobs::open(&path, 0).insert(&jid(2)));
+        let mut seen = SeenJobs::open(&path, 0);
+        assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(2))), (false, false));
+    }
+
+    #[test]
+    fn set_and_file_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen");
+        let mut seen = SeenJobs::open(&path, 0);
+        for n in 0..3 * AT_LEAST {
+            assert!(seen.insert(&jid(n)));
+        }
+        assert_eq!((seen.order.len(), seen.known.len()), (AT_LEAST, AT_LEAST));
+        assert!(std::fs::read_to_string(&path).unwrap().lines().count() <= 2 * AT_LEAST);
+        let mut again = SeenJobs::open(&path, 0);
+        assert_eq!((again.insert(&jid(3 * AT_LEAST - 1)), again.insert(&jid(0))), (false, true));
+    }
+
+    #[test]
+    fn a_directory_in_its_place_leaves_the_set_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut seen = SeenJobs::open(folder.path(), 0);
+        assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(1))), (true, false));
+    }
+}
