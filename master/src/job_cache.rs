@@ -15,8 +15,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::publish::MORE;
 
-/// How often it is remembered how far the events were passed that are not wanted.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval at which the cursor passes events that are not wanted.
+const PASS_INTERVAL: Duration = Duration::from_secs(1);
+/// The pauses between tries of events that cannot be stored.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// So often events are tried that a returner other than the master's store refuses: for about a minute.
+const TRIES: u32 = 12;
 /// The field of a return that the job cache does not keep.
 pub(crate) const NOT_KEPT: &str = "_nocache";
 
@@ -33,14 +38,13 @@ pub(crate) async fn keep_jobs(
         Err(error) => return tracing::error!(%error, "subscribing the job cache failed"),
     };
     hand_over(&mut events, &disk, shutdown, move |batch| {
-        let last = batch.last().map_or(0, Event::seq);
-        for event in batch {
-            if let Err(error) = keep_job(&*cache, &event) {
-                metrics::RETURNS_LOST.add(1);
-                tracing::error!(tag = event.tag(), seq = event.seq(), %error, "the job cache could not keep this");
+        for (handled, event) in batch.iter().enumerate() {
+            if let Err(error) = keep_job(&*cache, event) {
+                return Err(Unstored { handled, count: 1, error });
             }
+            kept.send_replace(event.seq());
         }
-        kept.send_replace(last);
+        Ok(())
     })
     .await;
 }
@@ -126,33 +130,42 @@ pub(crate) async fn return_events(
     disk: Executor,
     shutdown: CancellationToken,
 ) {
-    hand_over(&mut events, &disk, shutdown, move |mut batch: Vec<Event>| {
-        batch.retain(|event| deny.as_ref().is_none_or(|deny| !deny.is_match(event.tag())));
-        if batch.is_empty() {
-            return;
+    hand_over(&mut events, &disk, shutdown, move |batch| {
+        let is_wanted = |event: &&Event| deny.as_ref().is_none_or(|deny| !deny.is_match(event.tag()));
+        let wanted: Vec<Event> = batch.iter().filter(is_wanted).cloned().collect();
+        if wanted.is_empty() {
+            return Ok(());
         }
-        if let Err(error) = returner.event_return(&batch) {
-            metrics::RETURNS_LOST.add(batch.len() as u64);
-            tracing::error!(returner = returner.name(), events = batch.len(), %error, "events could not be returned");
-        }
+        returner.event_return(&wanted).map_err(|error| Unstored { handled: 0, count: batch.len(), error })
     })
     .await;
 }
 
-/// Runs `take` on a blocking thread for each batch of events, and remembers how far it got.
+/// Events that a returner could not store.
+struct Unstored {
+    /// How many of the batch it has stored before.
+    handled: usize,
+    /// How many are given up together if it never can.
+    count: usize,
+    error: ReturnerError,
+}
+
+/// Runs `take` on a blocking thread for each batch of events, and remembers how far it got. Events that cannot be stored
+/// are tried again: for as long as it takes where the master's own store has failed, as it recovers when the disk does, and
+/// for about a minute with other returners. Meanwhile the journal keeps what follows.
 async fn hand_over(
     events: &mut Subscription,
     disk: &Executor,
     shutdown: CancellationToken,
-    take: impl Fn(Vec<Event>) + Send + Sync + 'static,
+    take: impl Fn(&[Event]) -> Result<(), Unstored> + Send + Sync + 'static,
 ) {
     let take = Arc::new(take);
-    let mut looks = tokio::time::interval(LOOK);
+    let mut passes = tokio::time::interval(PASS_INTERVAL);
     let mut passed = 0;
     loop {
         let batch = tokio::select! {
             batch = events.recv_many() => batch,
-            _ = looks.tick() => {
+            _ = passes.tick() => {
                 // Events that are not wanted are passed, too: the journal need not keep them for this subscriber.
                 let reached = events.position() - 1;
                 if reached > passed {
@@ -165,10 +178,45 @@ async fn hand_over(
         };
         let Some(batch) = batch else { return };
         let last = batch.last().map_or(0, Event::seq);
-        let take = Arc::clone(&take);
-        if disk.run(move |_| take(batch)).await.is_ok() {
-            events.commit(last);
+        let mut rest: Arc<[Event]> = batch.into();
+        let mut tries = 0;
+        while !rest.is_empty() {
+            let (run, events) = (Arc::clone(&take), Arc::clone(&rest));
+            let Unstored { handled, count, error } = match disk.run(move |_| run(&events)).await {
+                Ok(Ok(())) => break,
+                Ok(Err(unstored)) => unstored,
+                // The executor stops with the master, or has logged a panic that would come again.
+                Err(error) => {
+                    tracing::error!(first = rest[0].seq(), last, %error, "storing events failed");
+                    if shutdown.is_cancelled() {
+                        return;
+                    }
+                    metrics::RETURNS_LOST.add(rest.len() as u64);
+                    break;
+                }
+            };
+            tries = if handled > 0 { 1 } else { tries + 1 };
+            let mut skipped = handled;
+            let waits = matches!(error, ReturnerError::Store(_));
+            if !waits && tries > TRIES {
+                metrics::RETURNS_LOST.add(count as u64);
+                let (tag, seq) = (rest[handled].tag(), rest[handled].seq());
+                tracing::error!(tag, seq, count, %error, "storing events failed for good: they are left out");
+                skipped += count;
+                tries = 0;
+            } else {
+                if tries == 1 {
+                    tracing::error!(tag = rest[handled].tag(), %error, "storing an event failed: it is tried again");
+                }
+                let pause = (FIRST_PAUSE * 2u32.saturating_pow(tries.min(16))).min(LONGEST_PAUSE);
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = shutdown.cancelled() => return,
+                }
+            }
+            rest = rest.get(skipped..).unwrap_or_default().into();
         }
+        events.commit(last);
     }
 }
 
@@ -176,7 +224,7 @@ async fn hand_over(
 mod tests {
     use brine_core::bus::{BusLimits, JournalLimits};
     use brine_core::map;
-    use brine_core::store::Store;
+    use brine_core::store::{Store, StoreError};
 
     use super::*;
 
@@ -198,6 +246,40 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         shutdown.cancel();
+    }
+
+    #[tokio::test]
+    async fn events_are_tried_again_until_the_store_has_them() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let folder = tempfile::tempdir().unwrap();
+        let (store, opened) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        let bus = Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default()).unwrap();
+        let mut events = subscribe_jobs(&bus).unwrap();
+        let (shutdown, calls) = (CancellationToken::new(), Arc::new(AtomicUsize::new(0)));
+        let (stored, mut seen) = tokio::sync::mpsc::unbounded_channel();
+        let stop = shutdown.clone();
+        let task = tokio::spawn(async move {
+            let take = move |batch: &[Event]| {
+                for (handled, event) in batch.iter().enumerate() {
+                    // Every other call fails.
+                    if calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+                        return Err(Unstored { handled, count: 1, error: ReturnerError::Store(StoreError::Closed) });
+                    }
+                    stored.send(event.seq()).unwrap();
+                }
+                Ok(())
+            };
+            hand_over(&mut events, &Executor::new("disk", 1, 1), stop, take).await;
+        });
+        let mut published = Vec::new();
+        for n in 0..5 {
+            published.push(bus.fire("salt/job/1/new", &map! {"n" => n}).await.unwrap());
+        }
+        for seq in published {
+            assert_eq!(seen.recv().await, Some(seq));
+        }
+        shutdown.cancel();
+        task.await.unwrap();
     }
 
     #[test]
