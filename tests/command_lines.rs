@@ -186,7 +186,10 @@ async fn peers_control_no_terminal() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_with_work_that_hangs_ends_within_five_seconds_of_sigterm() {
     let mut system = System::start("reactor: [{'go': [ROOT/srv/reactor/go.sls]}]\n").await;
-    system.write("srv/reactor/go.sls", "{% set x = salt['cmd.run']('touch ROOT/started; exec sleep 60') %}\n");
+    system.write(
+        "srv/reactor/go.sls",
+        "{% set x = salt['cmd.run']('touch ROOT/started; exec sleep 60', python_shell=True) %}\n",
+    );
     let mut events = system.events("salt/run/").await;
     system.tool_async("salt-run", &["--async", "test.sleep", "60"]).await;
     events.until("salt/run/*/new").await;

@@ -141,6 +141,8 @@ fn start(name: &str, current: &Path, options: &Options) -> std::io::Result<Child
         .arg(std::env::current_exe()?)
         .args(["--seconds", &options.seconds.to_string(), "--seed", &options.seed.to_string(), name, "--current"])
         .arg(current)
+        // Sockets of a target go with the rest.
+        .env("TMPDIR", current.parent().unwrap_or(current))
         .spawn()
 }
 

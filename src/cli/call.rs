@@ -79,7 +79,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         (words, _, true) => ("sys.doc".to_owned(), words.to_vec()),
         ([fun, rest @ ..], _, _) => (fun.clone(), rest.to_vec()),
         ([], false, false) => {
-            print_plain(Arguments::command().name(NAME).override_usage(USAGE).render_help());
+            print_plain(usage::help(NAME, USAGE, Arguments::command()));
             return Ok(usage::error(NAME, USAGE, "Requires function, --grains or --doc"));
         }
     };

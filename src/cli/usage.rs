@@ -31,6 +31,11 @@ pub fn parse<T: FromArgMatches>(
     })
 }
 
+/// Returns a tool's help.
+pub fn help(name: &'static str, usage: &'static str, command: Command) -> String {
+    like_python(command.name(name).override_usage(usage)).render_help().to_string()
+}
+
 /// Makes a command read options as Python's option parser does.
 fn like_python(command: Command) -> Command {
     command

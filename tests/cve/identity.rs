@@ -6,7 +6,7 @@ use brine_core::wire::purpose;
 use brine_core::{Map, list, map};
 
 use crate::raw::Raw;
-use crate::support::{System, stdout};
+use crate::support::{LONG, System, stdout};
 use crate::{REFUSED, SECRET, ask, assert_nothing_escaped, is_refusal};
 
 const JID: &str = "20261120235852025555";
@@ -125,4 +125,26 @@ async fn cve_2024_22231_ids_of_syndics_are_no_paths() {
         }
     }
     assert_nothing_escaped(&system);
+}
+
+/// A new key under an old id inherited what was cached of the old minion.
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2016_9639_a_new_key_inherits_nothing() {
+    let system = System::start("").await;
+    let mut reader = Raw::join(&system, "reader", Cipher::Aes256Gcm).await;
+    let mut old = Raw::join(&system, "web1", Cipher::Aes256Gcm).await;
+    assert!(!is_refusal(&old.ask(map! {"cmd" => "_mine", "data" => map! {"test.secret" => SECRET}}).await));
+    let query = || map! {"cmd" => "_mine_get", "tgt" => "web1", "fun" => "test.secret", "tgt_type" => "glob"};
+    assert!(reader.ask(query()).await.to_string().contains(SECRET));
+    assert!(system.tool_async("salt-key", &["-y", "-d", "web1"]).await.status.success());
+    let start = std::time::Instant::now();
+    // The master hears of it by an event.
+    while reader.ask(query()).await.to_string().contains(SECRET) {
+        assert!(start.elapsed() < LONG, "what was kept of the old minion stays");
+    }
+    assert!(is_refusal(&old.ask(map! {"cmd" => "_mine", "data" => map! {"test.secret" => SECRET}}).await));
+    let mut new = Raw::join(&system, "web1", Cipher::Aes256Gcm).await;
+    assert!(!is_refusal(&new.ask(map! {"cmd" => "_mine", "data" => map! {"test.own" => "x"}}).await));
+    let mine = reader.ask(query()).await.to_string();
+    assert!(!mine.contains(SECRET), "{mine}");
 }

@@ -62,7 +62,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         arguments.words.insert(0, "doc.runner".into());
     }
     let Some((fun, rest)) = arguments.words.split_first() else {
-        print_plain(Arguments::command().name(NAME).override_usage(USAGE).render_help());
+        print_plain(usage::help(NAME, USAGE, Arguments::command()));
         return Ok(ExitCode::SUCCESS);
     };
     let config = arguments.common.start_with_master(&Map::new())?;

@@ -42,7 +42,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Err(status) => return Ok(status),
     };
     if arguments.words.is_empty() {
-        print_plain(Arguments::command().name(NAME).override_usage(USAGE).render_help());
+        print_plain(usage::help(NAME, USAGE, Arguments::command()));
         print_plain_error("Cannot execute command without defining a target.");
         return Ok(ExitCode::from(INCOMPLETE));
     }
