@@ -1,5 +1,5 @@
-//! Escapes text of peers for terminals and logs: control characters, and those that change the order or the lines of
-//! what is read, become visible.
+//! Escapes text of peers for terminals and logs: control characters, line separators and bidirectional overrides
+//! become visible.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -29,10 +29,10 @@ pub fn escape_control(text: &str) -> Cow<'_, str> {
 /// assert_eq!(brine::escape::escape_line("web1\nweb2\u{1b}[2J"), "web1\\nweb2\\x1b[2J");
 /// ```
 pub fn escape_line(text: &str) -> Cow<'_, str> {
-    escape(text, |_, _| false, |c, out| write_escaped(c, out))
+    escape(text, |_, _| false, write_escaped)
 }
 
-/// Escapes what a JSON text has in its strings, as JSON does (`\u009b`): a parser reads the same value.
+/// Escapes the strings of a JSON text as JSON does (`\u009b`): a parser reads the same value.
 ///
 /// # Examples
 /// ```

@@ -1,8 +1,8 @@
 //! The only door to the terminal: what is written where, in which colours, and what happens when nobody reads it.
 //!
 //! The tools build text and hand it over here; they never print by themselves. Knows nothing of values or outputters.
-//! [`print_plain`] and [`print_plain_error`] escape what they print; what [`Ui`] prints may have colours, so the text
-//! of peers in it is escaped by whoever puts it there.
+//! [`print_plain`] and [`print_plain_error`] escape what they print; text for [`Ui`] may have colours, so its
+//! builder escapes the text of peers in it.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;

@@ -19,7 +19,7 @@ use brine_core::{list, map};
 use raw::Raw;
 use support::{BRINE, LONG, System, stderr, stdout, until, within_limit};
 
-/// Characters that control terminals or the order of what is read.
+/// Characters that control terminals or reorder text.
 const HOSTILE: &str =
     "\u{7}\u{8}\u{e}\u{1b}[2J\u{7f}\u{80}\u{85}\u{9b}2J\u{9f}\u{2028}\u{202a}\u{202e}\u{2066}\r\u{2069}";
 

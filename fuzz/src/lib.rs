@@ -29,13 +29,13 @@ pub fn target(name: &str) -> Option<Target> {
     TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
 }
 
-/// Returns the fingerprint of an outcome: its kind, and its message without what is of this input alone.
+/// Returns the fingerprint of an outcome: its kind, and its message without the parts of this input.
 pub fn fingerprint<T, E: std::fmt::Display>(kind: u8, outcome: Result<T, E>) -> u64 {
     let mut hasher = DefaultHasher::new();
     kind.hash(&mut hasher);
     if let Err(error) = outcome {
         let message = error.to_string();
-        // What stands in quotes is of the input.
+        // Quoted parts belong to the input.
         let own = message.split(['\'', '"', '`']).step_by(2).flat_map(str::chars);
         for c in own.filter(|c| c.is_ascii_alphabetic() || *c == ' ').take(40) {
             c.hash(&mut hasher);

@@ -23,7 +23,7 @@ const MEMORY: &str = "4000000";
 /// The most inputs that are mutated further.
 const POOL: usize = 4096;
 
-/// What the line asks for.
+/// The options of the command line.
 struct Options {
     seconds: u64,
     seed: u64,

@@ -36,12 +36,12 @@ const LEVELS: [(&str, LevelFilter); 10] = [
     ("quiet", LevelFilter::OFF),
 ];
 
-/// The longest message of an event in bytes, and the longest value of a field: what is behind is cut.
+/// The longest message of an event, and the longest value of a field, in bytes: the rest is cut.
 const MAX_MESSAGE: usize = 8192;
 const MAX_FIELD: usize = 1024;
-/// Takes the place of what is cut.
+/// Takes the place of the rest.
 const CUT: &str = "...";
-/// The mode of a new log file, less what the umask takes: that of Salt, whose umask is 027 here.
+/// The mode of a new log file before the umask: Salt's, which sets the umask 027 here.
 const FILE_MODE: u32 = 0o640;
 
 /// The level of one of Salt's words, for clap's `value_parser`; the error is what its option parser says.
@@ -132,7 +132,7 @@ fn write_escaped(out: &mut String, value: &dyn fmt::Debug, limit: usize) {
     }
 }
 
-/// Escapes what is written to it, and fails when there is no room left: what would be cut is not even formatted.
+/// Escapes text that is written to it, and fails at its limit, so that the rest is not even formatted.
 struct Bounded<'a> {
     out: &'a mut String,
     /// The length that `out` may have.

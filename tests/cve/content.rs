@@ -41,7 +41,7 @@ async fn cve_2021_25283_templates_reach_no_objects_and_data_is_no_template() {
             "{source}: {rendered}"
         );
     }
-    // What is in an event is data for its reaction, and not rendered again.
+    // Data of an event is not rendered again by its reaction.
     let system = System::start("reactor: [{'go': [ROOT/srv/reactor/go.sls]}]\n").await;
     system.write(
         "srv/reactor/go.sls",

@@ -8,7 +8,7 @@ use crate::raw::Raw;
 use crate::support::{System, text};
 
 const JID: &str = "20261120235852025555";
-/// The tag of the event that ends a test: what comes before it is all that there is.
+/// The tag of the event that ends a test: all others come before it.
 const LAST: &str = "mine/last";
 
 /// Tags that are the master's, another minion's, or a syndic's.
@@ -51,7 +51,7 @@ fn forbidden() -> Vec<String> {
     tags
 }
 
-/// Fires events as one minion and returns all that reach the bus, with the ends of tags that were refused.
+/// Sends events as one minion; returns all events that reach the bus, and the answers.
 async fn fired(requests: Vec<Map>) -> (Vec<(String, Map)>, Vec<Value>) {
     let system = System::start("").await;
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;

@@ -127,7 +127,7 @@ async fn cve_2024_22231_ids_of_syndics_are_no_paths() {
     assert_nothing_escaped(&system);
 }
 
-/// A new key under an old id inherited what was cached of the old minion.
+/// A new key under an old id inherited the cached data of the old minion.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2016_9639_a_new_key_inherits_nothing() {
     let system = System::start("").await;
@@ -140,7 +140,7 @@ async fn cve_2016_9639_a_new_key_inherits_nothing() {
     let start = std::time::Instant::now();
     // The master hears of it by an event.
     while reader.ask(query()).await.to_string().contains(SECRET) {
-        assert!(start.elapsed() < LONG, "what was kept of the old minion stays");
+        assert!(start.elapsed() < LONG, "the data of the old minion stays");
     }
     assert!(is_refusal(&old.ask(map! {"cmd" => "_mine", "data" => map! {"test.secret" => SECRET}}).await));
     let mut new = Raw::join(&system, "web1", Cipher::Aes256Gcm).await;

@@ -1,4 +1,4 @@
-//! A man in the middle: what is forged, changed or sent again.
+//! A man in the middle: forged, changed and replayed messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use crate::raw::Raw;
 use crate::support::{LONG, System, stdout, until};
 use crate::{REFUSED, SECRET, is_refusal};
 
-/// What is done with a reply on its way: the request's envelope, and the master's reply.
+/// Changes a reply: gets the request's envelope and the master's reply.
 type Change = Box<dyn Fn(&Map, Bytes) -> Bytes + Send + Sync>;
 
 /// Forwards requests to a master and changes the replies.
@@ -58,7 +58,7 @@ fn is_auth(envelope: &Map) -> bool {
     envelope.get("enc") == Some(&"clear".into())
 }
 
-/// What happens to replies that are not of an authentication.
+/// An attack on replies other than those of an authentication.
 #[derive(Clone, Copy, PartialEq)]
 enum Attack {
     None,
@@ -66,7 +66,7 @@ enum Attack {
     Replay,
 }
 
-/// A minion behind a man in the middle, who attacks as he is told.
+/// Returns a minion behind a man in the middle, and the handle to choose his attack.
 async fn attacked(system: &System, cipher: Cipher) -> (Arc<Channel>, Arc<Mutex<Attack>>) {
     let attack = Arc::new(Mutex::new(Attack::None));
     let (told, last) = (Arc::clone(&attack), Mutex::new(None::<Bytes>));

@@ -9,7 +9,7 @@ use brine_core::value::json::from_json;
 use super::text_of;
 use crate::fingerprint;
 
-/// What templates do with variables: each has one or two to work on.
+/// Expressions over one or two variables.
 const EXPRESSIONS: &[&str] = &[
     "a + b",
     "a - b",
@@ -110,7 +110,7 @@ pub fn run(bytes: &[u8]) -> u64 {
     let mut lines = text.splitn(3, '\n');
     let (a, b, own) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""), lines.next().unwrap_or("a"));
     let expression = EXPRESSIONS.get(usize::from(which)).copied().unwrap_or(own);
-    // Whatever is no JSON is a text.
+    // Text that is not JSON is a string.
     let variable = |text: &str| from_json(text).unwrap_or_else(|_| text.into());
     let host: Arc<dyn Host> = Arc::new(NoHost);
     let mut context = Context::new("base");

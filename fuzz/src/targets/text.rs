@@ -10,7 +10,7 @@ use brine_core::{Map, list, map};
 use super::text_of;
 use crate::fingerprint;
 
-/// Any text is read as YAML or refused, and what was read is written so that it reads the same.
+/// Any text is loaded as YAML or refused; a loaded value is dumped so that it loads as the same value.
 pub fn yaml(bytes: &[u8]) -> u64 {
     let read = load(text_of(bytes));
     if let Ok(value) = &read {

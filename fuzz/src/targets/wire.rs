@@ -1,4 +1,5 @@
-//! Messages of the wire: any bytes are read or refused, and what was read is packed so that it reads the same.
+//! Messages of the wire: any bytes are decoded or refused; a decoded value is packed so that it decodes as the same
+//! value.
 
 use brine_core::event::Event;
 use brine_core::value::msgpack::{entries, pack, unpack};
@@ -24,7 +25,7 @@ pub fn msgpack(bytes: &[u8]) -> u64 {
     let read = unpack(bytes);
     if let Ok(value) = &read {
         assert_eq!(entries.is_ok(), value.as_map().is_some());
-        // What is not a number is not equal to itself: texts are compared.
+        // NaN is not equal to itself: the texts are compared.
         assert_eq!(unpack(&pack(value)).map(|again| again.to_string()), Ok(value.to_string()));
     }
     fingerprint(u8::from(entries.is_ok()), read)
