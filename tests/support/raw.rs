@@ -48,7 +48,7 @@ impl Raw {
             publish: opened(&accepted.publish_key),
             id: request.id,
             key,
-            master: PublicKey::from_pem(&std::fs::read_to_string(system.path("pki/master.pub")).unwrap()).unwrap(),
+            master: PublicKey::from_pem(&accepted.public_key).unwrap(),
             client,
             serial: 0,
         }
