@@ -1,10 +1,15 @@
 //! The only door to the terminal: what is written where, in which colours, and what happens when nobody reads it.
 //!
 //! The tools build text and hand it over here; they never print by themselves. Knows nothing of values or outputters.
+//! [`print_plain`] and [`print_plain_error`] escape what they print; text for [`Ui`] may have colours, so its
+//! builder escapes the text of peers in it.
 
+use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
+
+use crate::escape::escape_control;
 
 /// One colour of Salt's palette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,6 +190,24 @@ impl Ui {
         }
         Ok(())
     }
+}
+
+/// Prints text and a newline on stdout, control characters escaped. When nobody reads stdout the process ends without
+/// a message, as tools in a pipe do.
+pub fn print_plain(text: impl Display) {
+    if let Err(error) = write_line(&mut io::stdout(), &escape_control(&text.to_string())) {
+        if error.kind() == ErrorKind::BrokenPipe {
+            std::process::exit(CLOSED_PIPE_STATUS);
+        }
+        print_plain_error(format_args!("writing to stdout failed: {error}"));
+        std::process::exit(1);
+    }
+}
+
+/// Prints text and a newline on stderr, control characters escaped. A stderr that takes nothing is ignored: there is
+/// nobody left to tell.
+pub fn print_plain_error(text: impl Display) {
+    _ = write_line(&mut io::stderr(), &escape_control(&text.to_string()));
 }
 
 fn write_line(out: &mut dyn Write, text: &str) -> io::Result<()> {

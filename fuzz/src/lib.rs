@@ -1,12 +1,55 @@
-//! What several targets need.
+//! Fuzz targets: decoders of bytes from outside, and the languages. Each takes any bytes and panics where a promise
+//! is broken. The harness (`main.rs`) and `libfuzzer/` feed them.
+#![allow(clippy::expect_used, reason = "a target that cannot start must stop the run")]
 
-/// Lets the YAML parser panic where `load` catches it and says what is wrong with the text: with libFuzzer's hook the
-/// first such panic would be the end of the search.
-pub fn let_the_yaml_parser_panic() {
-    let end = std::panic::take_hook();
+pub mod mutate;
+pub mod targets;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// A fuzz target. Returns a coarse fingerprint of what the input led to: inputs with a new one are kept and mutated.
+pub type Target = fn(&[u8]) -> u64;
+
+/// All targets, by name; those that face unauthenticated peers come first.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("zmtp", targets::zmtp::run),
+    ("envelope", targets::wire::envelope),
+    ("msgpack", targets::wire::msgpack),
+    ("auth", targets::wire::auth),
+    ("event", targets::wire::event),
+    ("command", targets::wire::command),
+    ("yaml", targets::text::yaml),
+    ("jinja", targets::text::jinja),
+    ("render", targets::render::run),
+    ("target", targets::text::target),
+];
+
+/// Returns the target of a name.
+pub fn target(name: &str) -> Option<Target> {
+    TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
+}
+
+/// Returns the fingerprint of an outcome: its kind, and its message without the parts of this input.
+pub fn fingerprint<T, E: std::fmt::Display>(kind: u8, outcome: Result<T, E>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    kind.hash(&mut hasher);
+    if let Err(error) = outcome {
+        let message = error.to_string();
+        // Quoted parts belong to the input.
+        let own = message.split(['\'', '"', '`']).step_by(2).flat_map(str::chars);
+        for c in own.filter(|c| c.is_ascii_alphabetic() || *c == ' ').take(40) {
+            c.hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+/// Silences panics of the YAML parser, which `load` catches and reports as errors.
+pub fn silence_the_yaml_parser() {
+    let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !panic.location().is_some_and(|place| place.file().contains("libyaml-safer")) {
-            end(panic);
+            hook(panic);
         }
     }));
 }

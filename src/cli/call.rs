@@ -16,6 +16,7 @@ use clap::{CommandFactory, Parser};
 
 use super::common::{CommonOptions, OutputArguments};
 use super::usage;
+use crate::ui::{print_plain, print_plain_error};
 
 const NAME: &str = "salt-call";
 const USAGE: &str = "salt-call [options] <function> [arguments]";
@@ -78,7 +79,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         (words, _, true) => ("sys.doc".to_owned(), words.to_vec()),
         ([fun, rest @ ..], _, _) => (fun.clone(), rest.to_vec()),
         ([], false, false) => {
-            println!("{}", Arguments::command().name(NAME).override_usage(USAGE).render_help());
+            print_plain(usage::help(NAME, USAGE, Arguments::command()));
             return Ok(usage::error(NAME, USAGE, "Requires function, --grains or --doc"));
         }
     };
@@ -188,19 +189,19 @@ fn show(arguments: &Arguments, opts: &Map, fun: &str, minion: &Minion, called: C
     let outcome = match called {
         Called::Done(outcome) => outcome,
         Called::NotAvailable(message) => {
-            eprintln!("{message}");
+            print_plain_error(&message);
             return Ok(ExitCode::from(NOT_AVAILABLE));
         }
         Called::Failed(message) => {
-            eprintln!("Error running '{fun}': {message}");
+            print_plain_error(format_args!("Error running '{fun}': {message}"));
             return Ok(ExitCode::from(FAILED));
         }
         Called::UnknownArguments(message) => {
-            eprintln!("{message}");
+            print_plain_error(&message);
             return Ok(ExitCode::from(FAILED));
         }
         Called::BadArguments(message, doc) => {
-            eprintln!("\nPassed invalid arguments: {message}.\n\nUsage:\n\n{doc}");
+            print_plain_error(format_args!("\nPassed invalid arguments: {message}.\n\nUsage:\n\n{doc}"));
             return Ok(ExitCode::from(FAILED));
         }
     };

@@ -11,7 +11,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::logging;
 use crate::output::{self, Outputter};
-use crate::ui::{ColourChoice, Ui};
+use crate::ui::{ColourChoice, Ui, print_plain_error};
 
 /// What every tool has.
 #[derive(Args, Debug)]
@@ -99,7 +99,7 @@ impl CommonOptions {
         logging::start(console, self.log.log_file.as_deref().map(|file| (file, file_level)))?;
         for warning in warnings {
             match warning {
-                Warning::NoDirectory(_) => eprintln!("WARNING: {warning}"),
+                Warning::NoDirectory(_) => print_plain_error(format_args!("WARNING: {warning}")),
                 Warning::Unknown { .. } => tracing::warn!("{warning}"),
                 Warning::Unused { .. } => {}
             }

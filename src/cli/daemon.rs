@@ -1,11 +1,13 @@
 //! What the daemons have in common: their options, going to the background, signals, the pid file.
 
 use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::ui::print_plain;
 use anyhow::{Context, bail};
 use brine_core::files;
 use clap::Args;
@@ -44,7 +46,7 @@ impl DaemonOptions {
             return Ok(None);
         }
         for line in found()? {
-            println!("{line}");
+            print_plain(&line);
         }
         Ok(Some(ExitCode::SUCCESS))
     }
@@ -67,7 +69,7 @@ impl DaemonOptions {
         command.arg(tool).args(words).env(IN_BACKGROUND, "1");
         if !words.iter().any(|word| word.to_string_lossy().starts_with("--log-file")) {
             if let Some(folder) = log_file.parent() {
-                std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+                create_dir(folder)?;
             }
             command.arg("--log-file").arg(log_file);
         }
@@ -96,7 +98,7 @@ impl DaemonOptions {
         }
         let path = self.pid_file.clone().unwrap_or_else(|| configured.to_owned());
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+            create_dir(folder)?;
         }
         files::write_atomic(&path, format!("{}\n", std::process::id()).as_bytes(), 0o644)?;
         if std::env::var_os(IN_BACKGROUND).is_some() {
@@ -105,6 +107,12 @@ impl DaemonOptions {
         }
         Ok(PidFile(path))
     }
+}
+
+/// Creates a directory that others may read, whatever the umask says.
+fn create_dir(path: &Path) -> anyhow::Result<()> {
+    let created = std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
+    created.with_context(|| format!("creating {} failed", path.display()))
 }
 
 /// The pid file of a daemon that runs; removed when it ends.

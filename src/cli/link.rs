@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use clap::{CommandFactory, Parser};
 
 use super::{TOOLS, usage};
+use crate::ui::print_plain;
 
 const USAGE: &str = "brine link [options] DIR";
 
@@ -49,6 +50,6 @@ fn link(binary: &Path, link: &Path, force: bool) -> anyhow::Result<()> {
         Err(_) => {}
     }
     symlink(binary, link).with_context(failed)?;
-    println!("{} -> {}", link.display(), binary.display());
+    print_plain(format_args!("{} -> {}", link.display(), binary.display()));
     Ok(())
 }

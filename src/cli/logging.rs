@@ -1,8 +1,11 @@
 //! Log lines as Salt writes them: on stderr `[ERROR   ] text`, in files with time, place and process.
+//!
+//! An event is one line whatever is in it: control characters of messages and fields are escaped, and long values cut.
 
 use std::fmt::{self, Write as _};
 use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -17,6 +20,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::escape;
+
 /// Salt's words for levels, most talkative first, with what they mean here.
 const LEVELS: [(&str, LevelFilter); 10] = [
     ("all", LevelFilter::TRACE),
@@ -30,6 +35,14 @@ const LEVELS: [(&str, LevelFilter); 10] = [
     ("critical", LevelFilter::OFF),
     ("quiet", LevelFilter::OFF),
 ];
+
+/// The longest message of an event, and the longest value of a field, in bytes: the rest is cut.
+const MAX_MESSAGE: usize = 8192;
+const MAX_FIELD: usize = 1024;
+/// Takes the place of the rest.
+const CUT: &str = "...";
+/// The mode of a new log file before the umask: Salt's, which sets the umask 027 here.
+const FILE_MODE: u32 = 0o640;
 
 /// The level of one of Salt's words, for clap's `value_parser`; the error is what its option parser says.
 pub fn level(word: &str) -> Result<LevelFilter, String> {
@@ -49,7 +62,7 @@ pub fn start(console: LevelFilter, file: Option<(&Path, LevelFilter)>) -> anyhow
         .with_filter(console);
     let in_file = match file {
         Some((path, level)) => {
-            let opened = OpenOptions::new().create(true).append(true).open(path);
+            let opened = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path);
             let opened = opened.map_err(files::FileError::at("open", path)).context("no log file")?;
             let layer = tracing_subscriber::fmt::layer().event_format(Lines { detailed: true }).with_ansi(false);
             Some(layer.with_writer(std::sync::Mutex::new(opened)).with_filter(level))
@@ -101,10 +114,40 @@ struct Text {
 
 impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let _ = match field.name() {
-            "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, " {name}={value:?}"),
-        };
+        if field.name() == "message" {
+            write_escaped(&mut self.message, value, MAX_MESSAGE);
+        } else {
+            self.fields.extend([" ", field.name(), "="]);
+            write_escaped(&mut self.fields, value, MAX_FIELD);
+        }
+    }
+}
+
+/// Appends the debug form of a value, escaped for one line and cut after `limit` bytes.
+fn write_escaped(out: &mut String, value: &dyn fmt::Debug, limit: usize) {
+    let mut bounded = Bounded { end: out.len() + limit, out };
+    // The one error is that of the limit.
+    if write!(bounded, "{value:?}").is_err() {
+        out.push_str(CUT);
+    }
+}
+
+/// Escapes text that is written to it, and fails at its limit, so that the rest is not even formatted.
+struct Bounded<'a> {
+    out: &'a mut String,
+    /// The length that `out` may have.
+    end: usize,
+}
+
+impl fmt::Write for Bounded<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for c in text.chars() {
+            if self.out.len() >= self.end {
+                return Err(fmt::Error);
+            }
+            escape::write_safe(c, self.out)?;
+        }
+        Ok(())
     }
 }
 
@@ -136,16 +179,44 @@ mod tests {
     }
 
     fn logged(detailed: bool) -> String {
+        logged_by(detailed, || {
+            tracing::warn!(minion = %"m1", count = 2, "something is odd");
+            tracing::error!("it broke");
+            tracing::info!("nobody wants to know");
+        })
+    }
+
+    fn logged_by(detailed: bool, log: impl FnOnce()) -> String {
         let sink = Sink::default();
         let writer = sink.clone();
         let layer = tracing_subscriber::fmt::layer().event_format(Lines { detailed }).with_ansi(false);
         let layer = layer.with_writer(move || writer.clone()).with_filter(LevelFilter::WARN);
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
-            tracing::warn!(minion = %"m1", count = 2, "something is odd");
-            tracing::error!("it broke");
-            tracing::info!("nobody wants to know");
-        });
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
         String::from_utf8(sink.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn an_event_is_one_line_without_control_characters() {
+        let forged = "x\n2026-11-22 00:00:00,000 [brine_master] FORGED\r\t\u{1b}[2J\u{9b}2J\u{85}\u{2028}\u{202e}";
+        let escaped = "x\\n2026-11-22 00:00:00,000 [brine_master] FORGED\\r\\t\\x1b[2J\\x9b2J\\x85\\u2028\\u202e";
+        let error = io::Error::other(forged);
+        let text = logged_by(false, || tracing::error!(minion = %forged, error = %error, "{forged}"));
+        assert_eq!(text, format!("[ERROR   ] {escaped} minion={escaped} error={escaped}\n"));
+        let debug = logged_by(false, || tracing::error!(text = forged, list = ?[forged]));
+        assert_eq!(debug.matches('\n').count(), 1, "{debug}");
+        assert!(!debug.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\r']), "{debug:?}");
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        let long = "\u{1b}".repeat(1_000_000);
+        let text = logged_by(false, || tracing::error!(long = %long, after = 1, "{long}"));
+        assert!(text.ends_with("... after=1\n"), "{}", &text[text.len() - 40..]);
+        let longest = MAX_MESSAGE + MAX_FIELD + 2 * r"\u202e".len() + "[ERROR   ] ... long=... after=1\n".len();
+        assert!(text.len() <= longest, "{}", text.len());
+        let whole = "x".repeat(MAX_FIELD);
+        let text = logged_by(false, || tracing::error!(whole = %whole, "it fits"));
+        assert_eq!(text, format!("[ERROR   ] it fits whole={whole}\n"));
     }
 
     #[test]

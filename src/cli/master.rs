@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_master::{Master, StartError};
 use clap::{CommandFactory, Parser};
@@ -11,11 +12,14 @@ use super::common::CommonOptions;
 use super::daemon::{self, DaemonOptions};
 use super::host::OwnHost;
 use super::usage;
+use crate::ui::print_plain_error;
 
 const NAME: &str = "salt-master";
 const USAGE: &str = "salt-master [options]";
 /// Salt's exit status when the ports are taken.
 const PORTS_TAKEN: u8 = 4;
+/// How long the parts of a master may take to stop.
+const STOP_TIME: Duration = Duration::from_secs(3);
 
 /// Serve minions: keys, jobs, files, pillar, events.
 #[derive(Parser, Debug)]
@@ -43,14 +47,16 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return Ok(status);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let result = runtime.block_on(async {
         let (pid_file, user) = (config.pidfile.clone(), config.user.clone());
         let host = Arc::new(OwnHost::new(&config));
         let master = match Master::start(config, Some(host)).await {
             Ok(master) => master,
             Err(StartError::Listen(error)) => {
-                eprintln!("{NAME}: cannot listen: {error}; is there another salt-master running?");
-                eprintln!("The salt master is shutdown. The ports are not available to bind");
+                print_plain_error(format_args!(
+                    "{NAME}: cannot listen: {error}; is there another salt-master running?"
+                ));
+                print_plain_error("The salt master is shutdown. The ports are not available to bind");
                 return Ok(ExitCode::from(PORTS_TAKEN));
             }
             Err(error) => return Err(error.into()),
@@ -58,7 +64,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let _pid_file = arguments.daemon.write_pid(&pid_file, user.as_deref())?;
         let signal = daemon::ended().await?;
         tracing::info!(signal, "the master stops");
-        master.stop().await;
+        if tokio::time::timeout(STOP_TIME, master.stop()).await.is_err() {
+            tracing::warn!("stopping took more than {STOP_TIME:?}: what still runs is cut off");
+        }
         Ok(ExitCode::SUCCESS)
-    })
+    });
+    // A runner function or a template that does not end must not keep the process from ending: dropping the runtime
+    // waits for it, and shutting the runtime down makes it panic where it waits for a timer. It ends with the process.
+    std::mem::forget(runtime);
+    result
 }

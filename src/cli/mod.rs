@@ -17,6 +17,7 @@ mod swarm;
 mod up;
 mod usage;
 
+use crate::ui::{print_plain, print_plain_error};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
@@ -75,11 +76,11 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let word = words.get(1).map(|word| word.to_string_lossy().into_owned());
     match word.as_deref() {
         None | Some("-h" | "--help" | "help") => {
-            println!("{}", help());
+            print_plain(help());
             ExitCode::SUCCESS
         }
         Some("-V" | "--version") => {
-            println!("brine {}", brine_core::VERSION);
+            print_plain(format_args!("brine {}", brine_core::VERSION));
             ExitCode::SUCCESS
         }
         Some(word) => match TOOLS.iter().chain(COMMANDS).find(|tool| tool.word == word || tool.name == word) {
@@ -91,7 +92,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn start(tool: &Tool, words: Vec<OsString>) -> ExitCode {
     (tool.run)(words).unwrap_or_else(|error| {
-        eprintln!("{}: {}", tool.name, sentence(&error));
+        print_plain_error(format_args!("{}: {}", tool.name, sentence(&error)));
         ExitCode::FAILURE
     })
 }

@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use crate::ui::print_plain_error;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{ArgAction, Command, FromArgMatches};
 
@@ -30,6 +31,11 @@ pub fn parse<T: FromArgMatches>(
     })
 }
 
+/// Returns a tool's help.
+pub fn help(name: &'static str, usage: &'static str, command: Command) -> String {
+    like_python(command.name(name).override_usage(usage)).render_help().to_string()
+}
+
 /// Makes a command read options as Python's option parser does.
 fn like_python(command: Command) -> Command {
     command
@@ -51,7 +57,7 @@ fn read<T: FromArgMatches>(command: &mut Command, words: &[OsString]) -> Result<
 
 /// Says that the options make no sense, and gives the exit status for that.
 pub fn error(name: &str, usage: &str, message: &str) -> ExitCode {
-    eprintln!("Usage: {usage}\n\n{name}: error: {message}");
+    print_plain_error(format_args!("Usage: {usage}\n\n{name}: error: {message}"));
     ExitCode::from(USAGE_STATUS)
 }
 

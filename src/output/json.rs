@@ -4,16 +4,18 @@ use brine_core::Value;
 use brine_core::value::json::{sorted, to_json, to_json_pretty};
 
 use super::Indent;
+use crate::escape::escape_json;
 
 /// The whole text of a value.
 pub fn render(value: &Value, indent: Indent) -> String {
-    match indent {
+    let text = match indent {
         Indent::Default => to_json_pretty(value, 4),
         Indent::Pretty => to_json_pretty(&sorted(value), 4),
         Indent::Columns(columns) => {
             usize::try_from(columns).map_or_else(|_| to_json(value), |columns| to_json_pretty(value, columns))
         }
-    }
+    };
+    escape_json(&text).into_owned()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use brine_core::Value;
 
 use super::text::sorted_items;
+use crate::escape::{escape_control, escape_line};
 use crate::ui::{Colour, Colours};
 
 /// The field of a key list, its heading, and the colours of heading and names, in the order of printing.
@@ -30,11 +31,13 @@ pub fn render(value: &Value, colours: Colours) -> Option<String> {
             Value::List(names) => {
                 let mut names: Vec<String> = names.iter().map(Value::to_string).collect();
                 names.sort();
-                out.extend(names.iter().map(|name| colours.paint(colour, name)));
+                out.extend(names.iter().map(|name| colours.paint(colour, &escape_line(name))));
             }
             Value::Map(keys) => {
                 for (name, shown) in sorted_items(keys) {
-                    out.push(colours.paint(colour, &format!("{name}:  {shown}")));
+                    let (name, shown) = (name.to_string(), shown.to_string());
+                    let line = format!("{}:  {}", escape_line(&name), escape_control(&shown));
+                    out.push(colours.paint(colour, &line));
                 }
             }
             _ => {}

@@ -3,7 +3,8 @@
 use brine_core::Value;
 
 use super::OutputOptions;
-use super::text::{harmless, lines, sorted_items};
+use super::text::{lines, sorted_items};
+use crate::escape::escape_control;
 use crate::ui::{Colour, Colours};
 
 /// The whole text of a value.
@@ -57,7 +58,7 @@ impl Nested {
                     self.line(indent, self.key, "----------", "");
                 }
                 for (key, value) in sorted_items(map) {
-                    self.line(indent, self.key, &harmless(&key.to_string()), ":");
+                    self.line(indent, self.key, &escape_control(&key.to_string()), ":");
                     self.value(value, indent + 4, "");
                 }
             }
@@ -67,7 +68,7 @@ impl Nested {
     fn text(&mut self, text: &str, indent: usize, prefix: &str) {
         for (number, line) in lines(text).into_iter().enumerate() {
             let prefix = if number == 0 { prefix } else { &"    "[..prefix.len()] };
-            self.line(indent, Colour::Green, &format!("{prefix}{}", harmless(line)), "");
+            self.line(indent, Colour::Green, &format!("{prefix}{}", escape_control(line)), "");
         }
     }
 }

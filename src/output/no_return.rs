@@ -3,6 +3,7 @@
 use brine_core::Value;
 
 use super::text::{lines, sorted_items};
+use crate::escape::{escape_control, escape_line};
 use crate::ui::{Colour, Colours};
 
 /// The text of a minion that did not answer, with the way to look the job up later.
@@ -27,12 +28,13 @@ fn write(value: &Value, indent: usize, colours: Colours, out: &mut Vec<String>) 
     match value {
         Value::Str(text) => {
             for line in lines(text) {
-                out.push(colours.paint(Colour::Red, &format!("{:indent$}{line}", "")));
+                out.push(colours.paint(Colour::Red, &format!("{:indent$}{}", "", escape_control(line))));
             }
         }
         Value::Map(map) => {
             for (key, value) in sorted_items(map) {
-                out.push(format!("{:indent$}{}:", "", colours.paint(Colour::Cyan, &key.to_string())));
+                let key = key.to_string();
+                out.push(format!("{:indent$}{}:", "", colours.paint(Colour::Cyan, &escape_line(&key))));
                 write(value, indent + 4, colours, out);
             }
         }

@@ -4,6 +4,7 @@ use brine_core::value::python::repr;
 use brine_core::{Map, Value};
 
 use super::text::lines_with_ends;
+use crate::escape::escape_control;
 
 const WIDTH: usize = 80;
 
@@ -11,7 +12,8 @@ const WIDTH: usize = 80;
 pub fn render(value: &Value) -> String {
     let mut printer = Printer { out: String::new() };
     printer.value(&sorted(value), 0, 0, true);
-    printer.out
+    // Python's literals leave little to escape.
+    escape_control(&printer.out).into_owned()
 }
 
 /// A copy whose mappings are in the order of Python's `pprint`: by type where keys do not compare, then by key.

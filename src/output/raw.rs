@@ -2,7 +2,9 @@
 
 use brine_core::Value;
 
+use crate::escape::escape_control;
+
 /// The whole text of a value; text on its own stays bare.
 pub fn render(value: &Value) -> String {
-    value.to_string()
+    escape_control(&value.to_string()).into_owned()
 }

@@ -1,6 +1,4 @@
-//! Small treatments of text that the outputters share: Python's idea of a line, and harmless terminals.
-
-use std::borrow::Cow;
+//! Helpers for text that the outputters share: lines as Python splits them, indentation, sorted keys.
 
 use brine_core::Value;
 
@@ -30,11 +28,6 @@ pub fn lines_with_ends(text: &str) -> Vec<&str> {
 
 fn is_line_end(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
-}
-
-/// The text with its escape characters made visible, so that a return cannot play with the terminal.
-pub fn harmless(text: &str) -> Cow<'_, str> {
-    if text.contains('\x1b') { Cow::Owned(text.replace('\x1b', "?")) } else { Cow::Borrowed(text) }
 }
 
 /// The text with every further line pushed in by some blanks.

@@ -3,14 +3,17 @@
 use brine_core::Value;
 
 use super::text::lines;
+use crate::escape::{escape_control, escape_line};
 
 /// The whole text of a value; without ids, text stays bare.
 pub fn render(value: &Value) -> String {
-    let Some(map) = value.as_map() else { return value.to_string() };
+    let Some(map) = value.as_map() else { return escape_control(&value.to_string()).into_owned() };
     let mut out = Vec::new();
     for (id, value) in map {
+        let id = id.to_string();
+        let id = escape_line(&id);
         for line in lines(&value.to_string()) {
-            out.push(format!("{id}: {line}"));
+            out.push(format!("{id}: {}", escape_control(line)));
         }
     }
     out.join("\n")

@@ -4,10 +4,12 @@ use brine_core::Value;
 use brine_core::sls::yaml::{Style, dump};
 
 use super::Indent;
+use crate::escape::escape_control;
 
 /// The whole text of a value. A negative indent puts it all on one line.
 pub fn render(value: &Value, indent: Indent) -> String {
-    dump(value, style(indent))
+    // YAML's own escapes cover all but the bidirectional overrides.
+    escape_control(&dump(value, style(indent))).into_owned()
 }
 
 fn style(indent: Indent) -> Style {

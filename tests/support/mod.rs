@@ -154,6 +154,11 @@ impl System {
         end(self.master.take().unwrap());
     }
 
+    /// Hands the master's process over: the caller ends it.
+    pub fn take_master(&mut self) -> Child {
+        self.master.take().unwrap()
+    }
+
     pub fn configure_minion(&self, id: &str, extra: &str) -> PathBuf {
         let root = self.path("");
         let root = root.display();

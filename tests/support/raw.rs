@@ -1,7 +1,7 @@
 //! A minion that can be made to say anything: a session of which the test has the keys.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use brine_core::crypt::{Cipher, EncryptionAlgorithm, PrivateKey, Session, SignatureAlgorithm, token};
+use brine_core::crypt::{Cipher, EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
 use brine_core::transport::{Limits, RequestClient};
 use brine_core::value::msgpack;
 use brine_core::wire::{AuthReply, AuthRequest, Binding, Envelope, PROTOCOL_VERSION, private, purpose};
@@ -20,6 +20,7 @@ pub struct Raw {
     pub key: PrivateKey,
     pub session: Session,
     pub publish: Session,
+    master: PublicKey,
     ask: Ask,
     serial: i64,
 }
@@ -61,6 +62,7 @@ impl Raw {
             publish: opened(&accepted.publish_key),
             id: request.id,
             key,
+            master: PublicKey::from_pem(&accepted.public_key).unwrap(),
             ask,
             serial: 0,
         }
@@ -102,5 +104,23 @@ impl Raw {
     pub async fn ask(&mut self, load: Map) -> Value {
         let load = self.proven(load);
         self.send(&self.sealed(&load), load["nonce"].as_str().unwrap()).await
+    }
+
+    /// Returns the master's answer to a load whose reply is for this minion's key alone, such as a pillar.
+    pub async fn private(&mut self, load: Map) -> Value {
+        let load = self.proven(load);
+        let nonce = load["nonce"].as_str().unwrap().to_owned();
+        let answer = (self.ask)(msgpack::pack_map(&self.sealed(&load))).await;
+        match msgpack::unpack(&answer).unwrap() {
+            Value::Bytes(sealed) => {
+                let plain = self.session.open(&sealed, Some(&nonce), &purpose::reply(&self.id)).unwrap();
+                msgpack::unpack(&plain).unwrap()
+            }
+            Value::Map(answer) => {
+                let (encryption, signature) = (EncryptionAlgorithm::default(), SignatureAlgorithm::default());
+                private::open(&answer, &nonce, &self.key, &self.master, encryption, signature).unwrap()
+            }
+            other => other,
+        }
     }
 }

@@ -96,11 +96,23 @@ fn write_str(text: &str, out: &mut impl Write) -> fmt::Result {
             '\t' => out.write_str("\\t")?,
             c if c == quote => write!(out, "\\{c}")?,
             c if (c as u32) < 0x20 || c as u32 == 0x7f => write!(out, "\\x{:02x}", c as u32)?,
-            c if (0x80..=0xa0).contains(&(c as u32)) || c as u32 == 0xad => write!(out, "\\x{:02x}", c as u32)?,
+            c if is_unprintable(c) && (c as u32) < 0x100 => write!(out, "\\x{:02x}", c as u32)?,
+            c if is_unprintable(c) && (c as u32) < 0x10000 => write!(out, "\\u{:04x}", c as u32)?,
+            c if is_unprintable(c) => write!(out, "\\U{:08x}", c as u32)?,
             c => out.write_char(c)?,
         }
     }
     out.write_char(quote)
+}
+
+/// Whether Python escapes a character beyond ASCII in literals: controls, formats and separators of Unicode.
+fn is_unprintable(c: char) -> bool {
+    matches!(c,
+        '\u{80}'..='\u{a0}' | '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}'
+        | '\u{8e2}' | '\u{1680}' | '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{2064}'
+        | '\u{2066}'..='\u{206f}' | '\u{3000}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+        | '\u{13430}'..='\u{13438}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0001}'
+        | '\u{e0020}'..='\u{e007f}')
 }
 
 fn write_bytes(bytes: &[u8], out: &mut impl Write) -> fmt::Result {
@@ -137,6 +149,7 @@ mod tests {
             (Value::from("a\n'\""), r#"'a\n\'"'"#),
             (Value::from(vec![0u8, b'a', 0xff]), r"b'\x00a\xff'"),
             (Value::from("ü"), "'ü'"),
+            (Value::from("\u{9b}\u{202e}\u{2028}\u{e0041}"), r"'\x9b\u202e\u2028\U000e0041'"),
             (list![1, "a", true], "[1, 'a', True]"),
             (Value::from(map! {"a" => map!{}, 1 => Value::Nil}), "{'a': {}, 1: None}"),
         ] {

@@ -232,12 +232,13 @@ impl Channel {
         let accepted = match reply {
             AuthReply::Refused(verdict) => {
                 if known.is_some_and(|known| known.verify(load, sig, request.signature).is_err()) {
-                    // A master that is vouched for may be another one, but shows its key only to whom it lets in.
+                    // A master that is vouched for may be another one, but shows its key only to whom it lets in. Anybody
+                    // else can make such a reply without any key: it proves nothing and must not end the minion.
                     let may_be_another = self.config.verify_master_pubkey_sign;
                     return Err(if may_be_another {
                         ChannelError::Pending(self.id.clone())
                     } else {
-                        self.changed_master()
+                        CryptError::BadSignature.into()
                     });
                 }
                 return Err(match verdict {

@@ -22,7 +22,7 @@ use clap::CommandFactory;
 
 use super::common::Shower;
 use super::usage;
-use crate::ui::{ColourChoice, Ui};
+use crate::ui::{ColourChoice, Ui, print_plain, print_plain_error};
 
 const NAME: &str = "salt-key";
 const USAGE: &str = "salt-key [options]";
@@ -134,15 +134,16 @@ impl<'run> Session<'run> {
         if keys.is_empty() {
             let words = listed(&states);
             let text = format!("The key glob '{pattern}' does not match any {words} keys.");
-            return Ok(self.terminal.print(&text)?);
+            print_plain(&text);
+            return Ok(());
         }
-        self.terminal.print(&format!("The following keys are going to be {}:", act.past()))?;
+        print_plain(format_args!("The following keys are going to be {}:", act.past()));
         self.shower.show(&Value::Map(wheel::key::grouped(&keys)), "key")?;
         if !self.arguments.yes && !self.is_confirmed(act)? {
             return Ok(());
         }
         for (key, result) in wheel::key::apply(&self.context, act, &keys) {
-            self.tell(act, &key, result)?;
+            self.tell(act, &key, result);
         }
         self.tell_master();
         Ok(())
@@ -162,15 +163,14 @@ impl<'run> Session<'run> {
         })
     }
 
-    fn tell(&mut self, act: Act, key: &Key, result: Result<(), KeyError>) -> anyhow::Result<()> {
+    fn tell(&mut self, act: Act, key: &Key, result: Result<(), KeyError>) {
         match result {
-            Ok(()) => self.terminal.print(&format!("Key for minion {} {}.", key.id, act.past()))?,
+            Ok(()) => print_plain(format_args!("Key for minion {} {}.", key.id, act.past())),
             Err(KeyError::NotAKey { id, .. }) => {
-                self.terminal.print_error(&format!("Unable to accept invalid key for {id}."))?;
+                print_plain_error(format_args!("Unable to accept invalid key for {id}."));
             }
             Err(error) => tracing::error!("{error}"),
         }
-        Ok(())
     }
 
     /// Tells a master that runs. The keys are changed already: what goes wrong here is only logged.

@@ -14,6 +14,7 @@ use clap::{CommandFactory, Parser};
 use super::client::{ClientError, MasterClient, user};
 use super::common::{CommonOptions, OutputArguments};
 use super::usage;
+use crate::ui::{print_plain, print_plain_error};
 
 const NAME: &str = "salt-run";
 const USAGE: &str = "salt-run [options] <function> [arguments]";
@@ -61,7 +62,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         arguments.words.insert(0, "doc.runner".into());
     }
     let Some((fun, rest)) = arguments.words.split_first() else {
-        println!("{}", Arguments::command().name(NAME).override_usage(USAGE).render_help());
+        print_plain(usage::help(NAME, USAGE, Arguments::command()));
         return Ok(ExitCode::SUCCESS);
     };
     let config = arguments.common.start_with_master(&Map::new())?;
@@ -84,11 +85,11 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(ExitCode::SUCCESS),
         Err(Ok(error @ ClientError::NoMaster(_))) => {
-            eprintln!("{error}");
+            print_plain_error(&error);
             return Ok(ExitCode::FAILURE);
         }
         Err(Ok(error)) => {
-            eprintln!("ERROR: {error}");
+            print_plain_error(format_args!("ERROR: {error}"));
             return Ok(ExitCode::from(NO_CREDENTIALS));
         }
         Err(Err(error)) => return Err(error),
@@ -114,7 +115,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let text = value.to_string();
         // A call that made no sense is not a failure of the function, as Salt counts.
         let harmless = text.ends_with("is not available.") || text.starts_with("Passed invalid arguments");
-        println!("{text}");
+        print_plain(&text);
         return Ok(if harmless { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     if !value.is_nil() {

@@ -140,11 +140,12 @@ impl TargetOptions {
 }
 
 impl Arguments {
-    /// The function, or several, and the arguments in the form of the wire.
+    /// Returns the function, or several, and the arguments in the form of the wire. A line without a function, which
+    /// `--preview-target` allows, has an empty one.
     pub fn functions(&self) -> Result<(Value, Vec<Value>), String> {
         let no_parse: Vec<String> =
             self.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
-        let (fun, words) = (&self.words[1], &self.words[2..]);
+        let [_, fun, words @ ..] = &self.words[..] else { return Ok((Value::from(""), Vec::new())) };
         if !fun.contains(',') {
             return Ok((fun.into(), wire_args(words, &no_parse)));
         }
@@ -215,5 +216,10 @@ mod tests {
         let (fun, arg) = arguments.functions().unwrap();
         assert_eq!((fun, arg.len()), ("cmd.run".into(), 2));
         assert!(read(&["*", "a.b,c.d", "1", ",", "2", ",", "3"]).functions().is_err());
+    }
+
+    #[test]
+    fn a_line_without_a_function_has_an_empty_one() {
+        assert_eq!(read(&["--preview-target", "*"]).functions(), Ok(("".into(), Vec::new())));
     }
 }

@@ -17,6 +17,7 @@ use super::arguments::Arguments;
 use super::batch_state::{BatchState, Stage};
 use super::job::{Ended, Job};
 use super::{NO_MATCH, NOBODY};
+use crate::ui::print_plain;
 
 /// Runs a job on all minions of the target that answer a ping, a few at a time.
 pub(super) async fn run(
@@ -29,7 +30,7 @@ pub(super) async fn run(
     batch_size(wanted, 1).map_err(anyhow::Error::msg)?;
     let ping = PublishRequest { fun: "test.ping".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
     let Some(mut waiting) = present(job, ping).await? else {
-        println!("{NO_MATCH}\nNo minions matched the target.");
+        print_plain(format_args!("{NO_MATCH}\nNo minions matched the target."));
         return Ok(ExitCode::from(NOBODY));
     };
     let size = batch_size(wanted, waiting.len()).map_err(anyhow::Error::msg)?;
@@ -51,7 +52,7 @@ pub(super) async fn run(
             let now: Vec<String> = waiting.drain(..room).collect();
             if !arguments.fixed {
                 let names = Value::from(now.clone());
-                println!("\nExecuting run on {names}\n");
+                print_plain(format_args!("\nExecuting run on {names}\n"));
             }
             let request = PublishRequest {
                 tgt: now.iter().map(String::as_str).collect(),
@@ -83,7 +84,7 @@ pub(super) async fn run(
             }
             Some(Ended::Missing(id)) => {
                 state.missing(&id);
-                println!("Minion {id} did not respond. No job will be sent.");
+                print_plain(format_args!("Minion {id} did not respond. No job will be sent."));
             }
         }
         active -= 1;
@@ -130,11 +131,11 @@ pub(super) async fn hand_over(
         anyhow::bail!("{started}");
     }
     for id in started.get("missing").and_then(Value::as_list).unwrap_or_default() {
-        println!("Minion {id} did not respond. No job will be sent.");
+        print_plain(format_args!("Minion {id} did not respond. No job will be sent."));
     }
     match started.get("jid").and_then(Value::as_str) {
-        Some(jid) => println!("Executed batch command with job ID: {jid}"),
-        None => println!("No minions matched the target."),
+        Some(jid) => print_plain(format_args!("Executed batch command with job ID: {jid}")),
+        None => print_plain("No minions matched the target."),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -152,9 +153,9 @@ fn show(
         return shower.show(&map! {id => value.clone()}.into(), out);
     }
     if out == "highstate" {
-        println!("jid:\n    {jid}");
+        print_plain(format_args!("jid:\n    {jid}"));
         shower.show(&map! {id => value.clone()}.into(), out)?;
-        println!("retcode:\n    {retcode}");
+        print_plain(format_args!("retcode:\n    {retcode}"));
         return Ok(());
     }
     shower.show(&map! {"jid" => jid, id => value.clone(), "retcode" => retcode}.into(), out)
@@ -171,7 +172,7 @@ async fn present(job: &Job<'_>, ping: PublishRequest) -> anyhow::Result<Option<V
     while let Some(ended) = watch.next().await? {
         match ended {
             Ended::Returned(one) => there.push(one.id().to_string()),
-            Ended::Missing(id) => println!("Minion {id} did not respond. No job will be sent."),
+            Ended::Missing(id) => print_plain(format_args!("Minion {id} did not respond. No job will be sent.")),
             Ended::Late => {}
             Ended::Interrupted => break,
         }

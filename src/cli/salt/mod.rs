@@ -26,6 +26,7 @@ use super::client::{ClientError, MasterClient, user};
 use super::common::Shower;
 use super::usage;
 use crate::output::no_return;
+use crate::ui::{print_plain, print_plain_error};
 
 const NAME: &str = "salt";
 const USAGE: &str = "salt [options] '<target>' <function> [arguments]";
@@ -41,8 +42,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Err(status) => return Ok(status),
     };
     if arguments.words.is_empty() {
-        println!("{}", Arguments::command().name(NAME).override_usage(USAGE).render_help());
-        eprintln!("Cannot execute command without defining a target.");
+        print_plain(usage::help(NAME, USAGE, Arguments::command()));
+        print_plain_error("Cannot execute command without defining a target.");
         return Ok(ExitCode::from(INCOMPLETE));
     }
     if arguments.args_stdin {
@@ -53,7 +54,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         arguments.words.push(String::new());
     }
     if arguments.words.len() < 2 && !arguments.preview_target {
-        eprintln!("Incomplete options passed.");
+        print_plain_error("Incomplete options passed.");
         return Ok(ExitCode::from(INCOMPLETE));
     }
     let config = arguments.common.start_with_master(&Map::new())?;
@@ -81,11 +82,11 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(status) => Ok(status),
         Err(Ok(error @ ClientError::NoMaster(_))) => {
             tracing::error!("{}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default());
-            println!("{error}");
+            print_plain(&error);
             Ok(ExitCode::SUCCESS)
         }
         Err(Ok(error)) => {
-            eprintln!("ERROR: {error}");
+            print_plain_error(format_args!("ERROR: {error}"));
             Ok(ExitCode::from(NOBODY))
         }
         Err(Err(error)) => Err(error),
@@ -144,18 +145,18 @@ async fn one_job(
     let mut events = job.client.events("salt/job/").await?;
     let published = job.client.publish(request).await?;
     let Some(jid) = published.jid.clone() else {
-        println!("{NO_MATCH}");
-        eprintln!("ERROR: No return received");
+        print_plain(NO_MATCH);
+        print_plain_error("ERROR: No return received");
         return Ok(ExitCode::from(NOBODY));
     };
     if arguments.asynchronous {
-        println!("Executed command with job ID: {jid}");
+        print_plain(format_args!("Executed command with job ID: {jid}"));
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.verbose {
-        println!("Executing job with jid {jid}\n{}\n", "-".repeat(43));
+        print_plain(format_args!("Executing job with jid {jid}\n{}\n", "-".repeat(43)));
     } else if arguments.show_jid {
-        println!("jid: {jid}");
+        print_plain(format_args!("jid: {jid}"));
     }
     let mut tally = Tally { targeted: published.minions.len() + published.missing.len(), ..Tally::default() };
     let mut all = Map::new();
@@ -203,7 +204,7 @@ async fn one_job(
         shower.show(&all.into(), &hint)?;
     }
     if arguments.summary {
-        println!("{}", tally.summary());
+        print_plain(tally.summary());
     }
     Ok(tally.status(arguments.fixed))
 }
@@ -218,14 +219,14 @@ fn show_doc(value: &Value) {
     for (fun, doc) in docs {
         let lines: Vec<String> =
             doc.to_string().lines().map(|line| format!("    {line}").trim_end().to_owned()).collect();
-        println!("{fun}:\n\n{}\n", lines.join("\n"));
+        print_plain(format_args!("{fun}:\n\n{}\n", lines.join("\n")));
     }
 }
 
 fn interrupted(jid: &Jid) -> ExitCode {
-    eprintln!(
+    print_plain_error(format_args!(
         "\nExiting gracefully on Ctrl-c\nThis job's jid is: {jid}\nThe minions may not have all finished running and any remaining minions will return upon completion. To look up the return data for this job later, run the following command:\n\nsalt-run jobs.lookup_jid {jid}"
-    );
+    ));
     ExitCode::FAILURE
 }
 
@@ -250,13 +251,13 @@ impl Tally {
     fn status(&self, missing_is_fine: bool) -> ExitCode {
         if self.returned == 0 {
             if self.missing == 0 || missing_is_fine {
-                eprintln!("ERROR: No return received");
+                print_plain_error("ERROR: No return received");
                 return ExitCode::from(NOBODY);
             }
         } else if self.failed == 0 && (self.missing == 0 || missing_is_fine) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("ERROR: Minions returned with non-zero exit code");
+        print_plain_error("ERROR: Minions returned with non-zero exit code");
         ExitCode::FAILURE
     }
 }

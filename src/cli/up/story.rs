@@ -6,6 +6,7 @@ use brine_core::{Map, Value};
 use indexmap::IndexMap;
 
 use super::system::System;
+use crate::escape::{escape_control, escape_json, escape_line};
 use crate::ui::{Colour, Colours};
 
 /// Tells events, and remembers what the highstates changed.
@@ -44,13 +45,13 @@ impl Story {
         let stamp = data.get(STAMP).map(ToString::to_string).unwrap_or_default();
         let time = stamp.get(11..23).unwrap_or_default();
         let (colour, what) = describe(event.tag(), &data);
-        let tag = self.colours.paint(colour, event.tag());
-        let mut lines = vec![format!("{time}  {tag}  {what}").trim_end().to_owned()];
+        let tag = self.colours.paint(colour, &escape_line(event.tag()));
+        let mut lines = vec![format!("{time}  {tag}  {}", escape_line(&what)).trim_end().to_owned()];
         if self.verbose {
             data.shift_remove(SEQ);
             data.shift_remove(STAMP);
             let body = json::to_json_pretty(&data.into(), 2);
-            lines.extend(body.lines().map(|line| format!("              {line}")));
+            lines.extend(escape_json(&body).lines().map(|line| format!("              {line}")));
         }
         lines
     }
@@ -83,7 +84,8 @@ impl Story {
         for (id, done) in &self.highstates {
             let states = done.as_ref().and_then(|done| done.get("return")).cloned().unwrap_or_default();
             let Some(states) = states.as_map() else {
-                out.push_str(&format!("{}: {states}\n", self.colours.paint(Colour::LightRed, id)));
+                let states = states.to_string();
+                out.push_str(&format!("{}: {}\n", self.colours.paint(Colour::LightRed, id), escape_control(&states)));
                 continue;
             };
             let changed: Vec<&Value> =
@@ -92,7 +94,11 @@ impl Story {
             out.push_str(&format!("{}\n", self.colours.paint(Colour::LightGreen, &line)));
             for state in changed {
                 let text = |key| state.get(key).map(ToString::to_string).unwrap_or_default();
-                out.push_str(&format!("  {}  {}\n", text("name"), text("comment").lines().next().unwrap_or_default()));
+                out.push_str(&format!(
+                    "  {}  {}\n",
+                    escape_line(&text("name")),
+                    escape_line(text("comment").lines().next().unwrap_or_default())
+                ));
             }
         }
         let etc = format!("{}/etc", system.shown_folder());

@@ -11,8 +11,9 @@ use brine_core::{Map, Value};
 use state::State;
 use summary::Counts;
 
-use super::text::{harmless, lines};
+use super::text::lines;
 use super::{OutputOptions, pprint};
+use crate::escape::escape_control;
 use crate::ui::{Colour, Colours};
 
 /// How far the parts of a state block stand from the margin.
@@ -53,7 +54,7 @@ fn host(id: &str, data: &Value, options: &OutputOptions, depth: usize) -> Option
         // A plain return, such as that of a function that an orchestration called, always counts as a change.
         Value::Str(_) | Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Big(_) => {
             for line in lines(&data.to_string()) {
-                body.push(colours.paint(Colour::Green, &format!("    {}", harmless(line))));
+                body.push(colours.paint(Colour::Green, &format!("    {}", escape_control(line))));
             }
             (Colour::Cyan, true)
         }
@@ -69,7 +70,7 @@ fn host(id: &str, data: &Value, options: &OutputOptions, depth: usize) -> Option
         }
         Value::Nil | Value::Float(_) | Value::Bytes(_) => (Colour::Green, false),
     };
-    body.insert(0, colours.paint(colour, &format!("{}:", harmless(id))));
+    body.insert(0, colours.paint(colour, &format!("{}:", escape_control(id))));
     Some(Host { text: body.join("\n"), changed })
 }
 
@@ -77,7 +78,7 @@ fn compile_errors(errors: &[Value], colours: Colours, body: &mut Vec<String>) {
     body.push(format!("    {}", colours.paint(Colour::LightRed, "Data failed to compile:")));
     for error in errors {
         let error = error.to_string();
-        body.push(colours.paint(Colour::LightRed, &format!("----------\n    {}", harmless(&error))));
+        body.push(colours.paint(Colour::LightRed, &format!("----------\n    {}", escape_control(&error))));
     }
 }
 

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use brine_core::{Map, Value};
 
 use super::{MARGIN, document, host, wrap};
-use crate::output::text::{hang, harmless, lines};
+use crate::escape::escape_control;
+use crate::output::text::{hang, lines};
 use crate::output::{OutputOptions, StateMode, nested};
 use crate::ui::{Colour, Colours};
 
@@ -99,7 +100,7 @@ impl<'a> State<'a> {
         }
         let Some(map) = self.changes.as_map() else {
             return Some(Changes {
-                text: format!("Invalid Changes data: {}", harmless(&self.changes.to_string())),
+                text: format!("Invalid Changes data: {}", escape_control(&self.changes.to_string())),
                 changed: true,
             });
         };
@@ -180,27 +181,27 @@ impl<'a> State<'a> {
         };
         let (name, module, function) = (self.shown_name(options), &self.module, &self.function);
         let warnings = self.warnings().map_or_else(String::new, |warnings| {
-            colours.paint(Colour::LightRed, &format!("Warnings:\n{}", harmless(&warnings)))
+            colours.paint(Colour::LightRed, &format!("Warnings:\n{}", escape_control(&warnings)))
         });
         let profile = self.profile(options);
         if options.state_tabular {
             let profile = profile.map_or_else(String::new, |(start, duration)| format!("{start} [{duration:>10}] "));
             let line = format!("{profile}{module:>10}.{function:<10} {word:7}   Name: {name}");
             let end = if warnings.is_empty() { "" } else { "\n" };
-            return format!("{warnings}{end}{}", colours.paint(colour, &harmless(&line)));
+            return format!("{warnings}{end}{}", colours.paint(colour, &escape_control(&line)));
         }
         let mut line = format!(" Name: {name} - Function: {module}.{function} - Result: {word}");
         if let Some((start, duration)) = profile {
             _ = write!(line, " - Started: {start} - Duration: {duration}");
         }
-        format!("{warnings} {}", colours.paint(colour, &harmless(&line)))
+        format!("{warnings} {}", colours.paint(colour, &escape_control(&line)))
     }
 
     fn full(&self, changes: &Changes, colour: Colour, options: &OutputOptions) -> String {
         let colours = options.colours;
         let mut out = vec![colours.paint(colour, "----------")];
         let mut field = |label: &str, text: &str| {
-            out.push(format!("    {}", colours.paint(colour, &format!("{label:>8}: {}", harmless(text)))));
+            out.push(format!("    {}", colours.paint(colour, &format!("{label:>8}: {}", escape_control(text)))));
         };
         field("ID", &self.id);
         field("Function", &format!("{}.{}", self.module, self.function));
@@ -244,7 +245,7 @@ impl<'a> State<'a> {
 }
 
 fn warnings_block(warnings: &str, colours: Colours) -> String {
-    let lines = wrap::fill(harmless(warnings).as_ref(), WARNINGS_END - MARGIN);
+    let lines = wrap::fill(escape_control(warnings).as_ref(), WARNINGS_END - MARGIN);
     let text = lines.join(&format!("\n{:MARGIN$}", ""));
     format!("   {}", colours.paint(Colour::LightRed, &format!(" Warnings: {}", text.trim_start())))
 }

@@ -4,8 +4,8 @@ use brine_core::value::python::repr;
 use brine_core::{Map, Value};
 
 use super::state::State;
+use crate::escape::escape_control;
 use crate::output::OutputOptions;
-use crate::output::text::harmless;
 use crate::ui::Colour;
 
 /// The longest label, with the colon and the blank behind it.
@@ -70,7 +70,7 @@ impl Counts {
         let line = |label: &str, count: &str| format!("{label}: {count:>0$}", width - label.len() - 2);
         let alarm = if self.failed > 0 { Colour::Red } else { Colour::Cyan };
 
-        body.push(colours.paint(Colour::Cyan, &format!("\nSummary for {}\n{dashes}", harmless(id))));
+        body.push(colours.paint(Colour::Cyan, &format!("\nSummary for {}\n{dashes}", escape_control(id))));
         let succeeded = line("Succeeded", &(self.succeeded + self.unchanged).to_string());
         body.push(colours.paint(Colour::Green, &succeeded) + &self.details(options));
         body.push(colours.paint(alarm, &line("Failed", &self.failed.to_string())));

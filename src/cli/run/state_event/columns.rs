@@ -6,6 +6,7 @@ use brine_core::{Map, Value};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
+use crate::escape::escape_line;
 use crate::ui::{Colour, Colours};
 
 /// How wide the column of tags is, and how wide on terminals narrower than [`NARROW`], where job ids are cut.
@@ -96,9 +97,10 @@ fn summary(tag: &str, data: &Map) -> String {
 
 /// The text on one line of at most so many characters.
 fn cut(text: &str, width: usize) -> String {
-    let one_line = text.replace(['\n', '\r', '\x1b'], " ");
+    let one_line = text.replace(['\n', '\r', '\t'], " ");
+    let one_line = escape_line(&one_line);
     if one_line.chars().count() <= width {
-        return one_line;
+        return one_line.into_owned();
     }
     let kept: String = one_line.chars().take(width.saturating_sub(1)).collect();
     if width == 0 { String::new() } else { format!("{kept}…") }

@@ -15,6 +15,7 @@ use brine_core::{Map, Value};
 use jiff::tz::TimeZone;
 
 use super::super::client::{MasterClient, user};
+use crate::escape::{escape_json, escape_line};
 use crate::ui::{Colour, ColourChoice, Ui};
 
 /// How many events of the past are asked for at once.
@@ -77,7 +78,7 @@ fn point(since: &str) -> String {
 fn line(tag: &str, data: &Map, pretty: bool) -> (String, String) {
     let data = Value::Map(data.clone());
     let body = if pretty { json::to_json_pretty(&json::sorted(&data), 4) } else { json::to_json(&data) };
-    (tag.to_owned(), body)
+    (escape_line(tag).into_owned(), escape_json(&body).into_owned())
 }
 
 /// Shows events until there have been enough, the time is up or Ctrl-C is pressed.
@@ -121,7 +122,7 @@ pub(super) async fn follow(client: &MasterClient, args: Args, colour: ColourChoi
     let timeout = view.options.timeout;
     let time_is_up = async {
         match timeout {
-            Some(seconds) => tokio::time::sleep(Duration::from_secs_f64(seconds.clamp(0.0, 1e9))).await,
+            Some(seconds) => tokio::time::sleep(timeout_of(seconds)).await,
             None => std::future::pending().await,
         }
     };
@@ -209,6 +210,12 @@ impl View {
     }
 }
 
+/// Returns the timeout of so many seconds: none below zero, the longest for what is too large or no number.
+fn timeout_of(seconds: f64) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(1_000_000_000);
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(LONGEST).min(LONGEST)
+}
+
 /// The width of the terminal that stdout is, if it is one.
 fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0))
@@ -238,6 +245,7 @@ async fn past(client: &MasterClient, from: Value) -> anyhow::Result<Vec<(u64, St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::escape::HOSTILE;
     use brine_core::map;
 
     #[test]
@@ -253,6 +261,22 @@ mod tests {
             "b": 1
         }
         "#);
+    }
+
+    #[test]
+    fn tags_and_bodies_of_peers_are_escaped() {
+        let (tag, body) = line(HOSTILE, &map! {HOSTILE => HOSTILE}, false);
+        assert_eq!((escape_line(&tag), escape_json(&body)), (tag.as_str().into(), body.as_str().into()));
+        assert_eq!(json::from_json(&body).unwrap(), map! {HOSTILE => HOSTILE}.into());
+    }
+
+    #[test]
+    fn any_number_is_a_timeout() {
+        for (seconds, expected) in
+            [(-1.0, 0), (2.0, 2), (f64::NAN, 0), (f64::INFINITY, 1_000_000_000), (1e300, 1_000_000_000)]
+        {
+            assert_eq!(timeout_of(seconds).as_secs(), expected, "{seconds}");
+        }
     }
 
     #[test]

@@ -1,0 +1,61 @@
+//! The languages: YAML, Jinja, targets.
+
+use std::sync::Arc;
+
+use brine_core::sls::jinja::{Context, Host, NoHost, Template};
+use brine_core::sls::yaml::{Style, dump, load};
+use brine_core::target::{Facts, Target, TargetKind};
+use brine_core::{Map, list, map};
+
+use super::text_of;
+use crate::fingerprint;
+
+/// Any text is loaded as YAML or refused; a loaded value is dumped so that it loads as the same value.
+pub fn yaml(bytes: &[u8]) -> u64 {
+    let read = load(text_of(bytes));
+    if let Ok(value) = &read {
+        for style in [Style::BLOCK, Style::FLOW, Style::LEAVES] {
+            assert_eq!(load(&dump(value, style)).as_ref(), Ok(value));
+        }
+    }
+    fingerprint(0, read)
+}
+
+/// Any template, rewritten and compiled, renders or is refused.
+pub fn jinja(bytes: &[u8]) -> u64 {
+    let template = match Template::compile("fuzz", text_of(bytes)) {
+        Ok(template) => template,
+        Err(error) => return fingerprint(0, Err::<(), _>(error)),
+    };
+    let host: Arc<dyn Host> = Arc::new(NoHost);
+    let mut context = Context::new("base");
+    context.set("grains", &map! {"os" => "Debian", "ip" => map! {"lo" => "127.0.0.1"}}.into());
+    fingerprint(1, template.render(&context, &host))
+}
+
+struct Minion(Map);
+
+impl Facts for Minion {
+    fn id(&self) -> &'static str {
+        "web1.example.org"
+    }
+
+    fn grains(&self) -> Option<&Map> {
+        Some(&self.0)
+    }
+
+    fn pillar(&self) -> Option<&Map> {
+        Some(&self.0)
+    }
+}
+
+/// Any target of any kind matches or is refused. The first byte chooses the kind.
+pub fn target(bytes: &[u8]) -> u64 {
+    let (kind, text) = bytes.split_first().map_or((0, ""), |(kind, text)| (*kind, text_of(text)));
+    let minion = Minion(map! {"os" => "Debian", "roles" => list!["web", 7]});
+    let parsed = Target::parse(TargetKind::ALL[usize::from(kind) % TargetKind::ALL.len()], text, ":", &Map::new());
+    if let Ok(target) = &parsed {
+        _ = target.matches(&minion);
+    }
+    fingerprint(kind, parsed)
+}

@@ -1,0 +1,62 @@
+//! Messages of the wire: any bytes are decoded or refused; a decoded value is packed so that it decodes as the same
+//! value.
+
+use brine_core::event::Event;
+use brine_core::value::msgpack::{entries, pack, unpack};
+use brine_core::wire::{
+    AuthReply, AuthRequest, Binding, ClientCommand, Envelope, MinionCommand, Publication, PublishRequest,
+};
+use brine_core::{Map, Value};
+
+use crate::fingerprint;
+
+/// Requests as they come from the network.
+pub fn envelope(bytes: &[u8]) -> u64 {
+    let read = Envelope::unpack(bytes);
+    if let Ok(Envelope::Clear { load, .. }) = &read {
+        _ = ClientCommand::from_map(load);
+    }
+    fingerprint(0, read)
+}
+
+/// Values.
+pub fn msgpack(bytes: &[u8]) -> u64 {
+    let entries = entries(bytes);
+    let read = unpack(bytes);
+    if let Ok(value) = &read {
+        assert_eq!(entries.is_ok(), value.as_map().is_some());
+        // NaN is not equal to itself: the texts are compared.
+        assert_eq!(unpack(&pack(value)).map(|again| again.to_string()), Ok(value.to_string()));
+    }
+    fingerprint(u8::from(entries.is_ok()), read)
+}
+
+/// Authentication: requests, and the replies that minions take.
+pub fn auth(bytes: &[u8]) -> u64 {
+    let Ok(Value::Map(load)) = unpack(bytes) else { return 0 };
+    let request = AuthRequest::from_map(&load);
+    let reply = Binding::of(&load).map(|binding| fingerprint(2, AuthReply::from_map(&load, &binding)));
+    fingerprint(1, request) ^ reply.unwrap_or_default()
+}
+
+/// Frames of the event bus, which local programs send.
+pub fn event(bytes: &[u8]) -> u64 {
+    let read = Event::from_frame(bytes.to_vec().into());
+    if let Ok(event) = &read {
+        _ = (event.data(), event.time(), event.stamped(7, "2026-01-01T00:00:00.000000"));
+    }
+    fingerprint(0, read)
+}
+
+/// Commands of minions and clients, and publishes.
+pub fn command(bytes: &[u8]) -> u64 {
+    let Ok(Value::Map(load)) = unpack(bytes) else { return 0 };
+    commands(&load)
+}
+
+fn commands(load: &Map) -> u64 {
+    fingerprint(1, MinionCommand::from_map(load))
+        ^ fingerprint(2, ClientCommand::from_map(load))
+        ^ fingerprint(3, PublishRequest::from_map(load))
+        ^ fingerprint(4, Publication::from_map(load.clone()))
+}

@@ -1,0 +1,112 @@
+//! ZMTP: whatever a peer sends, from its first byte or after the handshake, is messages or ends the connection.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use brine_core::transport::{
+    Endpoint, Handler, Limits, Listener, Peer, Router, SocketType, TransportError, Worker, connect,
+};
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use crate::fingerprint;
+
+/// How long a connection may last after its peer has closed it.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A greeting.
+const GREETING: &[u8] = b"\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+    \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+const PUBLISHER_READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03PUB";
+const REQUESTER_READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03REQ";
+
+/// The two ends that are attacked: a request server, and a listener that stands for a publisher.
+struct Ends {
+    runtime: Runtime,
+    router: Endpoint,
+    publisher: UnixListener,
+    publisher_endpoint: Endpoint,
+}
+
+/// Answers a request with its length.
+struct Length;
+
+impl Handler for Length {
+    async fn handle(&self, _: Peer, request: Bytes, _: Worker) -> Option<Bytes> {
+        Some(request.len().to_string().into())
+    }
+}
+
+static ENDS: LazyLock<Ends> = LazyLock::new(|| {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+    let path = |name: &str| std::env::temp_dir().join(format!("brine-fuzz-{}-{name}.ipc", std::process::id()));
+    let (router, publisher) = (Endpoint::Ipc(path("router")), path("publisher"));
+    let publisher_endpoint = Endpoint::Ipc(publisher.clone());
+    let (listener, publisher) = runtime.block_on(async {
+        let listener = Listener::bind(&router).await.expect("the temporary directory takes a socket");
+        (listener, UnixListener::bind(publisher).expect("the temporary directory takes a socket"))
+    });
+    runtime.spawn(Router::serve(listener, Arc::new(Length), 4, limits(), CancellationToken::new()));
+    Ends { runtime, router, publisher, publisher_endpoint }
+});
+
+fn limits() -> Limits {
+    Limits { message: 1 << 20, ..Limits::default() }
+}
+
+/// The first byte chooses who is attacked, and whether the handshake is done before.
+pub fn run(bytes: &[u8]) -> u64 {
+    let Some((mode, bytes)) = bytes.split_first() else { return 0 };
+    let ends = &*ENDS;
+    let ended = ends.runtime.block_on(async {
+        let attack = async {
+            if mode & 2 == 0 {
+                as_publisher(ends, mode & 1 == 1, bytes).await
+            } else {
+                as_requester(ends, mode & 1 == 1, bytes).await
+            }
+        };
+        tokio::time::timeout(PATIENCE, attack).await
+    });
+    assert!(ended.is_ok(), "a connection that was closed is still open");
+    ended.unwrap_or_default()
+}
+
+/// Sends bytes to a subscriber.
+async fn as_publisher(ends: &Ends, is_shaken: bool, bytes: &[u8]) -> u64 {
+    let sends = async {
+        let (mut peer, _) = ends.publisher.accept().await.expect("the connection is there");
+        if is_shaken {
+            _ = peer.write_all(&[GREETING, PUBLISHER_READY].concat()).await;
+        }
+        // A subscriber that has heard enough closes the connection.
+        _ = peer.write_all(bytes).await;
+        _ = peer.shutdown().await;
+        peer
+    };
+    let reads = async {
+        let (mut reader, _writer) = connect(&ends.publisher_endpoint, SocketType::Sub, limits()).await?;
+        loop {
+            reader.read().await?;
+        }
+        #[expect(unreachable_code, reason = "names the type of the error")]
+        Ok::<(), TransportError>(())
+    };
+    fingerprint(u8::from(is_shaken), tokio::join!(sends, reads).1)
+}
+
+/// Sends bytes to a request server.
+async fn as_requester(ends: &Ends, is_shaken: bool, bytes: &[u8]) -> u64 {
+    let Endpoint::Ipc(path) = &ends.router else { return 0 };
+    let mut peer = UnixStream::connect(path).await.expect("the request server listens");
+    if is_shaken {
+        _ = peer.write_all(&[GREETING, REQUESTER_READY].concat()).await;
+    }
+    _ = peer.write_all(bytes).await;
+    _ = peer.shutdown().await;
+    let mut answer = Vec::new();
+    _ = peer.read_to_end(&mut answer).await;
+    fingerprint(2 + u8::from(answer.len() / 64 > 1), Ok::<(), TransportError>(()))
+}

@@ -1,0 +1,133 @@
+//! CVEs of features that Brine does not have. Each row names the feature and the issue that would bring it, and fails
+//! when the feature is there: then the row becomes a test of the defect.
+
+use brine_core::wire::PublishRequest;
+use brine_core::{Map, map};
+
+use crate::support::{BRINE, System, stderr, within_limit};
+use crate::{REFUSED, ask, error_of, salt_call};
+
+/// A feature of Salt that Brine does not have.
+enum Feature {
+    /// Command lines that `brine` does not know.
+    Tools(&'static [&'static str]),
+    /// Logins: `eauth`, tokens, `publisher_acl`.
+    Logins,
+    /// Execution functions.
+    Functions(&'static [&'static str]),
+    /// Wheel functions.
+    Wheel(&'static [&'static str]),
+    /// Any system but Unix.
+    Windows,
+}
+
+const SALT_API: Feature = Feature::Tools(&["salt-api", "api"]);
+const SALT_SSH: Feature = Feature::Tools(&["salt-ssh", "ssh"]);
+const SYNDIC: Feature = Feature::Tools(&["salt-syndic", "syndic"]);
+
+impl Feature {
+    async fn assert_is_absent(&self, issue: &str) {
+        let hint = format!("the feature is there: replace the row by a test of the CVE ({issue})");
+        match self {
+            Feature::Tools(names) => {
+                for name in *names {
+                    let output = within_limit(BRINE).args([name, "--version"]).output().unwrap();
+                    assert!(stderr(&output).contains("no such tool"), "{name}: {hint}");
+                }
+            }
+            Feature::Logins => {
+                let system = System::start(
+                    "external_auth: {pam: {root: ['.*', '@wheel', '@runner']}}\npublisher_acl: {nobody: ['.*']}\n",
+                )
+                .await;
+                let login = map! {"eauth" => "pam", "username" => "root", "password" => "x", "token" => "a".repeat(64)};
+                assert_eq!(ask(&system, with(map! {"cmd" => "mk_token"}, &login)).await, REFUSED.into(), "{hint}");
+                let publish = PublishRequest::new("*", "test.ping", "root").to_map();
+                let call = |cmd: &str| map! {"cmd" => cmd, "fun" => "key.list_all", "user" => "nobody"};
+                for load in [publish, call("runner"), call("wheel")] {
+                    let answer = ask(&system, with(load, &login)).await;
+                    assert_eq!(error_of(&answer), "AuthorizationError", "{answer}: {hint}");
+                }
+                assert!(!system.path("cache/.nobody_key").exists(), "{hint}");
+            }
+            Feature::Functions(names) => {
+                let system = System::new("");
+                for name in *names {
+                    let said = stderr(&salt_call(&system, &[name]));
+                    assert!(said.contains("is not available"), "{name}: {said}: {hint}");
+                }
+            }
+            Feature::Wheel(names) => {
+                let system = System::start("").await;
+                for name in *names {
+                    let load = map! {"cmd" => "wheel", "fun" => *name, "key" => system.root_key(), "kwarg" => map! {"path" => "../escaped", "text" => "x", "data" => "x", "yaml_contents" => map! {}, "file_name" => "../escaped"}};
+                    let answer = ask(&system, load).await.to_string();
+                    assert!(answer.contains("not available"), "{name}: {answer}: {hint}");
+                }
+                crate::assert_nothing_escaped(&system);
+            }
+            Feature::Windows => assert_eq!(std::env::consts::FAMILY, "unix", "{hint}"),
+        }
+    }
+}
+
+fn with(mut load: Map, more: &Map) -> Map {
+    load.extend(more.clone());
+    load
+}
+
+/// One test a row: the CVE, the feature that has the defect in Salt, the issue that would bring it.
+macro_rules! absent {
+    ($($(#[doc = $doc:literal])* $name:ident: $feature:expr, $issue:literal;)*) => {
+        $(
+            $(#[doc = $doc])*
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                $feature.assert_is_absent($issue).await;
+            }
+        )*
+    };
+}
+
+absent! {
+    /// The REST API: `raw_shell` of its ssh client without a login.
+    cve_2019_17361_the_api_runs_no_raw_shell: SALT_API, "#15";
+    /// Wheel functions on files of the master, by paths.
+    cve_2020_11652_wheel_functions_leave_no_directory:
+        Feature::Wheel(&["file_roots.read", "file_roots.write", "pillar_roots.read", "config.update_config"]), "#17";
+    /// The REST API: the shell of its ssh client.
+    cve_2020_16846_the_ssh_client_has_no_shell: SALT_API, "#15";
+    /// The REST API: its ssh client takes any login.
+    cve_2020_25592_the_ssh_client_needs_a_login: SALT_API, "#15";
+    /// Python modules: `restartcheck` and names of processes. `local` tries the functions that there are.
+    cve_2020_28243_restartcheck_runs_no_process_names: Feature::Functions(&["restartcheck.restartcheck"]), "#16";
+    /// Python modules: `vmware` and certificates. `tls` tries the functions that there are.
+    cve_2020_28972_vmware_verifies_certificates: Feature::Functions(&["vsphere.get_service_instance_via_proxy"]), "#16";
+    /// Python modules: `asam`, `keystone`, `zenoss` and certificates. `tls` tries the functions that there are.
+    cve_2020_35662_modules_verify_certificates:
+        Feature::Functions(&["keystone.auth", "zenoss.device_discovered", "splunk.list_users"]), "#16";
+    /// Logins: a token that is used after its end.
+    cve_2021_3144_tokens_end: Feature::Logins, "#15";
+    /// salt-ssh: quotes in `thin.gen_thin`.
+    cve_2021_3148_thin_runs_no_arguments: SALT_SSH, "#18";
+    /// The REST API: `ProxyCommand` in options of its ssh client.
+    cve_2021_3197_the_ssh_client_takes_no_proxy_command: SALT_API, "#15";
+    /// Wheel functions: `pillar_roots.write` by paths.
+    cve_2021_25282_pillar_roots_write_stays_inside: Feature::Wheel(&["pillar_roots.write"]), "#17";
+    /// Python modules: `snapper`. `local` tries the functions that there are.
+    cve_2021_31607_snapper_runs_no_arguments: Feature::Functions(&["snapper.diff", "snapper.status"]), "#16";
+    /// The installer for Windows takes a directory that others have placed.
+    cve_2021_22004_the_windows_installer_owns_its_directory: Feature::Windows, "no issue";
+    /// Logins: `publisher_acl` where a target is known to a syndic alone.
+    cve_2022_22941_publisher_acl_denies_unknown_targets: Feature::Logins, "#15";
+    /// Syndics: the same.
+    cve_2022_22941_syndics_publish_nothing: SYNDIC, "#18";
+    /// Logins: locked accounts of PAM.
+    cve_2022_22967_pam_refuses_locked_accounts: Feature::Logins, "#15";
+    /// salt-ssh: a script at a path that others can guess.
+    cve_2023_34049_salt_ssh_scripts_have_random_names: SALT_SSH, "#18";
+    /// Logins: `auth.pki` takes a certificate for a proof.
+    cve_2024_38825_pki_logins_prove_possession: Feature::Logins, "#15";
+    /// Python modules: `junos` and unsafe YAML. `content` tries the loader that there is.
+    cve_2025_62348_junos_loads_safe_yaml: Feature::Functions(&["junos.get_table"]), "#16";
+}

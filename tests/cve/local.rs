@@ -1,0 +1,263 @@
+//! Local users: modes of files, secrets in logs, commands in arguments.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::process::{Child, Command, Stdio};
+
+use brine_core::map;
+
+use crate::support::{BRINE, Events, System, stdout, until};
+use crate::{SECRET, salt_call, walk};
+
+/// A daemon with the most careless umask and the most talkative log, ended on drop.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(system: &System, tool: &str, etc: &str, log: &str) -> Self {
+        let log = system.path(log);
+        let child = Command::new("sh")
+            .args(["-c", "umask 000; exec \"$0\" \"$@\"", BRINE, tool, "-c"])
+            .arg(system.path(etc))
+            .args(["-l", "quiet", "--log-file-level", "all", "--log-file"])
+            .arg(log)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Daemon(child)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
+        _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        _ = self.0.wait();
+    }
+}
+
+/// A master and a minion `web1` that have met.
+async fn fleet(system: &System) -> (Daemon, Daemon, Events) {
+    let master = Daemon::start(system, "salt-master", "etc", "logged-master");
+    until("the master serves", || system.path("master.pid").exists()).await;
+    let mut events = system.events("").await;
+    system.configure_minion("web1", "");
+    let minion = Daemon::start(system, "salt-minion", "web1/etc", "logged-minion");
+    events.until("salt/minion/web1/start").await;
+    (master, minion, events)
+}
+
+/// Private keys were readable by everybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2020_17490_keys_sockets_and_logs_are_private_whatever_the_umask() {
+    let system = System::new("auto_accept: True\n");
+    let (_master, _minion, _) = fleet(&system).await;
+    assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
+    let made = Command::new("sh")
+        .args(["-c", "umask 000; exec \"$0\" \"$@\"", BRINE, "salt-key", "--gen-keys", "pair", "--gen-keys-dir"])
+        .arg(system.path("pair"))
+        .output()
+        .unwrap();
+    assert!(made.status.success());
+    // A name's end, and the bits that its mode may have.
+    let allowed = [
+        ("pki/master.pem", 0o400),
+        ("minion.pem", 0o400),
+        ("pair.pem", 0o400),
+        ("_key", 0o400),
+        (".ipc", 0o600),
+        ("logged-master", 0o640),
+        ("logged-minion", 0o640),
+        (".pid", 0o644),
+        ("brine.redb", 0o600),
+    ];
+    let all = walk(&system.path(""));
+    let mut wrong = Vec::new();
+    for (end, allowed) in allowed {
+        let found: Vec<_> = all.iter().filter(|path| path.to_string_lossy().ends_with(end)).collect();
+        assert!(!found.is_empty(), "there is no {end}");
+        for path in found {
+            let mode = path.symlink_metadata().unwrap().mode() & 0o7777;
+            if mode & !allowed != 0 {
+                wrong.push(format!("{} {mode:o}, allowed {allowed:o}", path.display()));
+            }
+        }
+    }
+    for socket in all.iter().filter(|path| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket())) {
+        let directory = socket.parent().unwrap().metadata().unwrap().mode() & 0o7777;
+        if directory != 0o700 {
+            wrong.push(format!("{} is in a directory of mode {directory:o}", socket.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `cmdmod` logged passwords.
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2021_25284_secrets_are_in_no_log_event_or_process_list() {
+    let system = System::new("auto_accept: True\n");
+    system.write("srv/pillar/top.sls", "base: {web1: [secrets]}\n");
+    system.write("srv/pillar/secrets.sls", &format!("password: {SECRET}\n"));
+    let seen = system.path("seen").display().to_string();
+    system.write("srv/salt/use.sls", &format!("use:\n  cmd.run:\n    - name: cat /proc/[0-9]*/cmdline > {seen}; test -n \"$PASSWORD\"\n    - env:\n      - PASSWORD: {{{{ pillar['password'] }}}}\nfail:\n  cmd.run:\n    - name: echo failed; exit 3\n    - env:\n      - PASSWORD: {{{{ pillar['password'] }}}}\n"));
+    let (_master, _minion, mut events) = fleet(&system).await;
+    let root_key = system.root_key();
+    let run = stdout(&system.tool_async("salt", &["web1", "state.apply", "use"]).await);
+    assert!(run.contains("Succeeded: 1") && run.contains("Failed:    1") && !run.contains(SECRET), "{run}");
+    // Arguments of a job are in its events, as in Salt; in no log.
+    let env = format!("env={{PASSWORD: '{SECRET}'}}");
+    assert!(
+        stdout(&system.tool_async("salt", &["web1", "cmd.run", "echo $PASSWORD | wc -c", &env]).await).contains("15")
+    );
+    system.tool_async("salt-run", &["event.send", "mine/last"]).await;
+    loop {
+        let (tag, data) = events.next().await;
+        if tag == "mine/last" {
+            break;
+        }
+        let shown = format!("{data:?}");
+        assert!(!shown.contains(&root_key), "{tag} has the root key");
+        assert!(!shown.contains(SECRET) || data.get("fun") == Some(&"cmd.run".into()), "{tag}: {shown}");
+    }
+    let listed = std::fs::read(system.path("seen")).unwrap();
+    let listed = String::from_utf8_lossy(&listed);
+    assert!(listed.contains("salt-minion") && !listed.contains(SECRET) && !listed.contains(&root_key), "{listed}");
+    for log in ["logged-master", "logged-minion"] {
+        let log = std::fs::read_to_string(system.path(log)).unwrap();
+        assert!(log.len() > 100 && !log.contains(SECRET) && !log.contains(&root_key), "{log}");
+    }
+}
+
+/// Functions that hand an argument to a program, with their other arguments. They read only.
+const CALLS: &[&[&str]] = &[
+    &["service.status", "X"],
+    &["service.available", "X"],
+    &["service.enabled", "X"],
+    &["pkg.version", "X"],
+    &["pkg.list_pkgs", "X"],
+    &["ps.pgrep", "X"],
+    &["status.pid", "X"],
+    &["user.info", "X"],
+    &["user.list_groups", "X"],
+    &["group.info", "X"],
+    &["shadow.info", "X"],
+    &["sysctl.get", "X"],
+    &["kmod.is_loaded", "X"],
+    &["mount.active", "X"],
+    &["mount.is_mounted", "X"],
+    &["disk.usage", "X"],
+    &["disk.blkid", "X"],
+    &["locale.avail", "X"],
+    &["alternatives.display", "X"],
+    &["cron.list_tab", "X"],
+    &["cron.raw_cron", "X"],
+    &["debconf.show", "X"],
+    &["acl.getfacl", "X"],
+    &["network.dig", "X"],
+    &["network.get_route", "X"],
+    &["git.version", "X"],
+    &["git.current_branch", "X"],
+    &["git.rev_parse", "X", "X"],
+    &["git.ls_remote", "X"],
+    &["git.status", "X"],
+    &["ssh.auth_keys", "X"],
+    &["ssh.recv_known_host_entries", "X", "timeout=1"],
+    &["timezone.zone_compare", "X"],
+    &["file.stats", "X"],
+    &["file.find", "X", "name=X"],
+    &["file.grep", "X", "X"],
+    &["file.get_mode", "X"],
+    &["archive.list", "X"],
+    &["hashutil.digest_file", "X"],
+    &["pip.list", "X"],
+    &["iptables.get_rules", "X"],
+    &["cmd.which", "X"],
+    &["cmd.has_exec", "X"],
+    &["apache.config", "X", "[]", "edit=False"],
+];
+
+/// Asserts that no function runs a command that stands in its arguments.
+fn assert_runs_nothing(calls: &[&[&str]], argument: impl Fn(&str) -> Vec<String>) {
+    let system = System::new("");
+    let target = system.path("escaped").display().to_string();
+    for call in calls {
+        for attack in argument(&target) {
+            let words: Vec<String> = call
+                .iter()
+                .map(|word| if word.contains('X') { word.replace('X', &attack) } else { (*word).to_owned() })
+                .collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let output = salt_call(&system, &words);
+            assert_ne!(output.status.code(), Some(101), "{words:?}");
+            assert!(!system.path("escaped").exists(), "{words:?}");
+        }
+    }
+}
+
+/// A process's name was run by a shell.
+#[test]
+fn cve_2020_28243_names_of_processes_and_files_run_nothing() {
+    let system = System::new("");
+    let target = system.path("escaped").display().to_string();
+    // A process whose own name is a command.
+    let name = format!(";touch ${{IFS}}{};", target.replace('/', "|"));
+    let program = system.path(&name);
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let mut child = loop {
+        // A process that another test starts may hold the file open for writing for a moment.
+        match Command::new(&program).arg("60").spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            spawned => break spawned.unwrap(),
+        }
+    };
+    for words in [
+        &["ps.top"][..],
+        &["ps.get_pid_list"],
+        &["status.procs"],
+        &["ps.pgrep", &name],
+        &["status.pid", &name],
+        &["ps.proc_info", &child.id().to_string()],
+    ] {
+        assert_ne!(salt_call(&system, words).status.code(), Some(101), "{words:?}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!system.path("escaped").exists());
+    assert_runs_nothing(&CALLS[..20], |target| vec![format!("-x;touch {target}"), format!("--help --output={target}")]);
+}
+
+/// Arguments of `snapper` were run by a shell: no function that Brine has does so.
+#[test]
+fn cve_2021_31607_arguments_run_no_commands() {
+    assert_runs_nothing(CALLS, |target| {
+        vec![format!(
+            "x;touch {target};`touch {target}`$(touch {target})|touch {target}&'touch {target}\"\ntouch {target}"
+        )]
+    });
+}
+
+/// `status` evaluated names of functions as Python.
+#[test]
+fn cve_2021_33226_nothing_is_evaluated() {
+    let evaluated = |target: &str| {
+        vec![
+            format!("__import__('os').system('touch {target}')"),
+            format!("{{{{ salt['cmd.run']('touch {target}') }}}}"),
+            format!("os.system('touch {target}')()"),
+        ]
+    };
+    let calls: &[&[&str]] = &[
+        &["status.custom", "X"],
+        &["status.pid", "X"],
+        &["X"],
+        &["test.X"],
+        &["sys.doc", "X"],
+        &["sys.argspec", "X"],
+        &["test.echo", "X"],
+        &["match.compound", "X"],
+        &["config.get", "X"],
+        &["grains.get", "X"],
+        &["pillar.get", "X"],
+        &["slsutil.merge", "X", "{}"],
+    ];
+    assert_runs_nothing(calls, evaluated);
+}

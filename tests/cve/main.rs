@@ -1,0 +1,91 @@
+//! Salt's security history: each CVE since 2019 as a test of the same class of defect, named after it.
+//!
+//! One module an area. `absent` lists the CVEs of features that Brine does not have, and fails when one comes without
+//! a test of its own.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod absent;
+mod clear;
+mod content;
+mod events;
+mod identity;
+mod local;
+mod paths;
+#[path = "../support/raw.rs"]
+mod raw;
+mod sessions;
+#[path = "../support/mod.rs"]
+mod support;
+mod tls;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use brine_core::transport::{Limits, RequestClient};
+use brine_core::value::msgpack;
+use brine_core::wire::Envelope;
+use brine_core::{Map, Value};
+use support::{BRINE, LONG, System, within_limit};
+
+/// The answer to a request that is refused.
+const REFUSED: &str = "bad load";
+const SECRET: &str = "S3CRET-of-web1";
+
+/// Sends packed bytes as an unauthenticated peer; returns the packed answer.
+async fn send(system: &System, request: Vec<u8>) -> Vec<u8> {
+    let client = RequestClient::new(system.request_endpoint(), Limits::default());
+    client.request(request, LONG).await.unwrap().to_vec()
+}
+
+/// Sends a command in clear as an unauthenticated peer.
+async fn ask(system: &System, load: Map) -> Value {
+    msgpack::unpack(&send(system, Envelope::clear(load)).await).unwrap()
+}
+
+/// Whether an answer says that nothing was done.
+fn is_refusal(answer: &Value) -> bool {
+    !answer.is_truthy() || *answer == REFUSED.into()
+}
+
+/// The name of the error in an answer to a client's command.
+fn error_of(answer: &Value) -> String {
+    let error = answer.get("load").and_then(|load| load.get("error"));
+    error.and_then(|error| error.get("name")).map(ToString::to_string).unwrap_or_default()
+}
+
+/// Runs a function of the minion without a master.
+fn salt_call(system: &System, words: &[&str]) -> Output {
+    system.write("local/etc/minion", "id: local\nroot_dir: ROOT/local\nfile_client: local\nlog_level: error\nfile_roots: {base: ['ROOT/srv/salt']}\npillar_roots: {base: ['ROOT/srv/pillar']}\n");
+    let etc = system.path("local/etc");
+    within_limit(BRINE)
+        .args(["salt-call", "--local", "-c"])
+        .arg(etc)
+        .args(words)
+        .current_dir(system.path(""))
+        .output()
+        .unwrap()
+}
+
+/// All files and directories below a directory.
+fn walk(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        found.push(entry.path());
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(walk(&entry.path()));
+        }
+    }
+    found
+}
+
+/// Asserts that nothing below the system's directory, or at its parent, has a name that attacks write to.
+fn assert_nothing_escaped(system: &System) {
+    let escaped: Vec<PathBuf> =
+        walk(&system.path("")).into_iter().filter(|path| path.to_string_lossy().contains("escaped")).collect();
+    assert_eq!(escaped, Vec::<PathBuf>::new());
+    for name in ["escaped", "escaped.p", "escaped.pub"] {
+        for directory in [system.path("..").join(name), Path::new("/").join(name)] {
+            assert!(!directory.exists(), "{}", directory.display());
+        }
+    }
+}
