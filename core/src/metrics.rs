@@ -190,6 +190,7 @@ counters! {
     RETURNS = "brine_returns_total", "Job returns taken.";
     RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not keep.";
     REACTIONS = "brine_reactions_total", "Reactions handed over.";
+    TEMPLATE_LIMITS_EXCEEDED = "brine_template_limits_exceeded_total", "Renders that ended at a limit of templates.";
     REACTIONS_FAILED = "brine_reactions_failed_total", "Reactions that failed.";
     REACTIONS_RETRIED = "brine_reactions_retried_total", "Reactions tried again because their failure could pass.";
     REACTIONS_LIMITED = "brine_reactions_limited_total", "Reactions left out by reactor_rate_limit, reactor_cooldown and reactor_debounce.";

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use brine_core::bus::Bus;
 use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
+use brine_core::sls::jinja::limits::hand_off;
 use brine_core::{Jid, Value};
 use brine_reactor::{Cause, Dispatch, DispatchError, Entries, EntryError, Options, Reaction, Reactor};
 use tokio_util::sync::CancellationToken;
@@ -96,7 +97,8 @@ struct ReactorHost(MinionHost);
 impl ReactorHost {
     fn in_thread<T: Send, E: Send + From<String>>(call: impl FnOnce() -> Result<T, E> + Send) -> Result<T, E> {
         let panicked = |_| Err("the function panicked".to_owned().into());
-        std::thread::scope(|scope| scope.spawn(call).join().unwrap_or_else(panicked))
+        let budget = hand_off();
+        std::thread::scope(|scope| scope.spawn(|| budget.run(call)).join().unwrap_or_else(panicked))
     }
 }
 

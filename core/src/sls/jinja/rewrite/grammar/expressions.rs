@@ -168,12 +168,18 @@ impl Parser<'_, '_> {
     /// Values put together with `~`.
     fn text(&mut self) -> Parsed {
         let at = self.place();
-        let mut node = self.product()?;
-        while self.take_sign("~")? {
-            let right = self.product()?;
-            node = Node { start: node.start, end: right.end, at, is: Is::Other };
+        let first = self.product()?;
+        let mut last = first;
+        while self.is_sign("~")? {
+            self.edits.push(Edit::replace(&self.tokens[self.at], ","));
+            self.skip(1);
+            last = self.product()?;
         }
-        Ok(node)
+        if last.start == first.start {
+            return Ok(first);
+        }
+        self.edits.extend(Edit::around(first.start, last.end, "__concat__(", ")"));
+        Ok(Node { start: first.start, end: last.end, at, is: Is::Other })
     }
 
     fn product(&mut self) -> Parsed {
