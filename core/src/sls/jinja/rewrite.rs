@@ -17,6 +17,7 @@
 //! | `a < b` | `__lt__(a, b)`: a text and a number have no order |
 //! | `a[1:]` | `__slice__(a, 1, none)`: steps go back as in Python |
 //! | `for x in y`, `for a, b in y` | `__each__(y)`, `__each_of__(2, y)`: nothing is not an empty list |
+//! | `loop(x)` | `loop(__each__(x))`, as the loop itself |
 //! | `set a, b = y` | `__unpack__(2, y)` |
 //! | `x['get'](y)` | `x.get(y)`: what is called may be a method |
 //! | `a < b <= c` | `__chain__(a, '<', b, '<=', c)` |
@@ -278,6 +279,7 @@ mod tests {
                 "{% include a.b ~ '/c' %}",
                 "{% with __names__ = [a] %}{% include __template__(__concat__(a.b , '/c'), true) %}{% endwith %}",
             ),
+            ("{{ loop(x.y) }}{{ a.loop(x) }}", "{{ loop(__each__(x.y)) }}{{ a.loop(x) }}"),
             ("{{ f(0600, 0, 00, 0.5, 10) }}", "{{ f(0 600, 0, 00, 0.5, 10) }}"),
             ("{{ x", "{{ x"),
             ("{{ [1 }}{{ [2] }}", "{{ [1 }}{{ [2] }}"),

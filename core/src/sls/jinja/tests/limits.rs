@@ -154,6 +154,14 @@ fn memory_is_limited_whatever_builds_it() {
             3,
         ),
         ("{% macro m(s) %}\n{{ m(s ~ s) }}\n{% endmacro %}{{ m('xxxxxxxxxxxx') }}".to_owned(), 2),
+        (
+            format!(
+                "{{% set l = range(100000) | list %}}\n{{% for x in [l] recursive %}}{}{{% if x is iterable %}}\
+                 {{% set y = loop(x) %}}{{% endif %}}{{% endfor %}}",
+                "x".repeat(1000)
+            ),
+            2,
+        ),
     ];
     stopped(LimitExceeded::Memory(MEMORY), cases);
 }
@@ -237,6 +245,9 @@ fn ordinary_templates_and_errors_know_of_no_limits() {
         let source =
             "{% for i in range(1000) %}{% set x = 'x' * i %}{% endfor %}{{ '{:>5}'.format(1) }}{{ '%5d%%' % 12 }}";
         assert_eq!(render_within(limits.clone(), source).0.as_deref(), Ok("    1   12%"));
+        let source = "{% for n in [{'v': 1, 'c': [{'v': 2}, {'v': 3}]}] recursive %}{{ loop.index }}/{{ loop.length }}:{{ n.v }}(\
+                      {% if n.get('c') %}{{ loop(n.c) }}{% endif %}){% endfor %}";
+        assert_eq!(render_within(limits.clone(), source).0.as_deref(), Ok("1/1:1(1/2:2()2/2:3())"));
         // Numbers that are no widths.
         let source = "{{ '{} {{12345678901}} 12345678901'.format(12345678901) }}{{ '%s 12345678901' % 12345678901 }}";
         let text = "12345678901 {12345678901} 1234567890112345678901 12345678901";

@@ -391,8 +391,17 @@ impl Parser<'_, '_> {
     }
 
     fn call(&mut self, of: Node) -> Parsed {
-        let at = self.place();
+        let (at, open) = (self.place(), self.at);
         self.arguments()?;
+        // A recursive loop goes through its items as the loop itself does.
+        let is_loop =
+            of.is == Is::Name && self.tokens.get(open.wrapping_sub(1)).is_some_and(|name| name.text == "loop");
+        if is_loop
+            && let [_, inside @ .., _] = &self.tokens[open..self.at]
+            && let (Some(first), Some(last)) = (inside.first(), inside.last())
+        {
+            self.edits.extend(Edit::around(first.start, last.end, "__each__(", ")"));
+        }
         Ok(Node { start: of.start, end: self.behind(), at, is: Is::Call })
     }
 
