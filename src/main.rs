@@ -2,11 +2,27 @@
 
 use std::process::ExitCode;
 
+use brine_core::sls::jinja::limits::measure_memory;
+use tikv_jemalloc_ctl::thread;
+
 /// Events are made by one thread and end in another, which the system's allocator answers with ever more memory.
 /// How it is set up: `.cargo/config.toml`.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+thread_local! {
+    /// Where jemalloc counts the bytes that this thread has allocated and freed.
+    static COUNTERS: Option<[thread::ThreadLocal<u64>; 2]> =
+        thread::allocatedp::read().ok().zip(thread::deallocatedp::read().ok()).map(<[_; 2]>::from);
+}
+
+/// How many bytes this thread has allocated and not freed.
+fn held() -> i64 {
+    let counters = COUNTERS.try_with(|counters| *counters).ok().flatten();
+    counters.map_or(0, |[allocated, freed]| allocated.get().wrapping_sub(freed.get()).cast_signed())
+}
+
 fn main() -> ExitCode {
+    measure_memory(held);
     brine::cli::main(std::env::args_os())
 }

@@ -107,10 +107,28 @@ fn jinja() -> String {
         format!("\n## {title}\n\n| | |\n|---|---|\n{rows}")
     };
     format!(
-        "# Jinja\n\n{WRITTEN}\nWhat templates have: SLS and pillar files, top files, reactor files, and files with `template: jinja`.\n{}",
+        "# Jinja\n\n{WRITTEN}\nWhat templates have: SLS and pillar files, top files, reactor files, and files with `template: jinja`.\n{}{LIMITS}",
         tables.map(table).concat()
     )
 }
+
+/// What a template may use.
+const LIMITS: &str = "
+## Limits
+
+A render counts against these options of the master's and the minion's configuration, together with all templates that it
+imports or renders through functions. One that exceeds a limit fails with an error that names the file, the line and
+the option, and `brine_template_limits_exceeded_total` rises.
+
+| option | default | |
+|---|---|---|
+| `template_fuel` | 200000000 | Steps: instructions, and one for each 64 bytes that operators and filters work on. |
+| `template_memory` | 134217728 | Bytes of memory that the template holds at a time, with what its functions return. |
+| `template_output` | 67108864 | Bytes that it renders to. |
+
+The defaults are far above what formulas need. A template that reads the mine of thousands of minions may need more
+memory. 0 stands for no limit.
+";
 
 /// A row of a table; a bar would end its column.
 fn row(usage: &str, text: &str) -> String {

@@ -205,6 +205,7 @@ counters! {
     MINION_EVENTS_LOST = "brine_minion_events_lost_total", "Events of a minion that its master did not accept in time.";
     JOBS_REFUSED = "brine_jobs_refused_total", "Jobs that a minion refused because too many were waiting.";
     REACTIONS = "brine_reactions_total", "Reactions handed over.";
+    TEMPLATE_LIMITS_EXCEEDED = "brine_template_limits_exceeded_total", "Renders that ended at a limit of templates.";
     REACTIONS_FAILED = "brine_reactions_failed_total", "Reactions that failed.";
     REACTIONS_RETRIED = "brine_reactions_retried_total", "Reactions tried again because their failure could pass.";
     REACTIONS_LIMITED = "brine_reactions_limited_total", "Reactions left out by reactor_rate_limit, reactor_cooldown and reactor_debounce.";

@@ -7,6 +7,7 @@ use std::time::Duration;
 use brine_core::bus::Bus;
 use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
+use brine_core::sls::jinja::limits::hand_off;
 use brine_core::{Jid, Value};
 use brine_reactor::{Cause, DETACH, Dispatch, DispatchError, Entries, EntryError, Options, Reaction, Reactor};
 use tokio_util::sync::CancellationToken;
@@ -99,7 +100,8 @@ struct ReactorHost(MinionHost);
 impl ReactorHost {
     fn in_thread<T: Send, E: Send + From<String>>(call: impl FnOnce() -> Result<T, E> + Send) -> Result<T, E> {
         let panicked = |_| Err("the function panicked".to_owned().into());
-        std::thread::scope(|scope| scope.spawn(call).join().unwrap_or_else(panicked))
+        let budget = hand_off();
+        std::thread::scope(|scope| scope.spawn(|| budget.run(call)).join().unwrap_or_else(panicked))
     }
 }
 

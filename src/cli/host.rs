@@ -32,9 +32,19 @@ impl OwnHost {
             "pillar_roots" => config.pillar_roots.clone(),
         };
         // What a master's configuration says of states and pillar is meant for orchestrations too.
-        for name in
-            ["failhard", "state_output", "state_verbose", "test", "saltenv", "pillarenv", "nodegroups", "state_top"]
-        {
+        for name in [
+            "failhard",
+            "state_output",
+            "state_verbose",
+            "test",
+            "saltenv",
+            "pillarenv",
+            "nodegroups",
+            "state_top",
+            "template_fuel",
+            "template_memory",
+            "template_output",
+        ] {
             given.extend(config.opts.get(name).map(|value| (name.into(), value.clone())));
         }
         OwnHost { config: given, minion: OnceLock::new() }

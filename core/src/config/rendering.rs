@@ -23,6 +23,12 @@ macro_rules! rendering_options {
         fileserver_ignoresymlinks: bool = false,
         /// The renderers of SLS files that do not say.
         renderer: String = "jinja|yaml".into(),
+        /// How many steps a template may take: instructions, and one for each 64 bytes that it works on. 0 for no limit.
+        template_fuel: u64 = $crate::sls::jinja::limits::DEFAULT_FUEL,
+        /// How many bytes of memory a template may hold at a time. 0 for no limit.
+        template_memory: u64 = $crate::sls::jinja::limits::DEFAULT_MEMORY,
+        /// How many bytes a template may render to. 0 for no limit.
+        template_output: u64 = $crate::sls::jinja::limits::DEFAULT_OUTPUT,
         /// Pillar from elsewhere: a list of one-key maps, a module with its arguments each.
         ext_pillar: Value = Value::List(Vec::new()),
         /// Whether pillar files go over what `ext_pillar` brings, and see it.

@@ -2,6 +2,9 @@
 
 use super::TargetError;
 
+/// How large a compiled expression may be, in bytes, and what it remembers while it matches.
+const COMPILED: usize = 1 << 20;
+
 /// A regular expression that must match from the start, not to the end.
 #[derive(Debug, Clone)]
 pub struct Pcre(fancy_regex::Regex);
@@ -9,7 +12,10 @@ pub struct Pcre(fancy_regex::Regex);
 impl Pcre {
     /// Reads an expression.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        fancy_regex::Regex::new(text)
+        fancy_regex::RegexBuilder::new(text)
+            .delegate_size_limit(COMPILED)
+            .delegate_dfa_size_limit(COMPILED)
+            .build()
             .map(Pcre)
             .map_err(|error| TargetError::Pattern { pattern: text.to_owned(), reason: error.to_string() })
     }

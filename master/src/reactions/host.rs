@@ -6,6 +6,7 @@ use std::sync::Arc;
 use brine_core::executors::MayBlock;
 use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
+use brine_core::sls::jinja::limits::hand_off;
 use brine_core::{Jid, Map, Value};
 
 use super::USER;
@@ -59,7 +60,8 @@ impl ReactorHost {
 
 fn in_thread<T: Send>(call: impl FnOnce() -> Result<T, CallError> + Send) -> Result<T, CallError> {
     let panicked = |_| Err(CallError::Exception("the function panicked".to_owned()));
-    std::thread::scope(|scope| scope.spawn(call).join().unwrap_or_else(panicked))
+    let budget = hand_off();
+    std::thread::scope(|scope| scope.spawn(|| budget.run(call)).join().unwrap_or_else(panicked))
 }
 
 /// The function and arguments of `saltutil.runner(name, arg=[...], kwarg={...})`, and of the same for wheel.

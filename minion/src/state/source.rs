@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use brine_core::function::{Args, CallError};
 use brine_core::sls::compile::SlsSource;
 use brine_core::sls::gpg::Gpg;
-use brine_core::sls::jinja::{Context as Variables, Host, Template, Tree};
+use brine_core::sls::jinja::{Context as Variables, Host, Limits, Template, Tree};
 use brine_core::sls::render::{RenderError, Sls, sls_variables};
 use brine_core::sls::top;
 use brine_core::{Map, Value};
@@ -51,6 +51,7 @@ impl Source {
 
     fn variables(&self, saltenv: &str) -> Variables {
         let mut variables = Variables::new(saltenv);
+        variables.set_limits(Limits::of(&self.context.minion.config.opts));
         for (name, tree) in &self.trees {
             variables.set_tree(name, tree);
         }

@@ -6,6 +6,7 @@ use minijinja::value::{Enumerator, Kwargs, Object, Tuple, Value as JinjaValue, V
 use minijinja::{Environment, Error, ErrorKind, State};
 
 use super::containers::Dict;
+use super::limits;
 use super::value::split_kwargs;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -66,6 +67,7 @@ impl Object for Macro {
     }
 
     fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+        limits::note(state)?;
         // Most calls are so.
         let by_place = !args.last().is_some_and(JinjaValue::is_kwargs);
         if by_place && !self.takes_more && args.len() <= self.parameters.len() {

@@ -6,6 +6,7 @@ use minijinja::{Error, ErrorKind};
 
 use super::again::Missing;
 use super::import::{Imports, path_of};
+use super::limits::{Budget, LimitExceeded};
 use super::rewrite::syntax;
 use super::signatures;
 
@@ -33,11 +34,13 @@ pub struct JinjaError {
     pub context: String,
     /// Whether it is in a template that the rendered one reads.
     pub imported: bool,
+    /// The limit that the render has exceeded.
+    pub limit: Option<LimitExceeded>,
 }
 
 impl fmt::Display for JinjaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let JinjaError { name, line, message, context, imported } = self;
+        let JinjaError { name, line, message, context, imported, .. } = self;
         if *imported {
             write!(f, "{message}\n{name}({line}):\n{context}")
         } else {
@@ -84,7 +87,17 @@ impl JinjaError {
             }
         }
         let context = context(source, line);
-        JinjaError { name: place, line, message, context, imported }
+        JinjaError { name: place, line, message, context, imported, limit: None }
+    }
+
+    /// The same error, which tells of the limit that this render has exceeded, if it has.
+    pub(super) fn limited(mut self, budget: &Budget) -> Self {
+        self.limit = budget.exceeded();
+        if let Some(limit) = self.limit {
+            let (name, line) = budget.place(&self.name, self.line);
+            self.message = format!("render failed: {limit}: {name}, line {line}");
+        }
+        self
     }
 }
 

@@ -7,6 +7,7 @@ use minijinja::formatting::FormatStyle;
 use minijinja::value::{Kwargs, Object, ObjectRepr, Value as JinjaValue};
 use minijinja::{Error, ErrorKind};
 
+use super::limits;
 use super::value::split_kwargs;
 
 /// How an error begins that tells which item of a call's brackets was undefined.
@@ -15,6 +16,7 @@ const ITEM: &str = "undefined item ";
 /// The pattern with these values in it.
 pub(super) fn format(style: FormatStyle, pattern: &str, args: &[JinjaValue]) -> Result<String, Error> {
     let (mut places, named) = split_kwargs(args)?;
+    reserve(style, pattern, places.iter().chain(named.iter().map(|(_, value)| value)))?;
     let shown = Arc::new(OnceLock::new());
     let stand_in = |place: usize, value: JinjaValue| {
         let of = || JinjaValue::from_object(Undefined { place, shown: Arc::clone(&shown) });
@@ -32,6 +34,37 @@ pub(super) fn format(style: FormatStyle, pattern: &str, args: &[JinjaValue]) -> 
         Some(place) => Err(Error::new(ErrorKind::UndefinedError, format!("{ITEM}{place}"))),
         None => Ok(text),
     }
+}
+
+/// Asks for the memory of a pattern with values in it: each conversion may be as long as its width, or as the longest of
+/// the values.
+fn reserve<'v>(style: FormatStyle, pattern: &str, values: impl Iterator<Item = &'v JinjaValue>) -> Result<(), Error> {
+    let is_printf = matches!(style, FormatStyle::Printf);
+    let (mut longest, mut given_width) = (0, 0);
+    for value in values {
+        longest = longest.max(value.as_str().map_or(0, str::len));
+        given_width = given_width.max(value.as_usize().unwrap_or(0));
+    }
+    let mut size = pattern.len();
+    for conversion in pattern.split(if is_printf { '%' } else { '{' }).skip(1) {
+        // `%(name)05d`, `{name:05d}`, and a width that is one of the values: `%*d`, `{name:{width}}`.
+        let (specification, takes_width) = if is_printf {
+            let named = conversion.strip_prefix('(').and_then(|named| named.split_once(')'));
+            let specification = named.map_or(conversion, |(_, specification)| specification);
+            let end = specification.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(specification.len());
+            let specification = &specification[..end];
+            (specification, specification.contains('*'))
+        } else {
+            let end = conversion.find('}');
+            let field = &conversion[..end.unwrap_or(conversion.len())];
+            (field.split_once(':').map_or("", |(_, specification)| specification), field.contains(':') && end.is_none())
+        };
+        let numbers = specification.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
+        let width = numbers.map(|digits| digits.parse().unwrap_or(usize::MAX)).max().unwrap_or(0);
+        let width = if takes_width { width.max(given_width) } else { width };
+        size = size.saturating_add(width.max(longest));
+    }
+    limits::reserve(size)
 }
 
 /// What is undefined among the values: remembers that it was shown.

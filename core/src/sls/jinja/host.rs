@@ -8,6 +8,7 @@ use minijinja::{Error, ErrorKind, State};
 
 use super::containers::{Dict, Tree};
 use super::error::{SALT_FUNCTION, missing_function, missing_in_module};
+use super::limits;
 use super::operators::refuse_undefined;
 use super::value::{from_jinja, like, split_args, split_kwargs, to_jinja, to_ordered};
 use crate::function::{Args, CallError};
@@ -126,13 +127,13 @@ impl Object for Module {
 
     fn call_method(
         self: &Arc<Self>,
-        _: &mut State<'_, '_>,
+        state: &mut State<'_, '_>,
         method: &str,
         args: &[JinjaValue],
     ) -> Result<JinjaValue, Error> {
         let name = format!("{}.{method}", self.name);
         if self.host.has(&name) {
-            return call(&*self.host, &name, args);
+            return call(state, &*self.host, &name, args);
         }
         Err(if self.host.has_module(&self.name) { missing_in_module(method) } else { missing_function(&self.name) })
     }
@@ -163,12 +164,14 @@ impl Object for Function {
         write!(f, "{self:?}")
     }
 
-    fn call(self: &Arc<Self>, _: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
-        call(&*self.host, &self.name, args)
+    fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+        call(state, &*self.host, &self.name, args)
     }
 }
 
-fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+fn call(state: &State<'_, '_>, host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+    // A render that the function starts goes on where this one is.
+    limits::note(state)?;
     refuse_undefined_arguments(name, args)?;
     let (positional, keyword) = split_args(args)?;
     if let Some(found) = host.tree(name).and_then(|tree| looked_up(tree, &positional, &keyword)) {
@@ -180,7 +183,10 @@ fn call(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, 
         None
     };
     let given = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
-    let value = host.call(name, given).map_err(|error| Error::new(ErrorKind::InvalidOperation, told(name, error)))?;
+    limits::check()?;
+    let value = host.call(name, given);
+    limits::check()?;
+    let value = value.map_err(|error| Error::new(ErrorKind::InvalidOperation, told(name, error)))?;
     let found = match name {
         // What an SLS renders to.
         "slsutil.renderer" => to_ordered(&value),

@@ -10,6 +10,7 @@ use minijinja_contrib::pycompat;
 use super::containers::{Dict, View, is_ordered, own};
 use super::error::UNDEFINED;
 use super::formatting;
+use super::limits;
 use super::operators::{refuse_undefined, type_name};
 
 /// What a longest padded text may be, in characters: a width is not a way to use up memory.
@@ -25,6 +26,7 @@ pub(super) fn call(
     let args = &*by_place(method, args)?;
     if value.kind() == ValueKind::String {
         args.iter().try_for_each(refuse_undefined)?;
+        reserve(value.as_str().unwrap_or_default(), method, args)?;
     }
     let own_answer = match value.kind() {
         ValueKind::String => string(value.as_str().unwrap_or_default(), method, args)?,
@@ -56,6 +58,26 @@ pub(super) fn call(
     };
     // Methods give lists that can be changed.
     Ok(own(&called))
+}
+
+/// Asks for the memory of what a method of a text makes.
+fn reserve(text: &str, method: &str, args: &[JinjaValue]) -> Result<(), Error> {
+    match (method, args) {
+        ("split" | "rsplit" | "splitlines", _) => limits::reserve_parts(text),
+        ("replace", [old, new, ..]) => {
+            super::filters::reserve_replaced(text, old.as_str().unwrap_or_default(), new.as_str().unwrap_or_default())
+        }
+        ("join", [items]) if items.kind() != ValueKind::Map => {
+            let items = items.try_iter()?.collect::<Vec<_>>();
+            let size = |item: &JinjaValue| item.as_str().map_or(0, str::len).saturating_add(text.len());
+            limits::reserve(items.iter().map(size).fold(0, usize::saturating_add))
+        }
+        ("expandtabs", [width, ..]) => {
+            let width = width.as_usize().unwrap_or(8).min(MAX_WIDTH);
+            limits::reserve(text.matches('\t').count().saturating_mul(width).saturating_add(text.len()))
+        }
+        _ => limits::reserve(text.len()),
+    }
 }
 
 /// The text that bytes are.

@@ -13,6 +13,7 @@ mod filters;
 mod formatting;
 mod host;
 mod import;
+pub mod limits;
 mod methods;
 mod operators;
 pub mod reference;
@@ -31,6 +32,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 pub use containers::Tree;
 pub use error::JinjaError;
 pub use host::{Host, NoHost};
+pub use limits::{Cancel, LimitExceeded, Limits};
 use rewrite::Look;
 
 use crate::value::{Map, Value, json};
@@ -66,12 +68,19 @@ pub struct Template {
 pub struct Context {
     variables: Vec<(String, JinjaValue)>,
     saltenv: String,
+    limits: Limits,
 }
 
 impl Context {
     /// Without variables but `saltenv`.
     pub fn new(saltenv: &str) -> Self {
-        Context { variables: Vec::new(), saltenv: saltenv.to_owned() }
+        Context { variables: Vec::new(), saltenv: saltenv.to_owned(), limits: Limits::default() }
+    }
+
+    /// Sets the limits of renders with these variables. A render inside of another one shares the limits of that one.
+    pub fn set_limits(&mut self, limits: Limits) -> &mut Self {
+        self.limits = limits;
+        self
     }
 
     /// Sets a variable.
@@ -128,24 +137,31 @@ impl Template {
 
     /// Renders with these variables. `salt` reaches the host's functions, imports its files.
     pub fn render(&self, context: &Context, host: &Arc<dyn Host>) -> Result<String, JinjaError> {
+        let render = limits::Render::begin(&context.limits);
         let remembering = Arc::new(again::Remembering::new(host));
         let host: Arc<dyn Host> = remembering.clone();
         let imports = import::Imports::new(&host, &context.saltenv, Look::First);
-        self.run(context, &host, &imports).map_err(|error| {
-            let missing = if error::is_undefined(&error) { self.look_again(context, &remembering) } else { Vec::new() };
-            JinjaError::new(&self.name, &self.source, &error, Some(&imports), &missing)
+        self.run(context, &host, &imports, &render).map_err(|error| {
+            let looks_again = render.budget().exceeded().is_none() && error::is_undefined(&error);
+            let missing = if looks_again { self.look_again(context, &remembering, &render) } else { Vec::new() };
+            JinjaError::new(&self.name, &self.source, &error, Some(&imports), &missing).limited(render.budget())
         })
     }
 
     /// What this template looks up and does not find, up to where it fails.
-    fn look_again(&self, context: &Context, remembering: &again::Remembering) -> Vec<again::Missing> {
+    fn look_again(
+        &self,
+        context: &Context,
+        remembering: &again::Remembering,
+        render: &limits::Render,
+    ) -> Vec<again::Missing> {
         let notes = again::Notes::default();
         let host: Arc<dyn Host> = Arc::new(remembering.again());
         let imports = import::Imports::new(&host, &context.saltenv, Look::Again);
         if let Ok(mut template) = Self::compile_for(Look::Again, &self.name, &self.source) {
             notes.add_to(&mut template.environment);
             // It fails as it did before: what matters are the notes.
-            _ = template.run(context, &host, &imports);
+            _ = template.run(context, &host, &imports, render);
         }
         notes.take()
     }
@@ -155,21 +171,30 @@ impl Template {
         context: &Context,
         host: &Arc<dyn Host>,
         imports: &import::Imports,
+        render: &limits::Render,
     ) -> Result<String, minijinja::Error> {
         let salt = JinjaValue::from_object(host::Salt(Arc::clone(host)));
         let all = context.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let own = [("salt", salt), ("saltenv", JinjaValue::from(context.saltenv.as_str()))];
         let variables = JinjaValue::from_pairs(own.into_iter().chain(all));
-        // Only what reads other templates needs an environment of its own.
-        let importing;
-        let mut environment = &self.environment;
+        // A copy is a few reference counts.
+        let mut environment = self.environment.clone();
+        environment.set_fuel(render.fuel());
         if self.imports {
-            let mut own = environment.clone();
-            imports.add_to(&mut own, context.variables.iter().map(|(name, _)| name.as_str()));
-            importing = own;
-            environment = &importing;
+            imports.add_to(&mut environment, context.variables.iter().map(|(name, _)| name.as_str()));
         }
-        let mut text = unbroken(|| environment.get_template(&self.name)?.render(variables))?;
+        let mut output = limits::Output::default();
+        let rendered = unbroken(|| {
+            let rendered = environment.get_template(&self.name)?.render_captured_to(variables, &mut output)?;
+            Ok(rendered.state().fuel_levels())
+        });
+        let consumed = rendered.as_ref().ok().and_then(|levels| *levels).map(|(consumed, _)| consumed);
+        render.ended(rendered.as_ref().err(), consumed);
+        rendered?;
+        limits::check()?;
+        let mut text = String::from_utf8(output.0).map_err(|error| {
+            minijinja::Error::new(minijinja::ErrorKind::WriteFailure, "the output is not text").with_source(error)
+        })?;
         // As Salt does: Jinja takes a template's last newline away, and a tag that strips cannot have it.
         if self.source.ends_with('\n') {
             text.push('\n');

@@ -3,16 +3,15 @@
 mod compare;
 
 use std::cmp::Ordering;
+use std::fmt::Write;
 
 use minijinja::value::{Rest, Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 
 use super::containers::{Dict, List, Range, View, is_ordered, is_plain_map};
 use super::filters::{escape, percent};
+use super::limits;
 pub(super) use compare::order;
-
-/// What a text or a list may grow to by `*`: a factor is not a way to use up memory.
-const MAX_REPEATED: usize = 100_000_000;
 
 /// An operator with two operands.
 type Operator = fn(&JinjaValue, &JinjaValue) -> Result<JinjaValue, Error>;
@@ -51,10 +50,12 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             slice(&of, &start, &stop, &step.unwrap_or_default())
         },
     );
-    environment.add_function("__each__", |items: Rest<JinjaValue>| each(&items));
+    environment.add_function("__each__", |items: Rest<JinjaValue>| each(&items).map(checked));
+    environment.add_function("__concat__", |parts: Rest<JinjaValue>| concat(&parts));
     environment.add_function("__each_of__", |count: usize, items: Rest<JinjaValue>| -> Result<JinjaValue, Error> {
         let items = each(&items)?;
-        items.try_iter()?.map(|item| unpack(count, item)).collect::<Result<Vec<_>, _>>().map(JinjaValue::from)
+        let items = items.try_iter()?.map(|item| unpack(count, item)).collect::<Result<Vec<_>, _>>()?;
+        Ok(checked(JinjaValue::from(items)))
     });
     environment.add_function("__unpack__", unpack);
 }
@@ -113,6 +114,31 @@ fn object_name(value: &JinjaValue) -> &'static str {
     }
 }
 
+/// What a loop goes through, with the limits checked for each item.
+fn checked(items: JinjaValue) -> JinjaValue {
+    match items.kind() {
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => limits::Checked::value(items),
+        _ => items,
+    }
+}
+
+/// `a ~ b ~ c`.
+fn concat(parts: &[JinjaValue]) -> Result<JinjaValue, Error> {
+    parts.iter().try_for_each(refuse_undefined)?;
+    let size = parts.iter().filter_map(JinjaValue::as_str).map(str::len).sum();
+    limits::reserve(size)?;
+    let mut text = String::with_capacity(size);
+    for part in parts {
+        match part.as_str() {
+            Some(part) => text.push_str(part),
+            // Writing into a `String` fails where a limit is exceeded.
+            None => _ = write!(text, "{part}"),
+        }
+    }
+    limits::check()?;
+    Ok(JinjaValue::from(text))
+}
+
 /// What is iterated over by a loop.
 fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
     let items = match items {
@@ -126,6 +152,7 @@ fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
         }
         // So that a loop knows how many there are.
         ValueKind::String => {
+            limits::reserve_parts(items.as_str().unwrap_or_default())?;
             Ok(items.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect())
         }
         ValueKind::Bytes => Ok(items.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect()),
@@ -138,6 +165,7 @@ fn unpack(count: usize, value: JinjaValue) -> Result<JinjaValue, Error> {
     refuse_undefined(&value)?;
     let items: Vec<JinjaValue> = match value.kind() {
         ValueKind::String => {
+            limits::reserve_parts(value.as_str().unwrap_or_default())?;
             value.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect()
         }
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => value.try_iter()?.collect(),
@@ -165,6 +193,10 @@ fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaVal
             _ => raise("slice indices must be integers or None or have an __index__ method"),
         },
     };
+    match of.as_str() {
+        Some(text) => limits::reserve_parts(text)?,
+        None => limits::reserve_values(of.len().or(of.as_bytes().map(<[u8]>::len)).unwrap_or_default())?,
+    }
     let (start, stop, step) = (index(start)?, index(stop)?, index(step)?.unwrap_or(1));
     if step == 0 {
         return raise("slice step cannot be zero");
@@ -266,6 +298,8 @@ pub(super) fn add(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
     if let Some(both) = numbers(a, b) {
         return calculate(both, i128::checked_add, |a, b| a + b);
     }
+    let bytes = |value: &JinjaValue| value.as_bytes().map_or(0, <[u8]>::len);
+    limits::reserve(bytes(a).saturating_add(bytes(b)))?;
     if let (ValueKind::Bytes, ValueKind::Bytes) = (a.kind(), b.kind()) {
         return Ok(JinjaValue::from_bytes([a, b].map(|part| part.as_bytes().unwrap_or_default()).concat()));
     }
@@ -279,6 +313,7 @@ pub(super) fn add(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
             (false, true) => JinjaValue::from_safe_string(format!("{}{right}", escape(left))),
         });
     }
+    limits::reserve_values(a.len().unwrap_or_default().saturating_add(b.len().unwrap_or_default()))?;
     let joined = |a: &JinjaValue, b: &JinjaValue| Ok::<_, Error>(a.try_iter()?.chain(b.try_iter()?));
     if is_list(a) && is_list(b) {
         return Ok(JinjaValue::from_object(joined(a, b)?.collect::<List>()));
@@ -315,9 +350,9 @@ fn mul(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
         return raise(format!("can't multiply sequence by non-int of type '{}'", type_name(times)));
     };
     let times = usize::try_from(times.max(0)).unwrap_or(usize::MAX);
-    let length = of.as_str().map_or_else(|| of.len().unwrap_or_default(), str::len);
-    if length.saturating_mul(times) > MAX_REPEATED {
-        return raise("what is repeated is too large");
+    match of.as_str() {
+        Some(text) => limits::reserve(text.len().saturating_mul(times))?,
+        None => limits::reserve_values(of.len().unwrap_or_default().saturating_mul(times))?,
     }
     if let Some(repeated) = of.as_str() {
         let repeated = repeated.repeat(times);

@@ -8,6 +8,7 @@
 //! | `do x` | `set __do__ = x`: minijinja's `do` takes calls only |
 //! | `a + b`, `x % y` | `__add__(a, b)`, `__mod__(x, y)`: Python's operators |
 //! | `a in b`, `a not in b` | `__in__(a, b)`, `(not __in__(a, b))` |
+//! | `a ~ b ~ c` | `__concat__(a, b, c)`: the limits of memory hold |
 //! | `'a' 'b'` | `('a' ~ 'b')` |
 //! | `load_yaml as x` ... `endload` | `set x \| __load_yaml__` ... `endset` |
 //! | `import_yaml 'f' as x` | the same around an `include` |
@@ -16,6 +17,7 @@
 //! | `a < b` | `__lt__(a, b)`: a text and a number have no order |
 //! | `a[1:]` | `__slice__(a, 1, none)`: steps go back as in Python |
 //! | `for x in y`, `for a, b in y` | `__each__(y)`, `__each_of__(2, y)`: nothing is not an empty list |
+//! | `loop(x)` | `loop(__each__(x))`, as the loop itself |
 //! | `set a, b = y` | `__unpack__(2, y)` |
 //! | `x['get'](y)` | `x.get(y)`: what is called may be a method |
 //! | `a < b <= c` | `__chain__(a, '<', b, '<=', c)` |
@@ -225,7 +227,7 @@ mod tests {
         for (written, becomes) in [
             ("{{ a[0] }} [x] {y} {# {{ [1] }} #}", "{{ a[0] }} [x] {y} {# {{ [1] }} #}"),
             ("{{ [1, [2]] }}", "{{ __list__([1, __list__([2])]) }}"),
-            ("{{\u{a0}a\u{a0}~ '\u{a0}'\u{a0}}}", "{{ a ~ '\u{a0}' }}"),
+            ("{{\u{a0}a\u{a0}~ '\u{a0}'\u{a0}}}", "{{ __concat__(a , '\u{a0}') }}"),
             ("{{ {'a': {}}['a'] }}", "{{ __dict__({'a': __dict__({})})['a'] }}"),
             ("{% if x in ['a'] %}", "{% if __in__(x , ['a']) %}"),
             ("{% if x not in y|f %}", "{% if (not __in__(x ,  y|f)) %}"),
@@ -245,7 +247,7 @@ mod tests {
             ("{{ -a - -1 ** 2 }}", "{{ __sub__(__neg__(a) , __pow__((-1) , 2)) }}"),
             ("{{ 'a' 'b' * 2 }}", "{{ __mul__(('a' ~ 'b') , 2) }}"),
             ("{{ a[1:] }}{{ a[::-1] }}", "{{ __slice__(a, 1, none) }}{{ __slice__(a, none, none, (-1)) }}"),
-            ("{{ a ~ b + c }}", "{{ __add__(a ~ b , c) }}"),
+            ("{{ a ~ b + c }}", "{{ __add__(__concat__(a , b) , c) }}"),
             (
                 "{% for a, b in c %}{% set d, e = f %}",
                 "{% for a, b in __each_of__(2, c) %}{% set d, e = __unpack__(2, f) %}",
@@ -267,7 +269,7 @@ mod tests {
             ("{% from './l' import a, b %}", "{% from __template__('./l', false) import a, b %}"),
             (
                 "{% import t ~ '/l' as l with context -%}",
-                "{% import __template__(t ~ '/l', true) as l with context -%}",
+                "{% import __template__(__concat__(t , '/l'), true) as l with context -%}",
             ),
             (
                 "{% include 'x' ignore missing %}",
@@ -275,8 +277,9 @@ mod tests {
             ),
             (
                 "{% include a.b ~ '/c' %}",
-                "{% with __names__ = [a] %}{% include __template__(a.b ~ '/c', true) %}{% endwith %}",
+                "{% with __names__ = [a] %}{% include __template__(__concat__(a.b , '/c'), true) %}{% endwith %}",
             ),
+            ("{{ loop(x.y) }}{{ a.loop(x) }}", "{{ loop(__each__(x.y)) }}{{ a.loop(x) }}"),
             ("{{ f(0600, 0, 00, 0.5, 10) }}", "{{ f(0 600, 0, 00, 0.5, 10) }}"),
             ("{{ x", "{{ x"),
             ("{{ [1 }}{{ [2] }}", "{{ [1 }}{{ [2] }}"),

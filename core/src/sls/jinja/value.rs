@@ -6,6 +6,7 @@ use minijinja::value::{Kwargs, Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Error, ErrorKind, Output, State};
 
 use super::containers::{Dict, List, Origin, Range, View, is_ordered};
+use super::limits;
 use crate::value::{Map, Value, python};
 
 /// Containers inside each other. What is deeper was made by a loop that went wrong.
@@ -28,6 +29,8 @@ pub(super) fn to_jinja_of(value: &Value, origin: &Origin) -> JinjaValue {
         Value::Float(f) => JinjaValue::from(*f),
         Value::Str(s) => JinjaValue::from(s.as_str()),
         Value::Bytes(b) => JinjaValue::from_bytes(b.clone()),
+        // Who asked is told at the next check.
+        Value::List(_) | Value::Map(_) if !limits::walk() => JinjaValue::from(()),
         Value::List(items) => {
             JinjaValue::from_object(List::of(items.iter().map(|item| to_jinja_of(item, origin)), origin))
         }
@@ -73,7 +76,7 @@ pub(super) fn from_jinja(value: &JinjaValue) -> Value {
 }
 
 fn convert(value: &JinjaValue, depth: usize) -> Value {
-    if depth > MAX_DEPTH {
+    if depth > MAX_DEPTH || !limits::walk() {
         return Value::Nil;
     }
     match value.kind() {
@@ -132,13 +135,19 @@ pub(super) fn split_kwargs(args: &[JinjaValue]) -> Result<(Vec<JinjaValue>, Keyw
 /// Prints a value into the output as Python's `str` does.
 pub(super) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &JinjaValue) -> Result<(), Error> {
     match value.kind() {
-        ValueKind::String | ValueKind::Undefined => minijinja::escape_formatter(out, state, value),
+        ValueKind::String | ValueKind::Undefined => {
+            limits::reserve(value.as_str().map_or(0, str::len))?;
+            minijinja::escape_formatter(out, state, value)?;
+        }
         _ => {
             refuse_undefined_entries(value, 0)?;
             let failed = |_| Error::new(ErrorKind::WriteFailure, "the output cannot be written");
-            out.write_str(&in_form(value, Form::Printed)).map_err(failed)
+            let text = in_form(value, Form::Printed);
+            limits::reserve(text.len())?;
+            out.write_str(&text).map_err(failed)?;
         }
     }
+    limits::note(state)
 }
 
 /// Refuses a mapping with an undefined value in it: these are printed, where items of lists are only shown.
@@ -146,6 +155,7 @@ pub(super) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Resu
     if depth > MAX_DEPTH || value.downcast_object_ref::<Dict>().is_none() {
         return Ok(());
     }
+    limits::check()?;
     for (_, inner) in pairs(value) {
         if inner.is_undefined() {
             // Only minijinja itself can say which expression it comes from.
@@ -189,6 +199,9 @@ pub(super) fn write(value: &JinjaValue, out: &mut impl Write) -> fmt::Result {
 fn write_form(value: &JinjaValue, out: &mut impl Write, form: Form, depth: usize) -> fmt::Result {
     if depth > MAX_DEPTH {
         return out.write_str("...");
+    }
+    if !limits::walk() {
+        return Err(fmt::Error);
     }
     match value.kind() {
         ValueKind::Undefined => out.write_str("Undefined"),

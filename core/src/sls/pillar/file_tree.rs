@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::external::Call;
 use super::merge_deep;
 use crate::glob::fnmatch;
-use crate::sls::jinja::{Context, Host, NoHost};
+use crate::sls::jinja::{Context, Host, Limits, NoHost};
 use crate::sls::render::Sls;
 use crate::value::{FromValue, Map, Value};
 
@@ -103,6 +103,7 @@ impl Reading<'_> {
         let Some(renderer) = &self.template else { return Ok(text.into()) };
         let source = self.call.source;
         let mut context = Context::new(self.call.request.pillarenv.unwrap_or("base"));
+        context.set_limits(Limits::of(&source.opts));
         context.set_shared("grains", Arc::clone(self.call.request.grains));
         context.set_shared("opts", Arc::clone(&source.opts));
         context.set("pillar", &self.call.pillar.clone().into());

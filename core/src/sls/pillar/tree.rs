@@ -11,7 +11,7 @@ use super::tops::{self, Matched, Sections};
 use super::{PillarFacts, PillarRequest, PillarSource};
 use crate::files;
 use crate::glob::{fnmatch, is_pattern};
-use crate::sls::jinja::{Context, Host};
+use crate::sls::jinja::{Context, Host, Limits};
 use crate::sls::render::{Sls, sls_variables};
 use crate::sls::top;
 use crate::value::{FromValue, Map, Value};
@@ -191,6 +191,7 @@ impl<'a> Tree<'a> {
         let compiled = compiled.with_gpg(Arc::clone(&self.source.gpg));
         let grains = self.request.grains;
         let mut context = Context::new(environment);
+        context.set_limits(Limits::of(&self.source.opts));
         context.set_all(&sls_variables(sls, relative));
         context.set_shared("grains", Arc::clone(grains));
         context.set_shared("opts", Arc::clone(&self.opts));

@@ -9,6 +9,7 @@ use minijinja::value::{Enumerator, Object, Rest, Tuple, Value as JinjaValue, Val
 use minijinja::{Error, ErrorKind, State};
 use parking_lot::RwLock;
 
+use super::super::limits;
 use super::super::operators::type_name;
 use super::super::value::{from_jinja, pairs, split_kwargs, to_jinja, to_jinja_of, write};
 use super::{Origin, hashable, nothing, own, raise, refuse_cycle, take_apart};
@@ -234,7 +235,7 @@ impl Object for Dict {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.keys())
+        Enumerator::Values(limits::walk_items(self.keys()))
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
@@ -251,10 +252,12 @@ impl Object for Dict {
         method: &str,
         args: &[JinjaValue],
     ) -> Result<JinjaValue, Error> {
+        limits::check()?;
         match method {
             "update" => {
                 let given = Self::given(args)?;
                 given.iter().try_for_each(|(_, value)| refuse_cycle(self, value))?;
+                limits::check()?;
                 self.change(|entries| entries.extend(given));
                 nothing()
             }

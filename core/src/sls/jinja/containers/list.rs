@@ -7,6 +7,7 @@ use minijinja::value::{Enumerator, Object, ObjectRepr, Value as JinjaValue, from
 use minijinja::{Error, ErrorKind, State};
 use parking_lot::{RwLock, RwLockWriteGuard};
 
+use super::super::limits;
 use super::super::value::{from_jinja, split_kwargs, write};
 use super::{Origin, nothing, own, raise, refuse_cycle, take_apart};
 use crate::value::python;
@@ -72,7 +73,7 @@ impl Object for List {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.items())
+        Enumerator::Values(limits::walk_items(self.items()))
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
@@ -89,6 +90,11 @@ impl Object for List {
         method: &str,
         args: &[JinjaValue],
     ) -> Result<JinjaValue, Error> {
+        match method {
+            "append" | "extend" | "clear" => limits::check()?,
+            // These look at all items, or move them.
+            _ => limits::reserve_values(self.0.read().len())?,
+        }
         // Items are compared on a copy: an item may be what is compared with, and is locked then.
         let find = |item: &JinjaValue| {
             let absent = || raise(format_args!("{} is not in list", python::repr(&from_jinja(item))));
@@ -104,8 +110,11 @@ impl Object for List {
             }
             "extend" => {
                 let (items,): (JinjaValue,) = from_args(args)?;
+                // Room for the items, and for a list that grows.
+                limits::reserve_values(items.len().unwrap_or_default().saturating_mul(2))?;
                 let items: Vec<_> = items.try_iter()?.map(|item| own(&item)).collect();
                 items.iter().try_for_each(|item| refuse_cycle(self, item))?;
+                limits::check()?;
                 self.change().extend(items);
                 nothing()
             }

@@ -21,18 +21,20 @@ pub(super) use range::Range;
 pub use tree::Tree;
 pub(super) use view::View;
 
+use super::limits;
 use super::operators::type_name;
 use super::value::pairs;
 
 /// The functions that rewritten literals and assignments call.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     range::add_to(environment);
-    environment.add_function("__list__", |items: JinjaValue| own(&items));
+    environment.add_function("__list__", |items: JinjaValue| limits::check().map(|()| own(&items)));
     environment.add_function("__dict__", |map: JinjaValue| -> Result<JinjaValue, Error> {
+        limits::check()?;
         map.try_iter()?.try_for_each(|key| hashable(&key))?;
         Ok(own(&map))
     });
-    environment.add_function("__own__", |value: JinjaValue| own(&value));
+    environment.add_function("__own__", |value: JinjaValue| limits::check().map(|()| own(&value)));
     for (name, ordered) in [("dict", false), ("odict", true)] {
         environment.add_function(name, move |args: Rest<ValueOrKwargs>| -> Result<JinjaValue, Error> {
             let dict = Dict::new([], ordered);
@@ -128,6 +130,7 @@ fn refuse_cycle<T>(outer: &Arc<T>, value: &JinjaValue) -> Result<(), Error> {
     let mut open = vec![value.clone()];
     let mut seen = std::collections::HashSet::new();
     while let Some(value) = open.pop() {
+        limits::work(1)?;
         let children: Vec<JinjaValue> = if let Some(list) = value.downcast_object::<List>() {
             if !seen.insert(Arc::as_ptr(&list).cast::<()>()) {
                 continue;

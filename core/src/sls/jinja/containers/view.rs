@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use minijinja::value::{Enumerator, Object, ObjectRepr, Tuple, Value as JinjaValue};
 
+use super::super::limits;
 use super::super::value::{pairs, write};
 use super::is_ordered;
 
@@ -46,7 +47,7 @@ impl Object for View {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.items.clone())
+        Enumerator::Values(limits::walk_items(self.items.clone()))
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {

@@ -7,6 +7,7 @@ use minijinja::{Environment, Error, ErrorKind};
 
 use super::super::containers::{Dict, List, own};
 use super::super::error::SALT_FUNCTION;
+use super::super::limits;
 use super::super::operators::refuse_undefined;
 use super::super::value::{double_quoted, pairs, text, to_jinja};
 use super::{Args, Given, Options, class, defined, failed, iterable, lacks};
@@ -115,15 +116,30 @@ fn to_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let value = defined(&value)?;
     let value = if options.flag(0, "sort_keys", true) { json::sorted(&value) } else { value };
-    Ok(safe(&json_text(&value, options.get(1, "indent").as_ref())))
+    Ok(safe(&json_text(&value, options.get(1, "indent").as_ref())?))
 }
 
-fn json_text(value: &Value, indent: Option<&Value>) -> String {
+fn json_text(value: &Value, indent: Option<&Value>) -> Result<String, Error> {
     match indent.and_then(Value::as_i64) {
-        // As deep as anybody indents; a larger number would only fill memory.
-        Some(indent) => json::to_json_pretty(value, usize::try_from(indent).unwrap_or(0).min(64)),
-        None => json::to_json(value),
+        Some(indent) => {
+            // As deep as anybody indents; a larger number would only fill memory.
+            let indent = usize::try_from(indent).unwrap_or(0).min(64);
+            limits::reserve(indentation(value, 0).saturating_mul(indent))?;
+            Ok(json::to_json_pretty(value, indent))
+        }
+        None => Ok(json::to_json(value)),
     }
+}
+
+/// How many levels all lines of a value are indented by, together.
+fn indentation(value: &Value, depth: usize) -> usize {
+    let inside: usize = match value {
+        Value::List(items) => items.iter().map(|item| indentation(item, depth + 1)).sum(),
+        Value::Map(map) => map.values().map(|item| indentation(item, depth + 1)).sum(),
+        _ => 0,
+    };
+    // A container also has a line for its end.
+    inside.saturating_add(depth * 2)
 }
 
 /// `tojson(indent=None)`: safe inside of HTML, and plain ASCII.
@@ -132,7 +148,7 @@ fn to_script_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let value = defined(&value)?;
     let value = if options.flag(1, "sort_keys", false) { json::sorted(&value) } else { value };
     let mut out = String::new();
-    for c in json_text(&value, options.get(0, "indent").as_ref()).chars() {
+    for c in json_text(&value, options.get(0, "indent").as_ref())?.chars() {
         if c.is_ascii() && !matches!(c, '<' | '>' | '&' | '\'') {
             out.push(c);
             continue;
@@ -160,7 +176,9 @@ fn load_yaml(value: &JinjaValue) -> Result<JinjaValue, Error> {
         let message = format!("Encountered error loading yaml: {}", error.python_text());
         Error::new(ErrorKind::SyntaxError, message)
     };
-    yaml::load(text).map(|value| to_jinja(&value)).map_err(wrong)
+    limits::reserve(text.len())?;
+    let value = yaml::load(text).map(|value| to_jinja(&value)).map_err(wrong)?;
+    limits::check().map(|()| value)
 }
 
 fn load_json(value: &JinjaValue) -> Result<JinjaValue, Error> {

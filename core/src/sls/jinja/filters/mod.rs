@@ -21,8 +21,9 @@ use minijinja::value::{ArgType, FunctionArgs, FunctionResult, Rest, Value as Jin
 use minijinja::{Environment, Error, ErrorKind, State};
 
 pub(super) use percent::percent;
-pub(super) use text::escape;
+pub(super) use text::{escape, reserve_replaced};
 
+use super::limits;
 use super::operators::type_name;
 use super::value::{from_jinja, split_args, split_kwargs};
 use crate::value::{Map, Value};
@@ -81,6 +82,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     for name in ["default", "d"] {
         environment.add_filter(name, default);
     }
+    prepared(environment, "split", minijinja::filters::split, Ok);
+    prepared(environment, "lines", minijinja::filters::lines, Ok);
     by_name(environment, "trim", &["chars"], minijinja::filters::trim);
     by_name(environment, "batch", &["linecount", "fill_with"], batch);
     by_name(environment, "slice", &["slices", "fill_with"], slice);
@@ -164,6 +167,12 @@ fn prepared<F, Rv, FilterArgs>(
     environment.add_filter(inner.clone(), filter);
     environment.add_filter(name.to_owned(), move |state: &mut State<'_, '_>, args: Args| {
         let args = prepare(args.iter().cloned().map(ValueOrKwargs::into_value).collect())?;
+        match args.first().and_then(JinjaValue::as_str) {
+            // All others look at each letter.
+            Some(text) if matches!(&*inner, "__trim__" | "__replace__" | "__center__") => limits::reserve(text.len())?,
+            Some(text) => limits::reserve_parts(text)?,
+            None => limits::check()?,
+        }
         state.apply_filter(&inner, &args)
     });
 }
@@ -185,6 +194,10 @@ fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
 /// A value that can be gone through.
 fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
     super::operators::refuse_undefined(&value)?;
+    match value.as_str() {
+        Some(text) => limits::reserve_parts(text)?,
+        None => limits::reserve_values(value.len().unwrap_or_default())?,
+    }
     match value.kind() {
         ValueKind::Bytes => Ok(value.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect()),
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
@@ -267,7 +280,7 @@ impl<'a> ArgType<'a> for Given {
 fn bytes_of(value: &JinjaValue) -> Result<Vec<u8>, Error> {
     super::operators::refuse_undefined(value)?;
     match (value.kind(), value.as_bytes()) {
-        (ValueKind::String | ValueKind::Bytes, Some(bytes)) => Ok(bytes.to_vec()),
+        (ValueKind::String | ValueKind::Bytes, Some(bytes)) => limits::reserve(bytes.len()).map(|()| bytes.to_vec()),
         _ => Err(failed(format_args!("expected str, bytes, or bytearray not {}", class(value)))),
     }
 }
@@ -292,5 +305,6 @@ fn defined(value: &JinjaValue) -> Result<Value, Error> {
         value.get_attr("")?;
     }
     super::value::refuse_undefined_entries(value, 0)?;
-    Ok(from_jinja(value))
+    let value = from_jinja(value);
+    limits::check().map(|()| value)
 }

@@ -3,16 +3,20 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use fancy_regex::Regex;
+use fancy_regex::{Regex, RegexBuilder};
 use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
+use super::super::limits;
 use super::super::operators::type_name;
 use super::{Args, Options, failed};
 
 /// How many compiled patterns are kept for the next render.
 const KEPT: usize = 256;
+
+/// How large a compiled pattern may be, in bytes, and what it remembers while it matches.
+const COMPILED: usize = 1 << 20;
 
 static PATTERNS: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mutex::default);
 
@@ -38,7 +42,10 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 fn matched(text: &JinjaValue) -> Result<String, Error> {
     super::super::operators::refuse_undefined(text)?;
     match text.kind() {
-        ValueKind::String => Ok(text.as_str().unwrap_or_default().to_owned()),
+        ValueKind::String => {
+            let text = text.as_str().unwrap_or_default();
+            limits::reserve(text.len()).map(|()| text.to_owned())
+        }
         _ => Err(failed(format_args!("expected string or bytes-like object, got '{}'", type_name(text)))),
     }
 }
@@ -56,7 +63,11 @@ fn compile(pattern: &str, options: &Args) -> Result<Arc<Regex>, Error> {
         return Ok(Arc::clone(regex));
     }
     // Python's name for the end of the text.
-    let regex = Arc::new(Regex::new(&pattern.replace(r"\Z", r"\z")).map_err(failed)?);
+    let regex = RegexBuilder::new(&pattern.replace(r"\Z", r"\z"))
+        .delegate_size_limit(COMPILED)
+        .delegate_dfa_size_limit(COMPILED)
+        .build();
+    let regex = Arc::new(regex.map_err(failed)?);
     let mut patterns = PATTERNS.lock();
     if patterns.len() >= KEPT {
         patterns.clear();
@@ -83,8 +94,24 @@ fn find(text: &str, pattern: &str, options: &Args, at_start: bool) -> Result<Jin
 
 fn replace(text: JinjaValue, pattern: String, with: String, options: Args) -> Result<String, Error> {
     let (text, template) = (matched(&text)?, template(&with));
-    let replaced = compile(&pattern, &options)?.try_replacen(&text, 0, template.as_str()).map_err(failed)?;
-    Ok(replaced.into_owned())
+    let regex = compile(&pattern, &options)?;
+    let (mut out, mut at) = (String::new(), 0);
+    for found in regex.captures_iter(text.as_str()) {
+        let found = found.map_err(failed)?;
+        let Some(whole) = found.get(0) else { continue };
+        let before = text.get(at..whole.start()).unwrap_or_default();
+        // What is put in is the template, and what groups have matched.
+        let groups: usize = found.iter().flatten().map(|group| group.as_str().len()).max().unwrap_or(0);
+        let references = template.matches('$').count().saturating_mul(groups);
+        limits::reserve(
+            before.len().saturating_add(template.len()).saturating_add(references).saturating_add(out.len()),
+        )?;
+        out.push_str(before);
+        found.expand(&template, &mut out);
+        at = whole.end();
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    Ok(out)
 }
 
 /// Python writes groups as `\1` and `\g<name>`, the crate as `${1}` and `${name}`.

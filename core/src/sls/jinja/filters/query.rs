@@ -7,6 +7,7 @@ use jmespath::{Context, JmespathError, Rcvar, Runtime, Variable};
 use minijinja::value::Value as JinjaValue;
 use minijinja::{Environment, Error};
 
+use super::super::limits;
 use super::{defined, failed};
 use crate::sls::jinja::value::to_jinja;
 use crate::value::{Value, json};
@@ -68,12 +69,15 @@ fn query(data: &Value, expression: &str) -> Result<Value, Error> {
     let data = Variable::from_json(&json::to_json(data)).map_err(failed)?;
     let found = compiled.search(data).map_err(first_line)?;
     let mut left = MOST_FOUND;
-    found_value(&found, &mut left).ok_or_else(|| failed(format_args!("json_query finds at most {MOST_FOUND} values")))
+    let value = found_value(&found, &mut left);
+    limits::check()?;
+    value.ok_or_else(|| failed(format_args!("json_query finds at most {MOST_FOUND} values")))
 }
 
 /// What was found, if no more values than are left.
 fn found_value(found: &Variable, left: &mut usize) -> Option<Value> {
     *left = left.checked_sub(1)?;
+    limits::reserve(found.as_string().map_or(0, String::len)).ok()?;
     Some(match found {
         Variable::Null | Variable::Expref(_) => Value::Nil,
         Variable::Bool(truth) => (*truth).into(),

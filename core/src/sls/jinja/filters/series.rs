@@ -4,6 +4,7 @@ use minijinja::value::{Tuple, Value as JinjaValue};
 use minijinja::{Environment, Error};
 
 use super::super::containers::own;
+use super::super::limits;
 use super::{Args, failed, iterable};
 use crate::sls::jinja::value::{Keywords, split_kwargs};
 
@@ -12,16 +13,16 @@ const MAX: usize = 100_000;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("combinations", |value: JinjaValue, n: usize| {
-        tuples(chosen(&items(&value)?, n, |next, at| next > at))
+        tuples(chosen(&items(&value)?, n, |next, at| next > at)?)
     });
     environment.add_filter("combinations_with_replacement", |value: JinjaValue, n: usize| {
-        tuples(chosen(&items(&value)?, n, |next, at| next >= at))
+        tuples(chosen(&items(&value)?, n, |next, at| next >= at)?)
     });
     environment.add_filter("permutations", |value: JinjaValue, n: Option<usize>| {
         let items = items(&value)?;
         let n = n.unwrap_or(items.len());
         let mut out = Vec::new();
-        permute(&items, n, &mut Vec::new(), &mut out);
+        permute(&items, n, &mut Vec::new(), &mut out)?;
         tuples(out)
     });
     environment.add_filter("product", |value: JinjaValue, args: Args| {
@@ -32,6 +33,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             if rows.len().saturating_mul(list.len()) > MAX {
                 return Err(too_many());
             }
+            limits::reserve_values(
+                rows.len().saturating_mul(list.len()).saturating_mul(rows.first().map_or(0, Vec::len) + 2),
+            )?;
             rows = rows.iter().flat_map(|row: &Vec<JinjaValue>| list.iter().map(|item| with(row, item))).collect();
         }
         tuples(rows)
@@ -84,7 +88,7 @@ fn tuples(rows: Vec<Vec<JinjaValue>>) -> Result<JinjaValue, Error> {
 }
 
 /// All ways to choose `n`, in order: `follows` says whether a place may come after another.
-fn chosen(items: &[JinjaValue], n: usize, follows: fn(usize, usize) -> bool) -> Vec<Vec<JinjaValue>> {
+fn chosen(items: &[JinjaValue], n: usize, follows: fn(usize, usize) -> bool) -> Result<Vec<Vec<JinjaValue>>, Error> {
     let mut rows: Vec<Vec<usize>> = vec![Vec::new()];
     for _ in 0..n {
         let longer = |row: &Vec<usize>| {
@@ -96,24 +100,31 @@ fn chosen(items: &[JinjaValue], n: usize, follows: fn(usize, usize) -> bool) -> 
                 row
             })
         };
+        let most = rows.len().saturating_mul(items.len()).min(MAX + 1);
+        limits::reserve_values(most.saturating_mul(rows.first().map_or(0, Vec::len) + 2))?;
         rows = rows.iter().flat_map(longer).take(MAX + 1).collect();
     }
-    rows.into_iter().map(|row| row.into_iter().map(|at| items[at].clone()).collect()).collect()
+    limits::reserve_values(rows.len().saturating_mul(n + 1))?;
+    Ok(rows.into_iter().map(|row| row.into_iter().map(|at| items[at].clone()).collect()).collect())
 }
 
-fn permute(items: &[JinjaValue], n: usize, row: &mut Vec<usize>, out: &mut Vec<Vec<JinjaValue>>) {
+fn permute(items: &[JinjaValue], n: usize, row: &mut Vec<usize>, out: &mut Vec<Vec<JinjaValue>>) -> Result<(), Error> {
     if out.len() > MAX {
-        return;
+        return Ok(());
     }
+    // A place in the row is looked for in the row.
+    limits::work(row.len().saturating_mul(items.len()))?;
     if row.len() == n {
+        limits::reserve_values(n)?;
         out.push(row.iter().map(|at| items[*at].clone()).collect());
-        return;
+        return Ok(());
     }
     for at in 0..items.len() {
         if !row.contains(&at) {
             row.push(at);
-            permute(items, n, row, out);
+            permute(items, n, row, out)?;
             row.pop();
         }
     }
+    Ok(())
 }

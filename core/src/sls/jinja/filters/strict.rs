@@ -6,6 +6,7 @@ use minijinja::value::{FunctionArgs, FunctionResult, Kwargs, Value as JinjaValue
 use minijinja::{Environment, Error, ErrorKind, filters};
 
 use super::super::again::type_told;
+use super::super::limits;
 use super::super::operators::{order, refuse_undefined, type_name};
 use super::super::value::split_kwargs;
 use super::{failed, prepared};
@@ -93,6 +94,11 @@ fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
         items = found;
     }
     items.iter().try_for_each(refuse_undefined)?;
+    if name == "join" {
+        let separator = rest.first().and_then(JinjaValue::as_str).map_or(0, str::len);
+        let size = |item: &JinjaValue| item.as_str().map_or(0, str::len).saturating_add(separator);
+        limits::reserve(items.iter().map(size).fold(0, usize::saturating_add))?;
+    }
     if items.is_empty() && matches!(name, "min" | "max") {
         return Err(failed(format_args!("{name}() arg is an empty sequence")));
     }

@@ -9,6 +9,7 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use rand::seq::IndexedRandom;
 
 use super::super::containers::Dict;
+use super::super::limits;
 use super::super::operators::type_name;
 use super::super::value::{split_kwargs, text};
 use super::percent;
@@ -145,12 +146,19 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 }
 
 /// `replace(old, new, count=None)`.
-fn replace(value: Given, old: Given, new: Given, count: Option<i64>) -> String {
+fn replace(value: Given, old: Given, new: Given, count: Option<i64>) -> Result<String, Error> {
     let (text, old, new) = (text(&value), text(&old), text(&new));
-    match count.and_then(|count| usize::try_from(count).ok()) {
+    reserve_replaced(&text, &old, &new)?;
+    Ok(match count.and_then(|count| usize::try_from(count).ok()) {
         Some(count) => text.replacen(&old, &new, count),
         None => text.replace(&old, &new),
-    }
+    })
+}
+
+/// Asks for the memory of a text with one part replaced by another everywhere.
+pub(in crate::sls::jinja) fn reserve_replaced(text: &str, old: &str, new: &str) -> Result<(), Error> {
+    let grown = if new.len() > old.len() { text.matches(old).count().saturating_mul(new.len()) } else { 0 };
+    limits::reserve(text.len().saturating_add(grown))
 }
 
 /// What base64 stands for. Signs that it does not have are passed over, as by Python.
@@ -326,6 +334,11 @@ fn indent(value: Given, args: Args) -> Result<String, Error> {
         });
     }
     let text = text(&value);
+    let lines = text.matches('\n').count() + 1;
+    // Each line is a text of its own before they are put together.
+    limits::reserve(
+        lines.saturating_mul(blank.len() + size_of::<String>()).saturating_add(text.len()).saturating_mul(2),
+    )?;
     let line = |(number, line): (usize, &str)| {
         let indented = if number == 0 { first } else { blanks || !line.is_empty() };
         if indented { std::format!("{blank}{line}") } else { line.to_owned() }
@@ -351,6 +364,11 @@ fn wordwrap(value: Given, args: Args) -> Result<String, Error> {
     let with =
         options.get(2, "wrapstring").filter(Value::is_truthy).map_or_else(|| "\n".to_owned(), |with| with.to_string());
     let text = text(&value);
+    let most_lines = text.matches('\n').count()
+        + text.len() / if breaks { width.min(text.len() + 1) } else { 2 }
+        + text.matches(' ').count()
+        + 1;
+    limits::reserve(most_lines.saturating_mul(with.len() + size_of::<String>()).saturating_add(text.len()))?;
     let wrapped = text.lines().map(|line| {
         let mut lines: Vec<String> = Vec::new();
         let mut current = String::new();

@@ -168,12 +168,18 @@ impl Parser<'_, '_> {
     /// Values put together with `~`.
     fn text(&mut self) -> Parsed {
         let at = self.place();
-        let mut node = self.product()?;
-        while self.take_sign("~")? {
-            let right = self.product()?;
-            node = Node { start: node.start, end: right.end, at, is: Is::Other };
+        let first = self.product()?;
+        let mut last = first;
+        while self.is_sign("~")? {
+            self.edits.push(Edit::replace(&self.tokens[self.at], ","));
+            self.skip(1);
+            last = self.product()?;
         }
-        Ok(node)
+        if last.start == first.start {
+            return Ok(first);
+        }
+        self.edits.extend(Edit::around(first.start, last.end, "__concat__(", ")"));
+        Ok(Node { start: first.start, end: last.end, at, is: Is::Other })
     }
 
     fn product(&mut self) -> Parsed {
@@ -385,8 +391,17 @@ impl Parser<'_, '_> {
     }
 
     fn call(&mut self, of: Node) -> Parsed {
-        let at = self.place();
+        let (at, open) = (self.place(), self.at);
         self.arguments()?;
+        // A recursive loop goes through its items as the loop itself does.
+        let is_loop =
+            of.is == Is::Name && self.tokens.get(open.wrapping_sub(1)).is_some_and(|name| name.text == "loop");
+        if is_loop
+            && let [_, inside @ .., _] = &self.tokens[open..self.at]
+            && let (Some(first), Some(last)) = (inside.first(), inside.last())
+        {
+            self.edits.extend(Edit::around(first.start, last.end, "__each__(", ")"));
+        }
         Ok(Node { start: of.start, end: self.behind(), at, is: Is::Call })
     }
 

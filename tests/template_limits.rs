@@ -1,0 +1,66 @@
+//! Templates that never end or that want all memory end with an error, and the process stays small.
+#![allow(clippy::unwrap_used)]
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The most memory that a process has ever had, in bytes.
+fn peak(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+/// Renders a file by `slsutil.renderer`; returns the error and the most memory that the process has had.
+fn render(folder: &Path, source: &str) -> (String, u64) {
+    // The error shows the line, and is longer than a pipe holds: the process waits until it is read.
+    let source = format!("{source}{{# {} #}}", "x".repeat(200_000));
+    std::fs::write(folder.join("srv/hostile.sls"), source).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));
+    command.args(["salt-call", "--local", "-c"]).arg(folder).args(["slsutil.renderer", "salt://hostile.sls"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut stderr, mut first, mut rest) = (child.stderr.take().unwrap(), [0], Vec::new());
+    stderr.read_exact(&mut first).unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    stderr.read_to_end(&mut rest).unwrap();
+    child.wait().unwrap();
+    (String::from_utf8_lossy(&[&first, &*rest].concat()).into_owned(), peak(&status).unwrap())
+}
+
+#[test]
+fn hostile_templates_end_with_an_error_and_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::create_dir(folder.join("srv")).unwrap();
+    let roots = format!("file_roots:\n  base: [{}]\n", folder.join("srv").display());
+    let options = "template_fuel: 5000000\n";
+    std::fs::write(folder.join("minion"), format!("id: m1\nroot_dir: {}\n{options}{roots}", folder.display())).unwrap();
+    let memory = "template needs more than 134217728 bytes (template_memory)";
+    let fuel = "template needs more than 5000000 steps (template_fuel)";
+    let text = "x".repeat(1_000);
+    for (source, told, line) in [
+        (
+            "{% set ns = namespace(s='x') %}{% for i in range(60) %}\n{% set ns.s = ns.s ~ ns.s %}{% endfor %}"
+                .to_owned(),
+            memory,
+            2,
+        ),
+        ("{% set l = [1] %}{% for i in range(60) %}\n{% do l.extend(l) %}{% endfor %}".to_owned(), memory, 2),
+        ("\n{% set l = [1] * 100000000 %}".to_owned(), memory, 2),
+        (
+            format!(
+                "{{% set x %}}{{% for i in range(100000) %}}{{% for j in range(100000) %}}{text}{{% endfor %}}{{% endfor %}}{{% endset %}}"
+            ),
+            memory,
+            1,
+        ),
+        ("\n\n{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}".to_owned(), fuel, 3),
+    ] {
+        let (said, most) = render(folder, &source);
+        let expected = format!("render failed: {told}: ");
+        let short: String = said.chars().take(300).collect();
+        assert!(said.contains(&expected) && said.contains(&format!(", line {line}")), "{short}");
+        assert!(most < 300 << 20, "{most} bytes: {short}");
+        println!("{} MB: {short}", most >> 20);
+    }
+}
