@@ -126,6 +126,9 @@ rendering_options! {
     minion_jid_queue_hwm: usize = 100,
     /// What the minion's own reactor binds, as the master's `reactor`.
     reactor: Value = Value::List(Vec::new()),
+    /// Whether reactions refuse text from events that would change the structure of a rendered reactor SLS, or match
+    /// more minions or keys than itself; without it such text is read as Salt reads it.
+    reactor_strict_data: bool = true,
 
     /// The outputter of `salt-call` when nothing else says.
     output: Option<String> = None,

@@ -24,6 +24,7 @@
 //!
 //! What is not understood is left as it is: the compiler has the better words for what is wrong.
 
+pub(super) mod cover;
 mod grammar;
 pub(super) mod syntax;
 mod tags;
