@@ -1,7 +1,8 @@
 //! Brine's reactor: events in, reactions out.
 //!
 //! `entries.rs` binds tag patterns to SLS files and `limits.rs` says how often; `sls.rs` finds files and keeps
-//! them compiled; `plan.rs` renders them, `reaction.rs` reads what they say and `order.rs` sorts it.
+//! them compiled; `plan.rs` renders them, `reaction.rs` reads what they say, `untrusted.rs` checks what comes from the
+//! event, and `order.rs` sorts it.
 //! [`Reactor::run`] follows the bus, `schedule.rs` works side by side, `react.rs` hands over, tries again and
 //! puts aside. `history.rs` and `explain.rs` read from the journal what came of it. What a reaction does is
 //! not known here: it is handed to a [`Dispatch`]. `rules/` holds rules over time, which `overtime.rs` runs.
@@ -25,6 +26,7 @@ mod run;
 mod schedule;
 mod sls;
 mod trial;
+mod untrusted;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,6 +60,8 @@ pub struct Options {
     pub waiting: usize,
     /// How often a reaction is tried again whose failure may pass.
     pub retries: u32,
+    /// Whether text from events may not change the structure of a rendered SLS.
+    pub strict_data: bool,
     /// How many reactions may lead from one to the next.
     pub max_depth: u64,
     /// Who the reactor's own calls are made for: their events lead to no reactions.
