@@ -33,6 +33,7 @@ pub fn start(minion: &Arc<Minion>, bus: &Bus, shutdown: &CancellationToken) -> R
         workers: WORKERS,
         waiting: WAITING,
         retries: RETRIES,
+        strict_data: config.reactor_strict_data,
         max_depth: MAX_DEPTH,
         user: "Reactor",
         renderer: config.renderer.clone(),

@@ -71,6 +71,7 @@ pub(crate) fn start(
         workers: config.reactor_worker_threads,
         waiting: config.reactor_worker_hwm,
         retries: config.reactor_retries,
+        strict_data: config.reactor_strict_data,
         max_depth: config.reactor_max_depth,
         user: USER,
         renderer: config.renderer.clone(),
