@@ -347,6 +347,31 @@ highstate_run:
         assert!(reactions(chosen, &map! {"x" => "web"}).is_ok());
     }
 
+    /// What the guard costs: `cargo test -p brine-reactor --lib -- --ignored --nocapture cost`.
+    #[test]
+    #[ignore = "a measurement"]
+    fn cost_of_the_guard() {
+        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let mut context = Context::new("base");
+        context.set("data", &pending("web1_youshi").into());
+        let guarded = Sls::compile_guarded("t.sls", AUTH, "jinja|yaml", VARIABLES).unwrap();
+        let bare = Sls::compile("t.sls", AUTH, "jinja|yaml").unwrap();
+        for round in 0..3 {
+            let begun = std::time::Instant::now();
+            for _ in 0..2000 {
+                let text = bare.render_text(&context, &host).unwrap();
+                assert_eq!(read_all(&bare.parse_located(&text).unwrap(), &Words::new()).len(), 1);
+            }
+            let plain = begun.elapsed();
+            let begun = std::time::Instant::now();
+            for _ in 0..2000 {
+                let (text, words) = guarded.render_guarded(&context, &host).unwrap();
+                assert_eq!(read_all(&guarded.parse_guarded(&text, &words).unwrap(), &words).len(), 1);
+            }
+            println!("round {round}: {:?} a reaction, {:?} guarded", plain / 2000, begun.elapsed() / 2000);
+        }
+    }
+
     proptest! {
         #[test]
         fn the_documented_files_take_an_id_as_it_is_or_not_at_all(

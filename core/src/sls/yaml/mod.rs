@@ -49,7 +49,7 @@ pub fn load(text: &str) -> Result<Value, YamlError> {
 
 /// Reads one YAML document, and keeps where everything stands.
 pub fn load_located(text: &str) -> Result<Located, YamlError> {
-    read(text, None).map_err(|(error, _)| error)
+    read(text, None, &mut None)
 }
 
 /// Reads one YAML document in which these words stand for untrusted text. They stay in it.
@@ -57,7 +57,8 @@ pub fn load_located(text: &str) -> Result<Located, YamlError> {
 /// # Errors
 /// What is wrong with the YAML, or text that YAML would have read as more than its scalar.
 pub(super) fn load_guarded(text: &str, words: &Words) -> Result<Located, GuardedError> {
-    read(text, Some(words)).map_err(|(error, untrusted)| match untrusted {
+    let mut untrusted = None;
+    read(text, Some(words), &mut untrusted).map_err(|error| match untrusted {
         Some(untrusted) => GuardedError::Untrusted(untrusted),
         None => GuardedError::Yaml(Box::new(YamlError {
             message: words.reveal(&error.message),
@@ -74,9 +75,9 @@ pub(super) enum GuardedError {
     Untrusted(UntrustedError),
 }
 
-fn read(text: &str, words: Option<&Words>) -> Result<Located, (YamlError, Option<UntrustedError>)> {
-    let plainly = |error| (error, None);
-    refuse_control_characters(text, Source(text)).map_err(plainly)?;
+/// `untrusted` becomes why untrusted text was refused, where an error is about that.
+fn read(text: &str, words: Option<&Words>, untrusted: &mut Option<UntrustedError>) -> Result<Located, YamlError> {
+    refuse_control_characters(text, Source(text))?;
     // What some editors write at the start to say that it is Unicode.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let written = text;
@@ -93,11 +94,11 @@ fn read(text: &str, words: Option<&Words>) -> Result<Located, (YamlError, Option
     let document = catch_unwind(AssertUnwindSafe(|| composer.document()));
     let odd_tag =
         |_| Err(source.error(Origin::Scanner, Mark { line: 1, column: 1 }, "found a tag right before a comma"));
-    let document = document.unwrap_or_else(odd_tag).map_err(|error| (error, composer.untrusted.take()))?;
-    match document {
+    *untrusted = composer.untrusted.take();
+    match document.unwrap_or_else(odd_tag)? {
         None => Ok(Located { value: Value::Nil, place: Place::default() }),
         Some(root) => {
-            let (value, place) = Constructor::new(source, composer.cost).value(&root, 0).map_err(plainly)?;
+            let (value, place) = Constructor::new(source, composer.cost).value(&root, 0)?;
             Ok(Located { value, place })
         }
     }

@@ -355,11 +355,11 @@ impl Reader<'_> {
         if let Some(function) = salt_function(&call.expr) {
             let mut of = self.expression(&call.expr);
             of.extend(all.iter().cloned());
-            let module = function.as_deref().and_then(|name| name.split_once('.')).map(|(module, _)| module);
+            let module = function.split_once('.').map(|(module, _)| module);
             if module.is_some_and(|module| FROM_MINIONS.contains(&module)) {
                 of.extend(any());
             }
-            if function.is_none_or(|function| CHANGE_FIRST.contains(&&*function)) {
+            if function.is_empty() || CHANGE_FIRST.contains(&function.as_str()) {
                 self.facts.changes.push((first, all));
             }
             return of;
@@ -431,17 +431,15 @@ fn encoder(expression: &Expr<'_>) -> Option<Encoder> {
     }
 }
 
-/// The function of `salt['mod.fun']` or `salt.mod.fun`; nothing inside if only the call itself knows.
-fn salt_function(called: &Expr<'_>) -> Option<Option<String>> {
+/// The function of `salt['mod.fun']` or `salt.mod.fun`; empty if only the call itself knows.
+fn salt_function(called: &Expr<'_>) -> Option<String> {
     match called {
         Expr::GetItem(item) if is_var(&item.expr, "salt") => match &item.subscript_expr {
-            Expr::Const(name) => Some(name.value.as_str().map(str::to_owned)),
-            _ => Some(None),
+            Expr::Const(name) => Some(name.value.as_str().unwrap_or_default().to_owned()),
+            _ => Some(String::new()),
         },
         Expr::GetAttr(function) => match &function.expr {
-            Expr::GetAttr(module) if is_var(&module.expr, "salt") => {
-                Some(Some(format!("{}.{}", module.name, function.name)))
-            }
+            Expr::GetAttr(module) if is_var(&module.expr, "salt") => Some(format!("{}.{}", module.name, function.name)),
             _ => None,
         },
         _ => None,

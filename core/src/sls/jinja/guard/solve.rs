@@ -30,7 +30,7 @@ pub(super) struct Solution<'f> {
 }
 
 /// Solves for these templates, of which the first is the one that is rendered.
-pub(super) fn solve<'f>(templates: &'f [Arc<Facts>], variables: Variables) -> Solution<'f> {
+pub(super) fn solve(templates: &[Arc<Facts>], variables: Variables) -> Solution<'_> {
     let templates: Vec<&Facts> = templates.iter().map(|facts| &**facts).collect();
     let assigned: HashSet<&str> =
         templates.iter().flat_map(|facts| &facts.assigned).map(|(name, _)| name.as_str()).collect();

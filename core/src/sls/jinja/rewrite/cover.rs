@@ -24,7 +24,7 @@ pub(in crate::sls::jinja) fn printing(source: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for tag in Tags::new(source) {
         if prints(&tag.inside) {
-            line += source.as_bytes()[counted..tag.start].iter().filter(|byte| **byte == b'\n').count();
+            line += source[counted..tag.start].matches('\n').count();
             counted = tag.start;
             found.push((line, &source[tag.start..tag.end]));
         }
