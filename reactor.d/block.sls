@@ -3,7 +3,7 @@
 {% if key is match('^[0-9a-fA-F.:]+$') %}
 block:
   local.cmd.run:
-    - tgt: {{ data.id }}
+    - tgt: {{ data.id | yaml_encode }}
     - args:
       - cmd: ip route replace blackhole {{ key }}
 {% endif %}

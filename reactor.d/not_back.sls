@@ -3,5 +3,5 @@ tell:
   runner.event.send:
     - tag: alert/not_back
     - data:
-        minion: {{ key }}
-        told_by: {{ data.user }}
+        minion: {{ key | yaml_encode }}
+        told_by: {{ data.user | yaml_encode }}

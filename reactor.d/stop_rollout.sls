@@ -3,7 +3,7 @@
 stop:
   runner.state.soft_kill:
     - args:
-      - jid: '{{ registers.rollout }}'
+      - jid: {{ registers.rollout | string | yaml_encode }}
 {% endif %}
 tell:
   runner.event.send:

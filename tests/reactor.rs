@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use brine_core::function::Args;
 use brine_core::transport::{Limits, RequestClient};
+use brine_core::value::json::to_json;
 use brine_core::value::msgpack;
 use brine_core::wire::{Call, ClientCommand, Envelope};
 use brine_core::{Value, map};
@@ -87,6 +88,41 @@ async fn the_files_of_reactor_d_do_what_they_say() {
         }
     }
     assert!(stdout(&system.tool("salt-key", &["-l", "un"])).contains("web1*"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_ids_accept_no_key_and_bring_no_reaction_along() {
+    let mut system = System::new(REACTOR);
+    system.write("reactor/auth.sls", AUTH);
+    system.write("reactor/start.sls", START);
+    system.start_master().await;
+    let mut events = system.events("salt/").await;
+    let attacks = [
+        ("salt/auth", "\"*\" #_youshi", "auth.sls"),
+        ("salt/auth", "'*' #x_youshi", "auth.sls"),
+        ("salt/auth", "[p*] #x_youshi", "auth.sls"),
+        ("salt/auth", "*_youshi", "auth.sls"),
+        ("salt/auth", "payroll-db,x_youshi", "auth.sls"),
+        ("salt/minion/x/start", "*", "start.sls"),
+        ("salt/minion/x/start", "x\nevil:\n  local.cmd.run:\n    - tgt: '*'\n    - arg: [id]", "start.sls"),
+    ];
+    for (tag, id, file) in attacks {
+        let data = to_json(&map! {"act" => "pend", "id" => id}.into());
+        assert_eq!(stdout(&system.tool("salt-run", &["event.send", tag, &data])).trim(), "True", "{id}");
+        // Neither a call nor a job comes before the error.
+        loop {
+            let (tag, data) = events.next().await;
+            let message = text(&data, "message");
+            assert!(
+                tag != "salt/key" && !tag.starts_with("salt/wheel/") && !tag.starts_with("salt/job/"),
+                "{tag} {id}"
+            );
+            if tag == "salt/reactor/error" {
+                assert!(message.contains(file) && message.contains("`{{ data['id'] }}`"), "{message}");
+                break;
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -37,6 +37,7 @@ pub fn start(minion: &Arc<Minion>, bus: &Bus, shutdown: &CancellationToken) -> R
         detach: DETACH,
         deadline: Duration::from_secs(config.reactor_deadline.max(1)),
         retries: RETRIES,
+        strict_data: config.reactor_strict_data,
         max_depth: MAX_DEPTH,
         user: "Reactor",
         renderer: config.renderer.clone(),

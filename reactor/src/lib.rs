@@ -1,7 +1,8 @@
 //! Brine's reactor: events in, reactions out.
 //!
 //! `entries.rs` binds tag patterns to SLS files and `limits.rs` says how often; `sls.rs` finds files and keeps
-//! them compiled; `plan.rs` renders them, `reaction.rs` reads what they say and `order.rs` sorts it.
+//! them compiled; `plan.rs` renders them, `reaction.rs` reads what they say, `untrusted.rs` checks what comes
+//! from the event, and `order.rs` sorts it.
 //! [`Reactor::run`] follows the bus, `schedule.rs` is the worker queue with its deadlines, `react.rs` dispatches and
 //! retries, and what fails becomes a dead letter (`aside.rs`). `progress.rs` keeps the cursor behind all that is open,
 //! `clock.rs` is the time. `history.rs` and `explain.rs` read from the journal what came of it. What a reaction does is
@@ -30,6 +31,7 @@ mod run;
 mod schedule;
 mod sls;
 mod trial;
+mod untrusted;
 mod work;
 
 use std::collections::HashMap;
@@ -73,6 +75,8 @@ pub struct Options {
     pub deadline: Duration,
     /// How often a reaction is tried again whose failure may pass.
     pub retries: u32,
+    /// Whether text from events may not change the structure of a rendered SLS.
+    pub strict_data: bool,
     /// How many reactions may lead from one to the next.
     pub max_depth: u64,
     /// Who the reactor's own calls are made for: their events lead to no reactions.

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use brine_core::glob::fnmatch;
+use brine_core::sls::untrusted::Words;
 use brine_core::{Map, Value};
 
 use crate::reaction::{Kind, Written};
@@ -110,6 +111,11 @@ impl Requisite {
         Ok(requisites)
     }
 
+    /// Replaces the words that stand for text from the event.
+    pub fn reveal(&mut self, words: &Words) {
+        self.id = words.reveal(&self.id);
+    }
+
     fn names(&self, other: &Written) -> bool {
         let is_id = fnmatch(&self.id, &other.id) || other.name.as_ref().is_some_and(|name| fnmatch(&self.id, name));
         is_id && self.kind.is_none_or(|kind| kind == other.reaction.kind())
@@ -172,7 +178,7 @@ mod tests {
 
     fn ids(text: &str) -> Result<String, String> {
         let located = brine_core::sls::yaml::load_located(text).unwrap();
-        let all: Vec<_> = read_all(&located).into_iter().map(Result::unwrap).collect();
+        let all: Vec<_> = read_all(&located, &Words::new()).into_iter().map(Result::unwrap).collect();
         let order = sorted(&all.iter().collect::<Vec<_>>()).map_err(|(_, message)| message)?;
         Ok(order.into_iter().map(|place| all[place].id.as_str()).collect::<Vec<_>>().join(" "))
     }

@@ -12,7 +12,7 @@ use crate::deadline::Deadline;
 use crate::entries::Entry;
 use crate::order;
 use crate::reaction::{self, Reaction, Written};
-use crate::sls::{SlsCache, SlsError, Source};
+use crate::sls::{SlsCache, Source};
 
 /// What binds files to an event.
 #[derive(Debug, Clone)]
@@ -104,7 +104,7 @@ pub(crate) struct Planner {
 impl Planner {
     pub fn new(options: &Options) -> Self {
         Planner {
-            files: SlsCache::new(Arc::clone(&options.host), options.renderer.clone()),
+            files: SlsCache::new(Arc::clone(&options.host), options.renderer.clone(), options.strict_data),
             opts: Arc::clone(&options.opts),
             grains: Arc::clone(&options.grains),
             pillar: Arc::default(),
@@ -170,10 +170,12 @@ impl Planner {
         let mut rendered = Vec::new();
         for path in &*self.files.named(file).map_err(|error| error.to_string())? {
             let source = self.files.get(path).map_err(|error| error.to_string())?;
-            let failed = |error| SlsError::Render { path: path.clone(), error }.to_string();
             let subject = Subject { tag: "", data: Arc::default(), more: None, deadline: None };
-            let text = source.sls.render_text(&self.context(&subject, &source), &source.host).map_err(failed)?;
-            rendered.push((path.clone(), source.sls.parse_located(&text).map_err(failed)?));
+            let (text, words) = source.render(&self.context(&subject, &source)).map_err(|error| error.to_string())?;
+            let mut located = source.parse(&text, &words).map_err(|error| error.to_string())?;
+            // There is no event yet.
+            located.value = words.resolve(located.value)?;
+            rendered.push((path.clone(), located));
         }
         Ok(rendered)
     }
@@ -193,23 +195,22 @@ impl Planner {
             Err(error) => return plan.problems.push(problem(path.into(), error.to_string())),
         };
         let file = Arc::clone(&source.path);
-        let failed = |error| SlsError::Render { path: file.to_string(), error }.to_string();
         let started = Instant::now();
-        let text = source.sls.render_text(&self.context(subject, &source), &source.host);
+        let text = source.render(&self.context(subject, &source));
         metrics::RENDER_SECONDS.observe(started.elapsed().as_secs_f64());
-        let text = match text {
-            Ok(text) => text,
-            Err(error) => return plan.problems.push(problem(Arc::clone(&file), failed(error))),
+        let (text, words) = match text {
+            Ok(rendered) => rendered,
+            Err(error) => return plan.problems.push(problem(Arc::clone(&file), error.to_string())),
         };
-        let located = source.sls.parse_located(&text);
+        let located = source.parse(&text, &words);
         if keep_rendered {
-            plan.rendered.push((Arc::clone(&file), text));
+            plan.rendered.push((Arc::clone(&file), words.reveal(&text)));
         }
         let located = match located {
             Ok(located) => located,
-            Err(error) => return plan.problems.push(problem(Arc::clone(&file), failed(error))),
+            Err(error) => return plan.problems.push(problem(Arc::clone(&file), error.to_string())),
         };
-        for one in reaction::read_all(&located) {
+        for one in reaction::read_all(&located, &words) {
             match one {
                 Ok(written) => {
                     read.push(Read { entry: Arc::clone(entry), file: Arc::clone(&file), written });

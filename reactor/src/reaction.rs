@@ -4,11 +4,13 @@
 //! mapping), or below the older `arg` and `kwarg`. Options of the job (`tgt`, `ret`, ...) stand beside them.
 
 use brine_core::function::Args;
+use brine_core::sls::untrusted::Words;
 use brine_core::sls::yaml::Located;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value};
 
 use crate::order::{Order, Requisite};
+use crate::untrusted;
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,7 +171,7 @@ pub struct ReactionError {
 
 /// Reads all reactions of a rendered SLS, in order. What cannot be understood does not keep the others
 /// from being read.
-pub(crate) fn read_all(rendered: &Located) -> Vec<Result<Written, ReactionError>> {
+pub(crate) fn read_all(rendered: &Located, words: &Words) -> Vec<Result<Written, ReactionError>> {
     let line = |path: &[Value]| rendered.position(path).map_or(1, |position| position.line);
     let ids = match &rendered.value {
         Value::Nil => return Vec::new(),
@@ -188,17 +190,17 @@ pub(crate) fn read_all(rendered: &Located) -> Vec<Result<Written, ReactionError>
         match body {
             Value::Map(body) => {
                 for (name, arguments) in body {
-                    read_one(id, name, arguments, line(&[id.clone(), name.clone()]), &mut reactions);
+                    read_one(id, name, arguments, line(&[id.clone(), name.clone()]), words, &mut reactions);
                 }
             }
             // A bare `id: runner.x.y`.
-            Value::Str(name) => read_one(id, &Value::from(name.as_str()), &Value::Nil, at_id, &mut reactions),
+            Value::Str(name) => read_one(id, &Value::from(name.as_str()), &Value::Nil, at_id, words, &mut reactions),
             other => {
                 let got = other.type_name();
                 let message = format!(
                     "the body of '{id}' is `type.module.function:` with a list of arguments below it, not of type {got}"
                 );
-                reactions.push(Err(ReactionError { line: at_id, message }));
+                reactions.push(Err(ReactionError { line: at_id, message: words.reveal(&message) }));
             }
         }
     }
@@ -210,6 +212,7 @@ fn read_one(
     name: &Value,
     arguments: &Value,
     line: usize,
+    words: &Words,
     reactions: &mut Vec<Result<Written, ReactionError>>,
 ) {
     let read = || -> Result<Vec<Written>, String> {
@@ -220,7 +223,7 @@ fn read_one(
         let requisites = Requisite::take_all(&name, &mut given.named)?;
         let named = take_names(&name, &mut given.named)?;
         let one = |given: Given, of_names: Option<String>| {
-            let reaction = reaction(kind, &name, fun.clone(), given)?;
+            let reaction = reaction(kind, &name, fun.clone(), given, words)?;
             let (order, requisites) = (order, requisites.clone());
             Ok(Written { id: id.to_string(), name: of_names, line, reaction, order, requisites })
         };
@@ -236,8 +239,10 @@ fn read_one(
         named.into_iter().map(with_name).collect()
     };
     match read() {
-        Ok(written) => reactions.extend(written.into_iter().map(Ok)),
-        Err(message) => reactions.push(Err(ReactionError { line, message })),
+        Ok(written) => reactions.extend(written.into_iter().map(|one| {
+            untrusted::resolve(one, words).map_err(|message| ReactionError { line, message: words.reveal(&message) })
+        })),
+        Err(message) => reactions.push(Err(ReactionError { line, message: words.reveal(&message) })),
     }
 }
 
@@ -314,9 +319,12 @@ fn take<T: FromValue>(name: &str, named: &mut Map, key: &str) -> Result<Option<T
 }
 
 /// `args`, `arg` and `kwarg`, taken out of the named items.
-fn nested_args(name: &str, named: &mut Map) -> Result<Option<Args>, String> {
+fn nested_args(name: &str, named: &mut Map, words: &Words) -> Result<Option<Args>, String> {
     let arg: Option<Vec<Value>> = take(name, named, "arg")?;
     let kwarg: Option<Map> = take(name, named, "kwarg")?;
+    // A whole mapping from the event, encoded, names its arguments itself.
+    let name_of = |(key, value)| words.resolve(key).map(|key| (key, value));
+    let kwarg: Option<Map> = kwarg.map(|kwarg| kwarg.into_iter().map(name_of).collect()).transpose()?;
     let args = match named.shift_remove("args") {
         None | Some(Value::Nil) => None,
         Some(Value::Map(map)) => Some(Args::keyword(map)),
@@ -342,16 +350,16 @@ fn nested_args(name: &str, named: &mut Map) -> Result<Option<Args>, String> {
     Ok(Some(Args { positional: arg.unwrap_or_default(), keyword: kwarg.unwrap_or_default() }))
 }
 
-fn reaction(kind: Kind, name: &str, fun: String, given: Given) -> Result<Reaction, String> {
+fn reaction(kind: Kind, name: &str, fun: String, given: Given, words: &Words) -> Result<Reaction, String> {
     Ok(match kind {
-        Kind::Local => Reaction::Local(local(name, fun, given)?),
-        Kind::Runner => Reaction::Runner { fun, args: call_args(name, given)? },
-        Kind::Wheel => Reaction::Wheel { fun, args: call_args(name, given)? },
-        Kind::Caller => Reaction::Caller { fun, args: call_args(name, given)? },
+        Kind::Local => Reaction::Local(local(name, fun, given, words)?),
+        Kind::Runner => Reaction::Runner { fun, args: call_args(name, given, words)? },
+        Kind::Wheel => Reaction::Wheel { fun, args: call_args(name, given, words)? },
+        Kind::Caller => Reaction::Caller { fun, args: call_args(name, given, words)? },
     })
 }
 
-fn local(name: &str, fun: String, mut given: Given) -> Result<LocalReaction, String> {
+fn local(name: &str, fun: String, mut given: Given, words: &Words) -> Result<LocalReaction, String> {
     let named = &mut given.named;
     let tgt = named.shift_remove("tgt").filter(|tgt| !tgt.is_nil());
     let tgt = tgt.ok_or_else(|| format!("'{name}' needs a target: add `- tgt: '*'` or another one"))?;
@@ -362,12 +370,12 @@ fn local(name: &str, fun: String, mut given: Given) -> Result<LocalReaction, Str
     // How long somebody would wait: nobody does.
     named.shift_remove("timeout");
     named.shift_remove("gather_job_timeout");
-    let args = call_args(name, given)?;
+    let args = call_args(name, given, words)?;
     Ok(LocalReaction { fun, tgt, tgt_type, args, ret, metadata })
 }
 
-fn call_args(name: &str, mut given: Given) -> Result<Args, String> {
-    let mut args = nested_args(name, &mut given.named)?.unwrap_or_default();
+fn call_args(name: &str, mut given: Given, words: &Words) -> Result<Args, String> {
+    let mut args = nested_args(name, &mut given.named, words)?.unwrap_or_default();
     args.positional.extend(given.plain);
     args.keyword.extend(given.named);
     Ok(args)

@@ -9,9 +9,13 @@ use std::time::{Duration, Instant};
 use brine_core::Value;
 use brine_core::function::{Args, CallError};
 use brine_core::glob::{is_pattern, paths};
-use brine_core::sls::jinja::Host;
+use brine_core::sls::jinja::{Context, Host};
 use brine_core::sls::render::{RenderError, Sls};
+use brine_core::sls::untrusted::Words;
+use brine_core::sls::yaml::Located;
 use parking_lot::Mutex;
+
+use crate::untrusted::VARIABLES;
 
 /// How long the list of files that a glob of paths names is good for.
 const LISTED_FOR: Duration = Duration::from_secs(1);
@@ -35,12 +39,39 @@ pub(crate) enum SlsError {
 pub(crate) struct Source {
     /// As errors and events call it: its path, or `salt://` path.
     pub path: Arc<str>,
-    pub sls: Sls,
+    sls: Sls,
+    strict: bool,
     pub saltenv: String,
     /// Templates that it imports come from its own folder first.
     pub host: Arc<dyn Host>,
     /// `tplfile` in the template: the file's bare name.
     pub tplfile: String,
+}
+
+impl Source {
+    /// The text that the file renders to, and what stands for text from the event in it.
+    pub fn render(&self, context: &Context) -> Result<(String, Words), SlsError> {
+        let rendered = if self.strict {
+            self.sls.render_guarded(context, &self.host)
+        } else {
+            self.sls.render_text(context, &self.host).map(|text| (text, Words::new()))
+        };
+        rendered.map_err(|error| self.failed(error))
+    }
+
+    /// The data in what the file has rendered to, with the words in it.
+    pub fn parse(&self, text: &str, words: &Words) -> Result<Located, SlsError> {
+        self.sls.parse_guarded(text, words).map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: RenderError) -> SlsError {
+        let path = match &error {
+            // It may be in a file that this one reads.
+            RenderError::Untrusted(error) => error.template.to_string(),
+            _ => self.path.to_string(),
+        };
+        SlsError::Render { path, error }
+    }
 }
 
 /// What tells one state of a file from another.
@@ -53,6 +84,8 @@ enum Stamp {
 pub(crate) struct SlsCache {
     host: Arc<dyn Host>,
     renderer: String,
+    /// Whether text from events may not change the structure of what is rendered.
+    strict: bool,
     sources: Mutex<HashMap<String, (Stamp, Arc<Source>)>>,
     listed: Mutex<HashMap<String, Listed>>,
 }
@@ -61,8 +94,8 @@ pub(crate) struct SlsCache {
 type Listed = (Instant, Arc<[String]>);
 
 impl SlsCache {
-    pub fn new(host: Arc<dyn Host>, renderer: String) -> Self {
-        SlsCache { host, renderer, sources: Mutex::default(), listed: Mutex::default() }
+    pub fn new(host: Arc<dyn Host>, renderer: String, strict: bool) -> Self {
+        SlsCache { host, renderer, strict, sources: Mutex::default(), listed: Mutex::default() }
     }
 
     /// The files that an entry names: one, or for a glob of paths all that there are now, sorted.
@@ -133,7 +166,11 @@ impl SlsCache {
         folder: Option<PathBuf>,
         stamp: Stamp,
     ) -> Result<Arc<Source>, SlsError> {
-        let sls = Sls::compile(path, text, &self.renderer);
+        let sls = if self.strict {
+            Sls::compile_guarded(path, text, &self.renderer, VARIABLES)
+        } else {
+            Sls::compile(path, text, &self.renderer)
+        };
         let sls = sls.map_err(|error| SlsError::Render { path: path.to_owned(), error })?;
         let folder = if let Some(folder) = folder {
             Folder::OnDisk(folder)
@@ -143,7 +180,8 @@ impl SlsCache {
         };
         let host: Arc<dyn Host> = Arc::new(NearHost { inner: Arc::clone(&self.host), folder });
         let tplfile = path.rsplit('/').next().unwrap_or(path).to_owned();
-        let source = Arc::new(Source { path: path.into(), sls, saltenv: saltenv.to_owned(), host, tplfile });
+        let strict = self.strict;
+        let source = Arc::new(Source { path: path.into(), sls, strict, saltenv: saltenv.to_owned(), host, tplfile });
         self.sources.lock().insert(path.to_owned(), (stamp, Arc::clone(&source)));
         Ok(source)
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use brine_core::bus::{Bus, BusLimits, Filter, JournalLimits, Start};
 use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
+use brine_core::sls::untrusted::Words;
 use brine_core::store::Store;
 use brine_core::{Map, Value, list, map};
 use parking_lot::Mutex;
@@ -140,6 +141,7 @@ fn start_on(bus: Bus, store: Store, folder: &Path, opts: &Map, change: impl Fn(&
         deadline: Duration::from_secs(60),
         retries: 3,
         max_depth: 4,
+        strict_data: true,
         user: "Reactor",
         renderer: "jinja|yaml".into(),
         opts: Arc::default(),
@@ -203,7 +205,7 @@ async fn the_two_files_of_the_documentation_run_as_they_are() {
 fn every_form_of_a_reaction_is_read() {
     let read = |text: &str| {
         let located = brine_core::sls::yaml::load_located(text).unwrap();
-        let mut all = reaction::read_all(&located);
+        let mut all = reaction::read_all(&located, &Words::new());
         assert_eq!(all.len(), 1, "{text}");
         all.remove(0).unwrap().reaction
     };
@@ -265,7 +267,7 @@ fn what_cannot_be_understood_is_told_with_its_line() {
         ),
     ] {
         let located = brine_core::sls::yaml::load_located(text).unwrap();
-        let errors: Vec<_> = reaction::read_all(&located).into_iter().filter_map(Result::err).collect();
+        let errors: Vec<_> = reaction::read_all(&located, &Words::new()).into_iter().filter_map(Result::err).collect();
         assert_eq!(errors, [ReactionError { line, message: message.into() }], "{text}");
     }
 }

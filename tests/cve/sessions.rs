@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brine_core::config::MinionConfig;
 use brine_core::crypt::{Cipher, PrivateKey};
-use brine_core::transport::{Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker};
+use brine_core::transport::{
+    Bounds, Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker,
+};
 use brine_core::value::msgpack;
 use brine_core::wire::TOPIC_GCM;
 use brine_core::{Map, Value, map};
@@ -40,7 +42,7 @@ async fn between(system: &System, host: &str, port: u16, change: Change) {
     let listener = Listener::bind(&Endpoint::Tcp(host.into(), port)).await.unwrap();
     let master = RequestClient::new(system.request_endpoint(), Limits::default());
     let between = Arc::new(Between { master, change });
-    tokio::spawn(Router::serve(listener, between, 4, Limits::default(), CancellationToken::new()));
+    tokio::spawn(Router::serve(listener, between, 4, Limits::default(), Bounds::default(), CancellationToken::new()));
 }
 
 /// A minion of this cipher whose master is at that port.

@@ -209,6 +209,9 @@ rendering_options! {
     reactor_retries: u32 = 5,
     /// How many reactions may lead from one to the next before they count as a loop.
     reactor_max_depth: u64 = 16,
+    /// Whether reactions refuse text from events that would change the structure of a rendered reactor SLS, or match
+    /// more minions or keys than itself; without it such text is read as Salt reads it.
+    reactor_strict_data: bool = true,
     /// How often an entry may react, by its pattern: `10/1m`, or `{rate: 10/1m, by: id}`.
     reactor_rate_limit: Map = Map::new(),
     /// For how long an entry passes over events after a reaction, by its pattern: `60`, or `{within: 60, by: id}`.

@@ -138,6 +138,9 @@ rendering_options! {
     reactor: Value = Value::List(Vec::new()),
     /// How many seconds the reactions of the minion's own reactor to one event may take before they are cancelled.
     reactor_deadline: u64 = 3600,
+    /// Whether reactions refuse text from events that would change the structure of a rendered reactor SLS, or match
+    /// more minions or keys than itself; without it such text is read as Salt reads it.
+    reactor_strict_data: bool = true,
 
     /// The outputter of `salt-call` when nothing else says.
     output: Option<String> = None,

@@ -10,4 +10,5 @@ pub mod pillar;
 pub mod render;
 mod toml;
 pub mod top;
+pub mod untrusted;
 pub mod yaml;

@@ -5,9 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::gpg::{Gpg, GpgError};
-use super::jinja::{Context, Host, JinjaError, Template};
+use super::jinja::{self, Context, Host, JinjaError, Template, Variables};
 use super::toml;
-use super::yaml::{self, Located, YamlError};
+use super::untrusted::{UntrustedError, Words};
+use super::yaml::{self, GuardedError, Located, YamlError};
 use crate::map;
 use crate::value::{Map, Value, json};
 
@@ -67,6 +68,9 @@ pub enum RenderError {
     /// What is sealed with PGP.
     #[error(transparent)]
     Gpg(#[from] GpgError),
+    /// Text from an event that would have changed the structure of the file.
+    #[error(transparent)]
+    Untrusted(#[from] UntrustedError),
 }
 
 impl RenderError {
@@ -78,6 +82,7 @@ impl RenderError {
             RenderError::Yaml(error) => Some(error.line),
             RenderError::Data { line, .. } => Some(*line),
             RenderError::Gpg(_) => None,
+            RenderError::Untrusted(error) => Some(error.line),
         }
     }
 
@@ -104,6 +109,15 @@ pub struct Sls {
 impl Sls {
     /// Compiles an SLS. `name` is what errors call it, `default` the pipe for files that do not name one.
     pub fn compile(name: &str, source: &str, default: &str) -> Result<Self, RenderError> {
+        Self::compile_for(name, source, default, None)
+    }
+
+    /// Compiles an SLS that is rendered by [`Sls::render_guarded`].
+    pub fn compile_guarded(name: &str, source: &str, default: &str, variables: Variables) -> Result<Self, RenderError> {
+        Self::compile_for(name, source, default, Some(variables))
+    }
+
+    fn compile_for(name: &str, source: &str, default: &str, guard: Option<Variables>) -> Result<Self, RenderError> {
         let (pipe, skip) = pipe(source, default);
         let not_available = || RenderError::NotAvailable(pipe.to_owned());
         let mut steps = renderers(pipe).map_err(|()| not_available())?;
@@ -114,7 +128,11 @@ impl Sls {
             source.to_owned()
         };
         let is_template = steps.first() == Some(&Renderer::Jinja);
-        let template = is_template.then(|| Template::compile(name, &text)).transpose()?;
+        let compile = || match guard {
+            Some(variables) => Template::compile_guarded(name, &text, variables),
+            None => Template::compile(name, &text),
+        };
+        let template = is_template.then(compile).transpose()?;
         if is_template {
             steps.remove(0);
         }
@@ -142,6 +160,46 @@ impl Sls {
             Some(template) => template.render(context, host).map_err(Into::into),
             None => Ok(self.source.clone()),
         }
+    }
+
+    /// The text that comes out of the template, with a word in place of all that its untrusted variables brought.
+    ///
+    /// # Errors
+    /// An error of the template.
+    pub fn render_guarded(&self, context: &Context, host: &Arc<dyn Host>) -> Result<(String, Words), RenderError> {
+        let Some(template) = &self.template else { return Ok((self.source.clone(), Words::new())) };
+        template.render_guarded(context, host).map_err(|error| match error {
+            jinja::GuardedError::Jinja(error) => error.into(),
+            jinja::GuardedError::Untrusted(error) => error.into(),
+        })
+    }
+
+    /// The data that a text says which [`Sls::render_guarded`] made. The words stay in it.
+    ///
+    /// # Errors
+    /// Text that cannot be read, or untrusted text that would have changed its structure.
+    pub fn parse_guarded(&self, text: &str, words: &Words) -> Result<Located, RenderError> {
+        if words.is_empty() {
+            return self.parse_located(text);
+        }
+        let gpg = match self.steps[..] {
+            // What is JSON is YAML too.
+            [Renderer::Yaml | Renderer::Json] => false,
+            [Renderer::Yaml | Renderer::Json, Renderer::Gpg] => true,
+            _ => {
+                let message =
+                    "render failed: text from an event can only be put into YAML or JSON: write the file in YAML";
+                return Err(RenderError::Data { message: message.to_owned(), line: 1 });
+            }
+        };
+        let mut located = yaml::load_guarded(text, words).map_err(|error| match error {
+            GuardedError::Yaml(error) => RenderError::Yaml(error),
+            GuardedError::Untrusted(error) => error.into(),
+        })?;
+        if gpg {
+            self.gpg.open(&mut located.value)?;
+        }
+        Ok(located)
     }
 
     /// The data that the rendered text says, with its places where the renderer knows them.

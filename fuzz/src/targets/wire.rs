@@ -2,7 +2,7 @@
 //! value.
 
 use brine_core::event::Event;
-use brine_core::value::msgpack::{entries, pack, unpack};
+use brine_core::value::msgpack::{Budget, entries, pack, unpack};
 use brine_core::wire::{
     AuthReply, AuthRequest, Binding, ClientCommand, Envelope, MinionCommand, Publication, PublishRequest,
 };
@@ -12,7 +12,7 @@ use crate::fingerprint;
 
 /// Requests as they come from the network.
 pub fn envelope(bytes: &[u8]) -> u64 {
-    let read = Envelope::unpack(bytes);
+    let read = Envelope::unpack(&bytes.to_vec().into(), Budget::UNAUTHENTICATED);
     if let Ok(Envelope::Clear { load, .. }) = &read {
         _ = ClientCommand::from_map(load);
     }

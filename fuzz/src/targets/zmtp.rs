@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use brine_core::transport::{
-    Endpoint, Handler, Limits, Listener, Peer, Router, SocketType, TransportError, Worker, connect,
+    Bounds, Endpoint, Handler, Limits, Listener, Peer, Router, SocketType, TransportError, Worker, connect,
 };
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -48,7 +48,7 @@ static ENDS: LazyLock<Ends> = LazyLock::new(|| {
         let listener = Listener::bind(&router).await.expect("the temporary directory takes a socket");
         (listener, UnixListener::bind(publisher).expect("the temporary directory takes a socket"))
     });
-    runtime.spawn(Router::serve(listener, Arc::new(Length), 4, limits(), CancellationToken::new()));
+    runtime.spawn(Router::serve(listener, Arc::new(Length), 4, limits(), Bounds::default(), CancellationToken::new()));
     Ends { runtime, router, publisher, publisher_endpoint }
 });
 

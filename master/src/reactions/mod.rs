@@ -70,6 +70,7 @@ pub(crate) fn start(shared: &Arc<Shared>, store: Store, parts: &mut Supervisor) 
         detach: DETACH,
         deadline: Duration::from_secs(config.reactor_deadline.max(1)),
         retries: config.reactor_retries,
+        strict_data: config.reactor_strict_data,
         max_depth: config.reactor_max_depth,
         user: USER,
         renderer: config.renderer.clone(),

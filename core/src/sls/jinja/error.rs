@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use minijinja::{Error, ErrorKind};
 
 use super::again::Missing;
+use super::guard::REFUSED;
 use super::import::{Imports, path_of};
 use super::limits::{Budget, LimitExceeded};
 use super::rewrite::syntax;
@@ -52,6 +53,11 @@ impl fmt::Display for JinjaError {
 impl std::error::Error for JinjaError {}
 
 impl JinjaError {
+    /// An error about a template as a whole.
+    pub(super) fn whole(name: &str, message: String) -> Self {
+        JinjaError { name: name.to_owned(), line: 1, message, context: String::new(), imported: false, limit: None }
+    }
+
     /// `source` is what the author of the template wrote, `imports` what it has read.
     /// `missing` is what it has looked up in vain.
     pub(super) fn new(name: &str, source: &str, error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Self {
@@ -126,7 +132,7 @@ fn innermost(error: &Error) -> &Error {
 
 fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> String {
     let detail = error.detail().unwrap_or_default();
-    if detail.starts_with(SALT_FUNCTION) || detail.starts_with(UNDEFINED) {
+    if detail.starts_with(SALT_FUNCTION) || detail.starts_with(UNDEFINED) || detail.starts_with(REFUSED) {
         return detail.to_owned();
     }
     if detail.starts_with("can only assign to namespaces") {
@@ -323,7 +329,15 @@ fn no_function(name: &str) -> String {
 
 /// The text of the expression that the error is about.
 fn culprit(error: &Error) -> Option<&str> {
-    error.template_source()?.get(error.range()?).map(str::trim).filter(|text| !text.is_empty() && !text.contains('\n'))
+    let text = error.template_source()?.get(error.range()?).map(unguarded);
+    text.filter(|text| !text.is_empty() && !text.contains('\n'))
+}
+
+/// An expression without the guard that it is printed through.
+fn unguarded(expression: &str) -> &str {
+    let expression = expression.trim();
+    let inside = expression.strip_prefix("__guard__((").and_then(|rest| rest.rsplit_once("), "));
+    inside.map_or(expression, |(inside, _)| inside.trim())
 }
 
 /// What is said of a path of names of which the last is not there.

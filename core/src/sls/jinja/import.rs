@@ -11,6 +11,7 @@ use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 use parking_lot::Mutex;
 
+use super::guard::{self, Covered, Guard};
 use super::host::Host;
 use super::operators::type_name;
 use super::rewrite::{Look, rewrite};
@@ -109,6 +110,7 @@ pub(super) struct Imports {
     host: Arc<dyn Host>,
     saltenv: String,
     look: Look,
+    guard: Option<Arc<Guard>>,
     read: Arc<Mutex<Read>>,
 }
 
@@ -122,8 +124,9 @@ struct Read {
 
 impl Imports {
     /// Reads from this host.
-    pub(super) fn new(host: &Arc<dyn Host>, saltenv: &str, look: Look) -> Self {
-        Imports { host: Arc::clone(host), saltenv: saltenv.to_owned(), look, read: Arc::default() }
+    pub(super) fn new(host: &Arc<dyn Host>, saltenv: &str, look: Look, guard: Option<&Arc<Guard>>) -> Self {
+        let (host, saltenv, guard) = (Arc::clone(host), saltenv.to_owned(), guard.map(Arc::clone));
+        Imports { host, saltenv, look, guard, read: Arc::default() }
     }
 
     /// Lets an environment find its templates here. The variables with these names are in scope in all.
@@ -140,7 +143,14 @@ impl Imports {
             self.read.lock().missing = Some(path.to_owned());
             return Ok(None);
         };
-        let rewritten = format!("{front}{}", rewritten(&source, self.look));
+        let rewritten = match &self.guard {
+            Some(guard) => {
+                let covered = covered(&source).map_err(failed)?;
+                guard.add(path, &covered.facts)?;
+                format!("{front}{}", covered.text)
+            }
+            None => format!("{front}{}", rewritten(&source, self.look)),
+        };
         self.read.lock().sources.insert(path.to_owned(), source);
         Ok(Some(rewritten))
     }
@@ -174,6 +184,23 @@ fn rewritten(source: &str, look: Look) -> Arc<str> {
     }
     kept.insert(source.to_owned(), Arc::clone(&text));
     text
+}
+
+/// As [`rewritten`], for guarded renders.
+fn covered(source: &str) -> Result<Arc<Covered>, String> {
+    const KEPT: usize = 64;
+    static COVERED: LazyLock<Mutex<HashMap<String, Arc<Covered>>>> = LazyLock::new(Mutex::default);
+    if let Some(kept) = COVERED.lock().get(source) {
+        return Ok(Arc::clone(kept));
+    }
+    let rewritten = rewrite(source, Look::First).text;
+    let covered = Arc::new(guard::cover(source, &rewritten, super::syntax(false, false), None)?);
+    let mut kept = COVERED.lock();
+    if kept.len() >= KEPT {
+        kept.clear();
+    }
+    kept.insert(source.to_owned(), Arc::clone(&covered));
+    Ok(covered)
 }
 
 #[cfg(test)]

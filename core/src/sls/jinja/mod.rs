@@ -3,7 +3,7 @@
 //!
 //! A source is first brought into minijinja's language (`rewrite`), line by line the same. `value` and
 //! `containers` carry data in and out, `host` is what templates can reach, `import` finds other
-//! templates, `filters` and `methods` have what Salt and Python add, `error` tells it in Salt's words.
+//! templates, `guard` keeps untrusted text out of a template's structure, `filters` and `methods` have what Salt and Python add, `error` tells it in Salt's words.
 
 mod again;
 mod call;
@@ -11,6 +11,7 @@ mod containers;
 mod error;
 mod filters;
 mod formatting;
+mod guard;
 mod host;
 mod import;
 pub mod limits;
@@ -31,10 +32,13 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 pub use containers::Tree;
 pub use error::JinjaError;
+pub use guard::Variables;
+use guard::{Decision, Facts, Guard};
 pub use host::{Host, NoHost};
 pub use limits::{Cancel, LimitExceeded, Limits};
 use rewrite::Look;
 
+use super::untrusted::{UntrustedError, Words};
 use crate::value::{Map, Value, json};
 
 /// What all templates share: filters, tests and globals. A copy of it is a few reference counts.
@@ -60,6 +64,23 @@ pub struct Template {
     environment: Environment<'static>,
     /// Whether it reads other templates: these come from the host, anew with each render.
     imports: bool,
+    guarded: Option<Guarded>,
+}
+
+/// How a template is guarded against untrusted text.
+struct Guarded {
+    variables: Variables,
+    facts: Arc<Facts>,
+    decisions: Arc<[Decision]>,
+}
+
+/// Why a guarded template cannot be rendered.
+#[derive(Debug)]
+pub(super) enum GuardedError {
+    /// The template fails.
+    Jinja(JinjaError),
+    /// Untrusted text is refused.
+    Untrusted(UntrustedError),
 }
 
 /// The variables of a template. What a template changes in them in place stays changed for the next
@@ -119,29 +140,76 @@ impl std::fmt::Debug for Template {
 impl Template {
     /// Compiles a template. `name` is what errors call it.
     pub fn compile(name: &str, source: &str) -> Result<Self, JinjaError> {
-        Self::compile_for(Look::First, name, source)
+        Self::compile_for(Look::First, name, source, None)
     }
 
-    fn compile_for(look: Look, name: &str, source: &str) -> Result<Self, JinjaError> {
+    /// Compiles a template whose output keeps its structure whatever is in the untrusted ones of its variables: it is
+    /// rendered by [`Template::render_guarded`].
+    pub(super) fn compile_guarded(name: &str, source: &str, variables: Variables) -> Result<Self, JinjaError> {
+        Self::compile_for(Look::First, name, source, Some(variables))
+    }
+
+    fn compile_for(look: Look, name: &str, source: &str, guard: Option<Variables>) -> Result<Self, JinjaError> {
         let mut environment = ENVIRONMENT.clone();
         let (options, without) = options_line(source);
+        let mut chosen = syntax(false, false);
         if !options.is_empty() {
             let on = |name: &str| options.iter().any(|(option, on)| option == name && *on);
-            environment.set_syntax(syntax(on("trim_blocks"), on("lstrip_blocks")));
+            chosen = syntax(on("trim_blocks"), on("lstrip_blocks"));
+            environment.set_syntax(chosen.clone());
         }
-        let rewritten = rewrite::rewrite(without.as_deref().unwrap_or(source), look);
+        let without = without.as_deref().unwrap_or(source);
+        let mut rewritten = rewrite::rewrite(without, look);
+        let mut guarded = None;
+        if let Some(variables) = guard {
+            let failed = |message| JinjaError::whole(name, message);
+            let alone = (!rewritten.imports).then_some(variables);
+            let covered = guard::cover(source, &rewritten.text, chosen, alone).map_err(failed)?;
+            let decisions = guard::decisions(&covered.facts, variables).map_err(failed)?;
+            rewritten.text = covered.text;
+            guarded = Some(Guarded { variables, facts: covered.facts, decisions });
+        }
         unbroken(|| environment.add_template_owned(name.to_owned(), rewritten.text))
             .map_err(|error| JinjaError::new(name, source, &error, None, &[]))?;
-        Ok(Template { name: name.to_owned(), source: source.into(), environment, imports: rewritten.imports })
+        Ok(Template { name: name.to_owned(), source: source.into(), environment, imports: rewritten.imports, guarded })
     }
 
     /// Renders with these variables. `salt` reaches the host's functions, imports its files.
     pub fn render(&self, context: &Context, host: &Arc<dyn Host>) -> Result<String, JinjaError> {
+        self.render_with(context, host, None)
+    }
+
+    /// Renders a template that was compiled to be guarded: with words in place of what is untrusted.
+    pub(super) fn render_guarded(
+        &self,
+        context: &Context,
+        host: &Arc<dyn Host>,
+    ) -> Result<(String, Words), GuardedError> {
+        let failed = |message| GuardedError::Jinja(JinjaError::whole(&self.name, message));
+        let Some(Guarded { variables, facts, decisions }) = &self.guarded else {
+            return Err(failed("render failed: the template was not compiled to be guarded".to_owned()));
+        };
+        if let Some(unknown) = variables.unknown(context.variables.iter().map(|(name, _)| name.as_str())) {
+            return Err(failed(format!("render failed: nobody says whether the variable '{unknown}' is untrusted")));
+        }
+        let guard = Guard::new(&self.name, facts, decisions, *variables);
+        match self.render_with(context, host, Some(&guard)) {
+            Ok(text) => Ok((text, guard.words())),
+            Err(error) => Err(guard.refused().map_or(GuardedError::Jinja(error), GuardedError::Untrusted)),
+        }
+    }
+
+    fn render_with(
+        &self,
+        context: &Context,
+        host: &Arc<dyn Host>,
+        guard: Option<&Arc<Guard>>,
+    ) -> Result<String, JinjaError> {
         let render = limits::Render::begin(&context.limits);
         let remembering = Arc::new(again::Remembering::new(host));
         let host: Arc<dyn Host> = remembering.clone();
-        let imports = import::Imports::new(&host, &context.saltenv, Look::First);
-        self.run(context, &host, &imports, &render).map_err(|error| {
+        let imports = import::Imports::new(&host, &context.saltenv, Look::First, guard);
+        self.run(context, &host, &imports, guard, &render).map_err(|error| {
             let looks_again = render.budget().exceeded().is_none() && error::is_undefined(&error);
             let missing = if looks_again { self.look_again(context, &remembering, &render) } else { Vec::new() };
             JinjaError::new(&self.name, &self.source, &error, Some(&imports), &missing).limited(render.budget())
@@ -157,11 +225,11 @@ impl Template {
     ) -> Vec<again::Missing> {
         let notes = again::Notes::default();
         let host: Arc<dyn Host> = Arc::new(remembering.again());
-        let imports = import::Imports::new(&host, &context.saltenv, Look::Again);
-        if let Ok(mut template) = Self::compile_for(Look::Again, &self.name, &self.source) {
+        let imports = import::Imports::new(&host, &context.saltenv, Look::Again, None);
+        if let Ok(mut template) = Self::compile_for(Look::Again, &self.name, &self.source, None) {
             notes.add_to(&mut template.environment);
             // It fails as it did before: what matters are the notes.
-            _ = template.run(context, &host, &imports, render);
+            _ = template.run(context, &host, &imports, None, render);
         }
         notes.take()
     }
@@ -171,12 +239,14 @@ impl Template {
         context: &Context,
         host: &Arc<dyn Host>,
         imports: &import::Imports,
+        guard: Option<&Arc<Guard>>,
         render: &limits::Render,
     ) -> Result<String, minijinja::Error> {
         let salt = JinjaValue::from_object(host::Salt(Arc::clone(host)));
         let all = context.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let own = [("salt", salt), ("saltenv", JinjaValue::from(context.saltenv.as_str()))];
-        let variables = JinjaValue::from_pairs(own.into_iter().chain(all));
+        let guard = guard.map(|guard| (guard::GUARD, JinjaValue::from_object(guard::Held(Arc::clone(guard)))));
+        let variables = JinjaValue::from_pairs(own.into_iter().chain(all).chain(guard));
         // A copy is a few reference counts.
         let mut environment = self.environment.clone();
         environment.set_fuel(render.fuel());
@@ -244,5 +314,6 @@ fn environment() -> Environment<'static> {
     call::add_to(&mut environment);
     operators::add_to(&mut environment);
     import::add_to(&mut environment);
+    guard::add_to(&mut environment);
     environment
 }

@@ -26,6 +26,7 @@
 //!
 //! What is not understood is left as it is: the compiler has the better words for what is wrong.
 
+pub(super) mod cover;
 mod grammar;
 pub(super) mod syntax;
 mod tags;

@@ -150,6 +150,12 @@ pub(super) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Ji
     limits::note(state)
 }
 
+/// The text that `{{ value }}` prints.
+pub(super) fn printed(value: &JinjaValue) -> Result<String, Error> {
+    refuse_undefined_entries(value, 0)?;
+    Ok(in_form(value, Form::Printed))
+}
+
 /// Refuses a mapping with an undefined value in it: these are printed, where items of lists are only shown.
 pub(super) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Result<(), Error> {
     if depth > MAX_DEPTH || value.downcast_object_ref::<Dict>().is_none() {

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use libyaml_safer::{Encoding, ErrorKind, EventData, Parser, ScalarStyle};
+use libyaml_safer::{Encoding, ErrorKind, EventData, MappingStyle, Parser, ScalarStyle, SequenceStyle};
 
 use super::error::{Context, Origin, YamlError};
 use super::{MAX_DEPTH, NODE_COST};
+use crate::sls::untrusted::{Place, Scalar, Style, UntrustedError, Words};
+use crate::value::Value;
 
 /// A place in the text, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,9 +29,14 @@ pub(super) type Pair = (Rc<Node>, Rc<Node>);
 
 #[derive(Debug)]
 pub(super) enum Content {
-    Scalar { text: String, plain: bool },
+    Scalar {
+        text: String,
+        plain: bool,
+    },
     List(Vec<Rc<Node>>),
     Map(Vec<Pair>),
+    /// Data that stands where a guarded template printed an encoded value.
+    Given(Value),
 }
 
 /// Builds errors that carry their line of the text.
@@ -63,12 +70,18 @@ pub(super) struct Composer<'a> {
     end: Mark,
     /// What all nodes written out in the text cost.
     pub cost: usize,
+    /// What stands for untrusted text in the text, if a guarded template made it.
+    words: Option<&'a Words>,
+    /// Collections in brackets or braces that are open.
+    flows: usize,
+    /// Why untrusted text was refused, where an error is about that.
+    pub untrusted: Option<UntrustedError>,
 }
 
 impl<'a> Composer<'a> {
     /// `written` is the text before its end was brought into a form that the parser can read, and `ended` whether a
     /// line end was added.
-    pub fn new(text: &'a str, written: &str, ended: bool) -> Self {
+    pub fn new(text: &'a str, written: &str, ended: bool, words: Option<&'a Words>) -> Self {
         let last = written.rsplit('\n').next().unwrap_or_default();
         let end = Mark { line: written.matches('\n').count() + 1, column: last.chars().count() + 1 };
         let mut parser = Parser::new();
@@ -83,6 +96,9 @@ impl<'a> Composer<'a> {
             ended,
             end,
             cost: 0,
+            words,
+            flows: 0,
+            untrusted: None,
         }
     }
 
@@ -94,18 +110,18 @@ impl<'a> Composer<'a> {
                 ((EventData::StreamStart { .. } | EventData::DocumentEnd { .. }, _), _)
                 | ((EventData::DocumentStart { .. }, _), None) => {}
                 ((EventData::StreamEnd, _), _) => return Ok(root),
-                ((EventData::DocumentStart { .. }, at), Some(first)) => {
+                ((EventData::DocumentStart { .. }, span), Some(first)) => {
                     return Err(self
                         .source
-                        .error(Origin::Parser, at, "but found another document")
+                        .error(Origin::Parser, span.at, "but found another document")
                         .within("expected a single document in the stream", first.at));
                 }
-                ((event, at), _) => root = Some(self.node(event, at)?),
+                ((event, span), _) => root = Some(self.node(event, span)?),
             }
         }
     }
 
-    fn next(&mut self) -> Result<(EventData, Mark), YamlError> {
+    fn next(&mut self) -> Result<(EventData, Span), YamlError> {
         let mut event = self.parser.parse().map_err(|error| self.refused(&error))?;
         if let EventData::Scalar { value, style: ScalarStyle::Literal | ScalarStyle::Folded, .. } = &mut event.data
             && self.ended
@@ -113,10 +129,55 @@ impl<'a> Composer<'a> {
         {
             value.truncate(value.strip_suffix('\n').unwrap_or(value).len());
         }
-        Ok((event.data, event.start_mark.into()))
+        let several_lines = event.start_mark.line != event.end_mark.line;
+        Ok((event.data, Span { at: event.start_mark.into(), several_lines }))
     }
 
-    fn node(&mut self, event: EventData, at: Mark) -> Result<Rc<Node>, YamlError> {
+    /// A scalar, with what its words stand for once that is known to fit.
+    fn scalar(
+        &mut self,
+        text: String,
+        plain: bool,
+        place: Place,
+        tagged: bool,
+        at: Mark,
+    ) -> Result<Content, YamlError> {
+        let Some(words) = self.words.filter(|words| words.touches(&text)) else {
+            return Ok(Content::Scalar { text, plain });
+        };
+        match words.scalar(&text, place, tagged) {
+            Ok(Scalar::Text) => Ok(Content::Scalar { text, plain: false }),
+            Ok(Scalar::Resolved(text)) => Ok(Content::Scalar { text, plain }),
+            Ok(Scalar::Node(value)) => Ok(Content::Given(value)),
+            Err(error) => Err(self.refuse(error, at)),
+        }
+    }
+
+    fn refuse(&mut self, error: UntrustedError, at: Mark) -> YamlError {
+        let refused = self.source.error(Origin::Constructor, at, error.message.clone());
+        self.untrusted = Some(error);
+        refused
+    }
+
+    /// Refuses untrusted text in the name of an anchor, an alias or a tag.
+    fn refuse_names(&mut self, event: &EventData, at: Mark) -> Result<(), YamlError> {
+        let Some(words) = self.words else { return Ok(()) };
+        let names = match event {
+            EventData::Alias { anchor } => [Some(anchor), None],
+            EventData::Scalar { anchor, tag, .. }
+            | EventData::SequenceStart { anchor, tag, .. }
+            | EventData::MappingStart { anchor, tag, .. } => [anchor.as_ref(), tag.as_ref()],
+            _ => [None, None],
+        };
+        match names.into_iter().flatten().find_map(|name| words.no_content(name)) {
+            Some(error) => Err(self.refuse(error, at)),
+            None => Ok(()),
+        }
+    }
+
+    fn node(&mut self, event: EventData, span: Span) -> Result<Rc<Node>, YamlError> {
+        let Span { at, several_lines } = span;
+        self.refuse_names(&event, at)?;
         if self.depth >= MAX_DEPTH {
             let message = format!("found more than {MAX_DEPTH} collections inside each other");
             return Err(self.source.error(Origin::Parser, at, message));
@@ -141,28 +202,36 @@ impl<'a> Composer<'a> {
                 self.cost = self.cost.saturating_add(text.len());
                 // The lone tag `!` makes quoted text plain, as in PyYAML.
                 let plain = if tag.is_none() { style == ScalarStyle::Plain } else { plain_implicit };
-                (anchor, tag, Content::Scalar { text, plain })
+                let place = Place { style: style.into(), in_flow: self.flows > 0, several_lines };
+                let content = self.scalar(text, plain, place, tag.is_some(), at)?;
+                (anchor, tag, content)
             }
-            EventData::SequenceStart { anchor, tag, .. } => {
+            EventData::SequenceStart { anchor, tag, style, .. } => {
+                let flow = usize::from(style == SequenceStyle::Flow);
+                self.flows += flow;
                 let mut items = Vec::new();
                 loop {
                     match self.next()? {
                         (EventData::SequenceEnd, _) => break,
-                        (event, at) => items.push(self.node(event, at)?),
+                        (event, span) => items.push(self.node(event, span)?),
                     }
                 }
+                self.flows -= flow;
                 (anchor, tag, Content::List(items))
             }
-            EventData::MappingStart { anchor, tag, .. } => {
+            EventData::MappingStart { anchor, tag, style, .. } => {
+                let flow = usize::from(style == MappingStyle::Flow);
+                self.flows += flow;
                 let mut pairs = Vec::new();
                 loop {
                     let key = match self.next()? {
                         (EventData::MappingEnd, _) => break,
-                        (event, at) => self.node(event, at)?,
+                        (event, span) => self.node(event, span)?,
                     };
-                    let (event, at) = self.next()?;
-                    pairs.push((key, self.node(event, at)?));
+                    let (event, span) = self.next()?;
+                    pairs.push((key, self.node(event, span)?));
                 }
+                self.flows -= flow;
                 (anchor, tag, Content::Map(pairs))
             }
             _ => return Err(self.source.error(Origin::Parser, at, "did not find expected node content")),
@@ -197,6 +266,24 @@ impl<'a> Composer<'a> {
         let Mark { line, column } = self.end;
         let behind = origin == Origin::Parser || self.ended && problem == "could not find expected ':'";
         if behind && column > 1 { Mark { line: line + 1, column: 1 } } else { self.end }
+    }
+}
+
+/// Where a node begins, and whether it ends on another line.
+#[derive(Clone, Copy)]
+struct Span {
+    at: Mark,
+    several_lines: bool,
+}
+
+impl From<ScalarStyle> for Style {
+    fn from(style: ScalarStyle) -> Self {
+        match style {
+            ScalarStyle::SingleQuoted => Style::SingleQuoted,
+            ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
+            ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+            _ => Style::Plain,
+        }
     }
 }
 

@@ -46,6 +46,13 @@ impl<'a> Constructor<'a> {
                 };
                 Ok((value, Place::new(node.at)))
             }
+            Content::Given(value) => {
+                self.spend(node, cost(value))?;
+                match tag {
+                    None => Ok((value.clone(), Place::new(node.at))),
+                    Some((tag, name)) => Err(self.wrong_tag(node, tag, name)),
+                }
+            }
             Content::List(items) => {
                 self.spend(node, NODE_COST)?;
                 match tag {
@@ -141,6 +148,10 @@ impl<'a> Constructor<'a> {
         }
         match &node.content {
             // The key is not built first: what `{{ x }}` left of a template is to be told as it was written.
+            Content::Given(Value::List(_) | Value::Map(_)) => {
+                let message = "found unacceptable key: a list or mapping from the event";
+                Err(self.error(node, message).within(IN_MAPPING, map.at))
+            }
             Content::List(_) | Content::Map(_) if node.tag.as_deref() != Some("tag:yaml.org,2002:str") => {
                 let mut text = String::new();
                 describe_content(node, &mut text);
@@ -176,7 +187,7 @@ impl<'a> Constructor<'a> {
                     // PyYAML goes backwards here, which shows in the order of the keys.
                     merged.extend(each.into_iter().rev().flatten());
                 }
-                Content::Scalar { .. } => {
+                Content::Scalar { .. } | Content::Given(_) => {
                     let message = "expected a mapping or list of mappings for merging, but found scalar";
                     return Err(self.error(value, message).within(IN_MAPPING, node.at));
                 }
@@ -256,10 +267,21 @@ impl<'a> Constructor<'a> {
     }
 }
 
+/// What a value costs, about its size in memory.
+fn cost(value: &Value) -> usize {
+    let inside = match value {
+        Value::Str(text) => text.as_str().len(),
+        Value::List(items) => items.iter().map(cost).fold(0, usize::saturating_add),
+        Value::Map(map) => map.iter().map(|(k, v)| cost(k).saturating_add(cost(v))).fold(0, usize::saturating_add),
+        _ => 0,
+    };
+    inside.saturating_add(NODE_COST)
+}
+
 impl Node {
     fn name(&self) -> &'static str {
         match self.content {
-            Content::Scalar { .. } => "scalar",
+            Content::Scalar { .. } | Content::Given(_) => "scalar",
             Content::List(_) => "sequence",
             Content::Map(_) => "mapping",
         }
@@ -301,6 +323,7 @@ fn describe_content(node: &Node, out: &mut String) {
     }
     match &node.content {
         Content::Scalar { text, .. } => _ = python::write_repr(&Value::from(text.as_str()), out),
+        Content::Given(_) => out.push_str("'...'"),
         Content::List(items) => {
             out.push('[');
             for (i, item) in items.iter().enumerate() {
@@ -329,6 +352,7 @@ fn describe(node: &Node, out: &mut String) {
     }
     let (class, default) = match &node.content {
         Content::Scalar { text, plain } => ("ScalarNode", scalar_tag(text, *plain)),
+        Content::Given(_) => ("ScalarNode", "str"),
         Content::List(_) => ("SequenceNode", "seq"),
         Content::Map(_) => ("MappingNode", "map"),
     };

@@ -20,6 +20,7 @@ pub use dump::{Style, dump};
 pub use error::{Context, Origin, YamlError};
 pub use scalar::plain;
 
+use crate::sls::untrusted::{UntrustedError, Words};
 use crate::value::Value;
 
 /// Collections inside each other. What is deeper was made by a program to do harm.
@@ -48,6 +49,34 @@ pub fn load(text: &str) -> Result<Value, YamlError> {
 
 /// Reads one YAML document, and keeps where everything stands.
 pub fn load_located(text: &str) -> Result<Located, YamlError> {
+    read(text, None, &mut None)
+}
+
+/// Reads one YAML document in which these words stand for untrusted text. They stay in it.
+///
+/// # Errors
+/// What is wrong with the YAML, or text that YAML would have read as more than its scalar.
+pub(super) fn load_guarded(text: &str, words: &Words) -> Result<Located, GuardedError> {
+    let mut untrusted = None;
+    read(text, Some(words), &mut untrusted).map_err(|error| match untrusted {
+        Some(untrusted) => GuardedError::Untrusted(untrusted),
+        None => GuardedError::Yaml(Box::new(YamlError {
+            message: words.reveal(&error.message),
+            source: words.reveal(&error.source),
+            ..error
+        })),
+    })
+}
+
+/// Why the output of a guarded template cannot be read.
+#[derive(Debug)]
+pub(super) enum GuardedError {
+    Yaml(Box<YamlError>),
+    Untrusted(UntrustedError),
+}
+
+/// `untrusted` becomes why untrusted text was refused, where an error is about that.
+fn read(text: &str, words: Option<&Words>, untrusted: &mut Option<UntrustedError>) -> Result<Located, YamlError> {
     refuse_control_characters(text, Source(text))?;
     // What some editors write at the start to say that it is Unicode.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -60,11 +89,12 @@ pub fn load_located(text: &str) -> Result<Located, YamlError> {
         _ => (Cow::Owned(format!("{text}\n")), true),
     };
     let source = Source(&text);
-    let mut composer = Composer::new(&text, written, ended);
+    let mut composer = Composer::new(&text, written, ended, words);
     // The parser panics on a tag that a comma follows at once inside of brackets, `[!a,b]`.
     let document = catch_unwind(AssertUnwindSafe(|| composer.document()));
     let odd_tag =
         |_| Err(source.error(Origin::Scanner, Mark { line: 1, column: 1 }, "found a tag right before a comma"));
+    *untrusted = composer.untrusted.take();
     match document.unwrap_or_else(odd_tag)? {
         None => Ok(Located { value: Value::Nil, place: Place::default() }),
         Some(root) => {

@@ -7,6 +7,7 @@ use minijinja::{Environment, Error, ErrorKind};
 
 use super::super::containers::{Dict, List, own};
 use super::super::error::SALT_FUNCTION;
+use super::super::guard;
 use super::super::limits;
 use super::super::operators::refuse_undefined;
 use super::super::value::{double_quoted, pairs, text, to_jinja};
@@ -21,13 +22,21 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("tojson", to_script_json);
     environment.add_filter("python", |value: JinjaValue| to_python(&value));
     for name in ["load_yaml", "__load_yaml__"] {
-        environment.add_filter(name, |value: JinjaValue| load_yaml(&value));
+        environment.add_filter(name, |value: JinjaValue, guard: Option<JinjaValue>| {
+            guarded(&value, guard.as_ref()).unwrap_or_else(|| load_yaml(&value))
+        });
     }
     for name in ["load_json", "__load_json__"] {
-        environment.add_filter(name, |value: JinjaValue| load_json(&value));
+        // With untrusted text in it, it is read as the YAML that it is too.
+        environment.add_filter(name, |value: JinjaValue, guard: Option<JinjaValue>| {
+            guarded(&value, guard.as_ref()).unwrap_or_else(|| load_json(&value))
+        });
     }
     for name in ["load_text", "__load_text__"] {
-        environment.add_filter(name, |value: Given| text(&value));
+        environment.add_filter(name, |value: Given, guard: Option<JinjaValue>| match guard::given(guard.as_ref()) {
+            Some(held) => held.0.uncover(&text(&value)),
+            None => Ok(text(&value)),
+        });
     }
     environment.add_filter("yaml_encode", |value: JinjaValue| yaml_encode(&value));
     environment.add_filter("yaml_dquote", |value: Given| ascii(&double_quoted(&text(&value))));
@@ -167,6 +176,12 @@ fn to_python(value: &JinjaValue) -> Result<JinjaValue, Error> {
         return Ok(safe(&text(value)));
     }
     Ok(safe(&crate::value::python::repr(&json::sorted(&defined(value)?))))
+}
+
+/// The data in what a block of a guarded template has printed, if something untrusted is in it.
+fn guarded(value: &JinjaValue, guard: Option<&JinjaValue>) -> Option<Result<JinjaValue, Error>> {
+    let (held, text) = guard::given(guard).zip(value.as_str())?;
+    held.0.touches(text).then(|| held.0.load(text))
 }
 
 fn load_yaml(value: &JinjaValue) -> Result<JinjaValue, Error> {

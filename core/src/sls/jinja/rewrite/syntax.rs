@@ -164,13 +164,13 @@ fn innermost(blocks: &[Block<'_>]) -> String {
 }
 
 /// A tag, by its place in the source.
-struct Tag<'a> {
-    start: usize,
-    end: usize,
-    inside: Inside<'a>,
+pub(super) struct Tag<'a> {
+    pub start: usize,
+    pub end: usize,
+    pub inside: Inside<'a>,
 }
 
-enum Inside<'a> {
+pub(super) enum Inside<'a> {
     Print(Vec<Token<'a>>, Ending),
     Block(Vec<Token<'a>>, Ending),
     /// All up to the tag that ends it.
@@ -180,13 +180,13 @@ enum Inside<'a> {
 }
 
 /// The tags of a template but for its comments, one after the other.
-struct Tags<'a> {
+pub(super) struct Tags<'a> {
     source: &'a str,
     at: usize,
 }
 
 impl<'a> Tags<'a> {
-    fn new(source: &'a str) -> Self {
+    pub(super) fn new(source: &'a str) -> Self {
         Tags { source, at: 0 }
     }
 }
