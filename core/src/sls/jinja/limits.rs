@@ -26,7 +26,7 @@ use crate::value::{FromValue, Map};
 pub const DEFAULT_FUEL: u64 = 200_000_000;
 
 /// The default of the option `template_memory`, in bytes.
-pub const DEFAULT_MEMORY: u64 = 128 << 20;
+pub const DEFAULT_MEMORY: u64 = 64 << 20;
 
 /// The default of the option `template_output`, in bytes.
 pub const DEFAULT_OUTPUT: u64 = 64 << 20;
