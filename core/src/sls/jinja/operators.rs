@@ -125,7 +125,7 @@ fn checked(items: JinjaValue) -> JinjaValue {
 /// `a ~ b ~ c`.
 fn concat(parts: &[JinjaValue]) -> Result<JinjaValue, Error> {
     parts.iter().try_for_each(refuse_undefined)?;
-    let size = parts.iter().filter_map(JinjaValue::as_str).map(str::len).sum();
+    let size: usize = parts.iter().filter_map(JinjaValue::as_str).map(str::len).sum();
     // The engine copies the text once more.
     limits::reserve(size.saturating_mul(2))?;
     let mut text = String::with_capacity(size);
