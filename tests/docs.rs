@@ -123,7 +123,7 @@ the option, and `brine_template_limits_exceeded_total` rises.
 | option | default | |
 |---|---|---|
 | `template_fuel` | 200000000 | Steps: instructions, and one for each 64 bytes that operators and filters work on. |
-| `template_memory` | 134217728 | Bytes of memory that the template holds at a time, with what its functions return. |
+| `template_memory` | 67108864 | Bytes of memory that the template holds at a time, with what its functions return. |
 | `template_output` | 67108864 | Bytes that it renders to. |
 
 The defaults are far above what formulas need. A template that reads the mine of thousands of minions may need more

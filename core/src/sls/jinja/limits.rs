@@ -26,7 +26,7 @@ use crate::value::{FromValue, Map};
 pub const DEFAULT_FUEL: u64 = 200_000_000;
 
 /// The default of the option `template_memory`, in bytes.
-pub const DEFAULT_MEMORY: u64 = 128 << 20;
+pub const DEFAULT_MEMORY: u64 = 64 << 20;
 
 /// The default of the option `template_output`, in bytes.
 pub const DEFAULT_OUTPUT: u64 = 64 << 20;
@@ -177,10 +177,7 @@ fn current() -> Option<Arc<Budget>> {
 
 /// Looks at the budget of the thread, if a render runs on it.
 fn with_budget<T>(none: T, look: impl FnOnce(&Budget) -> T) -> T {
-    let look = |current: &RefCell<Option<Arc<Budget>>>| match &*current.borrow() {
-        Some(budget) => Some(look(budget)),
-        None => None,
-    };
+    let look = |current: &RefCell<Option<Arc<Budget>>>| current.borrow().as_deref().map(look);
     CURRENT.try_with(look).ok().flatten().unwrap_or(none)
 }
 

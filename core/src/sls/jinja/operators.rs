@@ -125,8 +125,9 @@ fn checked(items: JinjaValue) -> JinjaValue {
 /// `a ~ b ~ c`.
 fn concat(parts: &[JinjaValue]) -> Result<JinjaValue, Error> {
     parts.iter().try_for_each(refuse_undefined)?;
-    let size = parts.iter().filter_map(JinjaValue::as_str).map(str::len).sum();
-    limits::reserve(size)?;
+    let size: usize = parts.iter().filter_map(JinjaValue::as_str).map(str::len).sum();
+    // The engine copies the text once more.
+    limits::reserve(size.saturating_mul(2))?;
     let mut text = String::with_capacity(size);
     for part in parts {
         match part.as_str() {
@@ -299,7 +300,7 @@ pub(super) fn add(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
         return calculate(both, i128::checked_add, |a, b| a + b);
     }
     let bytes = |value: &JinjaValue| value.as_bytes().map_or(0, <[u8]>::len);
-    limits::reserve(bytes(a).saturating_add(bytes(b)))?;
+    limits::reserve(bytes(a).saturating_add(bytes(b)).saturating_mul(2))?;
     if let (ValueKind::Bytes, ValueKind::Bytes) = (a.kind(), b.kind()) {
         return Ok(JinjaValue::from_bytes([a, b].map(|part| part.as_bytes().unwrap_or_default()).concat()));
     }
@@ -351,7 +352,7 @@ fn mul(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
     };
     let times = usize::try_from(times.max(0)).unwrap_or(usize::MAX);
     match of.as_str() {
-        Some(text) => limits::reserve(text.len().saturating_mul(times))?,
+        Some(text) => limits::reserve(text.len().saturating_mul(times).saturating_mul(2))?,
         None => limits::reserve_values(of.len().unwrap_or_default().saturating_mul(times))?,
     }
     if let Some(repeated) = of.as_str() {

