@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::sls::jinja::{Context, Limits};
+use brine_core::sls::jinja::{Cancel, Context, Limits};
 use brine_core::sls::yaml::Located;
 use brine_core::{Map, Value, metrics};
 
@@ -225,7 +225,9 @@ impl Planner {
 
     fn context(&self, subject: &Subject<'_>, source: &Source) -> Context {
         let mut context = Context::new(&source.saltenv);
-        context.set_limits(Limits::of(&self.opts));
+        let mut limits = Limits::of(&self.opts);
+        limits.cancel = subject.deadline.map(|deadline| Cancel::shared(deadline.flag(), deadline.at()));
+        context.set_limits(limits);
         context.set_shared("data", Arc::clone(&subject.data));
         context.set("tag", &subject.tag.into());
         context.set_shared("opts", Arc::clone(&self.opts));

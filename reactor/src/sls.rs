@@ -32,7 +32,7 @@ pub(crate) enum SlsError {
     #[error("{0}: no file has such a name")]
     NoneNamed(String),
     #[error("{path}:{line}: {message}", line = .error.line().unwrap_or(1), message = .error.message())]
-    Render { path: String, error: RenderError },
+    Render { path: String, error: Box<RenderError> },
 }
 
 /// One file, ready to be rendered.
@@ -70,7 +70,7 @@ impl Source {
             RenderError::Untrusted(error) => error.template.to_string(),
             _ => self.path.to_string(),
         };
-        SlsError::Render { path, error }
+        SlsError::Render { path, error: Box::new(error) }
     }
 }
 
@@ -171,7 +171,7 @@ impl SlsCache {
         } else {
             Sls::compile(path, text, &self.renderer)
         };
-        let sls = sls.map_err(|error| SlsError::Render { path: path.to_owned(), error })?;
+        let sls = sls.map_err(|error| SlsError::Render { path: path.to_owned(), error: Box::new(error) })?;
         let folder = if let Some(folder) = folder {
             Folder::OnDisk(folder)
         } else {

@@ -62,12 +62,16 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             Err(error) => return Err(error.into()),
         };
         let _pid_file = arguments.daemon.write_pid(&pid_file, user.as_deref())?;
-        let signal = daemon::ended().await?;
-        tracing::info!(signal, "the master stops");
+        let mut status = ExitCode::SUCCESS;
+        tokio::select! {
+            signal = daemon::ended() => tracing::info!(signal = signal?, "the master stops"),
+            // The init system starts it anew.
+            () = master.failed() => status = ExitCode::FAILURE,
+        }
         if tokio::time::timeout(STOP_TIME, master.stop()).await.is_err() {
             tracing::warn!("stopping took more than {STOP_TIME:?}: what still runs is cut off");
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(status)
     });
     // A runner function or a template that does not end must not keep the process from ending: dropping the runtime
     // waits for it, and shutting the runtime down makes it panic where it waits for a timer. It ends with the process.

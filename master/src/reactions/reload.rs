@@ -89,13 +89,13 @@ pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispat
         Watched::new(directory, started)
     };
     // Fails only when the runtime ends, as the polls below do.
-    let Ok(mut watched) = tokio::task::spawn_blocking(start).await else { return };
+    let Ok(mut watched) = shared.executors.disk.run(move |_| start()).await else { return };
     loop {
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}
             () = shutdown.cancelled() => return,
         }
-        let poll = tokio::task::spawn_blocking(move || {
+        let poll = shared.executors.disk.run(move |_| {
             let found = watched.poll();
             (watched, found)
         });
@@ -121,7 +121,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispat
                 take_rules(&shared, &reactor, rule_files(&opts)).await;
                 reactor.configure(entries);
                 let of_check = Arc::clone(&reactor);
-                _ = tokio::task::spawn_blocking(move || report_missing(&of_check)).await;
+                _ = shared.executors.disk.run(move |_| report_missing(&of_check)).await;
                 shared.fire("salt/reactor/configured", &map! {"reactors" => Value::from(&*reactor.entries())}).await;
             }
             Found::Wrong(error) => {
@@ -148,7 +148,7 @@ fn report_missing(reactor: &Reactor<MasterDispatch>) {
 /// Reads rules over time anew.
 async fn take_rules(shared: &Shared, reactor: &Arc<Reactor<MasterDispatch>>, files: Vec<String>) {
     let reactor = Arc::clone(reactor);
-    let errors = match tokio::task::spawn_blocking(move || reactor.set_rules(&files)).await {
+    let errors = match shared.executors.disk.run(move |_| reactor.set_rules(&files)).await {
         Ok(Ok(errors)) => errors,
         Ok(Err(error)) => vec![error.to_string()],
         Err(error) => vec![format!("reading rules over time failed: {error}")],

@@ -8,7 +8,7 @@ mod tags;
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::executors::MayBlock;
+use brine_core::executors::{Executor, MayBlock};
 use brine_core::transport::{Handler, Peer, Worker};
 use brine_core::value::msgpack::{self, Budget};
 use brine_core::wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, WireError};
@@ -36,11 +36,12 @@ impl Handler for Requests {
         let budget = if peer.is_authenticated() { Budget::AUTHENTICATED } else { Budget::UNAUTHENTICATED };
         // Thousands of requests may wait for the disk at a time: what they do not need any more goes, and what only some
         // need is in boxes.
-        let envelope = match decode(request.len(), move || Envelope::unpack(&request, budget)).await {
-            Some(Ok(envelope)) => envelope,
-            Some(Err(error)) => return Some(refuse(&peer, None, &error)),
-            None => return self.refuse(&peer),
-        };
+        let envelope =
+            match decode(&self.0.executors.crypto, request.len(), move || Envelope::unpack(&request, budget)).await {
+                Some(Ok(envelope)) => envelope,
+                Some(Err(error)) => return Some(refuse(&peer, None, &error)),
+                None => return self.refuse(&peer),
+            };
         let start = Instant::now();
         let named =
             |load: &Map| if self.0.config.master_stats { load.get("cmd").map(ToString::to_string) } else { None };
@@ -61,11 +62,14 @@ impl Handler for Requests {
             }
             Envelope::Sealed { id, load, encryption, signature, .. } => {
                 let (shared, minion) = (Arc::clone(&self.0), id.clone());
-                let mut opened = match decode(load.len(), move || shared.sessions.open(&minion, &load)).await {
-                    Some(Ok(opened)) => opened,
-                    Some(Err(error)) => return Some(refuse(&peer, Some(&id), &error)),
-                    None => return self.refuse(&peer),
-                };
+                let mut opened =
+                    match decode(&self.0.executors.crypto, load.len(), move || shared.sessions.open(&minion, &load))
+                        .await
+                    {
+                        Some(Ok(opened)) => opened,
+                        Some(Err(error)) => return Some(refuse(&peer, Some(&id), &error)),
+                        None => return self.refuse(&peer),
+                    };
                 peer.authenticate();
                 let ttl = self.0.config.request_server_ttl;
                 if ttl > 0 && !opened.is_within(ttl) {
@@ -118,11 +122,15 @@ impl Handler for Requests {
 const LARGE: usize = 1 << 20;
 
 /// Decodes a message of this size; nothing if that panicked.
-async fn decode<T: Send + 'static>(size: usize, decode: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+async fn decode<T: Send + 'static>(
+    crypto: &Executor,
+    size: usize,
+    decode: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     if size < LARGE {
         return Some(decode());
     }
-    tokio::task::spawn_blocking(decode).await.ok()
+    crypto.run(|_| decode()).await.ok()
 }
 
 fn refuse(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) -> Bytes {

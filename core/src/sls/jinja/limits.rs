@@ -96,6 +96,11 @@ impl Cancel {
         Cancel { cancelled: Arc::default(), deadline: Some(deadline) }
     }
 
+    /// A handle that shares its request with others, which set this flag.
+    pub fn shared(cancelled: Arc<AtomicBool>, deadline: Instant) -> Self {
+        Cancel { cancelled, deadline: Some(deadline) }
+    }
+
     /// Cancels all renders that have this handle.
     pub fn cancel(&self) {
         self.cancelled.store(true, Relaxed);

@@ -128,13 +128,14 @@ pub(super) async fn follow(client: &MasterClient, args: Args, colour: ColourChoi
     };
     let mut time_is_up = std::pin::pin!(time_is_up);
     loop {
-        let event = match present.take() {
-            Some(event) => event,
-            None => tokio::select! {
+        let event = if let Some(event) = present.take() {
+            event
+        } else {
+            tokio::select! {
                 event = events.next() => event?,
                 () = &mut time_is_up => return Ok(()),
                 _ = tokio::signal::ctrl_c() => return Ok(()),
-            },
+            }
         };
         let data = event.data();
         let Some(seq) = seq_of(&event) else {
