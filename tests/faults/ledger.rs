@@ -89,6 +89,9 @@ impl fmt::Display for Round {
                 }
             }
         }
+        if self.set_aside > 0 {
+            write!(out, ", {} set aside with the damaged store", self.set_aside)?;
+        }
         Ok(())
     }
 }
