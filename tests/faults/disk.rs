@@ -30,9 +30,9 @@ impl SmallDisk {
         let refused = record.refused();
         let full = async {
             // What the master frees meanwhile is taken, too.
-            let mut file = std::fs::File::create(&filler).unwrap();
+            let (mut file, zeros) = (std::fs::File::create(&filler).unwrap(), vec![0; 65_536]);
             while record.refused() < refused + 5 {
-                while file.write_all(&[0; 65_536]).is_ok() {}
+                while file.write_all(&zeros).is_ok() {}
                 let _more = record.wait(Duration::from_millis(50), || record.refused() >= refused + 5).await;
             }
         };

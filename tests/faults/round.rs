@@ -12,10 +12,6 @@ use super::random::Random;
 use super::record::{Ack, Kind, Record};
 use super::world::World;
 
-/// Whether a job that never runs is a failure, and not only counted. It has to be one where both sides hand over the
-/// jobs that were published while the minion was reconnecting (`publish_catch_up`); until the minion asks for them,
-/// `BRINE_FAULTS_JOBS=required` turns it on.
-const JOBS_ARE_REQUIRED: bool = false;
 /// How long jobs may take after the load has ended.
 const JOBS: Duration = Duration::from_secs(15);
 /// How long the journal may stand still while something is missing in it.
@@ -56,10 +52,6 @@ pub async fn run(fault: Fault, seed: u64) -> Round {
     }
     world.kill_all();
     round
-}
-
-fn jobs_are_required() -> bool {
-    JOBS_ARE_REQUIRED || std::env::var("BRINE_FAULTS_JOBS").is_ok_and(|value| value == "required")
 }
 
 /// Waits for the jobs, restarts the master, and compares its journal and the minion's files with the record.
@@ -137,7 +129,6 @@ fn failures(fault: Fault, counts: &[(Kind, Count)]) -> Vec<String> {
     for (kind, count) in counts {
         let may_be_lost = match kind {
             Kind::Push => fault.may_lose_pushes(),
-            Kind::LocalReaction | Kind::Job => !jobs_are_required(),
             _ => false,
         };
         if count.lost > 0 && !may_be_lost {
