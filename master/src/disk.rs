@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use brine_core::files::FileError;
 use brine_core::fileserver;
 use brine_returners::Returner;
 
@@ -20,14 +21,13 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// The minions that have joined.
-    pub fn accepted(&self) -> Vec<String> {
-        match self.keys.list(crate::keys::KeyState::Accepted) {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::error!(%error, "listing the accepted keys failed");
-                Vec::new()
-            }
-        }
+    /// Returns the ids of the accepted minions.
+    ///
+    /// # Errors
+    /// The keys cannot be listed, for example because too many files are open. That must not be mistaken for a fleet
+    /// without minions: jobs would be dropped, and rules about targets would hold for every target.
+    pub fn accepted(&self) -> Result<Vec<String>, FileError> {
+        let accepted = self.keys.list(crate::keys::KeyState::Accepted);
+        accepted.inspect_err(|error| tracing::error!(%error, "listing the accepted keys failed"))
     }
 }

@@ -96,7 +96,7 @@ impl Shared {
             return Ok(found);
         }
         let target = self.mine_target(query.tgt.clone(), &query.tgt_type).map_err(CallError::execution)?;
-        for id in disk.accepted() {
+        for id in disk.accepted().map_err(CallError::execution)? {
             if !target.matches(&disk.minion_data.facts(&id)) {
                 continue;
             }

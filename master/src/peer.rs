@@ -146,8 +146,8 @@ impl Shared {
         let kind = if asked.request.tgt_type.starts_with("node") { "nodegroup" } else { &asked.request.tgt_type };
         let parsed = kind.parse::<TargetKind>().and_then(|kind| self.target(kind, asked.request.tgt.clone()));
         let Ok(target) = parsed else { return false };
-        let (meant, _) = self.resolve(disk, &target);
-        let (exactly, _) = self.resolve(disk, &target.with_exact_pillar());
+        let Ok((meant, _)) = self.resolve(disk, &target) else { return false };
+        let Ok((exactly, _)) = self.resolve(disk, &target.with_exact_pillar()) else { return false };
         if meant.iter().any(|id| !exactly.contains(id)) {
             return false;
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use brine_core::bus::{Filter, Start};
 use brine_core::crypt::{Cipher, SignatureAlgorithm};
+use brine_core::files::FileError;
 use brine_core::job::{Due, Times, Watch};
 use brine_core::target::{Target, TargetError, TargetKind};
 use brine_core::value::msgpack;
@@ -175,7 +176,8 @@ impl Shared {
         let target = Target::parse(kind, request.tgt.clone(), delimiter, &self.config.nodegroups)?;
         let shared = Arc::clone(self);
         let resolved = self.disk.run(move |disk| shared.resolve(disk, &target)).await;
-        resolved.map_err(|error| PublishError::Failed(error.to_string()))
+        let resolved = resolved.map_err(|error| PublishError::Failed(error.to_string()))?;
+        resolved.map_err(|error| PublishError::Failed(format!("resolving the target failed: {error}")))
     }
 
     /// Publishes a job and waits for its returns, for this long at most.
@@ -313,14 +315,17 @@ impl Shared {
     }
 
     /// The accepted minions that a target means, and those that it names which are not known.
-    pub(crate) fn resolve(&self, disk: &Disk, target: &Target) -> (Vec<String>, Vec<String>) {
-        let accepted = disk.accepted();
+    ///
+    /// # Errors
+    /// The accepted minions cannot be listed.
+    pub(crate) fn resolve(&self, disk: &Disk, target: &Target) -> Result<(Vec<String>, Vec<String>), FileError> {
+        let accepted = disk.accepted()?;
         let known: HashSet<&str> = accepted.iter().map(String::as_str).collect();
         let named = target.listed().into_iter().flatten();
         let missing = named.filter(|id| !known.contains(*id)).map(str::to_owned).collect();
         // Who has never told what it is may match: it is asked, and decides for itself.
         let minions = accepted.iter().map(String::as_str).filter(|id| target.may_match(&disk.minion_data.facts(id)));
         let minions = minions.map(str::to_owned).collect();
-        (minions, missing)
+        Ok((minions, missing))
     }
 }

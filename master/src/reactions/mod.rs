@@ -50,7 +50,10 @@ fn group_size(shared: &Arc<Shared>, thread: MayBlock) -> brine_reactor::GroupSiz
             return *size;
         }
         let target = Target::parse(TargetKind::Nodegroup, Value::from(name), ":", &shared.config.nodegroups);
-        let size = target.ok().map(|target| shared.resolve(shared.disk.get(&thread), &target).0.len());
+        let size = target
+            .ok()
+            .and_then(|target| shared.resolve(shared.disk.get(&thread), &target).ok())
+            .map(|found| found.0.len());
         known.lock().insert(name.to_owned(), (Instant::now(), size));
         size
     })

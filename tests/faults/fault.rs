@@ -1,0 +1,144 @@
+//! The faults: their names, how each is brought about, and what the master then owes.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::random::Random;
+use super::record::{Record, now};
+use super::world::{Start, World};
+use super::{clock, disk, network, store, subscribers};
+
+/// How long the master may take after a fault until it accepts events again.
+pub const RECOVERY: Duration = Duration::from_secs(40);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    MasterKilled,
+    MinionKilled,
+    MasterTerminated,
+    StoreDamaged,
+    DiskFull,
+    NetworkStalled,
+    NetworkCut,
+    DescriptorsExhausted,
+    SubscribersSlow,
+    ClockJumps,
+}
+
+impl Fault {
+    pub const ALL: [Fault; 10] = [
+        Fault::MasterKilled,
+        Fault::MinionKilled,
+        Fault::MasterTerminated,
+        Fault::StoreDamaged,
+        Fault::DiskFull,
+        Fault::NetworkStalled,
+        Fault::NetworkCut,
+        Fault::DescriptorsExhausted,
+        Fault::SubscribersSlow,
+        Fault::ClockJumps,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::MasterKilled => "master-killed",
+            Fault::MinionKilled => "minion-killed",
+            Fault::MasterTerminated => "master-terminated",
+            Fault::StoreDamaged => "store-damaged",
+            Fault::DiskFull => "disk-full",
+            Fault::NetworkStalled => "network-stalled",
+            Fault::NetworkCut => "network-cut",
+            Fault::DescriptorsExhausted => "descriptors-exhausted",
+            Fault::SubscribersSlow => "subscribers-slow",
+            Fault::ClockJumps => "clock-jumps",
+        }
+    }
+
+    /// Whether pushed events, which nothing acknowledges, may be lost in flight.
+    pub fn may_lose_pushes(self) -> bool {
+        matches!(self, Fault::MasterKilled | Fault::MasterTerminated | Fault::StoreDamaged | Fault::DiskFull)
+    }
+
+    /// Prepares the world before the master starts. Returns what has to live as long as the round, or the reason
+    /// to skip the round.
+    pub fn prepare(self, world: &mut World) -> Result<Prepared, String> {
+        match self {
+            Fault::DiskFull => return disk::SmallDisk::mount(&world.path("cache")).map(Prepared::Disk),
+            Fault::DescriptorsExhausted => world.start_with(Start { descriptors: Some(64), ..Start::default() }),
+            Fault::ClockJumps => {
+                let clock = clock::Clock::build(&world.path("clock"))?;
+                world.start_with(Start { environment: clock.environment(), ..Start::default() });
+                return Ok(Prepared::Clock(clock));
+            }
+            _ => {}
+        }
+        Ok(Prepared::Nothing)
+    }
+
+    /// Brings the fault about at a random moment and waits until the master accepts events again.
+    pub async fn inject(
+        self,
+        world: &mut World,
+        prepared: &Prepared,
+        random: &mut Random,
+        record: &Arc<Record>,
+    ) -> Result<Outcome, String> {
+        tokio::time::sleep(random.millis(50, 2500)).await;
+        let mut outcome = Outcome::default();
+        match (self, prepared) {
+            (Fault::MasterKilled, _) => {
+                world.kill_master();
+                world.start_master().await?;
+            }
+            (Fault::MinionKilled, _) => {
+                world.kill_minion();
+                world.start_minion().await?;
+            }
+            (Fault::MasterTerminated, _) => {
+                world.stop_master().await?;
+                world.start_master().await?;
+            }
+            (Fault::StoreDamaged, _) => outcome.damage = store::damage(world, random).await?,
+            (Fault::DiskFull, Prepared::Disk(disk)) => disk.fill_and_free(random, record).await?,
+            (Fault::NetworkStalled, _) => network::stall(world).await,
+            (Fault::NetworkCut, _) => network::cut(world, random).await,
+            (Fault::DescriptorsExhausted, _) => network::exhaust_descriptors(world).await?,
+            (Fault::SubscribersSlow, _) => outcome.received = subscribers::slow(world, record).await?,
+            (Fault::ClockJumps, Prepared::Clock(clock)) => clock.jump(record).await?,
+            (Fault::DiskFull | Fault::ClockJumps, _) => return Err(format!("{} was not prepared", self.name())),
+        }
+        outcome.recovered = now();
+        record.more_events(10, RECOVERY).await?;
+        world.check_master()?;
+        Ok(outcome)
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Fault::ALL.into_iter().find(|fault| fault.name() == text);
+        let names = Fault::ALL.map(Fault::name).join(", ");
+        found.ok_or_else(|| format!("expected one of {names}, got '{text}'"))
+    }
+}
+
+/// What has been prepared for a fault and is taken back when the round ends.
+pub enum Prepared {
+    Nothing,
+    Disk(disk::SmallDisk),
+    Clock(clock::Clock),
+}
+
+/// What a fault leaves behind for the ledger.
+#[derive(Default)]
+pub struct Outcome {
+    /// When the daemons ran again, in milliseconds since 1970.
+    pub recovered: u64,
+    /// When the store was damaged so that the master began an empty one.
+    pub damage: Option<u64>,
+    /// The sequence numbers that each slow subscriber has received, in order.
+    pub received: Vec<Vec<u64>>,
+}

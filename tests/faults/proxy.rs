@@ -1,0 +1,117 @@
+//! A TCP proxy between minions and master that can stall, cut and refuse connections.
+
+use std::net::Ipv4Addr;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Pass,
+    /// Connections stay, but no byte goes through.
+    Stall,
+    /// Connections are refused.
+    Refuse,
+}
+
+pub struct Proxy {
+    pub port: u16,
+    mode: watch::Sender<Mode>,
+    /// Counts the cuts: a connection that was made before the last one ends.
+    cuts: watch::Sender<u64>,
+    shutdown: CancellationToken,
+}
+
+impl Proxy {
+    /// Starts a proxy on a free port in front of a port of this host.
+    pub async fn start(target: u16) -> Self {
+        let port = crate::support::free_port();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        let proxy = Proxy {
+            port,
+            mode: watch::channel(Mode::Pass).0,
+            cuts: watch::channel(0).0,
+            shutdown: CancellationToken::new(),
+        };
+        let (mode, cuts) = (proxy.mode.subscribe(), proxy.cuts.subscribe());
+        let serving = serve(listener, target, mode, cuts);
+        let shutdown = proxy.shutdown.clone();
+        tokio::spawn(async move { shutdown.run_until_cancelled(serving).await });
+        proxy
+    }
+
+    pub fn set(&self, mode: Mode) {
+        self.mode.send_replace(mode);
+    }
+
+    /// Ends all connections that exist.
+    pub fn cut(&self) {
+        self.cuts.send_modify(|cuts| *cuts += 1);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+        self.cut();
+    }
+}
+
+async fn serve(listener: TcpListener, target: u16, mut mode: watch::Receiver<Mode>, cuts: watch::Receiver<u64>) {
+    let address = listener.local_addr().unwrap();
+    let mut listener = Some(listener);
+    loop {
+        if *mode.borrow_and_update() == Mode::Refuse {
+            listener = None;
+        } else if listener.is_none() {
+            listener = Some(TcpListener::bind(address).await.unwrap());
+        }
+        let Some(open) = &listener else {
+            if mode.changed().await.is_err() {
+                return;
+            }
+            continue;
+        };
+        tokio::select! {
+            accepted = open.accept() => {
+                let Ok((near, _)) = accepted else { continue };
+                let (mode, mut cuts) = (mode.clone(), cuts.clone());
+                cuts.mark_unchanged();
+                tokio::spawn(async move {
+                    let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, target)).await else { return };
+                    let _ = (near.set_nodelay(true), far.set_nodelay(true));
+                    let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+                    tokio::select! {
+                        () = copy(near_in, far_out, mode.clone()) => {}
+                        () = copy(far_in, near_out, mode) => {}
+                        _ = cuts.changed() => {}
+                    }
+                });
+            }
+            changed = mode.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn copy(
+    mut from: tokio::net::tcp::OwnedReadHalf,
+    mut to: tokio::net::tcp::OwnedWriteHalf,
+    mut mode: watch::Receiver<Mode>,
+) {
+    let mut buffer = vec![0; 65_536];
+    loop {
+        let Ok(length) = from.read(&mut buffer).await else { return };
+        if length == 0 || mode.wait_for(|mode| *mode != Mode::Stall).await.is_err() {
+            return;
+        }
+        if to.write_all(&buffer[..length]).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What the load has been promised: every acknowledgement, with its kind, number and time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// What is counted in the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// An event of a minion, answered once it is durable.
+    Event,
+    /// A job return, answered once it is durable.
+    Return,
+    /// The `runner` reaction to an acknowledged event.
+    RunnerReaction,
+    /// The `local` reaction to an acknowledged event, run by the minion.
+    LocalReaction,
+    /// A job that `salt --async` has printed the id of, run by the minion.
+    Job,
+    /// An event pushed into `master_event_pull.ipc`, which acknowledges nothing.
+    Push,
+    /// A journaled event that a slow subscriber has to receive.
+    Subscriber,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 7] =
+        [Kind::Event, Kind::Return, Kind::RunnerReaction, Kind::LocalReaction, Kind::Job, Kind::Push, Kind::Subscriber];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Event => "events",
+            Kind::Return => "returns",
+            Kind::RunnerReaction => "runner reactions",
+            Kind::LocalReaction => "local reactions",
+            Kind::Job => "jobs",
+            Kind::Push => "pushed events",
+            Kind::Subscriber => "slow subscribers",
+        }
+    }
+}
+
+/// One acknowledgement. An event with a reaction is two: the event and its reaction.
+#[derive(Debug, Clone, Copy)]
+pub struct Ack {
+    pub kind: Kind,
+    pub number: u64,
+    /// Milliseconds since 1970, by the clock of the test.
+    pub at: u64,
+}
+
+#[derive(Default)]
+pub struct Record {
+    numbers: AtomicU64,
+    acks: Mutex<Vec<Ack>>,
+    /// Events that were answered, but not with success.
+    refused: AtomicU64,
+    changed: Notify,
+}
+
+impl Record {
+    /// Returns a number that no other thing of this round has.
+    pub fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub fn acknowledge(&self, kind: Kind, number: u64) {
+        self.acks.lock().push(Ack { kind, number, at: now() });
+        self.changed.notify_waiters();
+    }
+
+    pub fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    pub fn acks(&self) -> Vec<Ack> {
+        self.acks.lock().clone()
+    }
+
+    pub fn events(&self) -> usize {
+        self.acks.lock().iter().filter(|ack| ack.kind == Kind::Event).count()
+    }
+
+    /// Waits until `more` further events are acknowledged.
+    pub async fn more_events(&self, more: usize, limit: Duration) -> Result<(), String> {
+        let wanted = self.events() + more;
+        self.wait(limit, || self.events() >= wanted)
+            .await
+            .map_err(|()| format!("the master accepts no events {} s after the fault", limit.as_secs()))
+    }
+
+    /// Waits until this holds; looked at after each answer.
+    pub async fn wait(&self, limit: Duration, holds: impl Fn() -> bool) -> Result<(), ()> {
+        let waiting = async {
+            loop {
+                let changed = self.changed.notified();
+                if holds() {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(limit, waiting).await.map_err(|_| ())
+    }
+}
+
+/// Returns the milliseconds since 1970.
+pub fn now() -> u64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    u64::try_from(elapsed.as_millis()).unwrap()
+}

@@ -1,0 +1,204 @@
+//! One master and one minion with their proxies, files and command lines.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use brine_core::value::json;
+use brine_core::{Value, bus::SocketNames, transport::Endpoint};
+
+use super::process::Daemon;
+use super::proxy::Proxy;
+use crate::support::{BRINE, System};
+
+/// The minion that runs the jobs.
+pub const MINION: &str = "real";
+/// Longer than any daemon takes to start or to stop on a busy machine.
+pub const DAEMON: Duration = Duration::from_secs(60);
+
+const MASTER: &str = "auto_accept: True
+event_journal_hours: 1000
+keep_jobs: 1000
+reactor:
+  - 'fault/local/*': [ROOT/local.sls]
+  - 'fault/runner/*': [ROOT/runner.sls]
+";
+/// The job's line holds the number of its event and the time at which it ran, in nanoseconds.
+const LOCAL: &str = "{% set line = 'echo ' ~ tag.split('/')[-1] ~ ' $(date +%s%N) >> ROOT/reactions' %}
+run:
+  local.cmd.run:
+    - tgt: real
+    - arg: [{{ line | yaml_encode }}]
+";
+const RUNNER: &str = "{% set again = 'fault/reacted/' ~ tag.split('/')[-1] %}
+run:
+  runner.event.send:
+    - tag: {{ again | yaml_encode }}
+";
+
+/// How the master is started.
+#[derive(Default)]
+pub struct Start {
+    /// The limit of file descriptors.
+    pub descriptors: Option<u32>,
+    /// Variables of the environment.
+    pub environment: Vec<(String, PathBuf)>,
+}
+
+pub struct World {
+    pub system: System,
+    /// In front of the request port.
+    pub requests: Proxy,
+    /// In front of the publish port.
+    pub publishes: Proxy,
+    master: Option<Daemon>,
+    minion: Option<Daemon>,
+    start: Start,
+}
+
+/// Returns the binary under test: Cargo's, or that of `BRINE_FAULTS_BINARY`.
+pub fn binary() -> String {
+    std::env::var("BRINE_FAULTS_BINARY").unwrap_or_else(|_| BRINE.to_owned())
+}
+
+impl World {
+    /// Writes the files; no daemon runs yet.
+    pub async fn new() -> Self {
+        let system = System::new(MASTER);
+        system.write("local.sls", LOCAL);
+        system.write("runner.sls", RUNNER);
+        let requests = Proxy::start(system.ret_port).await;
+        let publishes = Proxy::start(system.publish_port).await;
+        let root = system.path("").display().to_string();
+        let (request_port, publish_port) = (requests.port, publishes.port);
+        let minion = format!(
+            "id: {MINION}\nroot_dir: {root}\npki_dir: {root}/{MINION}/pki\ncachedir: {root}/{MINION}/cache\n\
+             sock_dir: {root}/run\npidfile: {root}/{MINION}.pid\nmaster: 127.0.0.1\nmaster_port: {request_port}\n\
+             publish_port: {publish_port}\nacceptance_wait_time: 1\nrecon_default: 50\nrecon_max: 500\n"
+        );
+        system.write(&format!("{MINION}/etc/minion"), &minion);
+        World { system, requests, publishes, master: None, minion: None, start: Start::default() }
+    }
+
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.system.path(relative)
+    }
+
+    /// Sets how the master is started from now on.
+    pub fn start_with(&mut self, start: Start) {
+        self.start = start;
+    }
+
+    /// Starts the master and waits until it serves.
+    pub async fn start_master(&mut self) -> Result<(), String> {
+        let mut command = Command::new("sh");
+        let limit = self.start.descriptors.map_or(String::new(), |count| format!("ulimit -n {count}; "));
+        command.args(["-c", &format!("{limit}exec \"$0\" \"$@\""), &binary()]);
+        command.args(["salt-master", "-c", &self.system.etc(), "-l", "info"]);
+        command.envs(self.start.environment.iter().map(|(name, path)| (name, path)));
+        let mut daemon = Daemon::spawn(logging_to(&mut command, &self.path("master.log")))?;
+        // The PID file is written when all sockets are served.
+        let (pid, file, start) = (daemon.pid().to_string(), self.path("master.pid"), Instant::now());
+        while !std::fs::read_to_string(&file).is_ok_and(|text| text.trim() == pid) {
+            if let Some(status) = daemon.ended() {
+                return Err(format!("the master ended while it started: {status}"));
+            }
+            if start.elapsed() > DAEMON {
+                return Err(format!("the master does not serve after {} s", DAEMON.as_secs()));
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        self.master = Some(daemon);
+        Ok(())
+    }
+
+    pub fn kill_master(&mut self) {
+        if let Some(master) = self.master.take() {
+            master.kill();
+        }
+    }
+
+    pub async fn stop_master(&mut self) -> Result<(), String> {
+        match self.master.take() {
+            Some(master) => master.terminate(Duration::from_secs(30)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns an error if the master has ended without being told to.
+    pub fn check_master(&mut self) -> Result<(), String> {
+        match self.master.as_mut().and_then(Daemon::ended) {
+            Some(status) => Err(format!("the master ended by itself: {status}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts the minion and waits for its start event.
+    pub async fn start_minion(&mut self) -> Result<(), String> {
+        let mut events = self.system.events(&format!("salt/minion/{MINION}/")).await;
+        let mut command = Command::new(binary());
+        let etc = self.path(MINION).join("etc");
+        command.args(["salt-minion", "-c", &etc.display().to_string(), "-l", "info"]);
+        self.minion = Some(Daemon::spawn(logging_to(&mut command, &self.path("real.log")))?);
+        let tag = format!("salt/minion/{MINION}/start");
+        let started = tokio::time::timeout(DAEMON, events.until(&tag)).await;
+        started.map(drop).map_err(|_| format!("the minion has not started after {} s", DAEMON.as_secs()))
+    }
+
+    pub fn kill_minion(&mut self) {
+        if let Some(minion) = self.minion.take() {
+            minion.kill();
+        }
+    }
+
+    /// Ends both daemons at once.
+    pub fn kill_all(&mut self) {
+        self.kill_minion();
+        self.kill_master();
+    }
+
+    pub fn pull_endpoint(&self) -> Endpoint {
+        SocketNames::master().pull_endpoint(&self.path("run"))
+    }
+
+    pub fn publish_endpoint(&self) -> Endpoint {
+        SocketNames::master().publish_endpoint(&self.path("run"))
+    }
+
+    /// Returns the command line of a tool with the master's configuration.
+    pub fn tool(&self, tool: &str, words: &[&str]) -> Command {
+        let mut command = crate::support::within_limit(&binary());
+        command.arg(tool).args(["-c", &self.system.etc()]).args(words).stdin(Stdio::null());
+        command
+    }
+
+    /// Calls a runner function and returns its result.
+    pub async fn runner(&self, words: &[&str]) -> Result<Value, String> {
+        let output = run(self.tool("salt-run", &[&["--out=json"], words].concat())).await;
+        let text = crate::support::stdout(&output);
+        match json::from_json(&text) {
+            Ok(value) if output.status.success() => Ok(value),
+            _ => Err(format!("{} failed: {text}{}", words.join(" "), crate::support::stderr(&output))),
+        }
+    }
+
+    /// Copies the daemons' logs to where they outlive the round.
+    pub fn keep_logs(&self, name: &str) -> PathBuf {
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults").join(name);
+        let _exists = std::fs::create_dir_all(&kept);
+        for log in ["master.log", "real.log", "reactions", "jobs"] {
+            let _absent = std::fs::copy(self.path(log), kept.join(log));
+        }
+        kept
+    }
+}
+
+fn logging_to<'a>(command: &'a mut Command, log: &Path) -> &'a mut Command {
+    let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log)
+}
+
+/// Runs a command without keeping the test's runtime from running.
+pub async fn run(mut command: Command) -> Output {
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
