@@ -68,6 +68,17 @@ impl Limits {
         }
     }
 
+    /// Returns the message for a limit that was exceeded.
+    pub(super) fn message(&self, exceeded: LimitExceeded) -> String {
+        match exceeded {
+            LimitExceeded::Fuel => format!("template needs more than {} steps (template_fuel)", self.fuel),
+            LimitExceeded::Memory => format!("template needs more than {} bytes (template_memory)", self.memory),
+            LimitExceeded::Output => format!("template writes more than {} bytes (template_output)", self.output),
+            LimitExceeded::Deadline => "template is not done at its deadline".to_owned(),
+            LimitExceeded::Cancelled => "template was cancelled".to_owned(),
+        }
+    }
+
     /// The same limits with a handle that ends the render early.
     #[must_use]
     pub fn with_cancel(self, cancel: Cancel) -> Self {
@@ -112,22 +123,17 @@ impl Cancel {
 }
 
 /// The limit that a render has exceeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitExceeded {
     /// `template_fuel`.
-    #[error("template needs more than {0} steps (template_fuel)")]
-    Fuel(u64),
+    Fuel,
     /// `template_memory`.
-    #[error("template needs more than {0} bytes (template_memory)")]
-    Memory(u64),
+    Memory,
     /// `template_output`.
-    #[error("template writes more than {0} bytes (template_output)")]
-    Output(u64),
+    Output,
     /// The deadline of [`Cancel`].
-    #[error("template is not done at its deadline")]
     Deadline,
     /// A request through [`Cancel`].
-    #[error("template was cancelled")]
     Cancelled,
 }
 
@@ -235,9 +241,9 @@ impl Budget {
         let limits = &self.limits;
         let spent = Self::add(&self.spent, work.max(bytes) / STEP);
         let exceeded = if !within(limits.memory, self.memory().saturating_add(bytes)) {
-            LimitExceeded::Memory(limits.memory)
+            LimitExceeded::Memory
         } else if !within(limits.fuel, spent.saturating_add(self.running.load(Relaxed))) {
-            LimitExceeded::Fuel(limits.fuel)
+            LimitExceeded::Fuel
         } else if let Some(reason) = self.cancelled() {
             reason
         } else {
@@ -267,6 +273,11 @@ impl Budget {
         self.exceeded.get().copied()
     }
 
+    /// The message for the limit that was exceeded.
+    pub(super) fn message(&self) -> Option<String> {
+        self.exceeded().map(|exceeded| self.limits.message(exceeded))
+    }
+
     /// Where a limit was found to be exceeded: the innermost render knows best.
     pub(super) fn place(&self, name: &str, line: usize) -> (&str, usize) {
         let (name, line) = self.place.get_or_init(|| (name.to_owned(), line));
@@ -280,8 +291,7 @@ impl Budget {
     }
 
     fn error(&self) -> Error {
-        let message = self.exceeded().map_or_else(String::new, |exceeded| exceeded.to_string());
-        Error::new(ErrorKind::InvalidOperation, message)
+        Error::new(ErrorKind::InvalidOperation, self.message().unwrap_or_default())
     }
 }
 
@@ -323,7 +333,7 @@ impl Render {
         let mut cause = error;
         while let Some(error) = cause {
             if error.kind() == ErrorKind::OutOfFuel {
-                self.budget.exceed(LimitExceeded::Fuel(self.budget.limits.fuel));
+                self.budget.exceed(LimitExceeded::Fuel);
             }
             cause = std::error::Error::source(error).and_then(|source| source.downcast_ref());
         }
@@ -481,7 +491,7 @@ impl io::Write for &mut Output {
         let fits = with_budget(true, |budget| {
             let fits = within(budget.limits.output, size as u64);
             if !fits {
-                budget.exceed(LimitExceeded::Output(budget.limits.output));
+                budget.exceed(LimitExceeded::Output);
             }
             fits && budget.exceeded().is_none()
         });
