@@ -10,11 +10,10 @@
 //! their memory before they allocate it ([`reserve`]).
 
 use std::cell::RefCell;
-use std::fmt;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use std::{fmt, io};
 
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value as JinjaValue};
 use minijinja::{Error, ErrorKind, State};
@@ -144,8 +143,6 @@ static MEASURE: OnceLock<Measure> = OnceLock::new();
 
 /// Sets where the memory of a thread is read: the allocator of the process. Without it only the operations that
 /// [`reserve`] memory are limited.
-///
-/// `held` returns how many bytes the calling thread has allocated and not freed. It is called often.
 pub fn measure_memory(held: fn() -> i64) {
     // A second caller has the same allocator.
     _ = MEASURE.set(held);
@@ -444,18 +441,13 @@ pub(super) fn note(state: &State<'_, '_>) -> Result<(), Error> {
 }
 
 /// What a loop goes through, with a check for each item.
+#[derive(Debug)]
 pub(super) struct Checked(JinjaValue);
 
 impl Checked {
     /// Wraps a value that can be enumerated.
     pub(super) fn value(items: JinjaValue) -> JinjaValue {
         if current().is_some() { JinjaValue::from_object(Checked(items)) } else { items }
-    }
-}
-
-impl fmt::Debug for Checked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
