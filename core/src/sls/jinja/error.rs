@@ -99,7 +99,7 @@ impl JinjaError {
     /// The same error, which tells of the limit that this render has exceeded, if it has.
     pub(super) fn limited(mut self, budget: &Budget) -> Self {
         self.limit = budget.exceeded();
-        if let Some(limit) = self.limit {
+        if let Some(limit) = budget.message() {
             let (name, line) = budget.place(&self.name, self.line);
             self.message = format!("render failed: {limit}: {name}, line {line}");
         }

@@ -10,11 +10,10 @@
 //! their memory before they allocate it ([`reserve`]).
 
 use std::cell::RefCell;
-use std::fmt;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use std::{fmt, io};
 
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value as JinjaValue};
 use minijinja::{Error, ErrorKind, State};
@@ -68,6 +67,17 @@ impl Limits {
         }
     }
 
+    /// Returns the message for a limit that was exceeded.
+    pub(super) fn message(&self, exceeded: LimitExceeded) -> String {
+        match exceeded {
+            LimitExceeded::Fuel => format!("template needs more than {} steps (template_fuel)", self.fuel),
+            LimitExceeded::Memory => format!("template needs more than {} bytes (template_memory)", self.memory),
+            LimitExceeded::Output => format!("template writes more than {} bytes (template_output)", self.output),
+            LimitExceeded::Deadline => "template is not done at its deadline".to_owned(),
+            LimitExceeded::Cancelled => "template was cancelled".to_owned(),
+        }
+    }
+
     /// The same limits with a handle that ends the render early.
     #[must_use]
     pub fn with_cancel(self, cancel: Cancel) -> Self {
@@ -117,22 +127,17 @@ impl Cancel {
 }
 
 /// The limit that a render has exceeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitExceeded {
     /// `template_fuel`.
-    #[error("template needs more than {0} steps (template_fuel)")]
-    Fuel(u64),
+    Fuel,
     /// `template_memory`.
-    #[error("template needs more than {0} bytes (template_memory)")]
-    Memory(u64),
+    Memory,
     /// `template_output`.
-    #[error("template writes more than {0} bytes (template_output)")]
-    Output(u64),
+    Output,
     /// The deadline of [`Cancel`].
-    #[error("template is not done at its deadline")]
     Deadline,
     /// A request through [`Cancel`].
-    #[error("template was cancelled")]
     Cancelled,
 }
 
@@ -143,8 +148,6 @@ static MEASURE: OnceLock<Measure> = OnceLock::new();
 
 /// Sets where the memory of a thread is read: the allocator of the process. Without it only the operations that
 /// [`reserve`] memory are limited.
-///
-/// `held` returns how many bytes the calling thread has allocated and not freed. It is called often.
 pub fn measure_memory(held: fn() -> i64) {
     // A second caller has the same allocator.
     _ = MEASURE.set(held);
@@ -240,9 +243,9 @@ impl Budget {
         let limits = &self.limits;
         let spent = Self::add(&self.spent, work.max(bytes) / STEP);
         let exceeded = if !within(limits.memory, self.memory().saturating_add(bytes)) {
-            LimitExceeded::Memory(limits.memory)
+            LimitExceeded::Memory
         } else if !within(limits.fuel, spent.saturating_add(self.running.load(Relaxed))) {
-            LimitExceeded::Fuel(limits.fuel)
+            LimitExceeded::Fuel
         } else if let Some(reason) = self.cancelled() {
             reason
         } else {
@@ -272,6 +275,11 @@ impl Budget {
         self.exceeded.get().copied()
     }
 
+    /// The message for the limit that was exceeded.
+    pub(super) fn message(&self) -> Option<String> {
+        self.exceeded().map(|exceeded| self.limits.message(exceeded))
+    }
+
     /// Where a limit was found to be exceeded: the innermost render knows best.
     pub(super) fn place(&self, name: &str, line: usize) -> (&str, usize) {
         let (name, line) = self.place.get_or_init(|| (name.to_owned(), line));
@@ -285,8 +293,7 @@ impl Budget {
     }
 
     fn error(&self) -> Error {
-        let message = self.exceeded().map_or_else(String::new, |exceeded| exceeded.to_string());
-        Error::new(ErrorKind::InvalidOperation, message)
+        Error::new(ErrorKind::InvalidOperation, self.message().unwrap_or_default())
     }
 }
 
@@ -328,7 +335,7 @@ impl Render {
         let mut cause = error;
         while let Some(error) = cause {
             if error.kind() == ErrorKind::OutOfFuel {
-                self.budget.exceed(LimitExceeded::Fuel(self.budget.limits.fuel));
+                self.budget.exceed(LimitExceeded::Fuel);
             }
             cause = std::error::Error::source(error).and_then(|source| source.downcast_ref());
         }
@@ -439,18 +446,13 @@ pub(super) fn note(state: &State<'_, '_>) -> Result<(), Error> {
 }
 
 /// What a loop goes through, with a check for each item.
+#[derive(Debug)]
 pub(super) struct Checked(JinjaValue);
 
 impl Checked {
     /// Wraps a value that can be enumerated.
     pub(super) fn value(items: JinjaValue) -> JinjaValue {
         if current().is_some() { JinjaValue::from_object(Checked(items)) } else { items }
-    }
-}
-
-impl fmt::Debug for Checked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -486,7 +488,7 @@ impl io::Write for &mut Output {
         let fits = with_budget(true, |budget| {
             let fits = within(budget.limits.output, size as u64);
             if !fits {
-                budget.exceed(LimitExceeded::Output(budget.limits.output));
+                budget.exceed(LimitExceeded::Output);
             }
             fits && budget.exceeded().is_none()
         });
