@@ -143,6 +143,8 @@ impl MasterFiles {
             let mut answer = self.ask(load)?;
             Ok(match answer.as_map_mut().and_then(|answer| answer.swap_remove("data")) {
                 Some(Value::Bytes(data)) => data,
+                // A master of Salt sends the pieces of text files as text.
+                Some(Value::Str(text)) => text.into_bytes(),
                 _ => Vec::new(),
             })
         };
