@@ -126,7 +126,12 @@ async fn processes_of_one_minion_work_side_by_side() {
     let ask = |n: usize| stdout(&system.tool("salt", &["web1", "event.send", &format!("try/daemon/{n}")]));
     std::thread::scope(|scope| {
         for half in [0, 1] {
-            scope.spawn(move || (0..EACH).for_each(|n| assert!(call(2 * n + half).contains("True"), "salt-call {n}")));
+            scope.spawn(move || {
+                (0..EACH).for_each(|n| {
+                    let output = call(2 * n + half);
+                    assert!(output.contains("True"), "salt-call {n}: {output}");
+                })
+            });
         }
         (0..EACH).for_each(|n| assert!(ask(n).contains("True"), "salt {n}"));
     });

@@ -48,8 +48,8 @@ pub struct Opened {
     id: MinionId,
 }
 
-/// How many sessions a minion has at most: its daemon, and every `salt-call` beside it, authenticate each for itself.
-/// Who is found to have none any more begins another.
+/// The maximum number of proven sessions of a minion, and of unproven ones beside them: its daemon and every `salt-call`
+/// authenticate separately. A process whose session has been dropped authenticates again.
 const PER_MINION: usize = 8;
 
 struct MinionSession {
@@ -61,8 +61,26 @@ struct MinionSession {
     /// Whether the next authentication gets a new key.
     expired: bool,
     /// Whether a request was sealed with it, which only the holder of the minion's key can do. Anybody who has the public
-    /// key can begin sessions, and those must not push out one that is in use.
+    /// key can begin sessions, and those must not push out one that is in use. Proven sessions of processes that have
+    /// ended must not push out one that is about to be used either, hence a limit for each kind.
     proven: bool,
+}
+
+/// Marks a session as proven and most recently used; beyond the limit, the least recently used proven one is dropped.
+fn prove(sessions: &mut Vec<MinionSession>, place: usize) {
+    sessions[place].proven = true;
+    sessions[..=place].rotate_right(1);
+    drop_excess(sessions, true);
+}
+
+/// Drops the least recently used session of a kind, proven or not, if there are more than the limit.
+fn drop_excess(sessions: &mut Vec<MinionSession>, proven: bool) {
+    let is_kind = |known: &&MinionSession| known.proven == proven;
+    if sessions.iter().filter(is_kind).count() > PER_MINION
+        && let Some(last) = sessions.iter().rposition(|known| known.proven == proven)
+    {
+        sessions.remove(last);
+    }
 }
 
 /// The keys of the publish stream.
@@ -147,12 +165,9 @@ impl Sessions {
         let session = Session::generate(cipher);
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         let window = ReplayWindow::default();
-        if sessions.len() >= PER_MINION {
-            let unproven = sessions.iter().rposition(|known| !known.proven);
-            sessions.remove(unproven.unwrap_or(sessions.len() - 1));
-        }
         let begun = session.clone();
         sessions.insert(0, MinionSession { number, session: begun, public_key, window, expired: false, proven: false });
+        drop_excess(sessions, false);
         session
     }
 
@@ -230,13 +245,17 @@ impl Sessions {
                 if !serial.is_some_and(|serial| sessions[place].window.is_new(serial)) {
                     return Err(SessionError::Replay);
                 }
-                sessions[place].proven = true;
-                sessions[..=place].rotate_right(1);
+                prove(sessions, place);
             }
             Cipher::AesCbcHmac => {
                 let token = load.get("tok").and_then(Value::as_bytes).ok_or(SessionError::BadToken)?;
                 if public_key.recover_x931(token).ok().as_deref() != Some(b"salt") {
                     return Err(SessionError::BadToken);
+                }
+                if let Some(sessions) = self.minions.lock().get_mut(id)
+                    && let Some(place) = sessions.iter().position(|known| known.number == number)
+                {
+                    prove(sessions, place);
                 }
             }
         }
@@ -352,7 +371,11 @@ mod tests {
             assert!(works(&another) && works(&daemon));
         }
         assert!(!works(&call));
-        assert_eq!(sessions.minions.lock()[&web1].len(), PER_MINION);
+        let count = |proven| sessions.minions.lock()[&web1].iter().filter(|known| known.proven == proven).count();
+        assert_eq!((count(true), count(false)), (PER_MINION, PER_MINION - 1));
+        // Two processes that begin at the same time do not push out each other, however many have ended before.
+        let (one, two) = [(); 2].map(|()| sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm)).into();
+        assert!(works(&one) && works(&two) && works(&daemon));
         // New keys are for all of them, and so is a new key of the minion.
         sessions.rotate();
         assert!(works(&daemon));
