@@ -162,7 +162,8 @@ async fn requests_that_fail_together_share_one_authentication() {
             ..MinionConfig::default()
         };
         let id = format!("many-{cipher}");
-        let channel = Arc::new(Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1").unwrap());
+        let channel =
+            Arc::new(Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
         channel.authenticate().await.unwrap();
         // The master forgets the session with the key, and accepts the key again.
         assert!(stdout(&system.tool_async("salt-key", &["-d", &id, "-y"]).await).contains("deleted"));

@@ -209,7 +209,7 @@ fn channel(system: &System, name: &str, port: u16, ciphers: &[&str]) -> Arc<Chan
         ciphers: ciphers.iter().map(ToString::to_string).collect(),
         ..MinionConfig::default()
     };
-    Arc::new(Channel::new(name.parse().unwrap(), Arc::new(config), "127.0.0.1").unwrap())
+    Arc::new(Channel::new(name.parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]

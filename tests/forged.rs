@@ -285,7 +285,9 @@ fn channel(system: &System, cipher: Cipher) -> Arc<Channel> {
         sign_pub_messages: cipher == Cipher::AesCbcHmac,
         ..MinionConfig::default()
     };
-    Arc::new(Channel::new(channel_id(cipher).parse().unwrap(), Arc::new(config), "127.0.0.1").unwrap())
+    Arc::new(
+        Channel::new(channel_id(cipher).parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]

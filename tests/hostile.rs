@@ -7,7 +7,7 @@ use brine_core::transport::{Limits, RequestClient};
 use brine_core::value::msgpack;
 use brine_core::wire::{Envelope, PublishRequest};
 use brine_core::{Value, map};
-use support::{LONG, System, stdout};
+use support::{LONG, System, crypto, stdout};
 use tokio::io::AsyncWriteExt;
 
 async fn ask(system: &System, request: Vec<u8>) -> Value {
@@ -105,7 +105,9 @@ mod rogue {
 
     pub async fn join(folder: &Path, id: &str, port: u16) -> Arc<Channel> {
         let config = MinionConfig { pki_dir: folder.join("rogue"), master_port: port, ..MinionConfig::default() };
-        let channel = Arc::new(Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1").unwrap());
+        let channel = Arc::new(
+            Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1", crate::support::crypto()).unwrap(),
+        );
         channel.authenticate().await.unwrap();
         channel
     }
@@ -152,8 +154,13 @@ async fn a_changed_key_is_denied() {
         master_port: system.ret_port,
         ..Default::default()
     };
-    let channel =
-        brine_minion::channel::Channel::new("web1".parse().unwrap(), std::sync::Arc::new(config), "127.0.0.1").unwrap();
+    let channel = brine_minion::channel::Channel::new(
+        "web1".parse().unwrap(),
+        std::sync::Arc::new(config),
+        "127.0.0.1",
+        crypto(),
+    )
+    .unwrap();
     let refused = std::sync::Arc::new(channel).authenticate().await.unwrap_err();
     assert!(refused.to_string().contains("has rejected this minion's key"), "{refused}");
     let (_, data) = events.until("salt/auth").await;
@@ -199,7 +206,8 @@ async fn a_master_is_believed_as_far_as_it_is_vouched_for() {
             ..Default::default()
         };
         let id = format!("minion{number}").parse().unwrap();
-        let channel = brine_minion::channel::Channel::new(id, std::sync::Arc::new(config), "127.0.0.1").unwrap();
+        let channel =
+            brine_minion::channel::Channel::new(id, std::sync::Arc::new(config), "127.0.0.1", crypto()).unwrap();
         let said = std::sync::Arc::new(channel).authenticate().await;
         let said = said.err().map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(said.is_empty(), told.is_empty(), "{number}: {said}");

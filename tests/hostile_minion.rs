@@ -29,7 +29,7 @@ async fn world(extra: &str) -> (System, Vec<Arc<Channel>>) {
             ..MinionConfig::default()
         };
         let id = format!("rogue-{cipher}").parse().unwrap();
-        let channel = Arc::new(Channel::new(id, Arc::new(config), "127.0.0.1").unwrap());
+        let channel = Arc::new(Channel::new(id, Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
         channel.authenticate().await.unwrap();
         channels.push(channel);
     }
@@ -208,7 +208,8 @@ async fn a_master_of_one_cipher_lets_the_other_not_in() {
         ciphers: vec!["aes-192-cbc-hmac".to_owned()],
         ..MinionConfig::default()
     };
-    let channel = Arc::new(Channel::new("old".parse().unwrap(), Arc::new(config), "127.0.0.1").unwrap());
+    let channel =
+        Arc::new(Channel::new("old".parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
     assert!(channel.authenticate().await.is_err());
     assert!(channel.cipher().is_none());
     support::until("the refusal is logged", || system.master_log().contains("offers no cipher")).await;

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `disk` | files, the store, the key store: milliseconds each |
 //! | `crypto` | RSA and large decoding: as many threads as there are processors |
-//! | `render` | pillar and templates for minions: up to seconds each |
-//! | `jobs` | runner and wheel functions, which may wait for minions for hours |
+//! | `render` | pillar and templates; on minions grains and beacons: up to seconds each |
+//! | `jobs` | runner, wheel and execution functions, which may take hours |
 //!
 //! Work of one executor must not wait for other work of the same executor: with all threads waiting, none is left to
 //! do it. `jobs` may wait for `render`, `crypto` and `disk`; `render` for `crypto` and `disk`; these two for nothing.
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
 
 use crate::metrics::{self, Child};
 
@@ -108,15 +108,15 @@ pub struct Executors {
     pub disk: Executor,
     /// RSA and large decoding.
     pub crypto: Executor,
-    /// Pillar and templates for minions.
+    /// Pillar and templates; on minions grains and beacons.
     pub render: Executor,
-    /// Runner and wheel functions.
+    /// Runner, wheel and execution functions.
     pub jobs: Executor,
 }
 
 impl Executors {
-    /// Creates the executors of a daemon in which this many runner and wheel functions may run at a time. Must be called
-    /// within a runtime, which their threads can use.
+    /// Creates the executors of a daemon in which this many functions may run at a time. Must be called within a runtime,
+    /// which their threads can use.
     pub fn new(jobs: usize) -> Self {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         Executors {
@@ -224,14 +224,23 @@ impl Executor {
         })
     }
 
+    /// Whether all threads are taken, so that new work waits.
+    pub fn is_busy(&self) -> bool {
+        let state = self.0.state.lock();
+        state.threads >= self.0.threads && state.idle <= state.queue.len()
+    }
+
     /// Starts work if there is room in the queue, and returns the receiver of its result.
     pub fn start<R: Send + 'static>(
         &self,
         work: impl FnOnce(&MayBlock) -> R + Send + 'static,
     ) -> Result<Pending<R>, ExecutorError> {
-        let room = Arc::clone(&self.0.room).try_acquire_owned().map_err(|_| {
+        let room = Arc::clone(&self.0.room).try_acquire_owned().map_err(|error| {
             self.0.metrics.refused.add(1);
-            ExecutorError::Full(self.0.name)
+            match error {
+                TryAcquireError::Closed => ExecutorError::Stopped(self.0.name),
+                TryAcquireError::NoPermits => ExecutorError::Full(self.0.name),
+            }
         })?;
         Ok(Pending { result: self.submit(room, work)?, executor: self.clone() })
     }
@@ -401,6 +410,7 @@ mod tests {
         executor.stop();
         assert_eq!(waiting.result().await, Err(ExecutorError::Stopped("test")));
         assert_eq!(executor.run(|_| 3).await, Err(ExecutorError::Stopped("test")));
+        assert_eq!(executor.start(|_| 4).map(|_| ()).unwrap_err(), ExecutorError::Stopped("test"));
         release.send(()).unwrap();
         assert_eq!(running.result().await, Ok(true));
     }

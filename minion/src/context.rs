@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::beacons::Configured;
 use crate::local_bus::LocalBus;
-use crate::pool::JobPool;
 use crate::process::{Output, ProcessError, Program};
 
 /// Files under `salt://`, from the master or from this host.
@@ -136,8 +135,6 @@ pub struct Minion {
     pub(crate) schedule: Mutex<Schedule>,
     /// Jobs that run now, by jid.
     pub jobs: Mutex<indexmap::IndexMap<String, Arc<Job>>>,
-    /// The threads of jobs.
-    pub pool: JobPool,
     /// Execution functions.
     pub functions: Registry<Context>,
     /// State functions.

@@ -11,6 +11,7 @@ use crate::beacons;
 use crate::context::{MasterEvent, Minion};
 use crate::daemon::Connected;
 use crate::local_bus::QUESTION;
+use crate::pool::JobPool;
 use crate::schedule;
 
 /// The events that ask for beacons or the schedule.
@@ -62,10 +63,10 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
                 load.retain(|name, _| !matches!(name.as_str(), Some(SEQ | STAMP)));
                 // The next need not wait for it.
                 let returning = Arc::clone(&connected);
-                connected.minion.pool.spawn(async move { returning.return_later(load).await });
+                connected.pool.spawn(async move { returning.return_later(load).await });
                 Ok(())
             }
-            MANAGE_BEACONS | MANAGE_SCHEDULE => manage(&connected.minion, &bus, &event).await,
+            MANAGE_BEACONS | MANAGE_SCHEDULE => manage(&connected.minion, &connected.pool, &bus, &event).await,
             "grains_refresh" => {
                 connected.refresh_grains().await;
                 connected.refresh_pillar().await.map_err(|error| error.to_string())
@@ -79,14 +80,21 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
 }
 
 /// Answers a question about beacons or the schedule, and does what it asks for.
-pub(crate) async fn manage(minion: &Arc<Minion>, bus: &Bus, event: &Event) -> Result<(), String> {
-    let question = event.data();
-    if event.tag() == MANAGE_BEACONS {
-        return reply(bus, &question, beacons::answer(minion, &question)).await;
-    }
-    let answer = schedule::answer(minion, &question);
+pub(crate) async fn manage(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, event: &Event) -> Result<(), String> {
+    let (question, is_about_beacons) = (event.data(), event.tag() == MANAGE_BEACONS);
+    let this = Arc::clone(minion);
+    // Both may write a file.
+    let answered = pool.executors().disk.run(move |_| {
+        if is_about_beacons {
+            let reply = beacons::answer(&this, &question);
+            return (question, schedule::Answer { reply, run: None });
+        }
+        let answer = schedule::answer(&this, &question);
+        (question, answer)
+    });
+    let (question, answer) = answered.await.map_err(|error| error.to_string())?;
     if let Some(job) = answer.run {
-        schedule::start(minion, bus, job);
+        schedule::start(minion, pool, bus, job);
     }
     reply(bus, &question, answer.reply).await
 }

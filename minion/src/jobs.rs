@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use brine_core::event::stamp;
+use brine_core::executors::Executor;
 use brine_core::function::{Args, CallError};
 use brine_core::value::{FromValue, msgpack};
 use brine_core::{Map, Value, files, list, map};
@@ -253,11 +254,11 @@ pub fn keep_return(minion: &Minion, load: &Map) {
 }
 
 /// Removes the oldest cached returns from time to time, until `shutdown`.
-pub(crate) async fn tidy(minion: Arc<Minion>, shutdown: CancellationToken) {
+pub(crate) async fn tidy(minion: Arc<Minion>, disk: Executor, shutdown: CancellationToken) {
     loop {
         let folder = minion.config.cachedir.join("minion_jobs");
-        if let Err(error) = tokio::task::spawn_blocking(move || prune(&folder, KEPT_RETURNS)).await {
-            tracing::error!(%error, "removing old cached returns panicked");
+        if let Err(error) = disk.run(move |_| prune(&folder, KEPT_RETURNS)).await {
+            tracing::error!(%error, "removing old cached returns failed");
         }
         tokio::select! {
             () = tokio::time::sleep(TIDY) => {}

@@ -11,7 +11,6 @@
 //! | [`jobs`], [`pool`], [`process`] | jobs under way, their threads and their child processes |
 //! | `seen_jobs` | the ids of jobs that were received, so that none runs twice |
 //! | `outbox` | returns and events that the master has not accepted yet |
-//! | `tasks` | tasks that live as long as the minion |
 //! | [`modules`] | execution functions, one file a Salt module |
 //! | [`states`], [`state`] | state functions, one file a Salt module, and the state run |
 //! | [`events`] | the minion's own event bus |
@@ -44,7 +43,6 @@ pub(crate) mod schedule;
 mod seen_jobs;
 pub mod state;
 pub mod states;
-mod tasks;
 mod ticks;
 mod upstream;
 pub mod web;

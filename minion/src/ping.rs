@@ -3,21 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_core::config::MinionConfig;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::MasterEvent;
 use crate::daemon::Connected;
 
-/// Fires `minion_ping` every so many minutes, until `shutdown`.
-pub(crate) async fn run(connected: Arc<Connected>, shutdown: CancellationToken) {
-    let minutes = connected.minion.config.ping_interval;
-    let Ok(every) = Duration::try_from_secs_f64(minutes * 60.0) else {
-        tracing::error!("option 'ping_interval': expected minutes, got {minutes}; the master is not pinged");
-        return;
-    };
-    if every.is_zero() {
-        return;
+/// Returns `ping_interval`, unless that is 0 or invalid.
+pub(crate) fn interval(config: &MinionConfig) -> Option<Duration> {
+    let minutes = config.ping_interval;
+    let every = Duration::try_from_secs_f64(minutes * 60.0);
+    if every.is_err() {
+        tracing::error!("option 'ping_interval' is invalid: expected minutes, got {minutes}; the master is not pinged");
     }
+    every.ok().filter(|every| !every.is_zero())
+}
+
+/// Publishes `minion_ping` on the master's bus at this interval, until `shutdown`.
+pub(crate) async fn run(connected: Arc<Connected>, every: Duration, shutdown: CancellationToken) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(every) => {}

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::Bus;
+use brine_core::bus::{Bus, Subscription};
 use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::sls::jinja::limits::hand_off;
@@ -13,7 +13,9 @@ use brine_reactor::{Cause, DETACH, Dispatch, DispatchError, Entries, EntryError,
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Job, Minion};
+use crate::daemon::Connected;
 use crate::jobs;
+use crate::pool::{JobPool, PoolError};
 use crate::state::source::MinionHost;
 
 /// How many events are reacted to side by side.
@@ -23,12 +25,27 @@ const WAITING: usize = 1000;
 const RETRIES: u32 = 5;
 const MAX_DEPTH: u64 = 16;
 
-/// Starts the reactor, if anything is bound.
-pub fn start(minion: &Arc<Minion>, bus: &Bus, shutdown: &CancellationToken) -> Result<(), EntryError> {
+/// A reactor that has not been started.
+pub(crate) struct Prepared {
+    reactor: Arc<Reactor<CallerDispatch>>,
+    events: Subscription,
+    bus: Bus,
+}
+
+impl Prepared {
+    /// Reacts to events until `shutdown`.
+    pub async fn run(self, shutdown: CancellationToken) {
+        self.reactor.run(self.bus, self.events, shutdown).await;
+    }
+}
+
+/// Returns the minion's reactor, if its configuration has entries. Events are kept for it from now on.
+pub(crate) fn reactor(connected: &Connected, bus: &Bus) -> Result<Option<Prepared>, EntryError> {
+    let (minion, pool) = (&connected.minion, &connected.pool);
     let config = &minion.config;
     let entries = Entries::from_opts(&config.opts)?;
     if entries.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let of_grains = Arc::clone(minion);
     let options = Options {
@@ -48,13 +65,11 @@ pub fn start(minion: &Arc<Minion>, bus: &Bus, shutdown: &CancellationToken) -> R
         store: None,
     };
     // There is no store: both can only fail with one.
-    let started = Reactor::<CallerDispatch>::subscribe(bus)
-        .and_then(|events| Ok((events, Reactor::new(entries, options, CallerDispatch(Arc::clone(minion)))?)));
-    match started {
-        Ok((events, reactor)) => _ = tokio::spawn(reactor.run(bus.clone(), events, shutdown.clone())),
-        Err(error) => tracing::error!(%error, "the minion's reactor cannot be started"),
-    }
-    Ok(())
+    let started = Reactor::<CallerDispatch>::subscribe(bus).and_then(|events| {
+        let dispatch = CallerDispatch { minion: Arc::clone(minion), pool: Arc::clone(pool) };
+        Ok(Prepared { reactor: Reactor::new(entries, options, dispatch)?, events, bus: bus.clone() })
+    });
+    Ok(started.inspect_err(|error| tracing::error!(%error, "starting the minion's reactor failed")).ok())
 }
 
 fn context(minion: &Arc<Minion>, fun: &str, args: &Args, cause: Option<&Cause>) -> Context {
@@ -64,12 +79,15 @@ fn context(minion: &Arc<Minion>, fun: &str, args: &Args, cause: Option<&Cause>) 
     Context { in_template: cause.is_none(), ..Context::new(Arc::clone(minion), job) }
 }
 
-struct CallerDispatch(Arc<Minion>);
+struct CallerDispatch {
+    minion: Arc<Minion>,
+    pool: Arc<JobPool>,
+}
 
 impl Dispatch for CallerDispatch {
     fn check(&self, reaction: &Reaction) -> Result<(), DispatchError> {
         match reaction {
-            Reaction::Caller { fun, .. } if self.0.functions.get(fun).is_some() => Ok(()),
+            Reaction::Caller { fun, .. } if self.minion.functions.get(fun).is_some() => Ok(()),
             Reaction::Caller { fun, .. } => Err(DispatchError::lasting(format!("'{fun}' is not available."))),
             other => {
                 let name = other.name();
@@ -82,14 +100,19 @@ impl Dispatch for CallerDispatch {
     async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<(), DispatchError> {
         self.check(&reaction)?;
         let Reaction::Caller { fun, args } = reaction else { return Ok(()) };
-        let minion = Arc::clone(&self.0);
-        let called = tokio::task::spawn_blocking(move || {
+        let (minion, name) = (Arc::clone(&self.minion), fun.clone());
+        let called = self.pool.start(&name, move || {
             let context = context(&minion, &fun, &args, Some(&cause));
             jobs::call(&context, &fun, args)
         });
-        match called.await {
+        let outcome = match called {
+            Ok(running) => running.result().await,
+            Err(error) => Err(error),
+        };
+        match outcome {
             Ok(outcome) if outcome.success && outcome.retcode == 0 => Ok(()),
             Ok(outcome) => Err(DispatchError::lasting(outcome.value.to_string())),
+            Err(error @ (PoolError::Full(_) | PoolError::Stopping)) => Err(DispatchError::passing(error.to_string())),
             Err(error) => Err(DispatchError::lasting(format!("The minion function caused an exception: {error}"))),
         }
     }

@@ -105,7 +105,6 @@ pub fn minion_with(files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<M
         beacons: Configured::default(),
         schedule: Mutex::new(Schedule::new(Map::new())),
         jobs: Mutex::default(),
-        pool: JobPool::default(),
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),
     })
@@ -147,9 +146,10 @@ pub fn answering(config_dir: &Path) -> Arc<Minion> {
     }
     let mut questions = bus.subscribe(Filter::prefix("manage_"), Start::Now).unwrap();
     let answering = Arc::clone(&minion);
+    let pool = JobPool::new(&answering.config);
     tokio::spawn(async move {
         while let Some(event) = questions.recv().await {
-            crate::events::manage(&answering, &bus, &event).await.unwrap();
+            crate::events::manage(&answering, &pool, &bus, &event).await.unwrap();
         }
     });
     minion

@@ -96,12 +96,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     } else {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let connected = Connected::new(config, None)?;
+            let connected = Connected::open(config, None).await?;
             connected.join(false).await?;
             connected.refresh_pillar().await?;
             let minion = Arc::clone(&connected.minion);
             let (on_thread, name) = (Arc::clone(&minion), fun.clone());
-            let outcome = tokio::task::spawn_blocking(move || call(&on_thread, &name, args)).await?;
+            let jobs = &connected.pool.executors().jobs;
+            let outcome = jobs.run(move |_| call(&on_thread, &name, args)).await?;
             if let Called::Done(outcome) = &outcome {
                 connected.return_once(job_return(&minion, &fun, &rest, outcome)).await;
             }

@@ -53,7 +53,10 @@ fn channel(system: &System, cipher: Cipher, port: u16) -> Arc<Channel> {
         ciphers: vec![cipher.to_string()],
         ..MinionConfig::default()
     };
-    Arc::new(Channel::new(format!("web-{cipher}").parse().unwrap(), Arc::new(config), "127.0.0.1").unwrap())
+    Arc::new(
+        Channel::new(format!("web-{cipher}").parse().unwrap(), Arc::new(config), "127.0.0.1", crate::support::crypto())
+            .unwrap(),
+    )
 }
 
 fn is_auth(envelope: &Map) -> bool {

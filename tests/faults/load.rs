@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use brine_core::config::MinionConfig;
 use brine_core::event::Event;
+use brine_core::executors::Executors;
 use brine_core::transport::Push;
 use brine_core::{Jid, Map, Value, map};
 use brine_minion::channel::Channel;
@@ -86,9 +87,8 @@ pub async fn join(world: &World, id: &str, cipher: &str) -> Result<Arc<Channel>,
         auth_timeout: 8,
         ..MinionConfig::default()
     };
-    let channel =
-        Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1").map_err(|error| error.to_string())?;
-    let channel = Arc::new(channel);
+    let channel = Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1", Executors::new(1).crypto);
+    let channel = Arc::new(channel.map_err(|error| error.to_string())?);
     let joining = async {
         while channel.authenticate().await.is_err() {
             tokio::time::sleep(PAUSE).await;

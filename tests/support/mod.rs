@@ -10,12 +10,18 @@ use std::time::Duration;
 
 use brine_core::bus::SocketNames;
 use brine_core::event::Event;
+use brine_core::executors::Executor;
 use brine_core::transport::{Endpoint, Limits, Subscriber};
 use brine_core::{Map, Value};
 
 pub const BRINE: &str = env!("CARGO_BIN_EXE_brine");
 /// Longer than anything takes on a busy machine; nothing waits for it that goes well.
 pub const LONG: Duration = Duration::from_secs(60);
+
+/// The executor of a channel. Must be called within a runtime.
+pub fn crypto() -> Executor {
+    Executor::new("crypto", 2, 100)
+}
 
 pub const AUTH: &str = "{% if 'act' in data and data['act']  == 'pend' and data['id'].endswith('_youshi') %}
 minion_add:

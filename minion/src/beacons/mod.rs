@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::Bus;
+use brine_core::executors::Executor;
 use brine_core::function::Args;
 use brine_core::{Jid, Map, Value, map};
 use jiff::Zoned;
@@ -212,13 +213,19 @@ impl Started {
 }
 
 /// Looks every `loop_interval` once the minion is ready, or at once with `beacons_before_connect`.
-pub(crate) async fn run(minion: Arc<Minion>, bus: Bus, ready: watch::Receiver<bool>, shutdown: CancellationToken) {
+pub(crate) async fn run(
+    minion: Arc<Minion>,
+    render: Executor,
+    bus: Bus,
+    ready: watch::Receiver<bool>,
+    shutdown: CancellationToken,
+) {
     let (config, every) = (&minion.config, Duration::from_secs(minion.config.loop_interval.max(1)));
     let Some(mut ticks) = Ticks::begin(config.beacons_before_connect, ready, every, shutdown).await else { return };
     let start = Instant::now();
     let mut watch = Watch::new(&minion);
     while ticks.next().await {
-        let looked = tokio::task::spawn_blocking(move || {
+        let looked = render.run(move |_| {
             let events = watch.turn(start.elapsed(), every / 2, &Zoned::now());
             (watch, events)
         });
@@ -226,7 +233,7 @@ pub(crate) async fn run(minion: Arc<Minion>, bus: Bus, ready: watch::Receiver<bo
         (watch, events) = match looked.await {
             Ok(looked) => looked,
             Err(error) => {
-                tracing::error!(%error, "a beacon has ended in a way that nobody has foreseen; all begin anew");
+                tracing::error!(%error, "reading beacons failed; all start again");
                 (Watch::new(&minion), Vec::new())
             }
         };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use brine_core::MinionId;
 use brine_core::crypt::CryptError;
+use brine_core::executors::ExecutorError;
 use brine_core::files::FileError;
 use brine_core::transport::TransportError;
 use brine_core::wire::{WireError, private};
@@ -55,6 +56,9 @@ pub enum ChannelError {
     /// The master could not show that it holds its key.
     #[error("the master did not return the token that it was sent")]
     WrongToken,
+    /// Encrypting, decrypting or verifying did not end.
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
     /// The key waits to be accepted.
     #[error("the master has not accepted this minion's key yet: run `salt-key -a {0}` there")]
     Pending(MinionId),
@@ -88,7 +92,11 @@ impl ChannelError {
     /// proves nor changes anything.
     pub fn may_be_forged(&self) -> bool {
         match self {
-            ChannelError::Refused | ChannelError::Unsigned | ChannelError::Wire(_) | ChannelError::WrongToken => true,
+            ChannelError::Refused
+            | ChannelError::Unsigned
+            | ChannelError::Wire(_)
+            | ChannelError::WrongToken
+            | ChannelError::Executor(_) => true,
             ChannelError::Crypt(error) => matches!(
                 error,
                 CryptError::WrongKey | CryptError::BadSignature | CryptError::WrongNonce | CryptError::Malformed(_)

@@ -11,6 +11,7 @@ use brine_core::config::MinionConfig;
 use brine_core::crypt::{
     Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm, token,
 };
+use brine_core::executors::Executor;
 use brine_core::files;
 use brine_core::transport::{Endpoint, Limits, RequestClient};
 use brine_core::value::msgpack;
@@ -59,6 +60,7 @@ pub struct Channel {
     config: Arc<MinionConfig>,
     private_key: Arc<PrivateKey>,
     client: RequestClient,
+    crypto: Executor,
     keys: RwLock<Option<Arc<Keys>>>,
     seen: Mutex<ReplayWindow>,
     /// One authentication at a time.
@@ -73,12 +75,12 @@ pub struct Channel {
 
 impl Channel {
     /// A session that is not begun, with the master at this host. Makes the minion's key if there is none.
-    pub fn new(id: MinionId, config: Arc<MinionConfig>, host: &str) -> Result<Self, ChannelError> {
+    pub fn new(id: MinionId, config: Arc<MinionConfig>, host: &str, crypto: Executor) -> Result<Self, ChannelError> {
         files::create_private_dir(&config.pki_dir)?;
         let private_key = PrivateKey::load_or_generate(&config.pki_dir, "minion", config.keysize)?;
         let limits = Limits { message: config.max_message_size, ..Limits::default() };
         let client = RequestClient::new(Endpoint::Tcp(host.to_owned(), config.master_port), limits);
-        Ok(Channel { master: None, ..Self::with_key(id, config, Arc::new(private_key), client) })
+        Ok(Channel { master: None, ..Self::with_key(id, config, Arc::new(private_key), client, crypto) })
     }
 
     /// As [`Channel::new`], with a key and a connection for requests that others may share. Nothing is kept on disk:
@@ -88,12 +90,14 @@ impl Channel {
         config: Arc<MinionConfig>,
         private_key: Arc<PrivateKey>,
         client: RequestClient,
+        crypto: Executor,
     ) -> Self {
         Channel {
             id,
             config,
             private_key,
             client,
+            crypto,
             keys: RwLock::new(None),
             attempts: AtomicU64::new(0),
             seen: Mutex::default(),
@@ -163,16 +167,13 @@ impl Channel {
     async fn exchange_keys(self: &Arc<Self>) -> Result<(), ChannelError> {
         let this = Arc::clone(self);
         // Key files are read, and RSA takes milliseconds: not on the thread that serves sockets.
-        let prepared = tokio::task::spawn_blocking(move || this.prepare()).await;
-        let Prepared { request, known, secret } = prepared.map_err(|_| ChannelError::Refused)??;
+        let Prepared { request, known, secret } = self.crypto.run(move |_| this.prepare()).await??;
         let timeout = Duration::from_secs(self.config.auth_timeout.max(1));
         let load = request.to_map();
         let binding = Binding::of(&load)?;
         let answer = self.client.request(Envelope::clear(load), timeout).await?;
         let this = Arc::clone(self);
-        let taken =
-            tokio::task::spawn_blocking(move || this.take_answer(&request, &binding, known, secret, &answer)).await;
-        let keys = taken.map_err(|_| ChannelError::Refused)??;
+        let keys = self.crypto.run(move |_| this.take_answer(&request, &binding, known, secret, &answer)).await??;
         let before = self.keys.read().as_ref().map(|before| before.publish.key_text());
         if before.is_none_or(|before| before != keys.publish.key_text()) {
             // Salt's masters count anew with each key; nothing of before opens with it.
@@ -399,8 +400,7 @@ impl Channel {
             Value::Bytes(sealed) => sealed,
             Value::Map(private) if keys.session.cipher() == Cipher::AesCbcHmac && private::is_private(&private) => {
                 let this = Arc::clone(self);
-                let opened = tokio::task::spawn_blocking(move || this.open_private(&private, &nonce, &keys)).await;
-                return opened.map_err(|_| ChannelError::Refused)?;
+                return self.crypto.run(move |_| this.open_private(&private, &nonce, &keys)).await?;
             }
             // Such as "bad load".
             _ => return Err(ChannelError::Refused),
@@ -419,8 +419,7 @@ impl Channel {
     /// As [`Channel::open_publish`], on a thread that may compute.
     pub async fn open(self: &Arc<Self>, payload: Bytes) -> Result<Publication, ChannelError> {
         let this = Arc::clone(self);
-        let opened = tokio::task::spawn_blocking(move || this.open_publish(&payload)).await;
-        opened.map_err(|_| ChannelError::Refused)?
+        self.crypto.run(move |_| this.open_publish(&payload)).await?
     }
 
     /// Opens a publish: the payload of what came from the publish port.

@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    fn connected(folder: &std::path::Path) -> Arc<Connected> {
+    async fn connected(folder: &std::path::Path) -> Arc<Connected> {
         let config = MinionConfig {
             id: Some("web1".into()),
             pki_dir: folder.join("pki"),
@@ -74,7 +74,7 @@ mod tests {
             master_port: 1,
             ..MinionConfig::default()
         };
-        Arc::new(Connected::new(config, None).unwrap())
+        Arc::new(Connected::open(config, None).await.unwrap())
     }
 
     fn job(jid: &Jid, tgt: &str) -> Value {
@@ -84,7 +84,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn missed_jobs_run_once_and_only_here() {
         let folder = tempfile::tempdir().unwrap();
-        let connected = connected(folder.path());
+        let connected = connected(folder.path()).await;
         let jids: Vec<Jid> = (0..3).map(|_| Jid::new()).collect();
         assert!(connected.seen.lock().insert(jids[0].as_str()));
         let answer =
@@ -95,7 +95,7 @@ mod tests {
         while connected.returns.len() == 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(connected.minion.pool.finish(Duration::from_secs(60)).await, 0);
+        assert_eq!(connected.pool.finish(Duration::from_secs(60)).await, 0);
         let kept = std::fs::read(crate::jobs::cached_return(&connected.minion, jids[1].as_str())).unwrap();
         let kept = brine_core::value::msgpack::unpack_map(&kept).unwrap();
         assert_eq!(kept.get("return"), Some(&true.into()));
@@ -106,6 +106,7 @@ mod tests {
     #[tokio::test]
     async fn a_master_of_salt_is_not_asked() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(request(&connected(folder.path()), true, None), None);
+        let connected = connected(folder.path()).await;
+        assert_eq!(request(&connected, true, None), None);
     }
 }

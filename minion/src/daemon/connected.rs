@@ -12,11 +12,12 @@ use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::{MinionError, build, minion_id};
+use super::{MinionError, build, minion_id, prepare};
 use crate::channel::{Channel, ChannelError};
 use crate::context::{MasterEvent, Minion};
 use crate::fileclient::MasterFiles;
 use crate::outbox::{self, Bounds, Outbox, Ticket, Verdict};
+use crate::pool::JobPool;
 use crate::seen_jobs::SeenJobs;
 use crate::upstream::{MasterUpstream, is_taken, pillar_load, send_event};
 
@@ -40,6 +41,8 @@ pub struct Connected {
     /// Whether there is a session, and the master knows that the minion is ready.
     pub(super) ready: watch::Sender<bool>,
     pub(super) was_ready: AtomicBool,
+    /// Jobs under way, and the executors.
+    pub pool: Arc<JobPool>,
     /// The jobs that were received: one that is received again is not run again.
     pub(super) seen: Mutex<SeenJobs>,
     /// Returns that the master has not accepted.
@@ -49,13 +52,23 @@ pub struct Connected {
 }
 
 impl Connected {
-    /// Makes the minion; the session is begun by [`Connected::join`].
-    pub fn new(config: MinionConfig, bus: Option<Bus>) -> Result<Self, MinionError> {
+    /// Creates the minion, on a thread that may block: reads grains and keys. [`Connected::join`] begins the session.
+    pub async fn open(config: MinionConfig, bus: Option<Bus>) -> Result<Self, MinionError> {
+        let pool = Arc::new(JobPool::new(&config));
+        let own = Arc::clone(&pool);
+        pool.executors().disk.run(move |_| Self::new(config, bus, own)).await?
+    }
+
+    fn new(config: MinionConfig, bus: Option<Bus>, pool: Arc<JobPool>) -> Result<Self, MinionError> {
         let id = minion_id(&config)?;
+        // A daemon has a bus; a call beside it has not.
+        let seen = if bus.is_some() { prepare(&config)? } else { SeenJobs::new(config.minion_jid_queue_hwm) };
         let config = Arc::new(config);
         let host = config.master.first().ok_or(MinionError::NoMaster)?;
         let grains = crate::grains::collect(&config, id.as_str());
-        let channel = Arc::new(Channel::new(id.clone(), Arc::clone(&config), host)?.showing(&grains));
+        let crypto = pool.executors().crypto.clone();
+        let channel = Channel::new(id.clone(), Arc::clone(&config), host, crypto)?;
+        let channel = Arc::new(channel.showing(&grains));
         if config.master.len() > 1 {
             tracing::warn!(host, "of several masters only the first is tried");
         }
@@ -72,9 +85,10 @@ impl Connected {
             id,
             ready: watch::Sender::new(false),
             was_ready: AtomicBool::new(false),
-            seen: Mutex::new(SeenJobs::new(config.minion_jid_queue_hwm)),
+            seen: Mutex::new(seen),
             returns: Arc::new(Outbox::open("return", returns, &metrics::RETURNS_LOST, &path)),
             events: Arc::new(Outbox::in_memory("event", EVENTS, &metrics::MINION_EVENTS_LOST)),
+            pool,
             minion,
         })
     }
@@ -134,10 +148,10 @@ impl Connected {
     /// Collects the grains anew.
     pub async fn refresh_grains(&self) {
         let (minion, id) = (Arc::clone(&self.minion), self.id.clone());
-        let collected = tokio::task::spawn_blocking(move || crate::grains::collect(&minion.config, id.as_str()));
-        // An error is a panic, which the runtime has told.
-        if let Ok(grains) = collected.await {
-            *self.minion.grains.write() = Arc::new(grains);
+        let render = &self.pool.executors().render;
+        match render.run(move |_| crate::grains::collect(&minion.config, id.as_str())).await {
+            Ok(grains) => *self.minion.grains.write() = Arc::new(grains),
+            Err(error) => tracing::error!(%error, "refreshing grains failed"),
         }
     }
 
@@ -203,16 +217,20 @@ impl Connected {
             metrics::RETURNS_RETRIED.add(1);
         }
         let returns = Arc::clone(&self.returns);
-        // An error is a panic, which has been logged.
-        _ = tokio::task::spawn_blocking(move || returns.finish(ticket, verdict)).await;
+        if let Err(error) = self.pool.executors().disk.run(move |_| returns.finish(ticket, verdict)).await {
+            tracing::error!(%error, "updating the queue of returns failed");
+        }
     }
 
     /// Queues a return.
     pub async fn return_later(self: &Arc<Self>, mut load: Map) {
         let this = Arc::clone(self);
-        let kept = tokio::task::spawn_blocking(move || (this.keep_return(&mut load), load)).await;
-        if let Ok((ticket, load)) = kept {
-            self.send_return(ticket, load).await;
+        match self.pool.executors().disk.run(move |_| (this.keep_return(&mut load), load)).await {
+            Ok((ticket, load)) => self.send_return(ticket, load).await,
+            Err(error) => {
+                metrics::RETURNS_LOST.add(1);
+                tracing::error!(%error, "queueing a return failed");
+            }
         }
     }
 
@@ -223,8 +241,8 @@ impl Connected {
         if self.send(load.clone()).await == Verdict::Later {
             metrics::RETURNS_RETRIED.add(1);
             let (returns, label) = (Arc::clone(&self.returns), load.get("jid").map(ToString::to_string));
-            let kept = tokio::task::spawn_blocking(move || returns.push(&label.unwrap_or_default(), &load)).await;
-            if let Err(error) = kept {
+            let disk = &self.pool.executors().disk;
+            if let Err(error) = disk.run(move |_| returns.push(&label.unwrap_or_default(), &load)).await {
                 tracing::error!(%error, "keeping a return for the minion failed");
             }
         }

@@ -13,6 +13,7 @@ use crate::context::{Job, Minion};
 use crate::jobs;
 use crate::pool::PoolError;
 use crate::state::OwnFacts;
+use tokio::sync::oneshot;
 
 /// Runs a published job, if it is for this minion and new.
 pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publication) {
@@ -35,19 +36,23 @@ pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publicatio
 /// Returns whether a job is received for the first time. From then on it is known, also after a restart.
 async fn is_new(connected: &Arc<Connected>, jid: &Jid) -> bool {
     let (this, jid) = (Arc::clone(connected), jid.to_string());
-    let added = tokio::task::spawn_blocking(move || {
+    let disk = &connected.pool.executors().disk;
+    let added = disk.run(move |_| {
         let mut seen = this.seen.lock();
         seen.insert(&jid).then(|| seen.handle())
     });
-    // An error is a panic, which has been logged: the job may be known.
+    // After a panic, which has been logged, the job may be known.
     let Ok(Some(file)) = added.await else { return false };
     if let Some(file) = file {
         // The job does not wait for the disk: only a power failure within these milliseconds lets it run again.
-        tokio::task::spawn_blocking(move || {
+        let flushed = disk.start(move |_| {
             if let Err(error) = file.sync_data() {
                 tracing::warn!(%error, "flushing the list of received jobs failed");
             }
         });
+        if let Err(error) = flushed {
+            tracing::warn!(%error, "flushing the list of received jobs failed");
+        }
     }
     true
 }
@@ -70,40 +75,49 @@ fn is_meant(minion: &Minion, publication: &Publication) -> bool {
 /// Starts a job. Its return is on disk before it is sent.
 pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: Vec<Value>, load: Map, ret: String) {
     let job = Arc::new(Job { arg, load, ..Job::local(jid, fun, &brine_core::function::Args::default()) });
+    let (this, running) = (Arc::clone(connected), Arc::clone(&job));
+    let (sender, ran) = oneshot::channel();
+    let started = connected.pool.start(fun, move || {
+        let mut load = jobs::run(&this.minion, &running);
+        let ticket = this.keep_return(&mut load);
+        // The master gets it while returners work. The receiver is gone when the minion ends.
+        _ = sender.send((ticket, load.clone()));
+        jobs::keep_return(&this.minion, &load);
+        return_beside(&this.minion, &ret, load);
+    });
     let this = Arc::clone(connected);
-    connected.minion.pool.spawn(async move {
-        let slot = match this.minion.pool.slot(&job.fun).await {
-            Ok(slot) => slot,
-            Err(error) => {
-                tracing::error!(jid = job.jid, fun = job.fun, %error, "a job is refused");
-                return this.return_later(failed(&this, &job, &error)).await;
-            }
+    connected.pool.spawn(async move {
+        let running = match started {
+            Ok(running) => running,
+            Err(error) => return this.return_failure(&job, &error).await,
         };
-        let (connected, running) = (Arc::clone(&this), Arc::clone(&job));
-        let ran = slot.run(move || {
-            let mut load = jobs::run(&connected.minion, &running);
-            (connected.keep_return(&mut load), load)
-        });
-        let (ticket, load) = match ran.await {
-            Ok(ran) => ran,
-            Err(error) => {
-                this.minion.jobs.lock().shift_remove(&job.jid);
-                if let Err(error) = this.fire(&jobs::exception_event()).await {
-                    tracing::warn!(jid = job.jid, error, "the event of an exception could not be fired");
-                }
-                return this.return_later(failed(&this, &job, &error)).await;
+        let Ok((ticket, load)) = ran.await else {
+            // It has ended without a return: it panicked, or was refused at the end.
+            if let Err(error) = running.result().await {
+                this.return_failure(&job, &error).await;
             }
+            return;
         };
-        let (kept, minion) = (load.clone(), Arc::clone(&this.minion));
-        let returned = tokio::task::spawn_blocking(move || {
-            jobs::keep_return(&minion, &kept);
-            return_beside(&minion, &ret, kept);
-        });
         this.send_return(ticket, load).await;
-        if let Err(error) = returned.await {
-            tracing::error!(jid = job.jid, %error, "a returner panicked");
+        if let Err(error) = running.result().await {
+            metrics::RETURNS_LOST.add(1);
+            tracing::error!(jid = job.jid, %error, "storing a return by its returners failed");
         }
     });
+}
+
+impl Connected {
+    /// Returns a job to the master that has not run to its end.
+    async fn return_failure(self: &Arc<Self>, job: &Job, error: &PoolError) {
+        tracing::error!(jid = job.jid, fun = job.fun, %error, "job failed");
+        if let PoolError::Panicked(_) = error {
+            self.minion.jobs.lock().shift_remove(&job.jid);
+            if let Err(error) = self.fire(&jobs::exception_event()).await {
+                tracing::warn!(jid = job.jid, error, "publishing the event of an exception failed");
+            }
+        }
+        self.return_later(failed(self, job, error)).await;
+    }
 }
 
 /// Returns the return of a job that has not run to its end.

@@ -14,10 +14,12 @@ use std::time::Duration;
 use brine_core::bus::{Bus, BusLimits, EventSockets, SocketNames};
 use brine_core::config::MinionConfig;
 use brine_core::crypt::Cipher;
+use brine_core::executors::ExecutorError;
 use brine_core::files::{self, FileError};
 use brine_core::fileserver;
 use brine_core::function::Registry;
 use brine_core::schedule::Schedule;
+use brine_core::supervisor::Supervisor;
 use brine_core::transport::{Backoff, Limits, Subscriber, TransportError};
 use brine_core::wire::{Publication, TOPIC_GCM};
 use brine_core::{Map, MinionId, Value, map, metrics};
@@ -35,10 +37,8 @@ use crate::events::Kind;
 use crate::jobs;
 use crate::local_bus::LocalBus;
 use crate::modules::programs::System;
-use crate::pool::JobPool;
 use crate::schedule;
 use crate::seen_jobs::SeenJobs;
-use crate::tasks::Tasks;
 
 /// The file below `cachedir` with the ids of the jobs that were received.
 const SEEN_JOBS: &str = "seen_jobs";
@@ -71,6 +71,12 @@ pub enum MinionError {
     /// A file with more options (`localconfig`) cannot be used.
     #[error(transparent)]
     Config(#[from] brine_core::config::ConfigError),
+    /// Starting panicked.
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
+    /// A task that the minion cannot go on without has ended.
+    #[error("the minion stops: one of its tasks failed, see the log")]
+    TaskFailed,
     /// No master is configured.
     #[error("option 'master': the list is empty: name the master's host")]
     NoMaster,
@@ -113,7 +119,6 @@ pub(crate) fn build(
         beacons: Configured::new(config.beacons.clone()),
         schedule: Mutex::new(Schedule::new(config.schedule.clone())),
         jobs: Mutex::default(),
-        pool: JobPool::new(config.process_count_max),
         functions: Registry::new(crate::modules::MODULES),
         states: Registry::new(crate::states::MODULES),
     })
@@ -121,85 +126,91 @@ pub(crate) fn build(
 
 /// Runs a minion until `shutdown`.
 pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
-    for folder in [&config.cachedir, &config.sock_dir] {
-        files::create_private_dir(folder)?;
-    }
-    clean_proc(&config.cachedir.join("proc"));
-    let id = minion_id(&config)?;
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
-    let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(id.as_str())).await?;
-    let seen = SeenJobs::open(&config.cachedir.join(SEEN_JOBS), config.minion_jid_queue_hwm);
-    let serving = tokio::spawn(sockets.serve(bus.clone(), shutdown.clone()));
-    let connected = Connected::new(config, Some(bus.clone()))?;
-    *connected.seen.lock() = seen;
-    let connected = Arc::new(connected);
-    crate::reactions::start(&connected.minion, &bus, &shutdown)?;
-    let tasks = Tasks::new(shutdown.clone());
-    start_tasks(&tasks, &connected, &bus, &shutdown);
+    let connected = Arc::new(Connected::open(config, Some(bus.clone())).await?);
+    let config = &connected.minion.config;
+    let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(connected.id.as_str())).await?;
+    let mut tasks = Supervisor::new();
+    let served = bus.clone();
+    tasks.start("event sockets", |stopping| sockets.serve(served, stopping));
+    if let Some(reactor) = crate::reactions::reactor(&connected, &bus)? {
+        tasks.start("reactor", |stopping| reactor.run(stopping));
+    }
+    start_tasks(&mut tasks, &connected, &bus);
+    let failed = tasks.failed();
     let result = tokio::select! {
         result = live(&connected, &shutdown) => result,
         () = shutdown.cancelled() => Ok(()),
+        () = failed.cancelled() => Err(MinionError::TaskFailed),
     };
-    stop(&connected, &tasks, &shutdown).await;
-    match tokio::time::timeout(TASKS_END, serving).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%error, "the task of the event sockets panicked"),
-        Err(_) => tracing::warn!("the event sockets are still open when the minion ends"),
-    }
+    stop(&connected, tasks, &shutdown).await;
     result
 }
 
-/// Starts what runs beside the connection.
-fn start_tasks(tasks: &Tasks, connected: &Arc<Connected>, bus: &Bus, shutdown: &CancellationToken) {
-    for (name, kind) in [("own events", Kind::Own), ("events for the master", Kind::ForMaster)] {
-        let (connected, bus, shutdown) = (Arc::clone(connected), bus.clone(), shutdown.clone());
-        tasks.keep(name, move || crate::events::follow(kind, Arc::clone(&connected), bus.clone(), shutdown.clone()));
+/// Prepares the directories of a daemon and returns the jobs that it has received before. Blocks.
+fn prepare(config: &MinionConfig) -> Result<SeenJobs, MinionError> {
+    for directory in [&config.cachedir, &config.sock_dir] {
+        files::create_private_dir(directory)?;
     }
-    let of = (Arc::clone(connected), bus.clone(), shutdown.clone());
-    tasks.keep("beacons", move || {
-        let (connected, bus, shutdown) = of.clone();
-        beacons::run(Arc::clone(&connected.minion), bus, connected.ready.subscribe(), shutdown)
+    clean_proc(&config.cachedir.join("proc"));
+    Ok(SeenJobs::open(&config.cachedir.join(SEEN_JOBS), config.minion_jid_queue_hwm))
+}
+
+/// Starts the tasks beside the connection.
+fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
+    for (name, kind) in [("own events", Kind::Own), ("events for the master", Kind::ForMaster)] {
+        let (connected, bus) = (Arc::clone(connected), bus.clone());
+        tasks.start_restarting(name, move |stopping| {
+            crate::events::follow(kind, Arc::clone(&connected), bus.clone(), stopping)
+        });
+    }
+    let (this, own) = (Arc::clone(connected), bus.clone());
+    tasks.start_restarting("beacons", move |stopping| {
+        let render = this.pool.executors().render.clone();
+        beacons::run(Arc::clone(&this.minion), render, own.clone(), this.ready.subscribe(), stopping)
     });
-    let of = (Arc::clone(connected), bus.clone(), shutdown.clone());
-    tasks.keep("schedule", move || {
-        let (connected, bus, shutdown) = of.clone();
-        schedule::run(Arc::clone(&connected.minion), bus, connected.ready.subscribe(), shutdown)
+    let (this, own) = (Arc::clone(connected), bus.clone());
+    tasks.start_restarting("schedule", move |stopping| {
+        schedule::run(Arc::clone(&this.minion), Arc::clone(&this.pool), own.clone(), this.ready.subscribe(), stopping)
     });
-    let of = (Arc::clone(connected), shutdown.clone());
-    tasks.keep("ping", move || crate::ping::run(Arc::clone(&of.0), of.1.clone()));
+    if let Some(every) = crate::ping::interval(&connected.minion.config) {
+        let this = Arc::clone(connected);
+        tasks.start_restarting("ping", move |stopping| crate::ping::run(Arc::clone(&this), every, stopping));
+    }
     for (name, queue) in [("returns", &connected.returns), ("events", &connected.events)] {
-        let (queue, connected, shutdown) = (Arc::clone(queue), Arc::clone(connected), shutdown.clone());
-        tasks.keep(name, move || {
+        let (queue, connected) = (Arc::clone(queue), Arc::clone(connected));
+        tasks.start_restarting(name, move |stopping| {
             let (sender, ready) = (Arc::clone(&connected), connected.ready.subscribe());
             let send = move |load| {
                 let sender = Arc::clone(&sender);
                 async move { sender.send(load).await }
             };
-            Arc::clone(&queue).run(send, ready, connected.backoff(), shutdown.clone())
+            let disk = connected.pool.executors().disk.clone();
+            Arc::clone(&queue).run(send, ready, connected.backoff(), disk, stopping)
         });
     }
-    let of = (Arc::clone(connected), shutdown.clone());
-    tasks.keep("cached returns", move || jobs::tidy(Arc::clone(&of.0.minion), of.1.clone()));
+    let this = Arc::clone(connected);
+    tasks.start_restarting("cached returns", move |stopping| {
+        jobs::tidy(Arc::clone(&this.minion), this.pool.executors().disk.clone(), stopping)
+    });
 }
 
 /// Ends jobs and tasks, in this order and within a few seconds.
-async fn stop(connected: &Connected, tasks: &Tasks, shutdown: &CancellationToken) {
+async fn stop(connected: &Connected, tasks: Supervisor, shutdown: &CancellationToken) {
     shutdown.cancel();
     for job in connected.minion.jobs.lock().values() {
         job.cancel.cancel();
     }
-    let left = connected.minion.pool.finish(JOBS_END).await;
+    let left = connected.pool.finish(JOBS_END).await;
     if left > 0 {
-        tracing::warn!(jobs = left, "jobs do not end: the minion ends without them");
+        tracing::warn!(jobs = left, "jobs aborted: they did not end in time");
     }
+    tasks.stop(TASKS_END).await;
     let kept = connected.returns.len();
     if kept > 0 {
         tracing::info!(returns = kept, "returns are kept on disk until the minion starts again");
     }
-    let left = tasks.finish(TASKS_END).await;
-    if left > 0 {
-        tracing::warn!(tasks = left, "tasks do not end: the minion ends without them");
-    }
+    connected.pool.executors().stop();
 }
 
 /// What a minion that was killed left behind.

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_core::executors::Executor;
 use brine_core::metrics::Counter;
 use brine_core::transport::Backoff;
 use brine_core::value::msgpack;
@@ -242,13 +243,15 @@ impl Outbox {
         send: impl Fn(Map) -> F + Send,
         mut ready: watch::Receiver<bool>,
         mut backoff: Backoff,
+        disk: Executor,
         shutdown: CancellationToken,
     ) {
         let stopped = shutdown.cancelled();
         tokio::pin!(stopped);
         loop {
             let this = Arc::clone(&self);
-            let next = tokio::task::spawn_blocking(move || this.next()).await.unwrap_or_default();
+            // Panics are logged by the executor.
+            let next = disk.run(move |_| this.next()).await.unwrap_or_default();
             let Some((ticket, label, load)) = next else {
                 let rescan = tokio::select! {
                     () = self.changed.notified() => false,
@@ -257,8 +260,7 @@ impl Outbox {
                 };
                 if rescan {
                     let this = Arc::clone(&self);
-                    // An error is a panic, which has been logged.
-                    _ = tokio::task::spawn_blocking(move || this.rescan()).await;
+                    _ = disk.run(move |_| this.rescan()).await;
                 }
                 continue;
             };
@@ -277,7 +279,7 @@ impl Outbox {
                 }
             };
             let this = Arc::clone(&self);
-            _ = tokio::task::spawn_blocking(move || this.finish(ticket, verdict)).await;
+            _ = disk.run(move |_| this.finish(ticket, verdict)).await;
             match verdict {
                 Verdict::Accepted => {
                     tracing::info!(kind = self.kind, label, "the master has accepted it now");

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use brine_core::executors::Executor;
 use brine_core::map;
 
 use super::*;
@@ -31,8 +32,9 @@ async fn delivered(outbox: Outbox, answers: &[Verdict]) -> Vec<i64> {
     };
     let (_ready, is_ready) = watch::channel(true);
     let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(2));
+    let disk = Executor::new("disk", 1, 10);
     tokio::select! {
-        () = Arc::clone(&outbox).run(send, is_ready, backoff, CancellationToken::new()) => {}
+        () = Arc::clone(&outbox).run(send, is_ready, backoff, disk, CancellationToken::new()) => {}
         () = async {
             while outbox.len() > 0 {
                 tokio::task::yield_now().await;

@@ -17,10 +17,11 @@ use jiff::{SignedDuration, Zoned};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::manage::{answer, file, write};
+pub(crate) use self::manage::{Answer, answer, file, write};
 use crate::context::{Job, Minion};
 use crate::daemon::return_beside;
 use crate::jobs;
+use crate::pool::JobPool;
 use crate::ticks::Ticks;
 
 /// The event that carries what a scheduled job returned over the minion's own bus.
@@ -29,13 +30,19 @@ pub(crate) const RETURN: &str = "__schedule_return";
 const FAILED: i64 = 254;
 
 /// Runs what is due every `loop_interval`, once the minion is ready or at once with `scheduler_before_connect`.
-pub(crate) async fn run(minion: Arc<Minion>, bus: Bus, ready: watch::Receiver<bool>, shutdown: CancellationToken) {
+pub(crate) async fn run(
+    minion: Arc<Minion>,
+    pool: Arc<JobPool>,
+    bus: Bus,
+    ready: watch::Receiver<bool>,
+    shutdown: CancellationToken,
+) {
     let (config, every) = (&minion.config, Duration::from_secs(minion.config.loop_interval.max(1)));
     let Some(mut ticks) = Ticks::begin(config.scheduler_before_connect, ready, every, shutdown).await else { return };
     while ticks.next().await {
         let tick = SignedDuration::try_from(every).unwrap_or(SignedDuration::from_secs(1));
         for job in due(&minion, Zoned::now().datetime(), tick) {
-            start(&minion, &bus, job);
+            start(&minion, &pool, &bus, job);
         }
     }
 }
@@ -55,7 +62,7 @@ fn around<T>(minion: &Minion, ask: impl FnOnce(&Surroundings<'_>) -> T) -> T {
 }
 
 /// Runs a job, on a thread of its own, and tells what it returned.
-pub(crate) fn start(minion: &Arc<Minion>, bus: &Bus, scheduled: schedule::Job) {
+pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: schedule::Job) {
     let (name, function) = (scheduled.name.as_str(), scheduled.function.as_str());
     if scheduled.dry_run {
         tracing::info!(job = name, fun = function, "a scheduled job would run, but has 'dry_run'");
@@ -69,30 +76,25 @@ pub(crate) fn start(minion: &Arc<Minion>, bus: &Bus, scheduled: schedule::Job) {
     // Before it has a thread: the next look at the schedule counts it.
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
     let (minion, bus) = (Arc::clone(minion), bus.clone());
-    let owner = Arc::clone(&minion);
-    owner.pool.spawn(async move {
-        let slot = match minion.pool.slot(&job.fun).await {
-            Ok(slot) => slot,
-            Err(error) => {
-                minion.jobs.lock().shift_remove(&job.jid);
-                tracing::error!(jid = job.jid, fun = job.fun, %error, "a scheduled job is refused");
-                return;
-            }
+    let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
+    let started = pool.start(&job.fun, move || {
+        let load = told(jobs::run(&on_thread, &running), &scheduled, &Zoned::now());
+        let returners = scheduled.returners_with(on_thread.config.opts.get("schedule_returner"));
+        if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
+            return_beside(&on_thread, &returners.join(","), load.clone());
+        }
+        scheduled.told_return(load, !returners.is_empty())
+    });
+    pool.spawn(async move {
+        let ran = match started {
+            Ok(running) => running.result().await,
+            Err(error) => Err(error),
         };
-        let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
-        let ran = slot.run(move || {
-            let load = told(jobs::run(&on_thread, &running), &scheduled, &Zoned::now());
-            let returners = scheduled.returners_with(on_thread.config.opts.get("schedule_returner"));
-            if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
-                return_beside(&on_thread, &returners.join(","), load.clone());
-            }
-            scheduled.told_return(load, !returners.is_empty())
-        });
-        let load = match ran.await {
+        let load = match ran {
             Ok(load) => load,
             Err(error) => {
                 minion.jobs.lock().shift_remove(&job.jid);
-                tracing::error!(jid = job.jid, fun = job.fun, %error, "a scheduled job has ended in a way that nobody has foreseen");
+                tracing::error!(jid = job.jid, fun = job.fun, %error, "scheduled job failed");
                 return;
             }
         };
@@ -142,7 +144,8 @@ mod tests {
         let minion = testing::minion(&[]);
         let bus = Bus::in_memory(BusLimits::default());
         let mut events = bus.subscribe(Filter::prefix(RETURN), Start::Now).unwrap();
-        start(&minion, &bus, job(options));
+        let pool = JobPool::new(&minion.config);
+        start(&minion, &pool, &bus, job(options));
         assert_eq!(around(&minion, |around| (around.running)("mine")), 1);
         let mut told = events.recv().await.unwrap().data();
         assert!(minion.jobs.lock().is_empty());

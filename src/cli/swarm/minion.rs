@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use brine_core::config::MinionConfig;
 use brine_core::crypt::{Cipher, PrivateKey};
+use brine_core::executors::Executor;
 use brine_core::target::{Facts, Target, TargetKind};
 use brine_core::transport::{Limits, RequestClient, Subscriber};
 use brine_core::wire::{Publication, TOPIC_GCM};
@@ -90,10 +91,11 @@ impl Simulated {
         config: Arc<MinionConfig>,
         key: Arc<PrivateKey>,
         client: RequestClient,
+        crypto: Executor,
         shared: Arc<Shared>,
     ) -> Result<Self, ChannelError> {
         let grains = map! {"id" => &id, "os" => "Simulated", "kernel" => "Linux"};
-        let channel = Arc::new(Channel::with_key(id.clone(), config, key, client));
+        let channel = Arc::new(Channel::with_key(id.clone(), config, key, client, crypto));
         Ok(Simulated { id, grains, channel, shared })
     }
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use brine_core::config::MinionConfig;
 use brine_core::crypt::PrivateKey;
+use brine_core::executors::Executors;
 use brine_core::map;
 use brine_core::transport::{Endpoint, Limits, RequestClient};
 use brine_core::value::json;
@@ -95,6 +96,7 @@ async fn swarm(arguments: &Arguments, folder: &PathBuf) -> anyhow::Result<ExitCo
     let shared = Arc::new(Shared::new(Semaphore::new(arguments.concurrency.max(1))));
     let (ready, mut readies) = mpsc::unbounded_channel();
     let shutdown = CancellationToken::new();
+    let executors = Executors::new(1);
     let start = Instant::now();
     let mut client = RequestClient::new(endpoint.clone(), limits);
     for number in 0..arguments.minions as usize {
@@ -103,7 +105,14 @@ async fn swarm(arguments: &Arguments, folder: &PathBuf) -> anyhow::Result<ExitCo
         }
         let id = format!("{}{number}", arguments.prefix);
         let id = id.parse().with_context(|| format!("'{id}' is no id of a minion"))?;
-        let minion = Simulated::new(id, Arc::clone(&config), Arc::clone(&key), client.clone(), Arc::clone(&shared))?;
+        let minion = Simulated::new(
+            id,
+            Arc::clone(&config),
+            Arc::clone(&key),
+            client.clone(),
+            executors.crypto.clone(),
+            Arc::clone(&shared),
+        )?;
         tokio::spawn(minion.live(ready.clone(), shutdown.clone()));
     }
     let mut ui = Ui::new(ColourChoice::Auto);
