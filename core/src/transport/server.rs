@@ -94,11 +94,15 @@ impl Server {
             connections.spawn(async move {
                 let _open = open;
                 let address = Arc::clone(&remote.address);
-                let served = async {
-                    let (reader, writer) = zmtp::accept(read, write, role, limits, remote.trust.clone()).await?;
-                    service.serve(session, remote, Connection::new(reader, writer, time)).await
+                // Boxed, or the task would hold room for both, several times, for as long as the connection lasts.
+                let handshake = Box::pin(zmtp::accept(read, write, role, limits, remote.trust.clone())).await;
+                let served = match handshake {
+                    Ok((reader, writer)) => {
+                        Box::pin(service.serve(session, remote, Connection::new(reader, writer, time))).await
+                    }
+                    Err(error) => Err(error),
                 };
-                match served.await {
+                match served {
                     Ok(()) | Err(TransportError::Closed) => {}
                     Err(error) => {
                         metrics::CONNECTIONS_REFUSED.add(1);
