@@ -23,6 +23,9 @@ const MAX_BYTES: usize = 16 << 20;
 const MAX_ANSWER: usize = 4 << 20;
 /// Jobs that are too old to be handed over are remembered for so many times as long, to be reported.
 const REPORTED_FOR: u32 = 10;
+/// Publishes that go out side by side may be recorded in another order than they are sent: those of this time before the
+/// last job of a minion are handed over, too.
+const REORDERED: Duration = Duration::from_secs(5);
 /// How many events are read from the journal at a time.
 const PAGE: usize = 1024;
 /// The longest that reading the journal may delay the start of the master.
@@ -117,15 +120,20 @@ impl RecentPublishes {
         }
     }
 
-    /// The jobs that went out after this one; all if it is not known.
+    /// Returns the jobs that a minion may have missed whose last job is this one; all if it has had none.
     fn after(&self, last: Option<&Jid>) -> Missed {
         let publishes: Vec<(bool, Bytes)> = {
             let recent = self.recent.lock();
-            let known = last.and_then(|last| recent.publishes.iter().rposition(|publish| publish.jid == *last));
-            let missed = recent.publishes.iter().skip(known.map_or(0, |at| at + 1));
-            // Of a job that is not known any more, only those that are newer can have been missed.
-            let newer = missed.filter(|publish| known.is_some() || last.is_none_or(|last| publish.jid > *last));
-            newer.map(|publish| (publish.when.elapsed() <= self.window, publish.load.clone())).collect()
+            // A job that is published again, after a restart or as the next part of a batch, may have reached the minion
+            // the first time: the first one counts.
+            let known = last.and_then(|last| recent.publishes.iter().find(|publish| publish.jid == *last));
+            let missed = recent.publishes.iter().filter(|publish| match (known, last) {
+                (Some(known), _) => publish.jid != known.jid && publish.when + REORDERED > known.when,
+                // Of a job that is not known any more, only those that are newer can have been missed.
+                (None, Some(last)) => publish.jid > *last,
+                (None, None) => true,
+            });
+            missed.map(|publish| (publish.when.elapsed() <= self.window, publish.load.clone())).collect()
         };
         let mut missed = Missed::default();
         for (is_fresh, load) in publishes {
@@ -192,19 +200,21 @@ mod tests {
     fn a_minion_is_handed_what_came_after_its_last_job() {
         let publishes = RecentPublishes::new(Duration::from_secs(60));
         let load = |n| map! {"jid" => &jid(n)};
-        let (now, old) = (Instant::now(), Instant::now().checked_sub(Duration::from_secs(90)).unwrap());
-        publishes.record_at(&jid(1), &load(1), old);
-        for n in [3, 2, 5] {
-            publishes.record_at(&jid(n), &load(n), now);
+        let now = Instant::now();
+        // By age, in seconds. The last one is published again after a restart.
+        for (n, age) in [(1, 90), (3, 30), (2, 20), (5, 18), (3, 10)] {
+            publishes.record_at(&jid(n), &load(n), now.checked_sub(Duration::from_secs(age)).unwrap());
         }
         for (last, fresh, stale) in [
-            (None, &["03", "02", "05"][..], &["01"][..]),
-            (Some(jid(1)), &["03", "02", "05"], &[]),
+            (None, &["03", "02", "05", "03"][..], &["01"][..]),
+            (Some(jid(1)), &["03", "02", "05", "03"], &[]),
             // By the order in which they went out, not by job id.
             (Some(jid(3)), &["02", "05"], &[]),
-            (Some(jid(5)), &[], &[]),
+            // Two that went out side by side, in either order.
+            (Some(jid(5)), &["02", "03"], &[]),
+            (Some(jid(2)), &["05", "03"], &[]),
             (Some(jid(4)), &["05"], &[]),
-            (Some(jid(0)), &["03", "02", "05"], &["01"]),
+            (Some(jid(0)), &["03", "02", "05", "03"], &["01"]),
         ] {
             let missed = publishes.after(last.as_ref());
             assert_eq!(
