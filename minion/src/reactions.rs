@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::Bus;
+use brine_core::executors::Executor;
 use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::sls::jinja::limits::hand_off;
@@ -44,8 +45,9 @@ pub fn start(minion: &Arc<Minion>, bus: &Bus, shutdown: &CancellationToken) -> R
         opts: Arc::new(config.opts.clone()),
         grains: Arc::new(move || Arc::clone(&of_grains.grains.read())),
         host: Arc::new(ReactorHost(MinionHost::new(context(minion, "reactor", &Args::default(), None)))),
-        group_size: Arc::new(|_| None),
+        group_size: Arc::new(|_| Box::pin(async { None })),
         store: None,
+        disk: Executor::new("disk", 1, WAITING),
     };
     // There is no store: both can only fail with one.
     let started = Reactor::<CallerDispatch>::subscribe(bus)

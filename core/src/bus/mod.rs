@@ -23,6 +23,7 @@ pub use sockets::{EventSockets, SocketNames};
 pub use subscription::{Filter, Start, Subscription};
 
 use crate::event::{Event, EventError};
+use crate::executors::{Executor, MayBlock};
 use crate::metrics;
 use crate::store::{Opened, Store, StoreError};
 use crate::value::Map;
@@ -105,15 +106,17 @@ impl Bus {
         Self::with(limits, None, 1, u64::MAX)
     }
 
-    /// A bus that keeps its events in a store. Must be called within a runtime.
-    pub fn with_journal(
+    /// A bus that keeps its events in a store, which is read on the executor. Must be called within a runtime.
+    pub async fn with_journal(
         limits: BusLimits,
         store: Store,
         opened: Opened,
         keep: JournalLimits,
+        disk: &Executor,
     ) -> Result<Self, StoreError> {
-        let health = store.health();
-        let (journal, next, reserved) = Journal::open(store, opened, keep, &limits)?;
+        let (health, used) = (store.health(), disk.clone());
+        let open = disk.run(move |thread| Journal::open(thread, used, store, opened, keep, &limits));
+        let (journal, next, reserved) = open.await.unwrap_or(Err(StoreError::Closed))?;
         let bus = Self::with(limits, Some(journal), next, reserved);
         tokio::spawn(journal_writer::run(Arc::downgrade(&bus.inner)));
         tokio::spawn(health::announce(Arc::downgrade(&bus.inner), health));
@@ -210,12 +213,12 @@ impl Bus {
     /// Returns up to `limit` events from a place on, in order: those of the journal, and those that are on their way
     /// into it. Large events come in smaller pages: only an empty one is the end. Without a journal: those still in
     /// memory.
-    pub fn read(&self, from: TimeOrSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
+    pub fn read(&self, thread: &MayBlock, from: TimeOrSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
         let Some(journal) = &self.inner.journal else {
             let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
             return Ok(self.inner.ring.lock().from(seq, limit).unwrap_or_default());
         };
-        let mut from = journal.place(from)?;
+        let mut from = journal.place(thread, from)?;
         loop {
             // The ring first: what is not in it any more is in the journal.
             let (first, newest) = {
@@ -226,7 +229,7 @@ impl Bus {
             if from >= first {
                 return Ok(newest);
             }
-            let mut page = journal.read(from, limit)?;
+            let mut page = journal.read(thread, from, limit)?;
             page.events.retain(|event| event.seq() < first);
             match page.next.filter(|next| *next < first) {
                 Some(next) if page.events.is_empty() => from = next,
@@ -241,7 +244,7 @@ impl Bus {
     }
 
     /// Returns the number of the newest event before this number, if there is one: numbers may have been skipped.
-    pub fn last_before(&self, below: u64) -> Result<Option<u64>, StoreError> {
+    pub fn last_before(&self, thread: &MayBlock, below: u64) -> Result<Option<u64>, StoreError> {
         let (first, next) = {
             let ring = self.inner.ring.lock();
             (ring.first(), ring.next)
@@ -249,7 +252,7 @@ impl Bus {
         if first < next && first < below {
             return Ok(Some(below.min(next) - 1));
         }
-        self.inner.journal.as_ref().map_or(Ok(None), |journal| journal.last_before(below))
+        self.inner.journal.as_ref().map_or(Ok(None), |journal| journal.last_before(thread, below))
     }
 
     /// Returns how far durable subscribers are behind, by name.
@@ -257,12 +260,13 @@ impl Bus {
         self.inner.journal.as_ref().map(|journal| journal.lags(self.last_seq())).unwrap_or_default()
     }
 
-    /// Brings the gauges that tell of the bus up to date.
-    pub fn measure(&self) {
+    /// Updates the gauges of the bus.
+    pub fn measure(&self, thread: &MayBlock) {
         for (name, lag) in self.lags() {
             metrics::SUBSCRIBER_LAG.with(&[&name]).set(lag);
         }
-        if let Some((events, bytes)) = self.inner.journal.as_ref().map(|journal| journal.size(self.last_seq())) {
+        if let Some((events, bytes)) = self.inner.journal.as_ref().map(|journal| journal.size(thread, self.last_seq()))
+        {
             metrics::JOURNAL_EVENTS.set(events);
             metrics::JOURNAL_BYTES.set(bytes);
         }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::{Bus, journal};
 use crate::event::Event;
+use crate::executors::ExecutorError;
 use crate::glob::GlobSet;
 use crate::metrics;
 use crate::store::StoreError;
@@ -179,7 +180,7 @@ impl Subscription {
         };
         let (from, step) = (self.next, self.reading.step);
         let reader = journal.clone();
-        let read = tokio::task::spawn_blocking(move || reader.read(from, step)).await;
+        let read = journal.disk().run(move |thread| reader.read(thread, from, step)).await;
         match read {
             Ok(Ok(page)) => {
                 let next = page.next.unwrap_or(first).min(first);
@@ -193,9 +194,11 @@ impl Subscription {
             }
             Ok(Err(error @ StoreError::Damaged { .. })) => self.pass_damage(first, &error.to_string()),
             Ok(Err(error)) => self.wait_for_store(first, &error).await,
-            Err(error) if error.is_panic() => self.pass_damage(first, &error.to_string()),
-            // The runtime ends.
-            Err(_) => std::future::pending().await,
+            Err(error @ ExecutorError::Panicked(_)) => self.pass_damage(first, &error.to_string()),
+            // The daemon ends.
+            Err(ExecutorError::Stopped(_)) => std::future::pending().await,
+            // No thread can be started now.
+            Err(ExecutorError::Full(_)) => tokio::time::sleep(RETRY).await,
         }
         Vec::new()
     }
