@@ -30,9 +30,9 @@ const INDEX_PAGE: usize = 1024;
 /// How much the journal keeps.
 #[derive(Debug, Clone, Copy)]
 pub struct JournalLimits {
-    /// Events older than this leave.
+    /// The age at which events are removed.
     pub age: Duration,
-    /// When the events take more bytes than this on disk, the oldest ones leave.
+    /// The bytes on disk beyond which the oldest events are removed.
     pub bytes: u64,
 }
 
@@ -45,9 +45,9 @@ impl Default for JournalLimits {
 /// A place in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeOrSeq {
-    /// The event of this number.
+    /// The event with this sequence number.
     Seq(u64),
-    /// The first event fired at this time or later, in microseconds since 1970.
+    /// The first event published at this time or later, in microseconds since 1970.
     Time(u64),
 }
 

@@ -50,21 +50,21 @@ impl Default for BusLimits {
     }
 }
 
-/// Why an event was not fired, or is not known to be kept.
+/// Why an event was not published, or is not known to be persisted.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BusError {
-    /// It is no event.
+    /// The tag or the data is not a valid event.
     #[error(transparent)]
     Event(#[from] EventError),
-    /// It is too large.
+    /// The event is too large.
     #[error("an event of {size} bytes is too large: {limit} are allowed (max_event_size)")]
     TooLarge {
-        /// Its size in bytes.
+        /// The size in bytes.
         size: usize,
-        /// What is allowed.
+        /// The largest size that is allowed.
         limit: usize,
     },
-    /// The journal could not write it.
+    /// The journal could not write the event.
     #[error("the event went out but could not be kept: {0}")]
     NotKept(StoreError),
     /// No sequence number is left that may be issued while the store cannot be written.
@@ -86,9 +86,9 @@ pub struct Bus {
 
 struct Inner {
     ring: Mutex<Ring>,
-    /// Something was fired, or the bus was closed.
+    /// An event was published, or the bus was closed.
     arrived: Notify,
-    /// The journal has written something: there is room, and who waited for it can go on.
+    /// The journal has written events: there is room in the ring for blocked publishers.
     kept: Notify,
     journal: Option<Journal>,
     limits: BusLimits,
@@ -101,12 +101,12 @@ impl std::fmt::Debug for Bus {
 }
 
 impl Bus {
-    /// A bus without a journal: what a subscriber does not read in time is missed and counted.
+    /// Creates a bus without a journal: events that a subscriber does not read in time are missed and counted.
     pub fn in_memory(limits: BusLimits) -> Self {
         Self::with(limits, None, 1, u64::MAX)
     }
 
-    /// A bus that keeps its events in a store, which is read on the executor. Must be called within a runtime.
+    /// Creates a bus that persists its events in a store, which is read on the executor. Must be called within a runtime.
     pub async fn with_journal(
         limits: BusLimits,
         store: Store,
@@ -128,12 +128,12 @@ impl Bus {
         Bus { inner: Arc::new(Inner { ring, arrived: Notify::new(), kept: Notify::new(), journal, limits }) }
     }
 
-    /// Fires an event and says its sequence number. Waits only while the journal is a whole ring behind.
+    /// Publishes an event and returns its sequence number. Blocks only while the journal is a full ring behind.
     pub async fn fire(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
         self.fire_event(Event::from_map(tag, body)?).await
     }
 
-    /// Fires an event that is packed already.
+    /// Publishes an event that is encoded already.
     pub async fn fire_event(&self, event: Event) -> Result<u64, BusError> {
         self.check_size(&event)?;
         loop {
@@ -147,7 +147,7 @@ impl Bus {
         }
     }
 
-    /// Fires an event if there is room for it at once.
+    /// Publishes an event if the ring has room for it now.
     pub fn try_fire(&self, event: &Event) -> Result<Option<u64>, BusError> {
         let mut ring = self.inner.ring.lock();
         if ring.closed {
@@ -168,14 +168,14 @@ impl Bus {
         Ok(Some(seq))
     }
 
-    /// Fires an event and waits until the journal has it on disk.
+    /// Publishes an event and waits until it is persisted.
     pub async fn fire_durably(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
         let seq = self.fire(tag, body).await?;
         self.kept(seq).await?;
         Ok(seq)
     }
 
-    /// Waits until the journal has all events up to this one on disk. Without a journal, that is at once.
+    /// Waits until all events up to this one are persisted. Returns at once without a journal.
     pub async fn kept(&self, seq: u64) -> Result<(), BusError> {
         if self.inner.journal.is_none() {
             return Ok(());
@@ -205,7 +205,7 @@ impl Bus {
         Subscription::new(self.clone(), filter, start)
     }
 
-    /// The number of the last event that was fired; 0 before the first one.
+    /// Returns the number of the last published event; 0 before the first one.
     pub fn last_seq(&self) -> u64 {
         self.inner.ring.lock().next - 1
     }
@@ -275,8 +275,8 @@ impl Bus {
         }
     }
 
-    /// Ends the bus: nothing can be fired any more, subscribers get what is there and then the end.
-    /// Returns when the journal has everything on disk.
+    /// Closes the bus: nothing can be published any more, and subscribers end after the last event. Returns when all
+    /// events are persisted.
     pub async fn close(&self) {
         self.inner.ring.lock().closed = true;
         self.inner.arrived.notify_waiters();
