@@ -247,6 +247,14 @@ fn deleting_asks_and_takes_an_empty_answer_as_no() {
 }
 
 #[test]
+fn only_the_key_of_a_file_is_printed() {
+    let master = Master::new();
+    let clean = master.key("-p p2", "");
+    master.write("_pre/p2", &format!("text before\n{}text behind\n", PEM.replace('\n', "\r\n")));
+    assert_eq!(master.key("-p p2", ""), clean);
+}
+
+#[test]
 fn keys_and_fingerprints_are_shown() {
     let master = Master::new();
     assert_snapshot!(master.key("-p m1", ""), @r"

@@ -60,7 +60,7 @@ fn hostile_templates_end_with_an_error_and_little_memory() {
         let expected = format!("render failed: {told}: ");
         let short: String = said.chars().take(300).collect();
         assert!(said.contains(&expected) && said.contains(&format!("hostile.sls, line {line}")), "{short}");
-        assert!(most < 200 << 20, "{most} bytes: {short}");
+        assert!(most < 140 << 20, "{most} bytes: {short}");
         println!("{} MB: {short}", most >> 20);
     }
 }

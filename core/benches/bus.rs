@@ -5,6 +5,7 @@
 
 use brine_core::bus::{Bus, BusLimits, Filter, JournalLimits, Start};
 use brine_core::event::Event;
+use brine_core::executors::Executor;
 use brine_core::map;
 use brine_core::store::Store;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -42,8 +43,10 @@ fn bus(criterion: &mut Criterion) {
     });
     let folder = tempfile::tempdir().unwrap();
     let (store, opened) = Store::open(&folder.path().join("brine.redb"), 4 << 20).unwrap();
-    let kept = runtime
-        .block_on(async { Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default()).unwrap() });
+    let kept = runtime.block_on(async {
+        let disk = Executor::new("disk", 4, 64);
+        Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default(), &disk).await.unwrap()
+    });
     group.bench_function("with the journal, one subscriber", |bencher| {
         bencher.to_async(&runtime).iter(|| pass(kept.clone()));
     });

@@ -91,14 +91,6 @@ pub enum ExecutorError {
     /// The queue is full.
     #[error("work on executor '{0}' refused: its queue is full")]
     Full(&'static str),
-    /// The result did not come in time. The work goes on without an observer.
-    #[error("work on executor '{name}' timed out after {} s", after.as_secs_f32())]
-    TimedOut {
-        /// The executor.
-        name: &'static str,
-        /// The time that was given.
-        after: Duration,
-    },
 }
 
 /// All executors of a daemon, made once and handed down.
@@ -156,7 +148,6 @@ struct Metrics {
     done: Arc<Child>,
     panicked: Arc<Child>,
     refused: Arc<Child>,
-    timed_out: Arc<Child>,
     wait: Arc<Child>,
 }
 
@@ -167,7 +158,6 @@ impl Metrics {
             done: outcome("done"),
             panicked: outcome("panicked"),
             refused: outcome("refused"),
-            timed_out: outcome("timed_out"),
             wait: metrics::EXECUTOR_WAIT.with(&[name]),
         }
     }
@@ -210,18 +200,6 @@ impl Executor {
         let room = Arc::clone(&self.0.room).acquire_owned().await;
         let room = room.map_err(|_| ExecutorError::Stopped(self.0.name))?;
         self.submit(room, work)?.await.map_err(|_| self.lost())
-    }
-
-    /// As [`Executor::run`], and gives up after this time. The work goes on, and counts as timed out.
-    pub async fn run_within<R: Send + 'static>(
-        &self,
-        after: Duration,
-        work: impl FnOnce(&MayBlock) -> R + Send + 'static,
-    ) -> Result<R, ExecutorError> {
-        tokio::time::timeout(after, self.run(work)).await.unwrap_or_else(|_| {
-            self.0.metrics.timed_out.add(1);
-            Err(ExecutorError::TimedOut { name: self.0.name, after })
-        })
     }
 
     /// Whether all threads are taken, so that new work waits.
@@ -389,8 +367,8 @@ mod tests {
         let first = executor.start(move |_| held.recv().is_ok()).unwrap();
         let second = executor.start(|_| 2).unwrap();
         assert_eq!(executor.start(|_| 3).map(|_| ()).unwrap_err(), ExecutorError::Full("test"));
-        let late = executor.run_within(Duration::from_millis(10), |_| 4).await;
-        assert!(matches!(late, Err(ExecutorError::TimedOut { .. })));
+        let late = tokio::time::timeout(Duration::from_millis(10), executor.run(|_| 4)).await;
+        assert!(late.is_err());
         release.send(()).unwrap();
         assert_eq!((first.result().await, second.result().await), (Ok(true), Ok(2)));
         assert_eq!(executor.run(|_| 5).await, Ok(5));

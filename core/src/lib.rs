@@ -32,6 +32,7 @@ pub mod minion_id;
 pub mod orchestration;
 pub mod processes;
 pub mod schedule;
+pub mod seconds;
 pub mod shell;
 pub mod sls;
 pub mod store;

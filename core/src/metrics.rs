@@ -176,6 +176,7 @@ counters! {
     ACCEPT_FAILED = "brine_accept_failed_total", "Connections that could not be taken.";
     CONNECTIONS_REFUSED = "brine_connections_refused_total", "Connections that were closed because of what they sent.";
     CONNECTIONS_LIMITED = "brine_connections_limited_total", "Connections that were closed at once because there were too many.";
+    CONNECTIONS_EVICTED = "brine_connections_evicted_total", "Connections of unauthenticated peers that gave way to new ones because there were too many.";
     MESSAGES_DROPPED = "brine_messages_dropped_total", "Messages that were not kept because unauthenticated peers may not send or hold so much.";
     SUBSCRIBERS_DROPPED = "brine_subscribers_dropped_total", "Subscribers of the publish port that were disconnected because they were too far behind.";
     TASKS_PANICKED = "brine_tasks_panicked_total", "Connections and requests that ended by a panic.";
@@ -198,6 +199,7 @@ counters! {
     STORE_FAILURES = "brine_store_failures_total", "Failures of the store: the disk was full, read-only or broken.";
     STORE_REFUSED = "brine_store_refused_total", "Writes that the store refused because it had failed or its queue was full.";
     STORE_DAMAGED = "brine_store_damaged_total", "Reads and writes that met a damaged page or row of the store.";
+    STORE_REPLACED = "brine_store_replaced_total", "Stores that were damaged beyond repair while the master ran: moved aside, with an empty one in their place.";
     RETURNS = "brine_returns_total", "Job returns taken.";
     RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not keep, or that a minion dropped before its master accepted them.";
     RETURNS_RETRIED = "brine_returns_retried_total", "Job returns of a minion that were kept because its master did not accept them.";
@@ -251,7 +253,7 @@ pub static REACTION_SECONDS: Histogram = Histogram::new(
 /// Work of the named executors by outcome.
 pub static EXECUTOR_WORK: Family = Family::new(
     "brine_executor_work_total",
-    "Work of the executors by outcome: done, panicked, refused, timed_out.",
+    "Work of the executors by outcome: done, panicked, refused.",
     &["executor", "outcome"],
 );
 /// The time that work waited for a thread of its executor.

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use brine_core::bus::{Bus, TimeOrSeq};
+use brine_core::executors::MayBlock;
 use brine_core::target::{Target, TargetKind};
 use brine_core::value::msgpack;
 use brine_core::{Jid, Map, MinionId, Value, metrics};
@@ -88,14 +89,14 @@ impl RecentPublishes {
     }
 
     /// Fills the memory from the journal, for a bounded time.
-    pub fn read_journal(&self, bus: &Bus) {
+    pub fn read_journal(&self, thread: &MayBlock, bus: &Bus) {
         if self.window.is_zero() {
             return;
         }
         let (started, now) = (Instant::now(), jiff::Timestamp::now().as_microsecond().max(0).cast_unsigned());
         let mut from = TimeOrSeq::Time(now.saturating_sub(self.window.as_micros() as u64));
         loop {
-            let page = match bus.read(from, PAGE) {
+            let page = match bus.read(thread, from, PAGE) {
                 Ok(page) => page,
                 Err(error) => return tracing::error!(%error, "reading recent publishes from the journal failed"),
             };

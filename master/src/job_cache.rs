@@ -232,7 +232,15 @@ mod tests {
     async fn events_that_are_not_wanted_are_passed() {
         let folder = tempfile::tempdir().unwrap();
         let (store, opened) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
-        let bus = Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default()).unwrap();
+        let bus = Bus::with_journal(
+            BusLimits::default(),
+            store,
+            opened,
+            JournalLimits::default(),
+            &Executor::new("disk", 1, 8),
+        )
+        .await
+        .unwrap();
         let mut events = subscribe_jobs(&bus).unwrap();
         let shutdown = CancellationToken::new();
         let (stop, lags) = (shutdown.clone(), bus.clone());
@@ -253,7 +261,15 @@ mod tests {
         use std::sync::atomic::{AtomicUsize, Ordering};
         let folder = tempfile::tempdir().unwrap();
         let (store, opened) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
-        let bus = Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default()).unwrap();
+        let bus = Bus::with_journal(
+            BusLimits::default(),
+            store,
+            opened,
+            JournalLimits::default(),
+            &Executor::new("disk", 1, 8),
+        )
+        .await
+        .unwrap();
         let mut events = subscribe_jobs(&bus).unwrap();
         let (shutdown, calls) = (CancellationToken::new(), Arc::new(AtomicUsize::new(0)));
         let (stored, mut seen) = tokio::sync::mpsc::unbounded_channel();

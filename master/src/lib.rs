@@ -190,21 +190,26 @@ impl Master {
         let (publish_port, ret_port) = (config.publish_port, config.ret_port);
 
         // The bus.
-        let (store, opened) = Store::open(&config.cachedir.join("brine.redb"), STORE_CACHE)?;
+        let executors = Executors::new(config.runner_threads);
+        let path = config.cachedir.join("brine.redb");
+        let open = executors.disk.run(move |thread| {
+            let (store, opened) = Store::open(&path, STORE_CACHE)?;
+            Ok::<_, StoreError>((store.blocking(thread), opened))
+        });
+        let (store, opened) = open.await.unwrap_or(Err(StoreError::Closed))?;
         report_opened(&store, opened);
         let limits = BusLimits { event: config.max_event_size, ..BusLimits::default() };
         let keep = JournalLimits {
             age: Duration::from_secs(config.event_journal_hours * 3600),
             bytes: config.event_journal_size << 20,
         };
-        let bus = Bus::with_journal(limits, store.clone(), opened, keep)?;
+        let bus = Bus::with_journal(limits, Store::clone(&store), opened, keep, &executors.disk).await?;
 
         // What the parts share.
         let identity = identity::Identity::load_or_make(&config)?;
         let (kept, jobs_kept) = watch::channel(0);
         let options = brine_returners::Options::new(&config.opts, Some(store.clone()));
         let job_cache: Arc<dyn Returner> = brine_returners::open(&config.master_job_cache, &options)?.into();
-        let executors = Executors::new(config.runner_threads);
         let files = roots(&config)?;
         let has_git = files.has_git();
         let disk = disk::Disk {
@@ -214,6 +219,9 @@ impl Master {
             mines: mine::Mines::new(store.clone()),
             job_cache: Arc::clone(&job_cache),
         };
+        let batches = store.clone();
+        let batches = executors.disk.run(move |_| batches::Batches::open(&batches));
+        let batches = batches.await.unwrap_or(Err(StoreError::Closed))?;
         let shared = Arc::new(Shared {
             id: config.id.clone().unwrap_or_else(default_id),
             bus: bus.clone(),
@@ -235,7 +243,7 @@ impl Master {
             wheels: Registry::new(wheel::MODULES),
             causes: causes::Causes::default(),
             stats: stats::Stats::default(),
-            batches: batches::Batches::open(store.clone())?,
+            batches,
             reactor: reactions::MasterReactor::default(),
             functions,
             jobs_fired: AtomicU64::new(0),
@@ -244,7 +252,7 @@ impl Master {
         });
 
         let reading = Arc::clone(&shared);
-        _ = shared.executors.disk.run(move |_| reading.recent_publishes.read_journal(&reading.bus)).await;
+        _ = shared.executors.disk.run(move |thread| reading.recent_publishes.read_journal(thread, &reading.bus)).await;
 
         // The subscribers of the bus.
         let mut parts = Supervisor::new();
@@ -275,7 +283,7 @@ impl Master {
                 }
             });
         }
-        reactions::start(&shared, store, &mut parts)?;
+        reactions::start(&shared, store, &mut parts).await?;
         // Tasks that need nothing but what is shared.
         let mut start = |name: &'static str, run: fn(Arc<Shared>, CancellationToken) -> BoxFuture<'static, ()>| {
             let shared = Arc::clone(&shared);
@@ -298,8 +306,8 @@ impl Master {
 
         // The sockets: from here on, others are served.
         if let Some(listener) = metrics_listener {
-            let bus = bus.clone();
-            parts.start("metrics server", |shutdown| metrics_server::serve(listener, bus, shutdown));
+            let (bus, disk) = (bus.clone(), shared.executors.disk.clone());
+            parts.start("metrics server", |shutdown| metrics_server::serve(listener, bus, disk, shutdown));
         }
         let frames = Limits { message: config.max_message_size, ..Limits::default() };
         parts.start("event sockets", |shutdown| event_sockets.serve(bus, shutdown));

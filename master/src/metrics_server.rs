@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::Bus;
+use brine_core::executors::Executor;
 use brine_core::metrics;
 use brine_core::supervisor::Background;
 use hyper::body::Incoming;
@@ -23,7 +24,7 @@ const CONNECTIONS: usize = 16;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// Serves until `shutdown`.
-pub(crate) async fn serve(listener: TcpListener, bus: Bus, shutdown: CancellationToken) {
+pub(crate) async fn serve(listener: TcpListener, bus: Bus, disk: Executor, shutdown: CancellationToken) {
     let (places, connections) = (Arc::new(Semaphore::new(CONNECTIONS)), Background::default());
     loop {
         // Only the semaphore's owner, which is here, closes it.
@@ -41,12 +42,12 @@ pub(crate) async fn serve(listener: TcpListener, bus: Bus, shutdown: Cancellatio
                 continue;
             }
         };
-        let (bus, shutdown) = (bus.clone(), shutdown.clone());
+        let (bus, disk, shutdown) = (bus.clone(), disk.clone(), shutdown.clone());
         connections.spawn("metrics connection", async move {
             let _place = place;
             let service = service_fn(move |request| {
-                let bus = bus.clone();
-                async move { Ok::<_, Infallible>(answer(&request, &bus)) }
+                let (bus, disk) = (bus.clone(), disk.clone());
+                async move { Ok::<_, Infallible>(answer(&request, bus, &disk).await) }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -65,10 +66,12 @@ pub(crate) async fn serve(listener: TcpListener, bus: Bus, shutdown: Cancellatio
     }
 }
 
-fn answer(request: &Request<Incoming>, bus: &Bus) -> Response<String> {
+async fn answer(request: &Request<Incoming>, bus: Bus, disk: &Executor) -> Response<String> {
     let (status, body) = match (request.method(), request.uri().path()) {
         (&Method::GET | &Method::HEAD, "/metrics") => {
-            bus.measure();
+            if let Err(error) = disk.run(move |thread| bus.measure(thread)).await {
+                tracing::warn!(%error, "updating the gauges of the event bus failed");
+            }
             (StatusCode::OK, metrics::prometheus())
         }
         (_, "/metrics") => (StatusCode::METHOD_NOT_ALLOWED, "GET is the method for metrics\n".to_owned()),

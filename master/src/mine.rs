@@ -1,7 +1,7 @@
 //! The mine: what minions tell of themselves for other minions to know.
 
 use brine_core::function::CallError;
-use brine_core::store::{Batch, Store, StoreError, Table};
+use brine_core::store::{Batch, BlockingStore, StoreError, Table};
 use brine_core::target::{Pcre, Target, TargetError, TargetKind};
 use brine_core::value::msgpack;
 use brine_core::wire::MineQuery;
@@ -34,14 +34,14 @@ pub enum MineError {
 
 /// The mines in the store: by minion, a map of function (or alias) to result.
 pub struct Mines {
-    store: Store,
+    store: BlockingStore,
     /// A mine is read, changed and written as a whole: one at a time.
     changing: Mutex<()>,
 }
 
 impl Mines {
     /// The mines in this store.
-    pub fn new(store: Store) -> Self {
+    pub fn new(store: BlockingStore) -> Self {
         Mines { store, changing: Mutex::default() }
     }
 
@@ -148,12 +148,16 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use brine_core::executors::MayBlock;
     use brine_core::map;
+    use brine_core::store::Store;
 
     use super::*;
 
     fn mines(folder: &tempfile::TempDir) -> Mines {
-        Mines::new(Store::open(&folder.path().join("store"), 1 << 20).unwrap().0)
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (store, _) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        Mines::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())))
     }
 
     #[test]

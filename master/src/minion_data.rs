@@ -3,7 +3,7 @@
 
 use std::cell::OnceCell;
 
-use brine_core::store::{Batch, Store, Table, Ticket};
+use brine_core::store::{Batch, BlockingStore, Table, Ticket};
 use brine_core::target::Facts;
 use brine_core::value::msgpack;
 use brine_core::{Map, MinionId, map, metrics};
@@ -16,12 +16,12 @@ const MINIONS: Table = Table("minion_data");
 /// The minions' data in the store.
 #[derive(Debug, Clone)]
 pub struct MinionData {
-    store: Store,
+    store: BlockingStore,
 }
 
 impl MinionData {
     /// The data in this store.
-    pub fn new(store: Store) -> Self {
+    pub fn new(store: BlockingStore) -> Self {
         MinionData { store }
     }
 

@@ -61,8 +61,9 @@ pub(crate) fn reactor(connected: &Connected, bus: &Bus) -> Result<Option<Prepare
         opts: Arc::new(config.opts.clone()),
         grains: Arc::new(move || Arc::clone(&of_grains.grains.read())),
         host: Arc::new(ReactorHost(MinionHost::new(context(minion, "reactor", &Args::default(), None)))),
-        group_size: Arc::new(|_| None),
+        group_size: Arc::new(|_| Box::pin(async { None })),
         store: None,
+        disk: pool.executors().disk.clone(),
     };
     // There is no store: both can only fail with one.
     let started = Reactor::<CallerDispatch>::subscribe(bus).and_then(|events| {

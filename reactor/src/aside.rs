@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use brine_core::event::{Event, stamp};
-use brine_core::store::{Batch, Store, StoreError, Table};
+use brine_core::store::{Batch, BlockingStore, StoreError, Table};
 use brine_core::value::{FromValue, msgpack};
 use brine_core::{Map, Value, map, metrics};
 use bytes::Bytes;
@@ -86,7 +86,7 @@ impl Failed {
 
 /// Where failed reactions are kept: in the store, if there is one, and else in memory.
 pub(crate) struct Aside {
-    store: Option<Store>,
+    store: Option<BlockingStore>,
     kept: Mutex<Kept>,
 }
 
@@ -98,7 +98,7 @@ struct Kept {
 
 impl Aside {
     /// Reads what is kept.
-    pub fn open(store: Option<Store>) -> Result<Self, StoreError> {
+    pub fn open(store: Option<BlockingStore>) -> Result<Self, StoreError> {
         let mut kept = Kept::default();
         if let Some(store) = &store {
             for (key, packed) in store.scan(FAILED, b"", usize::MAX)? {
@@ -174,6 +174,9 @@ impl Aside {
 
 #[cfg(test)]
 mod tests {
+    use brine_core::executors::MayBlock;
+    use brine_core::store::Store;
+
     use super::*;
 
     fn failed(seq: u64, label: &str) -> Failed {
@@ -186,7 +189,8 @@ mod tests {
         let stop = CancellationToken::new();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("brine.redb");
-        let open = || Aside::open(Some(Store::open(&path, 1 << 20).unwrap().0)).unwrap();
+        let thread = MayBlock::own_thread(tokio::runtime::Handle::current());
+        let open = || Aside::open(Some(Store::open(&path, 1 << 20).unwrap().0.blocking(&thread))).unwrap();
         let aside = open();
         for (seq, label) in [(7, "a"), (7, "b"), (9, "a"), (7, "a")] {
             assert!(aside.put(failed(seq, label), &stop).await);

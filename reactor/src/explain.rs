@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use brine_core::bus::{Bus, TimeOrSeq};
 use brine_core::event::Event;
+use brine_core::executors::MayBlock;
 use brine_core::store::StoreError;
 use brine_core::value::{FromValue, msgpack};
 use brine_core::{Jid, Value};
@@ -34,21 +35,21 @@ pub enum ExplainError {
 
 /// The tree around an event's sequence number or a job id, as text. Reads the journal: for a thread that
 /// may block.
-pub fn explain(bus: &Bus, what: &str) -> Result<String, ExplainError> {
+pub fn explain(thread: &MayBlock, bus: &Bus, what: &str) -> Result<String, ExplainError> {
     let asked = match (what.parse::<Jid>(), what.parse::<u64>()) {
-        (Ok(jid), _) => of_job(bus, &jid)?.ok_or_else(|| ExplainError::NoJob(what.to_owned()))?,
-        (_, Ok(seq)) => event_at(bus, seq)?.ok_or(ExplainError::NoEvent(seq))?,
+        (Ok(jid), _) => of_job(thread, bus, &jid)?.ok_or_else(|| ExplainError::NoJob(what.to_owned()))?,
+        (_, Ok(seq)) => event_at(thread, bus, seq)?.ok_or(ExplainError::NoEvent(seq))?,
         _ => return Err(ExplainError::Unreadable(what.to_owned())),
     };
     let mut root = asked.clone();
     // Causes are older than what they lead to, so this ends.
     while let Some(cause) = cause_of(&root).filter(|cause| *cause < root.seq()) {
-        match event_at(bus, cause)? {
+        match event_at(thread, bus, cause)? {
             Some(event) => root = event,
             None => break,
         }
     }
-    let tree = Tree::read(bus, &root)?;
+    let tree = Tree::read(thread, bus, &root)?;
     Ok(tree.draw(&root, asked.seq()))
 }
 
@@ -68,20 +69,20 @@ fn field(event: &Event, name: &str) -> Option<Value> {
 }
 
 /// The event that says that a job or call is new.
-fn of_job(bus: &Bus, jid: &Jid) -> Result<Option<Event>, StoreError> {
+fn of_job(thread: &MayBlock, bus: &Bus, jid: &Jid) -> Result<Option<Event>, StoreError> {
     let tags = ["job", "run", "wheel"].map(|kind| format!("salt/{kind}/{jid}/new"));
     let zoned = jid.time().and_then(|time| time.to_zoned(jiff::tz::TimeZone::system()).ok());
     // The event is fired a moment after its id is made.
     let micros = zoned.and_then(|zoned| u64::try_from(zoned.timestamp().as_microsecond()).ok()).unwrap_or(0);
-    let mut events = bus.read(TimeOrSeq::Time(micros.saturating_sub(1_000_000)), PAGE)?;
+    let mut events = bus.read(thread, TimeOrSeq::Time(micros.saturating_sub(1_000_000)), PAGE)?;
     if events.is_empty() {
-        events = bus.read(TimeOrSeq::Seq(1), PAGE)?;
+        events = bus.read(thread, TimeOrSeq::Seq(1), PAGE)?;
     }
     while let Some(last) = events.last().map(Event::seq) {
         if let Some(found) = events.into_iter().find(|event| tags.iter().any(|tag| tag == event.tag())) {
             return Ok(Some(found));
         }
-        events = bus.read(TimeOrSeq::Seq(last + 1), PAGE)?;
+        events = bus.read(thread, TimeOrSeq::Seq(last + 1), PAGE)?;
     }
     Ok(None)
 }
@@ -99,13 +100,13 @@ struct Tree {
 
 impl Tree {
     /// Reads all that an event led to.
-    fn read(bus: &Bus, root: &Event) -> Result<Self, StoreError> {
+    fn read(thread: &MayBlock, bus: &Bus, root: &Event) -> Result<Self, StoreError> {
         let mut tree = Tree { below: BTreeMap::new(), returns: Returns::default() };
         let mut known = HashSet::from([root.seq()]);
         let mut jobs: HashMap<String, u64> = HashMap::new();
         let mut at = root.seq() + 1;
         loop {
-            let events = bus.read(TimeOrSeq::Seq(at), PAGE)?;
+            let events = bus.read(thread, TimeOrSeq::Seq(at), PAGE)?;
             let Some(last) = events.last() else { return Ok(tree) };
             at = last.seq() + 1;
             for event in events {

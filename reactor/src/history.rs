@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use brine_core::bus::{Bus, TimeOrSeq};
 use brine_core::event::{Event, STAMP};
+use brine_core::executors::MayBlock;
 use brine_core::glob::fnmatch;
 use brine_core::store::StoreError;
 use brine_core::value::FromValue;
@@ -142,18 +143,18 @@ pub(crate) fn reaction_of(event: &Event) -> Option<(u64, Done)> {
 }
 
 /// The newest events that were reacted to, newest first: each with its entry, file, reactions, job ids,
-/// outcomes and times. Reads the journal: for a thread that may block.
-pub fn history(bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
+/// outcomes and times.
+pub fn history(thread: &MayBlock, bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
     let mut returns = Returns::default();
     let mut by_cause: BTreeMap<u64, Vec<Done>> = BTreeMap::new();
     let mut wanted: HashMap<u64, Option<Event>> = HashMap::new();
     let mut below = bus.last_seq() + 1;
     let mut found = 0;
     while found < filter.limit {
-        let Some(newest) = bus.last_before(below)? else { break };
+        let Some(newest) = bus.last_before(thread, below)? else { break };
         below = newest + 1;
         let from = below.saturating_sub(PAGE).max(1);
-        let events = window(bus, from, below)?;
+        let events = window(thread, bus, from, below)?;
         // Backwards, so that returns are known before the jobs that they belong to.
         for event in events.iter().rev().filter(|event| event.seq() < below) {
             if returns.take(event) {
@@ -170,7 +171,7 @@ pub fn history(bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
         // What reacted to an event at or above here has been seen.
         for cause in by_cause.range(below..).map(|(cause, _)| *cause) {
             if let std::collections::hash_map::Entry::Vacant(vacant) = wanted.entry(cause) {
-                vacant.insert(event_at(bus, cause)?.filter(|event| wants(filter, event)));
+                vacant.insert(event_at(thread, bus, cause)?.filter(|event| wants(filter, event)));
             }
         }
         found = wanted.values().flatten().count();
@@ -184,11 +185,11 @@ pub fn history(bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
 }
 
 /// Reads all events from `from` to before `below`.
-fn window(bus: &Bus, from: u64, below: u64) -> Result<Vec<Event>, StoreError> {
+fn window(thread: &MayBlock, bus: &Bus, from: u64, below: u64) -> Result<Vec<Event>, StoreError> {
     let (mut events, mut at) = (Vec::new(), from);
     while at < below {
         // Large events come in smaller pages.
-        let page = bus.read(TimeOrSeq::Seq(at), (below - at) as usize)?;
+        let page = bus.read(thread, TimeOrSeq::Seq(at), (below - at) as usize)?;
         let Some(last) = page.last() else { break };
         at = last.seq() + 1;
         events.extend(page);
@@ -197,8 +198,8 @@ fn window(bus: &Bus, from: u64, below: u64) -> Result<Vec<Event>, StoreError> {
 }
 
 /// The event of this number, if the journal has it.
-pub(crate) fn event_at(bus: &Bus, seq: u64) -> Result<Option<Event>, StoreError> {
-    Ok(bus.read(TimeOrSeq::Seq(seq), 1)?.pop().filter(|event| event.seq() == seq))
+pub(crate) fn event_at(thread: &MayBlock, bus: &Bus, seq: u64) -> Result<Option<Event>, StoreError> {
+    Ok(bus.read(thread, TimeOrSeq::Seq(seq), 1)?.pop().filter(|event| event.seq() == seq))
 }
 
 fn wants(filter: &HistoryFilter, event: &Event) -> bool {

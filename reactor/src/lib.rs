@@ -39,8 +39,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use brine_core::executors::Executor;
 use brine_core::sls::jinja::Host;
-use brine_core::store::{Store, StoreError};
+use brine_core::store::{BlockingStore, StoreError};
 use brine_core::{Map, Value};
 use parking_lot::{Mutex, RwLock};
 
@@ -92,7 +93,9 @@ pub struct Options {
     /// How large node groups are, for rules over time.
     pub group_size: GroupSize,
     /// Where failed reactions are put aside and rules keep what they remember; nowhere means in memory.
-    pub store: Option<Store>,
+    pub store: Option<BlockingStore>,
+    /// For what waits for a disk.
+    pub disk: Executor,
 }
 
 /// The reactor.

@@ -1,12 +1,14 @@
 //! Rules over time in a running reactor: their files read, their state persisted, and the reactions of their firings
 //! dispatched at least once. The cursor passes an event when the state that it changed is on disk.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::event::Event;
-use brine_core::store::{Batch, Store, StoreError, Table};
+use brine_core::store::{Batch, BlockingStore, StoreError, Table};
 use brine_core::value::msgpack;
 use brine_core::{Map, Value, map};
 use bytes::Bytes;
@@ -28,7 +30,7 @@ const KEPT: Table = Table("reactor_rules");
 const FIRED: Table = Table("reactor_fired");
 
 /// How large the node group of a name is; nothing if there is none.
-pub type GroupSize = Arc<dyn Fn(&str) -> Option<usize> + Send + Sync>;
+pub type GroupSize = Arc<dyn Fn(&str) -> Pin<Box<dyn Future<Output = Option<usize>> + Send>> + Send + Sync>;
 
 /// How many writes wait for the store; then the reactor takes no more events.
 const WRITES: usize = 4096;
@@ -46,7 +48,7 @@ struct Write {
 pub(crate) struct Overtime {
     engine: Mutex<Engine>,
     clock: Clock,
-    store: Option<Store>,
+    store: Option<BlockingStore>,
     writes: mpsc::Sender<Write>,
     /// For the writer, until it starts.
     waiting: Mutex<Option<mpsc::Receiver<Write>>>,
@@ -58,7 +60,7 @@ pub(crate) struct Overtime {
 
 impl Overtime {
     /// Creates the state of no rules, until they are set.
-    pub fn new(store: Option<Store>, clock: Clock) -> Self {
+    pub fn new(store: Option<BlockingStore>, clock: Clock) -> Self {
         let (none, _) = Rules::parse(&[]);
         let (writes, waiting) = mpsc::channel(WRITES);
         let engine = Mutex::new(Engine::new(none, &[], 0, 0));
@@ -189,7 +191,13 @@ impl Overtime {
         let data = event.data();
         let time = self.clock.time_of(event.time());
         let moment = Moment { seq: event.seq(), tag: event.tag(), data: &data, time };
-        let firings = self.engine.lock().event(moment, &**group_size);
+        let groups = self.engine.lock().groups();
+        let mut sizes = HashMap::new();
+        for name in groups {
+            let size = group_size(&name).await;
+            sizes.insert(name, size);
+        }
+        let firings = self.engine.lock().event(moment, &|name| sizes.get(name).copied().flatten());
         self.works(firings, Some(event.seq()), progress).await
     }
 

@@ -48,7 +48,7 @@ impl<D: Dispatch> Reactor<D> {
             return;
         }
         let journal = bus.clone();
-        match tokio::task::spawn_blocking(move || recover::read(&journal, from)).await {
+        match self.options.disk.run(move |thread| recover::read(thread, &journal, from)).await {
             Ok(Ok(found)) => {
                 tracing::info!(from, to = last, handed_over = found.len(), "the reactor goes on where it was");
                 *self.before.lock() = (last, found);
@@ -56,8 +56,7 @@ impl<D: Dispatch> Reactor<D> {
             Ok(Err(error)) => {
                 tracing::error!(%error, "the journal cannot be read: reactions may come a second time");
             }
-            // Only when the runtime ends.
-            Err(_) => {}
+            Err(error) => tracing::error!(%error, "the journal cannot be read: reactions may come a second time"),
         }
     }
 

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use brine_core::bus::{Bus, TimeOrSeq};
 use brine_core::event::Event;
+use brine_core::executors::MayBlock;
 use brine_core::store::StoreError;
 use brine_core::value::FromValue;
 use brine_core::{Jid, Map, Value};
@@ -53,12 +54,12 @@ struct Known {
 }
 
 /// Reads the reactions that were dispatched for the events from this number on.
-pub(crate) fn read(bus: &Bus, from: u64) -> Result<HashMap<Key, HandedOver>, StoreError> {
+pub(crate) fn read(thread: &MayBlock, bus: &Bus, from: u64) -> Result<HashMap<Key, HandedOver>, StoreError> {
     let last = bus.last_seq();
     let mut by_jid: HashMap<String, Known> = HashMap::new();
     let mut at = from;
     while at <= last {
-        let events = bus.read(TimeOrSeq::Seq(at), PAGE)?;
+        let events = bus.read(thread, TimeOrSeq::Seq(at), PAGE)?;
         let Some(end) = events.last() else { break };
         at = end.seq() + 1;
         for event in &events {

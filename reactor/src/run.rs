@@ -294,7 +294,8 @@ impl<D: Dispatch> Follower<D> {
 
     /// What rules had come to before a restart, and was not handed over to the end.
     async fn begin_left_over(&self) {
-        match self.reactor.overtime.left_over() {
+        let overtime = Arc::clone(&self.reactor.overtime);
+        match self.reactor.options.disk.run(move |_| overtime.left_over()).await.unwrap_or(Err(StoreError::Closed)) {
             Ok(left) => {
                 for work in left {
                     self.begin(work, None).await;

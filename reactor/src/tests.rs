@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::{Bus, BusLimits, Filter, JournalLimits, Start};
+use brine_core::executors::{Executor, MayBlock};
 use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::sls::untrusted::Words;
 use brine_core::store::Store;
 use brine_core::{Map, Value, list, map};
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -128,7 +130,14 @@ fn start_limited(folder: &Path, reactor: &Value, limits: Map) -> Running {
 /// A reactor with these options of the configuration, and changes to its own.
 fn start_with(folder: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Running {
     let (store, opened) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
-    let bus = Bus::with_journal(BusLimits::default(), store.clone(), opened, JournalLimits::default()).unwrap();
+    let (handle, kept) = (Handle::current(), store.clone());
+    // Not within the runtime, as this is no async function.
+    let opening = std::thread::spawn(move || {
+        let _runtime = handle.enter();
+        let disk = Executor::new("disk", 2, 16);
+        handle.block_on(Bus::with_journal(BusLimits::default(), kept, opened, JournalLimits::default(), &disk)).unwrap()
+    });
+    let bus = opening.join().unwrap();
     start_on(bus, store, folder, opts, change)
 }
 
@@ -147,8 +156,9 @@ fn start_on(bus: Bus, store: Store, folder: &Path, opts: &Map, change: impl Fn(&
         opts: Arc::default(),
         grains: Arc::new(|| Arc::new(map! {"id" => "m_master"})),
         host: Arc::new(Files(folder.to_owned(), gate.clone())),
-        group_size: Arc::new(|_| None),
-        store: Some(store.clone()),
+        group_size: Arc::new(|_| Box::pin(async { None })),
+        store: Some(store.blocking(&MayBlock::own_thread(Handle::current()))),
+        disk: Executor::new("disk", 2, 16),
     };
     change(&mut options);
     let (sent, reactions) = mpsc::unbounded_channel();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use brine_core::job::{Load, Return, oldest_kept};
-use brine_core::store::{Batch, Store, Table, Ticket};
+use brine_core::store::{Batch, BlockingStore, Table, Ticket};
 use brine_core::value::msgpack;
 use brine_core::{Jid, Map, MinionId, Value};
 use jiff::Zoned;
@@ -43,7 +43,7 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
 /// by a later call. What feeds it comes from the journal, whose cursor moves behind these writes in the
 /// same store: after a crash the same comes again.
 struct LocalCache {
-    store: Store,
+    store: BlockingStore,
     in_flight: Mutex<VecDeque<Ticket>>,
 }
 
@@ -58,7 +58,7 @@ impl LocalCache {
     }
 
     /// Waits until what was written before can be read. Others who read wait as well.
-    fn settle(&self) -> Result<&Store, ReturnerError> {
+    fn settle(&self) -> Result<&BlockingStore, ReturnerError> {
         let mut in_flight = self.in_flight.lock();
         let results: Vec<_> = in_flight.drain(..).map(Ticket::durable_blocking).collect();
         results.into_iter().collect::<Result<(), _>>()?;
@@ -184,12 +184,16 @@ impl Returner for LocalCache {
 
 #[cfg(test)]
 mod tests {
+    use brine_core::executors::MayBlock;
     use brine_core::map;
+    use brine_core::store::Store;
 
     use super::*;
 
     fn cache(folder: &std::path::Path) -> LocalCache {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (store, _) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+        let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
         LocalCache { store, in_flight: Mutex::default() }
     }
 

@@ -1,6 +1,6 @@
 //! Options of returners: from the configuration, from an alternative set in it, or from the command line.
 
-use brine_core::store::Store;
+use brine_core::store::BlockingStore;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value};
 
@@ -15,12 +15,12 @@ pub struct Options {
     opts: Map,
     alternative: Option<String>,
     kwargs: Map,
-    store: Option<Store>,
+    store: Option<BlockingStore>,
 }
 
 impl Options {
     /// The options in a configuration, and the store that `local_cache` is in.
-    pub fn new(opts: &Map, store: Option<Store>) -> Self {
+    pub fn new(opts: &Map, store: Option<BlockingStore>) -> Self {
         Options { opts: opts.clone(), alternative: None, kwargs: Map::new(), store }
     }
 
@@ -34,7 +34,7 @@ impl Options {
     }
 
     /// The store, for the returner that lives in it.
-    pub(crate) fn store(&self) -> Option<&Store> {
+    pub(crate) fn store(&self) -> Option<&BlockingStore> {
         self.store.as_ref()
     }
 

@@ -6,6 +6,7 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
+use brine_core::executors::MayBlock;
 use brine_core::job::{Load, Return};
 use brine_core::store::Store;
 use brine_core::{Jid, Map, MinionId, Value, list, map};
@@ -46,7 +47,9 @@ fn behaves(name: &str, make: impl Fn(&Path) -> Box<dyn Returner>) {
 #[test]
 fn local_cache_behaves() {
     behaves("local_cache", |folder| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (store, _) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+        let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
         open("local_cache", &Options::new(&Map::new(), Some(store))).unwrap()
     });
 }

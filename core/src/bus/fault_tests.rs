@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::tests::{executor, thread};
 use super::*;
 use crate::store::faults::{self, Errors};
 use crate::store::{Batch, Table, tests::damage};
@@ -15,13 +16,13 @@ fn limits(reserve: u64) -> BusLimits {
     BusLimits { ring_events: 64, reserve, ..BusLimits::default() }
 }
 
-fn bus_on(store: Store, opened: Opened, reserve: u64) -> Bus {
-    Bus::with_journal(limits(reserve), store, opened, JournalLimits::default()).unwrap()
+async fn bus_on(store: Store, opened: Opened, reserve: u64) -> Bus {
+    Bus::with_journal(limits(reserve), store, opened, JournalLimits::default(), &executor()).await.unwrap()
 }
 
-fn reopen(path: &std::path::Path, reserve: u64) -> Bus {
+async fn reopen(path: &std::path::Path, reserve: u64) -> Bus {
     let (store, opened) = Store::open(path, 1 << 20).unwrap();
-    bus_on(store, opened, reserve)
+    bus_on(store, opened, reserve).await
 }
 
 /// Fires until the store takes events again.
@@ -55,7 +56,7 @@ async fn a_full_disk_loses_nothing_acknowledged_and_needs_no_restart() {
     let path = folder.path().join("brine.redb");
     let (store, opened, disk) = faults::open(&path, 1 << 20);
     let keep = JournalLimits::default();
-    let bus = Bus::with_journal(BusLimits::default(), store, opened, keep).unwrap();
+    let bus = Bus::with_journal(BusLimits::default(), store, opened, keep, &executor()).await.unwrap();
     let mut state = bus.subscribe(Filter::prefix("salt/master/"), Start::Now).unwrap();
     let mut acknowledged = Vec::new();
     let mut issued = 0;
@@ -79,12 +80,12 @@ async fn a_full_disk_loses_nothing_acknowledged_and_needs_no_restart() {
     }
     bus.close().await;
     drop((bus, state));
-    let bus = reopen(&path, 1 << 24);
+    let bus = reopen(&path, 1 << 24).await;
     assert_eq!(bus.last_seq(), issued);
     let mut kept = Vec::new();
     let mut from = 1;
     while let Some(last) = bus
-        .read(TimeOrSeq::Seq(from), 1000)
+        .read(&thread(), TimeOrSeq::Seq(from), 1000)
         .unwrap()
         .iter()
         .map(|event| {
@@ -104,7 +105,7 @@ async fn numbers_issued_while_the_disk_was_full_are_not_used_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brine.redb");
     let (store, opened, disk) = faults::open(&path, 1 << 20);
-    let bus = bus_on(store, opened, 1000);
+    let bus = bus_on(store, opened, 1000).await;
     bus.fire_durably("before", &map! {}).await.unwrap();
     disk.set(FULL);
     let mut last = 0;
@@ -122,7 +123,7 @@ async fn numbers_issued_while_the_disk_was_full_are_not_used_again() {
     let bus = tokio::time::timeout(Duration::from_secs(10), async {
         loop {
             match Store::open(&path, 1 << 20) {
-                Ok((store, opened)) => return bus_on(store, opened, 1000),
+                Ok((store, opened)) => return bus_on(store, opened, 1000).await,
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         }
@@ -130,7 +131,7 @@ async fn numbers_issued_while_the_disk_was_full_are_not_used_again() {
     let bus = bus.await.unwrap();
     let next = bus.fire_durably("after", &map! {}).await.unwrap();
     assert!(next > last && next <= last + 1001, "{next} after {last}");
-    assert_eq!(bus.read(TimeOrSeq::Seq(2), 10).unwrap()[0].seq(), next);
+    assert_eq!(bus.read(&thread(), TimeOrSeq::Seq(2), 10).unwrap()[0].seq(), next);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,7 +139,7 @@ async fn skipped_numbers_are_neither_lag_nor_missed_events() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brine.redb");
     {
-        let bus = reopen(&path, 1000);
+        let bus = reopen(&path, 1000).await;
         let mut durable = bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap();
         for n in 0..200 {
             bus.fire_durably("t", &map! {"n" => n}).await.unwrap();
@@ -152,16 +153,17 @@ async fn skipped_numbers_are_neither_lag_nor_missed_events() {
     assert!(first > 1000);
     assert_eq!(bus.lags(), [("reactor".to_owned(), 200)]);
     for (below, expected) in [(first + 5, first), (first, 200), (900, 200), (200, 199), (2, 1)] {
-        assert_eq!(bus.last_before(below).unwrap(), Some(expected), "{below}");
+        assert_eq!(bus.last_before(&thread(), below).unwrap(), Some(expected), "{below}");
     }
-    assert_eq!(bus.last_before(1).unwrap(), None);
+    assert_eq!(bus.last_before(&thread(), 1).unwrap(), None);
     let mut durable = bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap();
     let before = metrics::EVENTS_MISSED.get();
     for n in 1..=200 {
         let event = durable.recv().await.unwrap();
         assert_eq!(event.data().get("n").and_then(Value::as_i64), Some(n));
     }
-    let gaps = bus.inner.journal.as_ref().unwrap().missing(1, first, &bus.read(TimeOrSeq::Seq(1), 1000).unwrap());
+    let gaps =
+        bus.inner.journal.as_ref().unwrap().missing(1, first, &bus.read(&thread(), TimeOrSeq::Seq(1), 1000).unwrap());
     assert_eq!(gaps, [], "{before}");
 }
 
@@ -169,7 +171,7 @@ async fn reopen_patiently(path: &std::path::Path) -> Bus {
     let opened = async {
         loop {
             match Store::open(path, 1 << 20) {
-                Ok((store, opened)) => return bus_on(store, opened, 1000),
+                Ok((store, opened)) => return bus_on(store, opened, 1000).await,
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         }
@@ -180,7 +182,7 @@ async fn reopen_patiently(path: &std::path::Path) -> Bus {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_of_the_journal_writer_fails_the_events_in_question_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let bus = reopen(&folder.path().join("brine.redb"), 1000);
+    let bus = reopen(&folder.path().join("brine.redb"), 1000).await;
     bus.fire_durably("t", &map! {}).await.unwrap();
     let before = metrics::JOURNAL_RESTARTS.get();
     let error = bus.fire_durably("test/journal/panic", &map! {}).await.unwrap_err();
@@ -194,7 +196,7 @@ async fn a_panic_of_the_journal_writer_fails_the_events_in_question_alone() {
 /// A bus with 400 events of 3,500 bytes in the journal, the text of each its number, and a subscriber before them.
 async fn with_events(path: &std::path::Path) -> (Bus, Store, Subscription) {
     let (store, opened) = Store::open(path, 0).unwrap();
-    let bus = bus_on(store.clone(), opened, 1000);
+    let bus = bus_on(store.clone(), opened, 1000).await;
     let slow = bus.subscribe(Filter::prefix("t"), Start::Now).unwrap();
     for n in 1..=400 {
         bus.fire("t", &map! {"n" => n, "text" => format!("<{n:05}>").repeat(500)}).await.unwrap();
@@ -243,10 +245,38 @@ async fn a_damaged_page_costs_the_events_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn numbers_go_on_after_a_damaged_store_was_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brine.redb");
+    let (bus, store, slow) = with_events(&path).await;
+    let durable = bus.subscribe(Filter::prefix("t"), Start::Durable("test".into())).unwrap();
+    let mut recovered = bus.subscribe(Filter::prefix("salt/master/store/recovered"), Start::Now).unwrap();
+    damage(&path, "<00400>".repeat(50).as_bytes());
+    // The event goes behind the damaged one, into the same part of the tree.
+    let error = bus.fire_durably("t", &map! {"n" => 401}).await.unwrap_err();
+    assert!(error.to_string().contains("damaged"), "{error}");
+    let event = tokio::time::timeout(Duration::from_secs(60), recovered.recv()).await.unwrap().unwrap();
+    assert_eq!(event.data()["moved_to"], folder.path().join("brine.redb.damaged").display().to_string().into());
+    let seq = bus.fire_durably("t", &map! {"n" => 402}).await.unwrap();
+    // What was in the old store is counted as missed.
+    assert_eq!(numbers_of(slow, seq).await.last(), Some(&seq));
+    durable.commit(seq);
+    drop((durable, recovered));
+    // The process ends without a clean stop: no number is used again.
+    let copy = folder.path().join("copy.redb");
+    let last = bus.fire_durably("t", &map! {}).await.unwrap();
+    std::fs::copy(&path, &copy).unwrap();
+    let again = reopen(&copy, 1000).await;
+    let committed = again.subscribe(Filter::All, Start::Durable("test".into())).unwrap().position() - 1;
+    assert!(again.last_seq() >= last && committed >= seq, "{last} {committed}");
+    drop((bus, store, again));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_subscriber_waits_where_the_store_cannot_be_read_now() {
     let folder = tempfile::tempdir().unwrap();
     let (store, opened, disk) = faults::open(&folder.path().join("brine.redb"), 0);
-    let bus = bus_on(store.clone(), opened, 1000);
+    let bus = bus_on(store.clone(), opened, 1000).await;
     let slow = bus.subscribe(Filter::prefix("t"), Start::Now).unwrap();
     for n in 1..=400 {
         bus.fire("t", &map! {"n" => n}).await.unwrap();
@@ -263,14 +293,14 @@ async fn a_subscriber_waits_where_the_store_cannot_be_read_now() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_large_events_are_small() {
     let folder = tempfile::tempdir().unwrap();
-    let bus = reopen(&folder.path().join("brine.redb"), 1000);
+    let bus = reopen(&folder.path().join("brine.redb"), 1000).await;
     for n in 0..40 {
         bus.fire("t", &map! {"n" => n, "text" => "x".repeat(900_000)}).await.unwrap();
     }
     bus.kept(40).await.unwrap();
     let (mut seen, mut pages, mut from) = (Vec::new(), 0, 1);
     loop {
-        let page = bus.read(TimeOrSeq::Seq(from), 1000).unwrap();
+        let page = bus.read(&thread(), TimeOrSeq::Seq(from), 1000).unwrap();
         let Some(last) = page.last() else { break };
         let bytes: usize = page.iter().map(|event| event.frame().len()).sum();
         assert!(bytes < 20 << 20, "{bytes}");
@@ -287,7 +317,7 @@ async fn disk_use(limit: u64, total: u64, size: usize) -> (u64, u64) {
     let folder = tempfile::tempdir().unwrap();
     let (store, opened) = Store::open(&folder.path().join("brine.redb"), 8 << 20).unwrap();
     let keep = JournalLimits { bytes: limit, ..JournalLimits::default() };
-    let bus = Bus::with_journal(BusLimits::default(), store.clone(), opened, keep).unwrap();
+    let bus = Bus::with_journal(BusLimits::default(), store.clone(), opened, keep, &executor()).await.unwrap();
     let event = Event::from_map("t", &map! {"text" => "x".repeat(size)}).unwrap();
     let (mut written, mut most, mut shown) = (0, 0, 0);
     let start = std::time::Instant::now();

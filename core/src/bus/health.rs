@@ -25,11 +25,15 @@ pub(super) async fn announce(bus: Weak<Inner>, mut health: watch::Receiver<Healt
                 failed = Some((Instant::now(), metrics::JOURNAL_FAILED.get()));
                 (FAILED, map! {"path" => path.unwrap_or_default(), "message" => error.to_string()})
             }
-            (Health::Well, Some((since, before))) => {
+            (state @ (Health::Well | Health::Replaced(_)), Some((since, before))) => {
                 failed = None;
                 let lost = metrics::JOURNAL_FAILED.get().saturating_sub(before);
                 let seconds = since.elapsed().as_secs_f64();
-                (RECOVERED, map! {"path" => path.unwrap_or_default(), "duration" => seconds, "not_kept" => lost})
+                let mut body = map! {"path" => path.unwrap_or_default(), "duration" => seconds, "not_kept" => lost};
+                if let Health::Replaced(aside) = state {
+                    body.insert("moved_to".into(), aside.display().to_string().into());
+                }
+                (RECOVERED, body)
             }
             _ => continue,
         };

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use super::BusLimits;
 use super::numbers::{self, Numbers};
 use super::retention::{self, Cut, Progress, TRIM_AT_ONCE};
 use crate::event::Event;
+use crate::executors::{Executor, MayBlock};
 use crate::metrics;
 use crate::store::{Batch, Opened, Store, StoreError, Table};
 
@@ -28,9 +30,9 @@ const INDEX_PAGE: usize = 1024;
 /// How much the journal keeps.
 #[derive(Debug, Clone, Copy)]
 pub struct JournalLimits {
-    /// Events older than this leave.
+    /// The age at which events are removed.
     pub age: Duration,
-    /// When the events take more bytes than this on disk, the oldest ones leave.
+    /// The bytes on disk beyond which the oldest events are removed.
     pub bytes: u64,
 }
 
@@ -43,15 +45,16 @@ impl Default for JournalLimits {
 /// A place in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeOrSeq {
-    /// The event of this number.
+    /// The event with this sequence number.
     Seq(u64),
-    /// The first event fired at this time or later, in microseconds since 1970.
+    /// The first event published at this time or later, in microseconds since 1970.
     Time(u64),
 }
 
 #[derive(Clone)]
 pub(super) struct Journal {
     store: Store,
+    disk: Executor,
     shared: Arc<Shared>,
 }
 
@@ -64,6 +67,8 @@ struct Shared {
     holes: Mutex<Vec<(u64, u64)>>,
     /// Events below this number have left although a durable subscriber had not handled them, and were counted.
     forced: Mutex<u64>,
+    /// How often the store had been replaced at the last look.
+    replaced: AtomicU64,
 }
 
 #[derive(Default)]
@@ -92,22 +97,25 @@ fn entry(value: &[u8]) -> (u64, u64) {
 impl Journal {
     /// Opens the journal of a store. Returns it with the number of the next event and the last one reserved.
     pub fn open(
+        thread: &MayBlock,
+        disk: Executor,
         store: Store,
         opened: Opened,
         limits: JournalLimits,
         bus: &BusLimits,
     ) -> Result<(Self, u64, u64), StoreError> {
-        let mut last = store.last(EVENTS)?.map_or(0, |(key, _)| number(&key));
+        let blocking = store.blocking(thread);
+        let mut last = blocking.last(EVENTS)?.map_or(0, |(key, _)| number(&key));
         let mut cursors = HashMap::new();
-        for (name, seq) in store.scan(CURSORS, b"", usize::MAX)? {
+        for (name, seq) in blocking.scan(CURSORS, b"", usize::MAX)? {
             let seq = number(&seq);
             // All events may have left by age: their numbers are used up all the same.
             last = last.max(seq);
             cursors.insert(String::from_utf8_lossy(&name).into_owned(), Cursor { seq, written: Some(seq) });
         }
         let Numbers { next, reserved, holes } =
-            numbers::claim(&store, last, opened, bus.ring_events as u64, bus.reserve)?;
-        let index = store.last(INDEX)?.map(|(time, value)| (number(&time), entry(&value).1));
+            numbers::claim(&blocking, last, opened, bus.ring_events as u64, bus.reserve)?;
+        let index = blocking.last(INDEX)?.map(|(time, value)| (number(&time), entry(&value).1));
         let shared = Shared {
             limits,
             reserve: bus.reserve,
@@ -116,12 +124,18 @@ impl Journal {
             progress: Mutex::new(Progress::new(index)),
             holes: Mutex::new(holes),
             forced: Mutex::default(),
+            replaced: AtomicU64::new(store.replaced()),
         };
-        Ok((Journal { store, shared: Arc::new(shared) }, next, reserved))
+        Ok((Journal { store, disk, shared: Arc::new(shared) }, next, reserved))
     }
 
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The executor for what waits for the disk.
+    pub fn disk(&self) -> &Executor {
+        &self.disk
     }
 
     /// Returns how far the subscriber of this name has got; a new one has got to `now`.
@@ -151,8 +165,8 @@ impl Journal {
 
     /// Reads up to `limit` events from this number on, as many as fit into a page. Unreadable ones are logged and
     /// counted.
-    pub fn read(&self, from: u64, limit: usize) -> Result<Page, StoreError> {
-        let (pairs, more) = self.store.scan_page(EVENTS, &from.to_be_bytes(), limit, PAGE_BYTES)?;
+    pub fn read(&self, thread: &MayBlock, from: u64, limit: usize) -> Result<Page, StoreError> {
+        let (pairs, more) = self.store.blocking(thread).scan_page(EVENTS, &from.to_be_bytes(), limit, PAGE_BYTES)?;
         let next = pairs.last().filter(|_| more).map(|(key, _)| number(key) + 1);
         let mut events = Vec::with_capacity(pairs.len());
         for (key, frame) in pairs {
@@ -169,22 +183,22 @@ impl Journal {
     }
 
     /// Returns the number of the newest event before this number.
-    pub fn last_before(&self, below: u64) -> Result<Option<u64>, StoreError> {
-        let found = self.store.at_or_before(EVENTS, &below.saturating_sub(1).to_be_bytes())?;
+    pub fn last_before(&self, thread: &MayBlock, below: u64) -> Result<Option<u64>, StoreError> {
+        let found = self.store.blocking(thread).at_or_before(EVENTS, &below.saturating_sub(1).to_be_bytes())?;
         Ok(found.map(|(key, _)| number(&key)))
     }
 
     /// Returns the number of the first event at a place.
-    pub fn place(&self, place: TimeOrSeq) -> Result<u64, StoreError> {
+    pub fn place(&self, thread: &MayBlock, place: TimeOrSeq) -> Result<u64, StoreError> {
         let time = match place {
             TimeOrSeq::Seq(seq) => return Ok(seq),
             TimeOrSeq::Time(time) => time,
         };
         // The index is sparse: start at the entry before, and skip what is older.
-        let before = self.store.at_or_before(INDEX, &time.to_be_bytes())?;
+        let before = self.store.blocking(thread).at_or_before(INDEX, &time.to_be_bytes())?;
         let mut from = before.map_or(0, |(_, value)| entry(&value).0);
         loop {
-            let page = self.read(from, 1024)?;
+            let page = self.read(thread, from, 1024)?;
             if let Some(found) = page.events.iter().find(|event| event.time().is_some_and(|at| at >= time)) {
                 return Ok(found.seq());
             }
@@ -204,9 +218,10 @@ impl Journal {
     }
 
     /// Returns about how many events are kept and how many bytes they take on disk, when this is the last event.
-    pub fn size(&self, last: u64) -> (u64, u64) {
-        let first = self.store.scan(EVENTS, b"", 1).ok().and_then(|pairs| pairs.first().map(|(key, _)| number(key)));
-        let oldest = self.store.scan(INDEX, b"", 1).ok().and_then(|pairs| pairs.into_iter().next());
+    pub fn size(&self, thread: &MayBlock, last: u64) -> (u64, u64) {
+        let store = self.store.blocking(thread);
+        let first = store.scan(EVENTS, b"", 1).ok().and_then(|pairs| pairs.first().map(|(key, _)| number(key)));
+        let oldest = store.scan(INDEX, b"", 1).ok().and_then(|pairs| pairs.into_iter().next());
         let before = oldest.map_or(0, |(_, value)| entry(&value).1);
         let events = first.map_or(0, |first| numbers::issued(&self.shared.holes.lock(), first, last));
         (events, self.shared.progress.lock().bytes.saturating_sub(before))
@@ -220,6 +235,20 @@ impl Journal {
             return Vec::new();
         }
         numbers::missing(&self.shared.holes.lock(), from, next - 1, events.iter().map(Event::seq))
+    }
+
+    /// Returns whether the store has been replaced by an empty one since the last call: then all cursors count as not
+    /// written, and the numbers have to be reserved again.
+    pub fn has_been_replaced(&self) -> bool {
+        let replaced = self.store.replaced();
+        if self.shared.replaced.swap(replaced, Ordering::Relaxed) == replaced {
+            return false;
+        }
+        self.shared.cursors.lock().values_mut().for_each(|cursor| cursor.written = None);
+        let mut progress = self.shared.progress.lock();
+        let bytes = progress.bytes;
+        progress.back_to(bytes);
+        true
     }
 
     /// Returns the new end of the reservation of sequence numbers, if it is to be extended.
@@ -277,14 +306,14 @@ impl Journal {
     }
 
     /// Removes what is too old or too much, but nothing that a durable subscriber has not handled unless the journal
-    /// has grown to twice its size. Reads the index: for a thread that may block.
-    pub fn trim(&self, batch: &mut Batch, cut: Cut) -> Result<(), StoreError> {
-        let limits = self.shared.limits;
+    /// has grown to twice its size.
+    pub fn trim(&self, thread: &MayBlock, batch: &mut Batch, cut: Cut) -> Result<(), StoreError> {
+        let (limits, store) = (self.shared.limits, self.store.blocking(thread));
         let (mut keep_from, mut forced_from) = (0, 0);
         let oldest = cut.now.saturating_sub(limits.age.as_micros() as u64);
         let (mut entries, mut start, mut first_bytes, mut more) = (Vec::new(), Vec::new(), None, false);
         'index: loop {
-            let page = self.store.scan(INDEX, &start, INDEX_PAGE)?;
+            let page = store.scan(INDEX, &start, INDEX_PAGE)?;
             let Some((last, _)) = page.last() else { break };
             start = [&last[..], b"\0"].concat();
             for (time, value) in page {
@@ -349,11 +378,26 @@ mod tests {
     use super::*;
     use crate::map;
 
+    /// Tests may block.
+    fn thread() -> MayBlock {
+        MayBlock::own_thread(tokio::runtime::Handle::current())
+    }
+
+    /// Opens the journal of a new store.
+    async fn open(store: &Store, limits: JournalLimits) -> Journal {
+        let (disk, store) = (Executor::new("disk", 1, 8), store.clone());
+        let used = disk.clone();
+        let open = move |thread: &MayBlock| {
+            Journal::open(thread, used, store, Opened::New, limits, &BusLimits::default()).unwrap().0
+        };
+        disk.run(open).await.unwrap()
+    }
+
     /// A journal with ten events of 100 bytes, one each second from 1 s on, each with an index entry.
     async fn ten(limits: JournalLimits) -> (tempfile::TempDir, Journal) {
         let folder = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
-        let (journal, ..) = Journal::open(store.clone(), Opened::New, limits, &BusLimits::default()).unwrap();
+        let journal = open(&store, limits).await;
         let mut batch = Batch::new();
         for seq in 1..=10u64 {
             let event = Event::from_map("t", &map! {}).unwrap().stamped(seq, "s").unwrap();
@@ -368,9 +412,9 @@ mod tests {
     /// The numbers that are left after trimming at `now` seconds.
     async fn left(journal: &Journal, now: u64) -> Vec<u64> {
         let mut batch = Batch::new();
-        journal.trim(&mut batch, Cut { now: now * 1_000_000, written: 1000 }).unwrap();
+        journal.trim(&thread(), &mut batch, Cut { now: now * 1_000_000, written: 1000 }).unwrap();
         journal.store.write(batch).durable().await.unwrap();
-        journal.read(0, 100).unwrap().events.iter().map(Event::seq).collect()
+        journal.read(&thread(), 0, 100).unwrap().events.iter().map(Event::seq).collect()
     }
 
     #[tokio::test]
@@ -378,7 +422,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
         let limits = JournalLimits::default();
-        let (journal, ..) = Journal::open(store.clone(), Opened::New, limits, &BusLimits::default()).unwrap();
+        let journal = open(&store, limits).await;
         // The clock goes 100, 200, 300 (set forward), 110, 120 seconds; the index never goes back.
         let mut batch = Batch::new();
         for (seq, stamped, indexed) in [(1, 100, 100_000_000), (2, 200, 200_000_000), (3, 300, 300_000_000)]
@@ -393,11 +437,11 @@ mod tests {
         }
         store.write(batch).durable().await.unwrap();
         for (second, expected) in [(50, 1), (100, 1), (150, 2), (250, 3), (299, 3)] {
-            let place = journal.place(TimeOrSeq::Time(second * 1_000_000)).unwrap();
-            let first = journal.read(place, 1).unwrap().events[0].seq();
+            let place = journal.place(&thread(), TimeOrSeq::Time(second * 1_000_000)).unwrap();
+            let first = journal.read(&thread(), place, 1).unwrap().events[0].seq();
             assert_eq!(first, expected, "{second}");
         }
-        assert_eq!(journal.place(TimeOrSeq::Time(400_000_000)).unwrap(), 6);
+        assert_eq!(journal.place(&thread(), TimeOrSeq::Time(400_000_000)).unwrap(), 6);
     }
 
     #[tokio::test]

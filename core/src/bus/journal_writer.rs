@@ -11,6 +11,7 @@ use super::journal::Journal;
 use super::retention::Cut;
 use super::{Inner, numbers};
 use crate::event::Event;
+use crate::executors::ExecutorError;
 use crate::metrics;
 use crate::store::{Batch, StoreError};
 
@@ -71,7 +72,7 @@ impl Outage {
 }
 
 async fn write(bus: Weak<Inner>) {
-    let mut outage = Outage::default();
+    let (mut outage, mut unreserved) = (Outage::default(), false);
     loop {
         let Some(inner) = bus.upgrade() else { return };
         let Some(journal) = inner.journal.clone() else { return };
@@ -79,13 +80,16 @@ async fn write(bus: Weak<Inner>) {
             let ring = inner.ring.lock();
             (ring.from(ring.kept + 1, COMMIT).unwrap_or_default(), ring.next, ring.reserved, ring.closed)
         };
+        // An empty store knows of no reservation.
+        unreserved |= journal.has_been_replaced();
+        let reserved = if unreserved { 0 } else { reserved };
         let events = one_commit(events, journal.commit_bytes());
         #[cfg(test)]
         assert!(events.iter().all(|event| event.tag() != "test/journal/panic"), "as the test wants it");
         let mut batch = Batch::new();
         let (before, cut) = journal.append(&mut batch, &events);
         if let Some(cut) = cut {
-            batch = trim(&journal, batch, cut).await;
+            batch.append(trim(&journal, cut).await);
         }
         let cursors = journal.dirty_cursors(&mut batch);
         let reservation = if closed { None } else { journal.reservation(&mut batch, next, reserved) };
@@ -111,7 +115,7 @@ async fn write(bus: Weak<Inner>) {
                 ring.kept = last.seq();
             }
             if let (Ok(()), Some(reserved)) = (&result, reservation) {
-                ring.reserved = reserved;
+                (ring.reserved, unreserved) = (reserved, false);
             }
         }
         inner.kept.notify_waiters();
@@ -142,23 +146,21 @@ fn one_commit(mut events: Vec<Event>, bytes: u64) -> Vec<Event> {
     events
 }
 
-/// Adds what may leave the journal to a batch. The index is read on a thread that may block.
-async fn trim(journal: &Journal, batch: Batch, cut: Cut) -> Batch {
-    let journal = journal.clone();
-    let trimmed = tokio::task::spawn_blocking(move || {
-        let mut batch = batch;
-        if let Err(error) = journal.trim(&mut batch, cut) {
-            tracing::error!(%error, "the journal cannot be trimmed");
-        }
-        batch
+/// Returns what may leave the journal.
+async fn trim(journal: &Journal, cut: Cut) -> Batch {
+    let this = journal.clone();
+    let trimmed = journal.disk().run(move |thread| {
+        let mut batch = Batch::new();
+        this.trim(thread, &mut batch, cut).map(|()| batch)
     });
     match trimmed.await {
-        Ok(batch) => batch,
-        // The events of the batch are with the panic: `run` lets them fail.
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The runtime ends.
-        Err(_) => std::future::pending().await,
+        Ok(Ok(batch)) => return batch,
+        Ok(Err(error)) => tracing::error!(%error, "the journal cannot be trimmed"),
+        // The daemon ends: the next one trims.
+        Err(ExecutorError::Stopped(_)) => {}
+        Err(error) => tracing::error!(%error, "the journal cannot be trimmed"),
     }
+    Batch::new()
 }
 
 /// Writes down that no number was issued beyond the last one.

@@ -23,6 +23,7 @@ pub use sockets::{EventSockets, SocketNames};
 pub use subscription::{Filter, Start, Subscription};
 
 use crate::event::{Event, EventError};
+use crate::executors::{Executor, MayBlock};
 use crate::metrics;
 use crate::store::{Opened, Store, StoreError};
 use crate::value::Map;
@@ -49,21 +50,21 @@ impl Default for BusLimits {
     }
 }
 
-/// Why an event was not fired, or is not known to be kept.
+/// Why an event was not published, or is not known to be persisted.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BusError {
-    /// It is no event.
+    /// The tag or the data is not a valid event.
     #[error(transparent)]
     Event(#[from] EventError),
-    /// It is too large.
+    /// The event is too large.
     #[error("an event of {size} bytes is too large: {limit} are allowed (max_event_size)")]
     TooLarge {
-        /// Its size in bytes.
+        /// The size in bytes.
         size: usize,
-        /// What is allowed.
+        /// The largest size that is allowed.
         limit: usize,
     },
-    /// The journal could not write it.
+    /// The journal could not write the event.
     #[error("the event went out but could not be kept: {0}")]
     NotKept(StoreError),
     /// No sequence number is left that may be issued while the store cannot be written.
@@ -85,9 +86,9 @@ pub struct Bus {
 
 struct Inner {
     ring: Mutex<Ring>,
-    /// Something was fired, or the bus was closed.
+    /// An event was published, or the bus was closed.
     arrived: Notify,
-    /// The journal has written something: there is room, and who waited for it can go on.
+    /// The journal has written events: there is room in the ring for blocked publishers.
     kept: Notify,
     journal: Option<Journal>,
     limits: BusLimits,
@@ -100,20 +101,22 @@ impl std::fmt::Debug for Bus {
 }
 
 impl Bus {
-    /// A bus without a journal: what a subscriber does not read in time is missed and counted.
+    /// Creates a bus without a journal: events that a subscriber does not read in time are missed and counted.
     pub fn in_memory(limits: BusLimits) -> Self {
         Self::with(limits, None, 1, u64::MAX)
     }
 
-    /// A bus that keeps its events in a store. Must be called within a runtime.
-    pub fn with_journal(
+    /// Creates a bus that persists its events in a store, which is read on the executor. Must be called within a runtime.
+    pub async fn with_journal(
         limits: BusLimits,
         store: Store,
         opened: Opened,
         keep: JournalLimits,
+        disk: &Executor,
     ) -> Result<Self, StoreError> {
-        let health = store.health();
-        let (journal, next, reserved) = Journal::open(store, opened, keep, &limits)?;
+        let (health, used) = (store.health(), disk.clone());
+        let open = disk.run(move |thread| Journal::open(thread, used, store, opened, keep, &limits));
+        let (journal, next, reserved) = open.await.unwrap_or(Err(StoreError::Closed))?;
         let bus = Self::with(limits, Some(journal), next, reserved);
         tokio::spawn(journal_writer::run(Arc::downgrade(&bus.inner)));
         tokio::spawn(health::announce(Arc::downgrade(&bus.inner), health));
@@ -125,12 +128,12 @@ impl Bus {
         Bus { inner: Arc::new(Inner { ring, arrived: Notify::new(), kept: Notify::new(), journal, limits }) }
     }
 
-    /// Fires an event and says its sequence number. Waits only while the journal is a whole ring behind.
+    /// Publishes an event and returns its sequence number. Blocks only while the journal is a full ring behind.
     pub async fn fire(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
         self.fire_event(Event::from_map(tag, body)?).await
     }
 
-    /// Fires an event that is packed already.
+    /// Publishes an event that is encoded already.
     pub async fn fire_event(&self, event: Event) -> Result<u64, BusError> {
         self.check_size(&event)?;
         loop {
@@ -144,7 +147,7 @@ impl Bus {
         }
     }
 
-    /// Fires an event if there is room for it at once.
+    /// Publishes an event if the ring has room for it now.
     pub fn try_fire(&self, event: &Event) -> Result<Option<u64>, BusError> {
         let mut ring = self.inner.ring.lock();
         if ring.closed {
@@ -165,14 +168,14 @@ impl Bus {
         Ok(Some(seq))
     }
 
-    /// Fires an event and waits until the journal has it on disk.
+    /// Publishes an event and waits until it is persisted.
     pub async fn fire_durably(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
         let seq = self.fire(tag, body).await?;
         self.kept(seq).await?;
         Ok(seq)
     }
 
-    /// Waits until the journal has all events up to this one on disk. Without a journal, that is at once.
+    /// Waits until all events up to this one are persisted. Returns at once without a journal.
     pub async fn kept(&self, seq: u64) -> Result<(), BusError> {
         if self.inner.journal.is_none() {
             return Ok(());
@@ -202,7 +205,7 @@ impl Bus {
         Subscription::new(self.clone(), filter, start)
     }
 
-    /// The number of the last event that was fired; 0 before the first one.
+    /// Returns the number of the last published event; 0 before the first one.
     pub fn last_seq(&self) -> u64 {
         self.inner.ring.lock().next - 1
     }
@@ -210,12 +213,12 @@ impl Bus {
     /// Returns up to `limit` events from a place on, in order: those of the journal, and those that are on their way
     /// into it. Large events come in smaller pages: only an empty one is the end. Without a journal: those still in
     /// memory.
-    pub fn read(&self, from: TimeOrSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
+    pub fn read(&self, thread: &MayBlock, from: TimeOrSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
         let Some(journal) = &self.inner.journal else {
             let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
             return Ok(self.inner.ring.lock().from(seq, limit).unwrap_or_default());
         };
-        let mut from = journal.place(from)?;
+        let mut from = journal.place(thread, from)?;
         loop {
             // The ring first: what is not in it any more is in the journal.
             let (first, newest) = {
@@ -226,7 +229,7 @@ impl Bus {
             if from >= first {
                 return Ok(newest);
             }
-            let mut page = journal.read(from, limit)?;
+            let mut page = journal.read(thread, from, limit)?;
             page.events.retain(|event| event.seq() < first);
             match page.next.filter(|next| *next < first) {
                 Some(next) if page.events.is_empty() => from = next,
@@ -241,7 +244,7 @@ impl Bus {
     }
 
     /// Returns the number of the newest event before this number, if there is one: numbers may have been skipped.
-    pub fn last_before(&self, below: u64) -> Result<Option<u64>, StoreError> {
+    pub fn last_before(&self, thread: &MayBlock, below: u64) -> Result<Option<u64>, StoreError> {
         let (first, next) = {
             let ring = self.inner.ring.lock();
             (ring.first(), ring.next)
@@ -249,7 +252,7 @@ impl Bus {
         if first < next && first < below {
             return Ok(Some(below.min(next) - 1));
         }
-        self.inner.journal.as_ref().map_or(Ok(None), |journal| journal.last_before(below))
+        self.inner.journal.as_ref().map_or(Ok(None), |journal| journal.last_before(thread, below))
     }
 
     /// Returns how far durable subscribers are behind, by name.
@@ -257,12 +260,13 @@ impl Bus {
         self.inner.journal.as_ref().map(|journal| journal.lags(self.last_seq())).unwrap_or_default()
     }
 
-    /// Brings the gauges that tell of the bus up to date.
-    pub fn measure(&self) {
+    /// Updates the gauges of the bus.
+    pub fn measure(&self, thread: &MayBlock) {
         for (name, lag) in self.lags() {
             metrics::SUBSCRIBER_LAG.with(&[&name]).set(lag);
         }
-        if let Some((events, bytes)) = self.inner.journal.as_ref().map(|journal| journal.size(self.last_seq())) {
+        if let Some((events, bytes)) = self.inner.journal.as_ref().map(|journal| journal.size(thread, self.last_seq()))
+        {
             metrics::JOURNAL_EVENTS.set(events);
             metrics::JOURNAL_BYTES.set(bytes);
         }
@@ -271,8 +275,8 @@ impl Bus {
         }
     }
 
-    /// Ends the bus: nothing can be fired any more, subscribers get what is there and then the end.
-    /// Returns when the journal has everything on disk.
+    /// Closes the bus: nothing can be published any more, and subscribers end after the last event. Returns when all
+    /// events are persisted.
     pub async fn close(&self) {
         self.inner.ring.lock().closed = true;
         self.inner.arrived.notify_waiters();

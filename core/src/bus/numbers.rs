@@ -4,7 +4,7 @@
 //! after any other stop the whole reservation is skipped. Skipped stretches are remembered as holes, so that they are
 //! not taken for lost events.
 
-use crate::store::{Batch, Opened, Store, StoreError, Table};
+use crate::store::{Batch, BlockingStore, Opened, StoreError, Table};
 
 const NUMBERS: Table = Table("journal_numbers");
 /// First to last number of each hole.
@@ -29,7 +29,7 @@ fn number(bytes: &[u8]) -> u64 {
 /// Claims numbers behind the last one in the journal. `unreserved` is how many may have been issued behind it by a
 /// version that did not reserve them. Blocks until the claim is on disk; if it cannot be written, no number is reserved.
 pub(super) fn claim(
-    store: &Store,
+    store: &BlockingStore,
     last: u64,
     opened: Opened,
     unreserved: u64,
@@ -50,9 +50,7 @@ pub(super) fn claim(
         holes.push((last + 1, next - 1));
         batch.put(HOLES, (last + 1).to_be_bytes(), (next - 1).to_be_bytes().to_vec());
     }
-    // A thread of its own, because this one may belong to a runtime, which must not be blocked by a ticket.
-    let written = std::thread::scope(|scope| scope.spawn(|| store.write(batch).durable_blocking()).join());
-    if let Err(error) = written.unwrap_or(Err(StoreError::Closed)) {
+    if let Err(error) = store.write(batch).durable_blocking() {
         tracing::error!(%error, "reserving sequence numbers failed: events are refused until the store takes writes");
         reserved = next - 1;
     }

@@ -7,15 +7,13 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{Bus, BusError, Filter, Start, Subscription};
 use crate::event::Event;
 use crate::metrics;
 use crate::transport::{
-    Connection, Endpoint, Limits, Listener, Pull, Remote, Server, Service, SocketType, Source, Subscriptions,
+    Connection, Endpoint, Limits, Listener, Pull, Remote, Server, Service, SocketType, Source, Subscribed,
     TransportError, Writer,
 };
 
@@ -111,17 +109,9 @@ impl Service for Followers {
     async fn serve(&self, subscription: Subscription, _: Remote, connection: Connection) -> Result<(), TransportError> {
         metrics::SUBSCRIBERS.add(1);
         let _counted = Counted;
-        let wanted = Wanted::default();
-        let mut incoming = connection.incoming;
-        let subscriptions = async {
-            loop {
-                let message = incoming.read().await?;
-                wanted.subscriptions.lock().change(&message);
-                wanted.changed.notify_one();
-            }
-        };
+        let wanted = Subscribed::default();
         tokio::select! {
-            ended = subscriptions => ended,
+            error = wanted.follow(connection.incoming) => Err(error),
             ended = connection.outgoing.run(Following { subscription, wanted: &wanted }) => ended,
         }
     }
@@ -136,29 +126,19 @@ impl Drop for Counted {
     }
 }
 
-/// What one follower wants.
-#[derive(Default)]
-struct Wanted {
-    subscriptions: Mutex<Subscriptions>,
-    changed: Notify,
-}
-
 /// The events for one follower.
 struct Following<'a> {
     subscription: Subscription,
-    wanted: &'a Wanted,
+    wanted: &'a Subscribed,
 }
 
 impl Source for Following<'_> {
     async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
         loop {
-            let is_subscribed = !self.wanted.subscriptions.lock().0.is_empty();
+            let is_subscribed = !self.wanted.is_empty();
             tokio::select! {
                 biased;
-                () = self.wanted.changed.notified() => {
-                    let prefixes = self.wanted.subscriptions.lock().0.clone();
-                    self.subscription.set_filter(Filter::Prefixes(prefixes));
-                }
+                () = self.wanted.changed() => self.subscription.set_filter(Filter::Prefixes(self.wanted.prefixes())),
                 events = self.subscription.recv_many(), if is_subscribed => {
                     let Some(events) = events else { return Ok(false) };
                     for event in &events {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::{Bus, journal};
 use crate::event::Event;
+use crate::executors::ExecutorError;
 use crate::glob::GlobSet;
 use crate::metrics;
 use crate::store::StoreError;
@@ -27,12 +28,12 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// Events whose tag starts so.
+    /// Returns a filter for events whose tag has this prefix.
     pub fn prefix(prefix: &str) -> Self {
         Filter::Prefixes(vec![Bytes::copy_from_slice(prefix.as_bytes())])
     }
 
-    /// Whether this event is wanted.
+    /// Returns whether the filter lets this event through.
     pub fn wants(&self, event: &Event) -> bool {
         match self {
             Filter::All => true,
@@ -45,7 +46,7 @@ impl Filter {
 /// Where a subscriber starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// With the next event that is fired.
+    /// With the next published event.
     Now,
     /// With the event of this number, or the oldest one that is kept.
     Since(u64),
@@ -92,8 +93,7 @@ impl Subscription {
         Ok(Subscription { bus, filter, next, name, pending: std::collections::VecDeque::new(), reading })
     }
 
-    /// The next event; nothing when the bus is closed and all has been handed out. Safe to drop while
-    /// it waits.
+    /// Returns the next event; nothing once the bus is closed and all events have been returned. Cancel safe.
     pub async fn recv(&mut self) -> Option<Event> {
         while self.pending.is_empty() {
             self.pending = self.step().await?.into();
@@ -101,8 +101,8 @@ impl Subscription {
         self.pending.pop_front()
     }
 
-    /// All events that are there, at least one; nothing when the bus is closed and all has been handed
-    /// out. Safe to drop while it waits.
+    /// Returns all available events, at least one; nothing once the bus is closed and all have been returned. Cancel
+    /// safe.
     pub async fn recv_many(&mut self) -> Option<Vec<Event>> {
         if !self.pending.is_empty() {
             return Some(std::mem::take(&mut self.pending).into());
@@ -115,12 +115,12 @@ impl Subscription {
         }
     }
 
-    /// The number of the next event that is looked at.
+    /// Returns the number of the next event to be read.
     pub fn position(&self) -> u64 {
         self.next
     }
 
-    /// How many events have been fired that this subscriber has not looked at yet.
+    /// Returns how many published events this subscriber has not received yet.
     pub fn lag(&self) -> u64 {
         (self.bus.last_seq() + 1).saturating_sub(self.next) + self.pending.len() as u64
     }
@@ -132,7 +132,7 @@ impl Subscription {
         }
     }
 
-    /// Changes what is wanted, from the next event on that has not been looked at.
+    /// Replaces the filter, from the next event on that has not been read.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
     }
@@ -179,7 +179,7 @@ impl Subscription {
         };
         let (from, step) = (self.next, self.reading.step);
         let reader = journal.clone();
-        let read = tokio::task::spawn_blocking(move || reader.read(from, step)).await;
+        let read = journal.disk().run(move |thread| reader.read(thread, from, step)).await;
         match read {
             Ok(Ok(page)) => {
                 let next = page.next.unwrap_or(first).min(first);
@@ -193,9 +193,11 @@ impl Subscription {
             }
             Ok(Err(error @ StoreError::Damaged { .. })) => self.pass_damage(first, &error.to_string()),
             Ok(Err(error)) => self.wait_for_store(first, &error).await,
-            Err(error) if error.is_panic() => self.pass_damage(first, &error.to_string()),
-            // The runtime ends.
-            Err(_) => std::future::pending().await,
+            Err(error @ ExecutorError::Panicked(_)) => self.pass_damage(first, &error.to_string()),
+            // The daemon ends.
+            Err(ExecutorError::Stopped(_)) => std::future::pending().await,
+            // No thread can be started now.
+            Err(ExecutorError::Full(_)) => tokio::time::sleep(RETRY).await,
         }
         Vec::new()
     }

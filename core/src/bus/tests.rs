@@ -9,9 +9,19 @@ fn small() -> BusLimits {
     BusLimits { ring_events: 64, ring_bytes: 1 << 20, event: 1 << 16, ..BusLimits::default() }
 }
 
-fn open(folder: &std::path::Path) -> (Bus, Opened) {
+/// An executor for what waits for the disk.
+pub(super) fn executor() -> Executor {
+    Executor::new("disk", 4, 64)
+}
+
+/// Tests may block.
+pub(super) fn thread() -> MayBlock {
+    MayBlock::own_thread(tokio::runtime::Handle::current())
+}
+
+async fn open(folder: &std::path::Path) -> (Bus, Opened) {
     let (store, opened) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
-    (Bus::with_journal(small(), store, opened, JournalLimits::default()).unwrap(), opened)
+    (Bus::with_journal(small(), store, opened, JournalLimits::default(), &executor()).await.unwrap(), opened)
 }
 
 async fn fire(bus: &Bus, tag: &str, n: i64) -> u64 {
@@ -49,7 +59,7 @@ async fn events_get_numbers_and_stamps_and_come_in_order() {
 #[tokio::test]
 async fn a_slow_subscriber_reads_on_from_the_journal() {
     let folder = tempfile::tempdir().unwrap();
-    let (bus, _) = open(folder.path());
+    let (bus, _) = open(folder.path()).await;
     let mut slow = bus.subscribe(Filter::prefix("t/"), Start::Now).unwrap();
     for i in 0..5000 {
         fire(&bus, if i % 2 == 0 { "t/even" } else { "odd" }, i).await;
@@ -76,7 +86,7 @@ async fn without_a_journal_what_is_missed_is_counted() {
 async fn a_durable_subscriber_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     {
-        let (bus, opened) = open(folder.path());
+        let (bus, opened) = open(folder.path()).await;
         assert_eq!(opened, Opened::New);
         let mut durable = bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap();
         for i in 0..200 {
@@ -89,7 +99,7 @@ async fn a_durable_subscriber_goes_on_where_it_was() {
         drop(durable);
         bus.close().await;
     }
-    let (bus, opened) = open(folder.path());
+    let (bus, opened) = open(folder.path()).await;
     assert_eq!(opened, Opened::Clean);
     let mut durable = bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap();
     let event = durable.recv().await.unwrap();
@@ -102,14 +112,14 @@ async fn a_durable_subscriber_goes_on_where_it_was() {
 #[tokio::test]
 async fn what_was_kept_survives_and_can_be_read_by_place_and_time() {
     let folder = tempfile::tempdir().unwrap();
-    let (bus, _) = open(folder.path());
+    let (bus, _) = open(folder.path()).await;
     let seq = bus.fire_durably("first", &map! {"n" => 1}).await.unwrap();
     let time = jiff::Timestamp::now().as_microsecond().cast_unsigned();
     bus.fire_durably("second", &map! {"n" => 2}).await.unwrap();
     let tags = |events: Vec<Event>| events.iter().map(|event| event.tag().to_owned()).collect::<Vec<_>>();
-    assert_eq!(tags(bus.read(TimeOrSeq::Seq(seq), 10).unwrap()), ["first", "second"]);
-    assert_eq!(tags(bus.read(TimeOrSeq::Seq(seq), 1).unwrap()), ["first"]);
-    assert_eq!(tags(bus.read(TimeOrSeq::Time(time), 10).unwrap()), ["second"]);
+    assert_eq!(tags(bus.read(&thread(), TimeOrSeq::Seq(seq), 10).unwrap()), ["first", "second"]);
+    assert_eq!(tags(bus.read(&thread(), TimeOrSeq::Seq(seq), 1).unwrap()), ["first"]);
+    assert_eq!(tags(bus.read(&thread(), TimeOrSeq::Time(time), 10).unwrap()), ["second"]);
 }
 
 #[tokio::test]
@@ -122,7 +132,7 @@ async fn too_large_an_event_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sockets_carry_events_in_and_out_without_loss() {
     let folder = tempfile::tempdir().unwrap();
-    let (bus, _) = open(folder.path());
+    let (bus, _) = open(folder.path()).await;
     let names = SocketNames::master();
     let sockets = EventSockets::bind(folder.path(), &names).await.unwrap();
     let shutdown = tokio_util::sync::CancellationToken::new();
@@ -160,12 +170,13 @@ fn a_minions_sockets_are_named_by_the_hash_of_its_id() {
 async fn what_is_on_its_way_into_the_journal_is_read_too() {
     let folder = tempfile::tempdir().unwrap();
     let (store, opened) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
-    let bus = Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default()).unwrap();
+    let bus =
+        Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default(), &executor()).await.unwrap();
     for n in 1..=200u64 {
         let seq = bus.fire("t", &map! {"n" => n}).await.unwrap();
-        let read = bus.read(TimeOrSeq::Seq(1), 1000).unwrap();
+        let read = bus.read(&thread(), TimeOrSeq::Seq(1), 1000).unwrap();
         let seqs: Vec<_> = read.iter().map(Event::seq).collect();
         assert_eq!(seqs, (1..=seq).collect::<Vec<_>>());
-        assert_eq!(bus.read(TimeOrSeq::Seq(seq), 1).unwrap().len(), 1);
+        assert_eq!(bus.read(&thread(), TimeOrSeq::Seq(seq), 1).unwrap().len(), 1);
     }
 }

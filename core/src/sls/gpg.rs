@@ -1,9 +1,9 @@
 //! Texts that are sealed with PGP, opened by the program `gpg`: the renderer `gpg`, and `decrypt_pillar`.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
@@ -139,18 +139,8 @@ impl Gpg {
             .arg("--homedir")
             .arg(&self.keydir)
             // Nobody is there to type a passphrase.
-            .args(["--batch", "--no-tty", "--pinentry-mode", "error", "--decrypt"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = processes::start(&mut command).map_err(failed)?;
-        let input = child.stdin.take();
-        let output = std::thread::scope(|scope| {
-            // One that ends early does not read all.
-            scope.spawn(move || input.map(|mut input| input.write_all(sealed)));
-            child.wait_with_output()
-        });
-        let output = output.map_err(failed)?;
+            .args(["--batch", "--no-tty", "--pinentry-mode", "error", "--decrypt"]);
+        let output = processes::output_of(&mut command, sealed).map_err(failed)?;
         if !output.status.success() || output.stdout.is_empty() {
             let told = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
             return Err(GpgError::Sealed { keydir: self.keydir.clone(), told });
@@ -161,8 +151,10 @@ impl Gpg {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
+    use std::process::Stdio;
     use std::sync::Arc;
 
     use super::*;

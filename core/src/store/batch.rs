@@ -55,6 +55,12 @@ impl Batch {
         self.add(Change::DeletePrefix(table, prefix.into()))
     }
 
+    /// Adds the changes of another batch.
+    pub fn append(&mut self, mut other: Batch) {
+        self.changes.append(&mut other.changes);
+        self.bytes += other.bytes;
+    }
+
     /// Whether the batch has no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()

@@ -3,13 +3,14 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, StorageError};
 
-use super::disk::Disk;
+use super::disk::{self, Disk};
 use super::{Batch, StoreError, Table, batch};
 use crate::metrics;
 
@@ -53,6 +54,7 @@ pub(super) struct Engine {
     database: RwLock<Option<Database>>,
     /// Counts how often the database was opened anew: an error of an earlier one says nothing about this one.
     generation: AtomicU64,
+    replaced: AtomicU64,
     /// The last damage that was logged: the same one is met again and again.
     damage: Mutex<String>,
 }
@@ -63,25 +65,68 @@ impl Engine {
         match open(&*disk, cache, true) {
             Ok((database, repaired)) => {
                 let database = RwLock::new(Some(database));
-                Ok((
-                    Engine { disk, cache, database, generation: AtomicU64::new(0), damage: Mutex::default() },
-                    repaired,
-                ))
+                let (generation, replaced) = (AtomicU64::new(0), AtomicU64::new(0));
+                Ok((Engine { disk, cache, database, generation, replaced, damage: Mutex::default() }, repaired))
             }
             Err(error) => Err((error, disk)),
         }
     }
 
     /// Closes the database and opens it anew. Until that is done, reads fail at once.
-    pub fn reopen(&self) -> Result<(), String> {
+    pub fn reopen(&self) -> Result<(), DatabaseError> {
+        self.close();
+        let (database, _) = open(&*self.disk, self.cache, false)?;
+        self.put(database);
+        Ok(())
+    }
+
+    /// As [`Engine::reopen`], and checks all pages. Fails with damage that cannot be repaired.
+    pub fn reopen_checked(&self) -> Result<(), DatabaseError> {
+        self.close();
+        let (mut database, repaired) = open(&*self.disk, self.cache, false)?;
+        if !repaired {
+            let check = AssertUnwindSafe(|| database.check_integrity());
+            catch_unwind(check).unwrap_or_else(|panic| Err(corrupted(&*panic)))?;
+        }
+        self.put(database);
+        Ok(())
+    }
+
+    /// Moves the file aside. Returns where it is now.
+    pub fn move_aside(&self) -> std::io::Result<PathBuf> {
+        self.close();
+        disk::move_aside(self.disk.path())
+    }
+
+    /// Begins an empty database in place of one that was moved aside; what an earlier attempt has left is removed.
+    pub fn create(&self) -> Result<(), String> {
+        self.close();
+        match std::fs::remove_file(self.disk.path()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.to_string()),
+            _ => {}
+        }
+        let (database, _) = open(&*self.disk, self.cache, true).map_err(|error| error.to_string())?;
+        self.put(database);
+        super::check_schema(self).map_err(|error| error.to_string())?;
+        self.replaced.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    fn close(&self) {
         let old = self.database.write().take();
         // A database with a damaged page may panic when it is closed.
         _ = catch_unwind(AssertUnwindSafe(move || drop(old)));
-        let (database, _) = open(&*self.disk, self.cache, false).map_err(|error| error.to_string())?;
+    }
+
+    fn put(&self, database: Database) {
         let mut slot = self.database.write();
         self.generation.fetch_add(1, Ordering::Relaxed);
         *slot = Some(database);
-        Ok(())
+    }
+
+    /// Returns how often the database was replaced by an empty one.
+    pub fn replaced(&self) -> u64 {
+        self.replaced.load(Ordering::Acquire)
     }
 
     /// Returns how often the database was opened anew.
@@ -160,6 +205,19 @@ fn open(disk: &dyn Disk, cache: usize, create: bool) -> Result<(Database, bool),
     builder.set_cache_size(cache).set_repair_callback(move |_| seen.store(true, Ordering::Relaxed));
     match catch_unwind(AssertUnwindSafe(|| disk.open(&builder, create))) {
         Ok(database) => Ok((database?, repaired.load(Ordering::Relaxed))),
-        Err(panic) => Err(StorageError::Corrupted(text_of(&*panic).to_owned()).into()),
+        Err(panic) => Err(corrupted(&*panic)),
+    }
+}
+
+fn corrupted(panic: &(dyn Any + Send)) -> DatabaseError {
+    StorageError::Corrupted(text_of(panic).to_owned()).into()
+}
+
+/// Returns whether a database cannot be opened because its file is damaged: not because of the disk or another process.
+pub(super) fn is_damage(error: &DatabaseError) -> bool {
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => false,
+        DatabaseError::Storage(StorageError::Io(error)) => error.kind() == std::io::ErrorKind::InvalidData,
+        _ => true,
     }
 }

@@ -4,10 +4,13 @@
 //! (group commit), so that durability costs one disk flush for many writers. Readers never wait for it.
 //! Tables are named by their owner and hold bytes; keys sort as bytes.
 //!
-//! Files: `batch` (changes), `queue` (bounded, in front of the writer), `writer` (commits and recovery), `engine` (redb,
+//! Reads wait for the disk: [`BlockingStore`] has them, which threads get that may block.
+//!
+//! Files: `batch` (changes), `blocking` (reads), `queue` (bounded, in front of the writer), `writer` (commits and recovery), `engine` (redb,
 //! with its errors and panics), `disk` (the file).
 
 mod batch;
+mod blocking;
 mod disk;
 mod engine;
 mod queue;
@@ -18,7 +21,6 @@ pub(crate) mod faults;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -26,13 +28,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use redb::{ReadableTable, TableDefinition};
+use redb::TableDefinition;
 use tokio::sync::{oneshot, watch};
 
 pub use batch::Batch;
+pub use blocking::BlockingStore;
 use disk::{Disk, FileDisk};
 use engine::{Engine, Failure, ReadTable};
 use queue::{Queue, QueueLimits};
+
+use crate::executors::MayBlock;
 
 /// The layout of the stored data; raised when it changes, with a step that migrates older stores.
 pub const SCHEMA: u64 = 1;
@@ -98,7 +103,7 @@ pub enum StoreError {
         reason: String,
     },
     /// A page of the file is damaged.
-    #[error("the store {path} is damaged: {reason}; a restart repairs it or moves it aside")]
+    #[error("the store {path} is damaged: {reason}")]
     Damaged {
         /// The path of the store.
         path: PathBuf,
@@ -118,6 +123,8 @@ pub enum StoreError {
 pub enum Health {
     /// It can.
     Well,
+    /// It can, but was damaged beyond repair: it is at this path now, and an empty one has taken its place.
+    Replaced(PathBuf),
     /// Writes are refused because of this error until the disk takes them again.
     Failed(StoreError),
 }
@@ -205,12 +212,7 @@ impl Store {
             Ok((engine, _)) if length.is_none_or(|length| length == 0) => (engine, Opened::New),
             Ok((engine, repaired)) => (engine, if repaired { Opened::Repaired } else { Opened::Clean }),
             Err((redb::DatabaseError::DatabaseAlreadyOpen, _)) => return Err(StoreError::InUse(path)),
-            Err((redb::DatabaseError::Storage(redb::StorageError::Io(error)), _))
-                if error.kind() != std::io::ErrorKind::InvalidData =>
-            {
-                return Err(failed(error.to_string()));
-            }
-            Err((error, disk)) if length.is_some() => {
+            Err((error, disk)) if length.is_some() && engine::is_damage(&error) => {
                 let aside = disk::move_aside(&path).map_err(|error| failed(error.to_string()))?;
                 tracing::error!(path = %path.display(), moved_to = %aside.display(), %error, "the store is damaged beyond repair: it is moved aside and an empty one takes its place");
                 let (engine, _) = Engine::open(disk, cache).map_err(|(error, _)| failed(error.to_string()))?;
@@ -247,6 +249,11 @@ impl Store {
         self.inner.health.subscribe()
     }
 
+    /// Returns how often the open store was replaced by an empty one because it was damaged beyond repair.
+    pub fn replaced(&self) -> u64 {
+        self.inner.engine.replaced()
+    }
+
     /// Queues changes; they are applied in the order of these calls. Never waits: with a full queue the write is
     /// refused with `StoreError::Busy`. For callers that wait for the ticket, so that their number is a bound.
     pub fn write(&self, batch: Batch) -> Ticket {
@@ -258,95 +265,10 @@ impl Store {
         Ticket(self.inner.queue.push_when_room(batch).await)
     }
 
-    /// Queues changes once the queue has room: backpressure for threads that may block and do not wait for the
-    /// ticket.
-    pub fn write_blocking(&self, batch: Batch) -> Ticket {
-        Ticket(self.inner.queue.push_blocking(batch))
-    }
-
-    /// Returns the value of a key.
-    pub fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read(table, |table| Ok(table.get(key)?.map(|value| value.value().to_vec())))
-    }
-
-    /// Returns up to `limit` pairs in rising order of their keys, from `start` on.
-    pub fn scan(&self, table: Table, start: &[u8], limit: usize) -> Result<Vec<Pair>, StoreError> {
-        Ok(self.scan_page(table, start, limit, usize::MAX)?.0)
-    }
-
-    /// Returns up to `limit` pairs in rising order of their keys, from `start` on, as many as fit into `bytes` but at
-    /// least one, and whether there are more.
-    pub fn scan_page(
-        &self,
-        table: Table,
-        start: &[u8],
-        limit: usize,
-        bytes: usize,
-    ) -> Result<(Vec<Pair>, bool), StoreError> {
-        self.read(table, |table| {
-            let (mut found, mut room) = (Vec::new(), bytes);
-            for pair in table.range::<&[u8]>((Bound::Included(start), Bound::Unbounded))? {
-                if found.len() >= limit {
-                    return Ok((found, true));
-                }
-                let (key, value) = pair?;
-                let size = key.value().len() + value.value().len();
-                if size > room && !found.is_empty() {
-                    return Ok((found, true));
-                }
-                room = room.saturating_sub(size);
-                found.push((key.value().to_vec(), value.value().to_vec()));
-            }
-            Ok((found, false))
-        })
-    }
-
-    /// Returns all pairs whose keys have this prefix, in rising order.
-    pub fn scan_prefix(&self, table: Table, prefix: &[u8]) -> Result<Vec<Pair>, StoreError> {
-        self.read(table, |table| {
-            let mut found = Vec::new();
-            for pair in table.range::<&[u8]>((Bound::Included(prefix), Bound::Unbounded))? {
-                let (key, value) = pair?;
-                if !key.value().starts_with(prefix) {
-                    break;
-                }
-                found.push((key.value().to_vec(), value.value().to_vec()));
-            }
-            Ok(found)
-        })
-    }
-
-    /// Returns up to `limit` pairs in falling order of their keys, from the last one on.
-    pub fn scan_back(&self, table: Table, limit: usize) -> Result<Vec<Pair>, StoreError> {
-        self.read(table, |table| {
-            let pairs = table.iter()?.rev().take(limit);
-            pairs.map(|pair| pair.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))).collect()
-        })
-    }
-
-    /// Returns the pair with the last key.
-    pub fn last(&self, table: Table) -> Result<Option<Pair>, StoreError> {
-        self.read(table, |table| Ok(table.last()?.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))))
-    }
-
-    /// Returns the pair with the greatest key that is not above this one.
-    pub fn at_or_before(&self, table: Table, key: &[u8]) -> Result<Option<Pair>, StoreError> {
-        self.read(table, |table| {
-            let mut range = table.range::<&[u8]>((Bound::Unbounded, Bound::Included(key)))?;
-            let pair = range.next_back().transpose()?;
-            Ok(pair.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())))
-        })
-    }
-
-    fn read<T: Default>(
-        &self,
-        table: Table,
-        read: impl FnOnce(ReadTable) -> Result<T, redb::StorageError>,
-    ) -> Result<T, StoreError> {
-        self.inner.engine.read(table, read).unwrap_or_else(|(reason, generation)| {
-            self.inner.queue.suspect(reason.clone(), generation);
-            Err(StoreError::Read(reason))
-        })
+    /// The operations that wait for the disk, for a thread that may. What keeps them is itself reached through
+    /// [`Blocking`](crate::executors::Blocking), or belongs to such threads.
+    pub fn blocking(&self, _: &MayBlock) -> BlockingStore {
+        BlockingStore(self.clone())
     }
 }
 

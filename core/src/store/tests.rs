@@ -4,8 +4,13 @@ use super::*;
 
 const THINGS: Table = Table("things");
 
-fn open(path: &Path) -> (Store, Opened) {
-    Store::open(path, 1 << 20).unwrap()
+fn open(path: &Path) -> (BlockingStore, Opened) {
+    open_with(path, 1 << 20)
+}
+
+fn open_with(path: &Path, cache: usize) -> (BlockingStore, Opened) {
+    let (store, opened) = Store::open(path, cache).unwrap();
+    (BlockingStore(store), opened)
 }
 
 fn put(store: &Store, pairs: &[(&str, &str)]) {
@@ -118,6 +123,7 @@ fn a_store_works_again_without_a_restart_when_the_disk_does() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("brine.redb");
         let (store, _, faults) = faults::open(&path, 1 << 20);
+        let store = BlockingStore(store);
         put(&store, &[("before", "1")]);
         faults.set(errors);
         let error = store.write(one("refused", b"1")).durable_blocking().unwrap_err();
@@ -143,6 +149,7 @@ fn a_store_works_again_without_a_restart_when_the_disk_does() {
 fn a_full_store_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _, faults) = faults::open(&folder.path().join("brine.redb"), 1 << 20);
+    let store = BlockingStore(store);
     put(&store, &[("a", "1")]);
     faults.set(faults::Errors { write: Some(ENOSPC), ..faults::Errors::default() });
     store.write(one("b", b"1")).durable_blocking().unwrap_err();
@@ -172,6 +179,7 @@ fn an_error_while_reading_makes_the_store_open_its_file_anew() {
     }
     drop(store);
     let (store, _, faults) = faults::open(&path, 0);
+    let store = BlockingStore(store);
     faults.set(faults::Errors { read: Some(EIO), ..faults::Errors::default() });
     let error = store.scan(THINGS, b"", 1000).unwrap_err();
     assert!(matches!(error, StoreError::Read(_) | StoreError::Unavailable { .. }), "{error}");
@@ -185,6 +193,7 @@ fn an_error_while_reading_makes_the_store_open_its_file_anew() {
 fn the_queue_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _, faults) = faults::open_with(&folder.path().join("brine.redb"), 1 << 20, 4);
+    let store = BlockingStore(store);
     // The disk takes its time while the writer holds the first batch.
     let stalled = faults.stall();
     let mut tickets = vec![store.write(one("first", b"1"))];
@@ -213,7 +222,7 @@ fn the_queue_is_bounded() {
 fn a_damaged_page_is_an_error_and_the_rest_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brine.redb");
-    let (store, _) = Store::open(&path, 0).unwrap();
+    let (store, _) = open_with(&path, 0);
     for n in 0..200 {
         put(&store, &[(&format!("{n:05}"), &format!("<{n:05}>").repeat(500))]);
     }
@@ -226,6 +235,33 @@ fn a_damaged_page_is_an_error_and_the_rest_can_be_read() {
     assert_eq!(store.scan(THINGS, b"", 50).unwrap().len(), 50);
     assert_eq!(store.scan(THINGS, b"00110", 1000).unwrap().len(), 90);
     put(&store, &[("more", "1")]);
+}
+
+#[test]
+fn a_write_that_meets_a_damaged_page_has_the_file_moved_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brine.redb");
+    let (store, _) = open_with(&path, 0);
+    for n in 0..200 {
+        put(&store, &[(&format!("{n:05}"), &format!("<{n:05}>").repeat(500))]);
+    }
+    damage(&path, "<00100>".repeat(50).as_bytes());
+    let (mut health, before) = (store.health(), crate::metrics::STORE_REPLACED.get());
+    let error = store.write(one("00100", &[b'x'; 3500])).durable_blocking().unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let replaced = runtime.block_on(async {
+        let replaced = health.wait_for(|health| matches!(health, Health::Replaced(_)));
+        tokio::time::timeout(Duration::from_secs(60), replaced).await.unwrap().unwrap().clone()
+    });
+    let Health::Replaced(aside) = replaced else { unreachable!() };
+    assert_eq!(aside, folder.path().join("brine.redb.damaged"));
+    assert!(aside.exists() && store.replaced() == 1 && crate::metrics::STORE_REPLACED.get() > before);
+    assert!(store.scan(THINGS, b"", 1000).unwrap().is_empty());
+    put(&store, &[("new", "1")]);
+    drop(store);
+    let (store, opened) = open(&path);
+    assert_eq!((opened, keys(store.scan(THINGS, b"", 9).unwrap())), (Opened::Clean, vec!["new".to_owned()]));
 }
 
 /// Overwrites the beginnings of the pages in which these bytes are.

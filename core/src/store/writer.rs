@@ -1,14 +1,16 @@
 //! The writer thread: commits what is queued, and brings the store back after an I/O error.
 //!
 //! After an error all writes are refused at once. The database is opened anew, so that reads work again, and tried
-//! with growing pauses until the disk takes writes; nobody has to restart the process.
+//! with growing pauses until the disk takes writes; nobody has to restart the process. After a write that met a damaged
+//! page all pages are checked; a file that cannot be repaired is moved aside, as at the start.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::engine::{Engine, Failure};
+use super::engine::{self, Engine, Failure};
 use super::queue::{Next, Queue, Waiting};
 use super::{Batch, Health, META, StoreError};
 use crate::metrics;
@@ -34,12 +36,22 @@ struct Fault {
     next_try: Instant,
     /// The database takes nothing until it is opened anew.
     broken: bool,
+    /// A write met a damaged page.
+    damaged: bool,
+    /// The file is moved aside whatever a check of its pages says.
+    hopeless: bool,
+    /// Where the file is that an empty one replaces.
+    aside: Option<PathBuf>,
+    /// The empty one has not been created yet.
+    creating: bool,
 }
 
 /// The pause before the next attempt.
 struct Pauses {
     next: Duration,
     recovered: Option<Instant>,
+    /// The last recovery from damage that the check of the pages did not find.
+    unexplained: Option<Instant>,
 }
 
 impl Pauses {
@@ -57,7 +69,7 @@ impl Writer<'_> {
     /// Commits batches until the queue is closed.
     pub fn run(&self) {
         let mut fault: Option<Fault> = None;
-        let mut pauses = Pauses { next: FIRST_PAUSE, recovered: None };
+        let mut pauses = Pauses { next: FIRST_PAUSE, recovered: None, unexplained: None };
         loop {
             match self.queue.next(fault.as_ref().map(|fault| fault.next_try)) {
                 Next::Closed => return,
@@ -131,7 +143,18 @@ impl Writer<'_> {
         tracing::error!(%error, "the store has failed: writes are refused until the disk takes them again");
         self.health.send_replace(Health::Failed(error.clone()));
         let since = Instant::now();
-        Fault { error, since, next_try: since + pauses.take(), broken: true }
+        let damaged = matches!(failure, Failure::Damaged(_));
+        let hopeless = damaged && pauses.unexplained.is_some_and(|at| at.elapsed() < CALM);
+        Fault {
+            error,
+            since,
+            next_try: since + pauses.take(),
+            broken: true,
+            damaged,
+            hopeless,
+            aside: None,
+            creating: false,
+        }
     }
 
     /// Tries to bring the store back. Returns the fault if that failed.
@@ -144,7 +167,10 @@ impl Writer<'_> {
                 metrics::STORE_FAILED.set(0);
                 tracing::warn!(%path, seconds, refused, "the store works again");
                 pauses.recovered = Some(Instant::now());
-                self.health.send_replace(Health::Well);
+                if fault.damaged && fault.aside.is_none() {
+                    pauses.unexplained = pauses.recovered;
+                }
+                self.health.send_replace(fault.aside.map_or(Health::Well, Health::Replaced));
                 None
             }
             Err(reason) => {
@@ -158,7 +184,7 @@ impl Writer<'_> {
     /// Opens the database anew where needed, and writes to it.
     fn attempt(&self, fault: &mut Fault) -> Result<(), String> {
         if fault.broken {
-            self.engine.reopen()?;
+            self.reopen(fault)?;
             fault.broken = false;
         }
         // Reads work from here on. Each attempt to write that fails means opening the database once more, which takes
@@ -168,10 +194,45 @@ impl Writer<'_> {
         batch.put(META, *b"recovered", jiff::Timestamp::now().to_string().into_bytes());
         match self.engine.commit(&[batch]) {
             Ok(()) => Ok(()),
-            Err(Failure::Broken(reason) | Failure::Damaged(reason) | Failure::Refused(reason)) => {
+            Err(Failure::Damaged(reason)) => {
+                (fault.hopeless, fault.damaged, fault.broken) = (fault.damaged, true, true);
+                Err(reason)
+            }
+            Err(Failure::Broken(reason) | Failure::Refused(reason)) => {
                 fault.broken = true;
                 Err(reason)
             }
         }
+    }
+
+    /// Opens the database anew; one that is damaged beyond repair is replaced.
+    fn reopen(&self, fault: &mut Fault) -> Result<(), String> {
+        if fault.creating {
+            return self.create(fault);
+        }
+        let reason = if fault.hopeless {
+            fault.error.to_string()
+        } else {
+            let opened = if fault.damaged { self.engine.reopen_checked() } else { self.engine.reopen() };
+            match opened {
+                Ok(()) => return Ok(()),
+                Err(error) if engine::is_damage(&error) => error.to_string(),
+                Err(error) => return Err(error.to_string()),
+            }
+        };
+        // A full or read-only disk takes no empty store, and the file stays where it is.
+        self.engine.disk.probe().map_err(|error| error.to_string())?;
+        let aside = self.engine.move_aside().map_err(|error| error.to_string())?;
+        metrics::STORE_REPLACED.add(1);
+        let path = self.engine.disk.path().display();
+        tracing::error!(%path, moved_to = %aside.display(), reason, "the store is damaged beyond repair: it is moved aside and an empty one takes its place");
+        (fault.aside, fault.creating) = (Some(aside), true);
+        self.create(fault)
+    }
+
+    fn create(&self, fault: &mut Fault) -> Result<(), String> {
+        self.engine.create()?;
+        (fault.creating, fault.damaged, fault.hopeless) = (false, false, false);
+        Ok(())
     }
 }

@@ -2,27 +2,28 @@
 //!
 //! Until a peer has authenticated its messages are small. A minion opens a connection for each request, and its first
 //! message may be large, so the addresses of authenticated peers are remembered, too: such an address may send large
-//! messages, of which all unauthenticated connections together hold a bounded number of bytes.
+//! messages, of which all unauthenticated connections together hold a bounded number of bytes. The messages of
+//! authenticated connections have a budget, too, of which each address has a share.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
+use super::addresses::{Addresses, Most, network};
 use crate::metrics;
 
 /// How long the address of an authenticated peer is remembered after its last authenticated request.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
-/// How many such addresses are remembered.
-const ADDRESSES: usize = 1 << 16;
 /// The unit in which memory is counted.
 const UNIT: usize = 1024;
 /// Bytes of messages under way on all authenticated connections.
 const AUTHENTICATED_MEMORY: usize = 512 << 20;
+/// How many of them those of one address may hold: a hostile minion leaves the rest to others.
+const SHARE: usize = AUTHENTICATED_MEMORY / 4;
 
 /// What peers may hold.
 #[derive(Debug, Clone, Copy)]
@@ -59,33 +60,10 @@ pub struct Bounds(Arc<Inner>);
 struct Inner {
     allowance: Allowance,
     connections: usize,
-    table: Mutex<Table>,
+    began: Instant,
+    addresses: Mutex<Addresses>,
     unauthenticated: Arc<Semaphore>,
     authenticated: Arc<Semaphore>,
-}
-
-#[derive(Debug, Default)]
-struct Table {
-    addresses: HashMap<IpAddr, Address>,
-    open: usize,
-    /// Open connections of addresses that are not known.
-    open_unknown: usize,
-    /// How many addresses have `known_until`.
-    known: usize,
-}
-
-#[derive(Debug, Default)]
-struct Address {
-    open: usize,
-    known_until: Option<Instant>,
-    /// The peers run on this host.
-    is_local: bool,
-}
-
-impl Address {
-    fn is_known(&self) -> bool {
-        self.is_local || self.known_until.is_some()
-    }
 }
 
 /// Which bound a connection would exceed.
@@ -116,7 +94,8 @@ impl Bounds {
         Bounds(Arc::new(Inner {
             allowance,
             connections,
-            table: Mutex::default(),
+            began: Instant::now(),
+            addresses: Mutex::default(),
             unauthenticated: memory(allowance.unauthenticated_memory),
             authenticated: memory(AUTHENTICATED_MEMORY),
         }))
@@ -127,93 +106,30 @@ impl Bounds {
         self.0.allowance.message_time
     }
 
-    /// Counts a connection.
-    pub(super) fn open(&self, address: IpAddr, is_local: bool) -> Result<Open, Exceeded> {
+    /// Counts a connection. Where connections of unknown addresses hold all that they may, one of them gives way.
+    pub(super) fn open(&self, address: IpAddr, trust: &Arc<Trust>) -> Result<Open, Exceeded> {
         let network = network(address);
-        let all = self.0.connections;
-        let mut table = self.0.table.lock();
-        table.expire(network);
-        let (open, open_unknown) = (table.open, table.open_unknown);
-        let entry = table.addresses.entry(network).or_default();
-        // Only an entry without connections changes here: `open_unknown` stays right.
-        entry.is_local |= is_local && entry.open == 0;
-        let is_known = entry.is_known();
-        let most = match self.0.allowance.per_address {
-            0 if is_known => all - all / 8,
-            0 => (all / 4).max(1),
-            given => given,
-        };
-        let exceeded = if open >= all {
-            Some(Exceeded::Total(open))
-        } else if entry.open >= most {
-            Some(Exceeded::Address(entry.open))
-        } else if !is_known && open_unknown >= (all / 2).max(1) {
-            Some(Exceeded::Unknown(open_unknown))
-        } else {
-            None
-        };
-        if let Some(exceeded) = exceeded {
-            table.forget_unused(network);
-            return Err(exceeded);
+        let most = Most { all: self.0.connections, per_address: self.0.allowance.per_address };
+        let (id, evicted) = self.0.addresses.lock().open(network, trust, trust.is_local, most)?;
+        if let Some(evicted) = evicted {
+            metrics::CONNECTIONS_EVICTED.add(1);
+            evicted.evicted.notify_one();
         }
-        entry.open += 1;
-        table.open += 1;
-        table.open_unknown += usize::from(!is_known);
         metrics::CONNECTIONS.add(1);
-        Ok(Open { bounds: self.clone(), network })
+        Ok(Open { bounds: self.clone(), network, id })
     }
 
     /// Remembers the address of an authenticated peer.
     fn remember(&self, address: IpAddr) {
-        let network = network(address);
-        let mut table = self.0.table.lock();
-        let table = &mut *table;
-        let entry = table.addresses.entry(network).or_default();
-        if !entry.is_known() {
-            table.open_unknown -= entry.open;
-        }
-        table.known += usize::from(entry.known_until.is_none());
-        entry.known_until = Some(Instant::now() + REMEMBERED);
-        if table.known > ADDRESSES {
-            let known = table.addresses.iter().filter_map(|(network, entry)| Some((entry.known_until?, *network)));
-            if let Some((_, oldest)) = known.min() {
-                table.unknow(oldest);
-            }
-        }
+        self.0.addresses.lock().remember(network(address), Instant::now() + REMEMBERED);
     }
 
     fn is_known(&self, address: IpAddr) -> bool {
-        let network = network(address);
-        let mut table = self.0.table.lock();
-        table.expire(network);
-        table.addresses.get(&network).is_some_and(Address::is_known)
-    }
-}
-
-impl Table {
-    /// Forgets that an address is known if its time is over.
-    fn expire(&mut self, network: IpAddr) {
-        let until = self.addresses.get(&network).and_then(|entry| entry.known_until);
-        if until.is_some_and(|until| until <= Instant::now()) {
-            self.unknow(network);
-        }
+        self.0.addresses.lock().is_known(network(address))
     }
 
-    fn unknow(&mut self, network: IpAddr) {
-        let Some(entry) = self.addresses.get_mut(&network) else { return };
-        if entry.known_until.take().is_some() {
-            self.known -= 1;
-            if !entry.is_local {
-                self.open_unknown += entry.open;
-            }
-        }
-        self.forget_unused(network);
-    }
-
-    fn forget_unused(&mut self, network: IpAddr) {
-        if self.addresses.get(&network).is_some_and(|entry| entry.open == 0 && entry.known_until.is_none()) {
-            self.addresses.remove(&network);
-        }
+    fn now(&self) -> u64 {
+        u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
@@ -222,19 +138,13 @@ impl Table {
 pub(super) struct Open {
     bounds: Bounds,
     network: IpAddr,
+    id: u64,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         metrics::CONNECTIONS.sub(1);
-        let mut table = self.bounds.0.table.lock();
-        let table = &mut *table;
-        table.open -= 1;
-        if let Some(entry) = table.addresses.get_mut(&self.network) {
-            entry.open -= 1;
-            table.open_unknown -= usize::from(!entry.is_known());
-        }
-        table.forget_unused(self.network);
+        self.bounds.0.addresses.lock().close(self.network, self.id);
     }
 }
 
@@ -242,6 +152,7 @@ impl Drop for Open {
 #[derive(Debug)]
 pub struct Memory {
     _permit: OwnedSemaphorePermit,
+    _of_share: Option<OwnedSemaphorePermit>,
 }
 
 /// Whether a message may come in.
@@ -260,11 +171,23 @@ pub(super) struct Trust {
     /// The peer runs on this host.
     is_local: bool,
     is_authenticated: AtomicBool,
+    /// The time of the last whole message, in milliseconds since the bounds were made.
+    last_message: AtomicU64,
+    evicted: Notify,
+    share: OnceLock<Arc<Semaphore>>,
 }
 
 impl Trust {
     pub fn new(bounds: Bounds, address: Option<IpAddr>, is_local: bool) -> Self {
-        Trust { bounds, address, is_local, is_authenticated: AtomicBool::new(false) }
+        Trust {
+            address,
+            is_local,
+            is_authenticated: AtomicBool::new(false),
+            last_message: AtomicU64::new(bounds.now()),
+            evicted: Notify::new(),
+            share: OnceLock::new(),
+            bounds,
+        }
     }
 
     pub fn is_authenticated(&self) -> bool {
@@ -284,13 +207,39 @@ impl Trust {
         }
     }
 
+    /// The connection has brought a whole message.
+    pub fn received(&self) {
+        if !self.is_authenticated() {
+            self.last_message.store(self.bounds.now(), Ordering::Relaxed);
+        }
+    }
+
+    pub fn last_message(&self) -> u64 {
+        self.last_message.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the connection must give way to another one.
+    pub async fn evicted(&self) {
+        self.evicted.notified().await;
+    }
+
+    /// The memory that the authenticated connections of the peer's address share.
+    fn share(&self) -> Option<&Arc<Semaphore>> {
+        let address = self.address?;
+        let new = || self.bounds.0.addresses.lock().share(network(address), SHARE / UNIT);
+        Some(self.share.get_or_init(new))
+    }
+
     /// Whether a message of this size may come in.
     pub fn admit(&self, size: usize) -> Admitted {
         let Inner { allowance, unauthenticated, authenticated, .. } = &*self.bounds.0;
-        let units = units(size);
         if self.is_authenticated() {
-            return match Arc::clone(authenticated).try_acquire_many_owned(units) {
-                Ok(permit) => Admitted::Yes(Memory { _permit: permit }),
+            let taken = |memory: &Arc<Semaphore>, most| Arc::clone(memory).try_acquire_many_owned(units(size, most));
+            let Ok(of_share) = self.share().map(|share| taken(share, SHARE)).transpose() else {
+                return Admitted::Later;
+            };
+            return match taken(authenticated, AUTHENTICATED_MEMORY) {
+                Ok(permit) => Admitted::Yes(Memory { _permit: permit, _of_share: of_share }),
                 Err(_) => Admitted::Later,
             };
         }
@@ -298,8 +247,8 @@ impl Trust {
         if size > allowance.unauthenticated_message && !may_be_large() {
             return Admitted::No;
         }
-        match Arc::clone(unauthenticated).try_acquire_many_owned(units) {
-            Ok(permit) => Admitted::Yes(Memory { _permit: permit }),
+        match Arc::clone(unauthenticated).try_acquire_many_owned(units(size, AUTHENTICATED_MEMORY)) {
+            Ok(permit) => Admitted::Yes(Memory { _permit: permit, _of_share: None }),
             Err(_) => Admitted::No,
         }
     }
@@ -307,25 +256,23 @@ impl Trust {
     /// Waits for memory for a message of an authenticated peer, as long as a message may take.
     pub async fn wait_for_memory(&self, size: usize) -> Option<Memory> {
         let inner = &*self.bounds.0;
-        let memory = Arc::clone(&inner.authenticated).acquire_many_owned(units(size));
-        let permit = tokio::time::timeout(inner.allowance.message_time, memory).await.ok()?.ok()?;
-        Some(Memory { _permit: permit })
+        let taken = |memory: &Arc<Semaphore>, most| Arc::clone(memory).acquire_many_owned(units(size, most));
+        let memory = async {
+            // First that of its address: what waits for the other does not keep more of it from others than a share.
+            let of_share = match self.share() {
+                Some(share) => Some(taken(share, SHARE).await.ok()?),
+                None => None,
+            };
+            let permit = taken(&inner.authenticated, AUTHENTICATED_MEMORY).await.ok()?;
+            Some(Memory { _permit: permit, _of_share: of_share })
+        };
+        tokio::time::timeout(inner.allowance.message_time, memory).await.ok()?
     }
 }
 
-/// A message that is larger than all memory takes all of it.
-fn units(size: usize) -> u32 {
-    u32::try_from(size.min(AUTHENTICATED_MEMORY).div_ceil(UNIT)).unwrap_or(u32::MAX)
-}
-
-/// What counts as one address: of IPv6 the network that one host is given.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) if !address.is_loopback() => {
-            Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
-        }
-        address => address,
-    }
+/// Returns the units of a message. One that is larger than all memory takes all of it.
+fn units(size: usize, most: usize) -> u32 {
+    u32::try_from(size.min(most).div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
 /// The limit on the open files of this process.
@@ -338,6 +285,7 @@ fn open_files() -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::addresses::ADDRESSES;
 
     fn bounds(connections: usize, per_address: usize) -> Bounds {
         Bounds::new(Allowance { connections, per_address, ..Allowance::default() })
@@ -347,49 +295,99 @@ mod tests {
         [10, 0, 0, n].into()
     }
 
+    fn trust(bounds: &Bounds, n: u8, is_local: bool) -> Arc<Trust> {
+        Arc::new(Trust::new(bounds.clone(), Some(address(n)), is_local))
+    }
+
+    /// Opens a connection of an address.
+    fn open(bounds: &Bounds, n: u8) -> Result<(Arc<Trust>, Open), Exceeded> {
+        let trust = trust(bounds, n, false);
+        bounds.open(address(n), &trust).map(|open| (trust, open))
+    }
+
+    fn is_evicted(trust: &Trust) -> bool {
+        use futures::FutureExt;
+        let is_evicted = trust.evicted().now_or_never().is_some();
+        if is_evicted {
+            // A permit is taken by asking.
+            trust.evicted.notify_one();
+        }
+        is_evicted
+    }
+
     #[test]
     fn unknown_addresses_leave_connections_to_known_ones() {
         let bounds = bounds(16, 0);
-        let open = |n| bounds.open(address(n), false);
-        let one: Vec<_> = (0..4).map(|_| open(1).unwrap()).collect();
-        assert_eq!(open(1).unwrap_err(), Exceeded::Address(4));
-        let two: Vec<_> = (0..4).map(|_| open(2).unwrap()).collect();
-        assert_eq!(open(3).unwrap_err(), Exceeded::Unknown(8));
-        // One that authenticates has room, and gives room to others.
+        let one: Vec<_> = (0..4).map(|_| open(&bounds, 1).unwrap()).collect();
+        assert_eq!(open(&bounds, 1).unwrap_err(), Exceeded::Address(4));
+        let two: Vec<_> = (0..4).map(|_| open(&bounds, 2).unwrap()).collect();
+        assert_eq!(bounds.0.addresses.lock().counts(), (8, 8, 2));
+        // An address that authenticates has room, and gives room to others.
         bounds.remember(address(1));
-        let more: Vec<_> = (0..8).map(|_| open(1).unwrap()).collect();
-        assert_eq!(open(1).unwrap_err(), Exceeded::Total(16));
+        let more: Vec<_> = (0..8).map(|_| open(&bounds, 1).unwrap()).collect();
+        assert_eq!(open(&bounds, 1).unwrap_err(), Exceeded::Total(16));
         drop((one, two));
-        assert!(open(3).is_ok());
+        assert!(open(&bounds, 3).is_ok());
         drop(more);
-        assert_eq!(bounds.0.table.lock().open, 0);
-        assert_eq!(bounds.0.table.lock().open_unknown, 0);
-        assert_eq!(bounds.0.table.lock().addresses.len(), 1);
+        assert_eq!(bounds.0.addresses.lock().counts(), (0, 0, 1));
+    }
+
+    #[test]
+    fn the_idlest_connection_of_the_address_with_most_gives_way() {
+        let bounds = bounds(16, 0);
+        let flood: Vec<_> = (0..8).map(|i| open(&bounds, 1 + i % 2).unwrap()).collect();
+        for ((trust, _), time) in flood.iter().zip([9, 9, 8, 8, 1, 2, 7, 7]) {
+            trust.last_message.store(time, Ordering::Relaxed);
+        }
+        // Both addresses have four, the first one the older ones: its third one has been idle for longest.
+        let honest = open(&bounds, 3).unwrap();
+        let evicted = |flood: &[(Arc<Trust>, Open)]| -> Vec<usize> {
+            (0..flood.len()).filter(|i| is_evicted(&flood[*i].0)).collect()
+        };
+        assert_eq!(evicted(&flood), [4]);
+        assert_eq!(bounds.0.addresses.lock().counts(), (8, 8, 3));
+        // The flood goes on, and takes from itself.
+        let more: Vec<_> = (0..20).map(|i| open(&bounds, 1 + i % 2).unwrap()).collect();
+        assert!(!is_evicted(&honest.0));
+        // With one connection each, the oldest one gives way.
+        let others: Vec<_> = (0..7).map(|i| open(&bounds, 4 + i).unwrap()).collect();
+        assert!(!is_evicted(&honest.0));
+        let another = open(&bounds, 11).unwrap();
+        assert!(is_evicted(&honest.0) && !is_evicted(&others[0].0));
+        drop((others, another));
+        // A connection that has proven its sender stays, also where its address has been forgotten.
+        let honest = open(&bounds, 3).unwrap();
+        drop((flood, more));
+        honest.0.is_authenticated.store(true, Ordering::Relaxed);
+        let full: Vec<_> = (0..40).map(|i| open(&bounds, 10 + i).unwrap()).collect();
+        assert!(!is_evicted(&honest.0));
+        drop((full, honest));
+        assert_eq!(bounds.0.addresses.lock().counts(), (0, 0, 0));
     }
 
     #[test]
     fn a_known_address_does_not_take_all_connections() {
         let bounds = bounds(16, 0);
         bounds.remember(address(1));
-        let _most: Vec<_> = (0..14).map(|_| bounds.open(address(1), false).unwrap()).collect();
-        assert_eq!(bounds.open(address(1), false).unwrap_err(), Exceeded::Address(14));
-        assert!(bounds.open(address(2), false).is_ok());
+        let _most: Vec<_> = (0..14).map(|_| open(&bounds, 1).unwrap()).collect();
+        assert_eq!(open(&bounds, 1).unwrap_err(), Exceeded::Address(14));
+        assert!(open(&bounds, 2).is_ok());
     }
 
     #[test]
     fn a_given_bound_holds_for_every_address() {
         let bounds = bounds(100, 2);
         for (n, is_local) in [(1, false), (2, true)] {
-            let _two = (bounds.open(address(n), is_local).unwrap(), bounds.open(address(n), is_local).unwrap());
-            assert_eq!(bounds.open(address(n), is_local).unwrap_err(), Exceeded::Address(2));
+            let open = || bounds.open(address(n), &trust(&bounds, n, is_local));
+            let _two = (open().unwrap(), open().unwrap());
+            assert_eq!(open().unwrap_err(), Exceeded::Address(2));
         }
     }
 
     #[test]
     fn large_messages_are_for_known_addresses_within_the_memory() {
         let bounds = Bounds::new(Allowance { unauthenticated_memory: 1 << 20, ..Allowance::default() });
-        let trust = |n, is_local| Trust::new(bounds.clone(), Some(address(n)), is_local);
-        let (unknown, known, local) = (trust(1, false), trust(2, false), trust(3, true));
+        let (unknown, known, local) = (trust(&bounds, 1, false), trust(&bounds, 2, false), trust(&bounds, 3, true));
         known.remember_address();
         for (trust, small, large) in [(&unknown, true, false), (&known, true, true), (&local, true, true)] {
             assert_eq!(matches!(trust.admit(60_000), Admitted::Yes(_)), small);
@@ -404,13 +402,35 @@ mod tests {
         assert!(matches!(unknown.admit(5_000), Admitted::Yes(_)));
     }
 
+    #[tokio::test]
+    async fn an_address_holds_no_more_than_its_share_of_the_memory_for_messages() {
+        let bounds = Bounds::new(Allowance { message_time: Duration::from_millis(50), ..Allowance::default() });
+        let hostile: Vec<_> = (0..3).map(|_| trust(&bounds, 1, false)).collect();
+        let honest = trust(&bounds, 2, false);
+        hostile.iter().chain([&honest]).for_each(|trust| trust.authenticate());
+        let mut held = Vec::new();
+        for trust in hostile.iter().cycle().take(SHARE / (32 << 20)) {
+            let Admitted::Yes(memory) = trust.admit(32 << 20) else { panic!("the share has memory") };
+            held.push(memory);
+        }
+        assert!(matches!(hostile[0].admit(5_000), Admitted::Later));
+        assert!(hostile[1].wait_for_memory(5_000).await.is_none(), "it waits as long as a message may take");
+        let Admitted::Yes(_own) = honest.admit(64 << 20) else { panic!("others have memory") };
+        held.pop();
+        assert!(hostile[2].wait_for_memory(5_000).await.is_some());
+        // A message that is larger than a share takes all of it.
+        assert!(matches!(hostile[2].admit(SHARE * 2), Admitted::Later));
+        drop(held);
+        assert!(matches!(hostile[2].admit(SHARE * 2), Admitted::Yes(_)));
+    }
+
     #[test]
     fn remembered_addresses_are_bounded_and_ipv6_networks_count_as_one() {
         let bounds = bounds(16, 0);
         for n in 0..=u32::try_from(ADDRESSES).unwrap() {
             bounds.remember(IpAddr::from(n.to_be_bytes()));
         }
-        assert_eq!(bounds.0.table.lock().addresses.len(), ADDRESSES);
+        assert_eq!(bounds.0.addresses.lock().counts(), (0, 0, ADDRESSES));
         assert!(!bounds.is_known([0, 0, 0, 0].into()) && bounds.is_known([0, 0, 0, 1].into()));
         bounds.remember("2001:db8::1".parse().unwrap());
         assert!(bounds.is_known("2001:db8::2".parse().unwrap()));

@@ -14,6 +14,7 @@ use crate::metrics;
 const LONG: Duration = Duration::from_secs(60);
 /// Two addresses of this host that are not the server's: peers of other hosts, to the server.
 const REMOTE: [&str; 2] = ["127.0.0.2", "127.0.0.3"];
+const THIRD: &str = "127.0.0.4";
 
 /// A peer that does whatever a test wants.
 struct Raw(TcpStream);
@@ -213,6 +214,38 @@ async fn connections_beyond_the_bounds_are_closed_at_once() {
     open.pop();
     // There is room once the server has seen that a connection has ended.
     while Raw::connect(&served.endpoint, REMOTE[0], "REQ").await.is_none() {}
+}
+
+#[tokio::test]
+async fn a_flood_of_two_addresses_gives_way_to_a_third_one() {
+    let served = Served::start(Allowance { connections: 16, ..Allowance::default() }).await;
+    let before = metrics::CONNECTIONS_EVICTED.get();
+    let mut flood = Vec::new();
+    for source in REMOTE.iter().cycle().take(8) {
+        flood.push(served.peer(source).await);
+    }
+    let mut honest = served.peer(THIRD).await;
+    assert!(metrics::CONNECTIONS_EVICTED.get() > before);
+    for source in REMOTE.iter().cycle().take(40) {
+        // Each connects to the place of another one; those that found none are closed.
+        flood.extend(Raw::connect(&served.endpoint, source, "REQ").await);
+    }
+    for word in [&b"word"[..], b"prove"] {
+        honest.send(word).await;
+        assert_eq!(honest.reply().await.unwrap(), word);
+    }
+    // Its address is known now, and does not need their places.
+    let mut more = Vec::new();
+    for _ in 0..7 {
+        more.push(served.peer(THIRD).await);
+    }
+    assert!(honest.is_alive().await);
+    let mut alive = 0;
+    for peer in &mut flood {
+        alive += usize::from(peer.is_alive().await);
+    }
+    // One place was the honest peer's before it was known.
+    assert_eq!(alive, 7);
 }
 
 #[tokio::test]

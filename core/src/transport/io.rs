@@ -51,6 +51,8 @@ pub struct Reader {
     /// The memory of the message that is read.
     memory: Option<Memory>,
     granted: usize,
+    /// Bytes of the current frame that there is room for in the buffer and that have not come; 0 if that is not known.
+    missing: usize,
     dropped: Option<Dropped>,
 }
 
@@ -83,6 +85,7 @@ impl Reader {
             trust,
             memory: None,
             granted: FREE,
+            missing: 0,
             dropped: None,
         }
     }
@@ -183,9 +186,16 @@ impl Reader {
                 }
                 continue;
             }
-            if self.buffer.len() < header + size {
+            let missing = (header + size).saturating_sub(self.buffer.len());
+            if missing > 0 {
+                if self.memory.is_some() {
+                    // What was granted is counted already: a buffer that grows by doubling holds up to twice as much.
+                    self.buffer.reserve(missing);
+                    self.missing = missing;
+                }
                 return Ok(Step::Fill);
             }
+            self.missing = 0;
             self.buffer.advance(header);
             let content = self.buffer.split_to(size).freeze();
             if is_command {
@@ -205,6 +215,9 @@ impl Reader {
 
     /// The frames of a message that ends.
     fn finish(&mut self) -> Vec<Bytes> {
+        if let Some(trust) = &self.trust {
+            trust.received();
+        }
         (self.size, self.granted) = (0, FREE);
         std::mem::take(&mut self.frames)
     }
@@ -213,6 +226,7 @@ impl Reader {
     fn chunk(&self) -> usize {
         match &self.trust {
             _ if self.dropped.is_some() => READ_DROPPED,
+            _ if self.missing > 0 => READ_MOST.min(self.missing),
             Some(trust) if !trust.is_authenticated() => self.chunk.min(self.granted),
             _ => self.chunk,
         }
@@ -228,7 +242,7 @@ impl Reader {
                 ReadHalf::Tcp(half) => half.readable().await?,
                 ReadHalf::Unix(half) => half.readable().await?,
             }
-            // Announced sizes are not reserved: memory follows what really comes.
+            // Only announced sizes that memory was granted for are reserved: memory follows what really comes.
             let chunk = self.chunk();
             self.buffer.reserve(chunk);
             let mut space = (&mut self.buffer).limit(chunk);

@@ -8,6 +8,7 @@
 //! `server` accepts connections for all listening sockets within the limits of `bounds`; `connection` reads and writes
 //! side by side, for servers and for the request client.
 
+mod addresses;
 mod backlog;
 mod backoff;
 mod bounds;
@@ -20,6 +21,7 @@ mod request;
 mod router;
 mod server;
 mod subscriber;
+mod subscriptions;
 mod zmtp;
 
 pub use backoff::Backoff;
@@ -33,7 +35,7 @@ pub use request::RequestClient;
 pub use router::{Handler, Peer, Router, Worker};
 pub(crate) use server::{Remote, Server, Service};
 pub use subscriber::Subscriber;
-pub(crate) use zmtp::Subscriptions;
+pub(crate) use subscriptions::Subscribed;
 pub use zmtp::{Limits, Message, SocketType, connect};
 
 use std::time::Duration;
@@ -92,6 +94,9 @@ pub enum TransportError {
         /// How many publishes it has not got.
         count: u64,
     },
+    /// There are too many connections of unauthenticated peers.
+    #[error("an unauthenticated connection gave way to a new one (max_connections)")]
+    Evicted,
     /// What came is no ZMTP.
     #[error("malformed frame: {0}")]
     Malformed(&'static str),

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::backlog::{Backlog, Behind, Place, Published};
 use super::bounds::Bounds;
 use super::connection::{Connection, Source};
 use super::server::{Remote, Server, Service};
-use super::zmtp::{self, Limits, SocketType, Subscriptions};
+use super::subscriptions::Subscribed;
+use super::zmtp::{self, Limits, SocketType};
 use super::{Listener, TransportError, Writer};
 use crate::metrics;
 
@@ -90,18 +90,10 @@ impl Service for Publisher {
 
     async fn serve(&self, place: Place, remote: Remote, connection: Connection) -> Result<(), TransportError> {
         let _counted = Counted::new(Arc::clone(&self.hosts), &remote);
-        let wanted = Wanted::default();
+        let wanted = Subscribed::default();
         let publishing = Publishing { place, wanted: &wanted, is_writing: false };
-        let mut incoming = connection.incoming;
-        let subscriptions = async {
-            loop {
-                let message = incoming.read().await?;
-                wanted.subscriptions.lock().change(&message);
-                wanted.changed.notify_one();
-            }
-        };
-        let result: Result<(), TransportError> = tokio::select! {
-            ended = subscriptions => ended,
+        let result = tokio::select! {
+            error = wanted.follow(connection.incoming) => Err(error),
             ended = connection.outgoing.run(publishing) => ended,
         };
         if let Err(TransportError::Behind { count }) = result {
@@ -112,17 +104,10 @@ impl Service for Publisher {
     }
 }
 
-/// What one subscriber wants.
-#[derive(Default)]
-struct Wanted {
-    subscriptions: Mutex<Subscriptions>,
-    changed: Notify,
-}
-
 /// What is written to one subscriber.
 struct Publishing<'a> {
     place: Place,
-    wanted: &'a Wanted,
+    wanted: &'a Subscribed,
     /// The message of the place is with the writer.
     is_writing: bool,
 }
@@ -130,19 +115,18 @@ struct Publishing<'a> {
 impl Publishing<'_> {
     /// What is published before the first subscription has arrived waits for it, but not for ever.
     async fn subscribed(&mut self) {
-        let is_subscribed = || !self.wanted.subscriptions.lock().0.is_empty();
         let first = async {
-            while !is_subscribed() {
-                self.wanted.changed.notified().await;
+            while self.wanted.is_empty() {
+                self.wanted.changed().await;
             }
         };
         if tokio::time::timeout(SUBSCRIBE_TIME, first).await.is_ok() {
             return;
         }
-        while !is_subscribed() {
+        while self.wanted.is_empty() {
             self.place.skip_all();
             tokio::select! {
-                () = self.wanted.changed.notified() => {}
+                () = self.wanted.changed() => {}
                 // Nothing is kept for it, and it does not fall behind.
                 _ = self.place.message() => {}
             }
@@ -155,12 +139,12 @@ impl Source for Publishing<'_> {
         if std::mem::take(&mut self.is_writing) {
             self.place.advance();
         }
-        if self.wanted.subscriptions.lock().0.is_empty() {
+        if self.wanted.is_empty() {
             self.subscribed().await;
         }
         loop {
             let message = self.place.message().await.map_err(|Behind(count)| TransportError::Behind { count })?;
-            if self.wanted.subscriptions.lock().wants(&message.topic, message.by_name) {
+            if self.wanted.wants(&message.topic, message.by_name) {
                 out.push_shared(&message.frames);
                 self.is_writing = true;
                 return Ok(true);

@@ -59,7 +59,7 @@ impl Server {
     pub async fn run(self, service: impl Service, shutdown: CancellationToken) {
         let service = Arc::new(service);
         let mut connections = JoinSet::new();
-        let reports = Arc::new(Reports::default());
+        let (refusals, evictions) = (Arc::new(Reports::new(SECOND)), Arc::new(Reports::new(MINUTE)));
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -72,41 +72,50 @@ impl Server {
             };
             let Accepted { read, write, address: socket, is_local } = accepted;
             let address: Arc<str> = socket.map_or_else(|| "local".into(), |socket| socket.to_string().into());
-            let opened = match (&self.bounds, socket) {
-                (Some(bounds), Some(socket)) => bounds.open(socket.ip(), is_local).map(Some),
+            let ip = socket.map(|socket| socket.ip());
+            let trust = self.bounds.as_ref().map(|bounds| Arc::new(Trust::new(bounds.clone(), ip, is_local)));
+            let opened = match (&self.bounds, &trust, ip) {
+                (Some(bounds), Some(trust), Some(ip)) => bounds.open(ip, trust).map(Some),
                 _ => Ok(None),
             };
             let open = match opened {
                 Ok(open) => open,
                 Err(exceeded) => {
                     metrics::CONNECTIONS_LIMITED.add(1);
-                    reports.warn(&address, &exceeded, "a connection is not taken");
+                    refusals.warn(&address, &exceeded, "a connection is not taken");
                     continue;
                 }
             };
             let Some(session) = service.accepted() else { continue };
-            let trust =
-                |bounds: &Bounds| Arc::new(Trust::new(bounds.clone(), socket.map(|socket| socket.ip()), is_local));
-            let remote = Remote { address, socket, trust: self.bounds.as_ref().map(trust) };
+            let remote = Remote { address, socket, trust };
             let time = self.bounds.as_ref().map(Bounds::message_time);
             let (role, limits) = (self.role, self.limits);
-            let (service, reports) = (Arc::clone(&service), Arc::clone(&reports));
+            let (service, refusals, evictions) = (Arc::clone(&service), Arc::clone(&refusals), Arc::clone(&evictions));
             connections.spawn(async move {
                 let _open = open;
-                let address = Arc::clone(&remote.address);
-                // Boxed, or the task would hold room for both, several times, for as long as the connection lasts.
-                let handshake = Box::pin(zmtp::accept(read, write, role, limits, remote.trust.clone())).await;
-                let served = match handshake {
-                    Ok((reader, writer)) => {
-                        Box::pin(service.serve(session, remote, Connection::new(reader, writer, time))).await
-                    }
-                    Err(error) => Err(error),
+                let (address, trust) = (Arc::clone(&remote.address), remote.trust.clone());
+                let served = async {
+                    // Boxed, or the task would hold room for both, several times, for as long as the connection lasts.
+                    let handshake = Box::pin(zmtp::accept(read, write, role, limits, remote.trust.clone())).await;
+                    let (reader, writer) = handshake?;
+                    Box::pin(service.serve(session, remote, Connection::new(reader, writer, time))).await
                 };
-                match served {
+                let evicted = async {
+                    match trust {
+                        Some(trust) => trust.evicted().await,
+                        None => std::future::pending().await,
+                    }
+                };
+                let ended = tokio::select! {
+                    ended = served => ended,
+                    () = evicted => Err(TransportError::Evicted),
+                };
+                match ended {
                     Ok(()) | Err(TransportError::Closed) => {}
+                    Err(error @ TransportError::Evicted) => evictions.warn(&address, &error, "a connection is closed"),
                     Err(error) => {
                         metrics::CONNECTIONS_REFUSED.add(1);
-                        reports.warn(&address, &error, "a connection is closed");
+                        refusals.warn(&address, &error, "a connection is closed");
                     }
                 }
             });
@@ -129,34 +138,42 @@ fn observe(ended: Result<(), JoinError>) {
     }
 }
 
-/// Warnings about connections, of which unauthenticated peers can bring about any number: after some in a second the
+/// Warnings about connections, of which unauthenticated peers can bring about any number: after some in a period the
 /// others are counted.
-#[derive(Default)]
-struct Reports(Mutex<Second>);
+struct Reports {
+    period: Duration,
+    most: u32,
+    state: Mutex<Period>,
+}
 
 #[derive(Default)]
-struct Second {
+struct Period {
     began: Option<Instant>,
     reported: u32,
     suppressed: u64,
 }
 
-/// How many warnings are logged in a second.
-const REPORTS: u32 = 10;
+/// Periods, and how many warnings are logged in one.
+const SECOND: (Duration, u32) = (Duration::from_secs(1), 10);
+const MINUTE: (Duration, u32) = (Duration::from_secs(60), 1);
 
 impl Reports {
+    fn new((period, most): (Duration, u32)) -> Self {
+        Reports { period, most, state: Mutex::default() }
+    }
+
     fn warn(&self, peer: &str, error: &dyn std::error::Error, message: &'static str) {
         let suppressed = {
-            let mut second = self.0.lock();
-            if second.began.is_none_or(|began| began.elapsed() > Duration::from_secs(1)) {
-                (second.began, second.reported) = (Some(Instant::now()), 0);
+            let mut state = self.state.lock();
+            if state.began.is_none_or(|began| began.elapsed() > self.period) {
+                (state.began, state.reported) = (Some(Instant::now()), 0);
             }
-            if second.reported >= REPORTS {
-                second.suppressed += 1;
+            if state.reported >= self.most {
+                state.suppressed += 1;
                 return;
             }
-            second.reported += 1;
-            std::mem::take(&mut second.suppressed)
+            state.reported += 1;
+            std::mem::take(&mut state.suppressed)
         };
         tracing::warn!(peer, %error, suppressed, "{message}");
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use brine_core::bus::{Filter, Start, Subscription};
 use brine_core::event::Event;
 use brine_core::job::{Times, Watch, batch_size};
-use brine_core::store::{Batch as StoreBatch, Store, StoreError, Table, Ticket};
+use brine_core::store::{Batch as StoreBatch, BlockingStore, Store, StoreError, Table, Ticket};
 use brine_core::value::msgpack;
 use brine_core::wire::PublishRequest;
 use brine_core::{Jid, Value};
@@ -55,11 +55,11 @@ pub(crate) struct Batches {
 
 impl Batches {
     /// With those that the store has.
-    pub fn open(store: Store) -> Result<Self, StoreError> {
+    pub fn open(store: &BlockingStore) -> Result<Self, StoreError> {
         let kept = store.scan(TABLE, b"", usize::MAX)?;
         let states = kept.into_iter().filter_map(|(_, packed)| State::from_map(&msgpack::unpack_map(&packed).ok()?));
         let all = states.map(|state| (state.jid.to_string(), state)).collect();
-        Ok(Batches { store, all: Mutex::new(all) })
+        Ok(Batches { store: Store::clone(store), all: Mutex::new(all) })
     }
 
     /// What is known of a batch.
@@ -239,7 +239,7 @@ impl Run {
             drop(self.shared.batches.keep(&self.state));
             self.shared.tell_batch(&self.state, Stage::Progress).await;
             if self.state.wait > 0.0 && !self.state.pending.is_empty() {
-                self.pauses.push_back(Instant::now() + Duration::from_secs_f64(self.state.wait.min(86_400.0)));
+                self.pauses.push_back(Instant::now() + brine_core::seconds::within(0.0..=86_400.0, self.state.wait));
             }
         }
     }

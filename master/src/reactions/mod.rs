@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use brine_core::Value;
 use brine_core::executors::MayBlock;
-use brine_core::store::Store;
+use brine_core::store::{BlockingStore, StoreError};
 use brine_core::supervisor::Supervisor;
 use brine_core::target::{Target, TargetKind};
 use brine_reactor::{DETACH, Entries, Options, Reactor};
@@ -39,28 +39,38 @@ impl MasterReactor {
 /// How long the size of a node group is good for: looking it up reads the keys and data of all minions.
 const GROUP_SIZE_FOR: Duration = Duration::from_secs(10);
 
+/// The sizes of node groups, and when they were looked up.
+type GroupSizes = HashMap<String, (Instant, Option<usize>)>;
+
 /// Looks up how large node groups are.
-fn group_size(shared: &Arc<Shared>, thread: MayBlock) -> brine_reactor::GroupSize {
+fn group_size(shared: &Arc<Shared>) -> brine_reactor::GroupSize {
     let shared = Arc::clone(shared);
-    let known: Mutex<HashMap<String, (Instant, Option<usize>)>> = Mutex::default();
+    let known: Arc<Mutex<GroupSizes>> = Arc::default();
     Arc::new(move |name| {
-        if let Some((at, size)) = known.lock().get(name)
-            && at.elapsed() < GROUP_SIZE_FOR
-        {
-            return *size;
-        }
-        let target = Target::parse(TargetKind::Nodegroup, Value::from(name), ":", &shared.config.nodegroups);
-        let size = target
-            .ok()
-            .and_then(|target| shared.resolve(shared.disk.get(&thread), &target).ok())
-            .map(|found| found.0.len());
-        known.lock().insert(name.to_owned(), (Instant::now(), size));
-        size
+        let (shared, known, name) = (Arc::clone(&shared), Arc::clone(&known), name.to_owned());
+        Box::pin(async move {
+            if let Some((at, size)) = known.lock().get(&name)
+                && at.elapsed() < GROUP_SIZE_FOR
+            {
+                return *size;
+            }
+            let target =
+                Target::parse(TargetKind::Nodegroup, Value::from(&*name), ":", &shared.config.nodegroups).ok()?;
+            let disk = shared.executors.disk.clone();
+            let count = move |thread: &MayBlock| shared.resolve(shared.disk.get(thread), &target).ok();
+            let size = disk.run(count).await.ok().flatten().map(|found| found.0.len());
+            known.lock().insert(name, (Instant::now(), size));
+            size
+        })
     })
 }
 
 /// Starts the reactor. It runs also when nothing is bound: entries can be added while it runs.
-pub(crate) fn start(shared: &Arc<Shared>, store: Store, parts: &mut Supervisor) -> Result<(), StartError> {
+pub(crate) async fn start(
+    shared: &Arc<Shared>,
+    store: BlockingStore,
+    parts: &mut Supervisor,
+) -> Result<(), StartError> {
     let wrong = |error: brine_reactor::EntryError| StartError::Config { option: "reactor", reason: error.to_string() };
     let config = &shared.config;
     let entries = Entries::from_opts(&config.opts).map_err(wrong)?;
@@ -79,13 +89,20 @@ pub(crate) fn start(shared: &Arc<Shared>, store: Store, parts: &mut Supervisor) 
         renderer: config.renderer.clone(),
         opts: Arc::new(config.opts.clone()),
         grains: Arc::new(move || functions.as_ref().map(|functions| functions.grains()).unwrap_or_default()),
-        host: Arc::new(ReactorHost { shared: Arc::clone(shared), thread: thread.clone() }),
-        group_size: group_size(shared, thread),
+        host: Arc::new(ReactorHost { shared: Arc::clone(shared), thread }),
+        group_size: group_size(shared),
         store: Some(store),
+        disk: shared.executors.disk.clone(),
     };
     let events = Reactor::<MasterDispatch>::subscribe(&shared.bus)?;
-    let reactor = Reactor::new(entries, options, MasterDispatch(Arc::clone(shared)))?;
-    for error in reactor.set_rules(&config.reactor_rules)? {
+    let (dispatch, files) = (MasterDispatch(Arc::clone(shared)), config.reactor_rules.clone());
+    let opened = shared.executors.render.run(move |_| -> Result<_, StoreError> {
+        let reactor = Reactor::new(entries, options, dispatch)?;
+        let errors = reactor.set_rules(&files)?;
+        Ok((reactor, errors))
+    });
+    let (reactor, errors) = opened.await.unwrap_or(Err(StoreError::Closed))?;
+    for error in errors {
         tracing::error!("a rule over time is left out: {error}");
     }
     // Set once: this is called once for a master.

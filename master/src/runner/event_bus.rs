@@ -2,6 +2,7 @@
 
 use brine_core::bus::{Bus, TimeOrSeq};
 use brine_core::event::Event;
+use brine_core::executors::MayBlock;
 use brine_core::function::CallError;
 use brine_core::glob::Glob;
 use brine_core::store::StoreError;
@@ -25,7 +26,7 @@ functions! {
     fn since(context, since: Value, limit: u32 = 100) {
         let limit = limit.clamp(1, 10_000) as usize;
         let bytes = REPLY_BYTES.min(context.master.config.max_message_size / 2);
-        let events = events_since(&context.master.bus, place(&since)?, limit, bytes).map_err(CallError::execution)?;
+        let events = events_since(&context.caller.thread, &context.master.bus, place(&since)?, limit, bytes).map_err(CallError::execution)?;
         let listed = events.iter().map(|event| map! {"seq" => event.seq(), "tag" => event.tag(), "data" => event.data()});
         Ok(listed.collect())
     }
@@ -55,7 +56,7 @@ functions! {
         let mut push = connected.map_err(CallError::execution)?;
         let (mut from, mut count, mut seqs) = (place(&first)?, 0u64, (0, 0));
         'pages: loop {
-            let events = bus.read(from, PAGE).map_err(CallError::execution)?;
+            let events = bus.read(&context.caller.thread, from, PAGE).map_err(CallError::execution)?;
             let Some(end) = events.last().map(Event::seq) else { break };
             for event in &events {
                 let is_behind = match last {
@@ -84,10 +85,16 @@ functions! {
 const REPLY_BYTES: usize = 16 << 20;
 
 /// Reads events from a place on: up to `limit`, as many as fit into `bytes` but at least one.
-fn events_since(bus: &Bus, mut place: TimeOrSeq, limit: usize, bytes: usize) -> Result<Vec<Event>, StoreError> {
+fn events_since(
+    thread: &MayBlock,
+    bus: &Bus,
+    mut place: TimeOrSeq,
+    limit: usize,
+    bytes: usize,
+) -> Result<Vec<Event>, StoreError> {
     let (mut found, mut room) = (Vec::new(), bytes);
     while found.len() < limit {
-        let page = bus.read(place, limit - found.len())?;
+        let page = bus.read(thread, place, limit - found.len())?;
         let Some(last) = page.last() else { break };
         place = TimeOrSeq::Seq(last.seq() + 1);
         for event in page {
@@ -133,6 +140,7 @@ mod tests {
     #[tokio::test]
     async fn pages_end_with_the_limit_or_the_bytes() {
         let bus = Bus::in_memory(brine_core::bus::BusLimits::default());
+        let thread = MayBlock::own_thread(tokio::runtime::Handle::current());
         for n in 0..10 {
             bus.fire("t", &map! {"n" => n, "text" => "x".repeat(1000)}).await.unwrap();
         }
@@ -144,7 +152,7 @@ mod tests {
             (9, 100, 1 << 20, 2),
             (11, 100, 1 << 20, 0),
         ] {
-            let found = events_since(&bus, TimeOrSeq::Seq(from), limit, bytes).unwrap();
+            let found = events_since(&thread, &bus, TimeOrSeq::Seq(from), limit, bytes).unwrap();
             assert_eq!(found.len(), expected, "{from} {limit} {bytes}");
         }
     }

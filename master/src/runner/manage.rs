@@ -59,7 +59,7 @@ fn ping(
 ) -> Result<(Vec<String>, Vec<String>), CallError> {
     let master = &context.master;
     let timeout = timeout.map_or(Duration::from_secs(master.config.timeout), |seconds| {
-        Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0))
+        brine_core::seconds::within(0.0..=86_400.0, seconds)
     });
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
     let answers = context.wait(master.ask(request, timeout)).map_err(CallError::execution)?;

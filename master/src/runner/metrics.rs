@@ -13,7 +13,7 @@ functions! {
     ///
     ///     salt-run metrics.show
     fn show(context) {
-        context.master.bus.measure();
+        context.master.bus.measure(&context.caller.thread);
         let number = |text: &str| match (text.parse::<i64>(), text.parse::<f64>()) {
             (Ok(whole), _) => Value::Int(whole),
             (_, Ok(number)) => Value::Float(number),

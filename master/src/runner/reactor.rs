@@ -83,7 +83,7 @@ functions! {
     fn test(context, tag: Option<String> = None, data: Map = Map::new(), from_seq: Option<u64> = None) {
         let reactor = reactor(context)?;
         if let Some(seq) = from_seq {
-            let event = context.master.bus.read(brine_core::bus::TimeOrSeq::Seq(seq), 1).map_err(CallError::execution)?;
+            let event = context.master.bus.read(&context.caller.thread, brine_core::bus::TimeOrSeq::Seq(seq), 1).map_err(CallError::execution)?;
             let event = event.first().filter(|event| event.seq() == seq);
             let event = event.ok_or_else(|| CallError::execution(format!("the journal has no event {seq}")))?;
             return Ok(reactor.trial_of(event));
@@ -101,7 +101,7 @@ functions! {
     ///     salt-run reactor.history tag='salt/minion/*/start' id=web1 limit=5
     fn history(context, tag: Option<String> = None, id: Option<String> = None, limit: u32 = 20) {
         let filter = HistoryFilter { tag, id, limit: limit.clamp(1, 10_000) as usize };
-        brine_reactor::history(&context.master.bus, &filter).map_err(CallError::execution)
+        brine_reactor::history(&context.caller.thread, &context.master.bus, &filter).map_err(CallError::execution)
     }
 
     /// The chain of causes around an event's sequence number or a job id, from the first event to all that it
@@ -112,7 +112,7 @@ functions! {
     ///     salt-run reactor.explain 120
     ///     salt-run reactor.explain 20261120235852025555
     fn explain(context, what: Value) out "txt" {
-        brine_reactor::explain(&context.master.bus, &what.to_string()).map(Value::from).map_err(CallError::execution)
+        brine_reactor::explain(&context.caller.thread, &context.master.bus, &what.to_string()).map(Value::from).map_err(CallError::execution)
     }
 
     /// The reactions that failed and were put aside, with the number of their event.

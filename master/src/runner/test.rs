@@ -1,8 +1,6 @@
 //! `test`: for trying out runners and reactions.
 
-use std::time::Duration;
-
-use brine_core::{Value, functions, map};
+use brine_core::{Value, functions, map, seconds};
 
 use super::RunnerContext;
 
@@ -24,7 +22,7 @@ functions! {
     ///
     ///     salt-run test.sleep 3
     fn sleep(context, s_time: f64 = 10.0) {
-        context.wait(tokio::time::sleep(Duration::from_secs_f64(s_time.clamp(0.0, 86_400.0))));
+        context.wait(tokio::time::sleep(seconds::within(0.0..=86_400.0, s_time)));
         Ok(Value::Bool(true))
     }
 }

@@ -1,7 +1,7 @@
 //! `wheel.key`: the minions' keys. `match` is a glob or several with commas between; what comes back
 //! names states by their folders (`minions`, `minions_pre`, `minions_rejected`, `minions_denied`).
 
-use brine_core::crypt::{CryptError, PrivateKey};
+use brine_core::crypt::{CryptError, PrivateKey, PublicKey};
 use brine_core::files;
 use brine_core::function::CallError;
 use brine_core::functions;
@@ -79,11 +79,12 @@ functions! {
         change_named(context, Act::Delete, &r#match, &KeyState::ALL)
     }
 
-    /// The public keys whose ids match, by state and id.
+    /// The public keys whose ids match, by state and id. What else is in their files is left out.
     fn key_str(context, r#match: Vec<String>) as "print" {
         let mut by_state = Map::new();
         for key in select(context, &r#match, &KeyState::ALL)? {
-            if let Some(pem) = context.keys.get(key.state, &key.id).map_err(CallError::execution)? {
+            if let Some(text) = context.keys.get(key.state, &key.id).map_err(CallError::execution)? {
+                let pem = PublicKey::from_pem(&text).map_or(text, |key| key.to_pem());
                 add(&mut by_state, key.state.folder(), (&key.id).into(), pem);
             }
         }

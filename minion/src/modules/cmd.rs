@@ -6,9 +6,9 @@
 mod scratch;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use brine_core::function::{Args, CallError};
+use brine_core::shell::quote;
 use brine_core::sls::yaml;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions, map, processes};
@@ -247,16 +247,6 @@ fn words(args: &Value) -> String {
     }
 }
 
-/// One word for a shell.
-pub fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 /// Runs the content of a script.
 pub fn run_script(context: &Context, content: &[u8], args: &Value, kwargs: &Map) -> Result<Output, CallError> {
     let owner = kwargs.get("runas").or_else(|| kwargs.get("user")).and_then(Value::as_str);
@@ -288,7 +278,7 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
     let timeout = match kwargs.get("timeout").filter(|timeout| timeout.is_truthy()) {
         None => None,
         Some(timeout) => match timeout.as_f64() {
-            Some(seconds) => Some(Duration::from_secs_f64(seconds.clamp(0.0, 1e9))),
+            Some(seconds) => Some(brine_core::seconds::within(0.0..=1e9, seconds)),
             None => return Err(CallError::Execution(format!("Error: timeout {timeout} must be a number"))),
         },
     };

@@ -1,6 +1,6 @@
 //! `http`: asking web servers.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base64::Engine;
 use brine_core::function::CallError;
@@ -34,12 +34,12 @@ functions! {
     ///
     ///     salt '*' http.wait_for_successful_query http://example.org/ wait_for=160 request_interval=1
     fn wait_for_successful_query(context, url: String, wait_for: f64 = 300.0, **kwargs) {
-        let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0).clamp(0.01, 3600.0);
-        let end = Instant::now() + Duration::from_secs_f64(wait_for.clamp(0.0, 1e6));
+        let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
+        let end = Instant::now() + brine_core::seconds::within(0.0..=1e6, wait_for);
         loop {
             let done = ask(context, &url, &kwargs)?;
             let is_over = !done.get("error").is_some_and(Value::is_truthy) || Instant::now() > end;
-            if is_over || cancelled_within(&context.job.cancel, Duration::from_secs_f64(interval)) {
+            if is_over || cancelled_within(&context.job.cancel, brine_core::seconds::within(0.01..=3600.0, interval)) {
                 return Ok(done.into());
             }
         }
@@ -96,9 +96,9 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
     if let Some(params) = kwargs.get("params").and_then(Value::as_map).filter(|params| !params.is_empty()) {
         url = format!("{url}{}{}", if url.contains('?') { '&' } else { '?' }, encoded(params));
     }
-    let seconds = kwargs.get("timeout").and_then(f64::from_value).unwrap_or(3600.0).clamp(0.001, 1e6);
+    let seconds = kwargs.get("timeout").and_then(f64::from_value).unwrap_or(3600.0);
     let options = web::Options {
-        timeout: Duration::from_secs_f64(seconds),
+        timeout: brine_core::seconds::within(0.001..=1e6, seconds),
         ca_bundle: text("ca_bundle").map(Into::into).or_else(|| context.config().ca_bundle.clone()),
         trust_anyone: kwargs.get("verify_ssl").is_some_and(|verify| !verify.is_nil() && !verify.is_truthy()),
         status_is_error: false,

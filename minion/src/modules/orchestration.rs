@@ -1,7 +1,6 @@
 //! `saltutil` as far as it asks the master: in an orchestration, and in its templates.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use brine_core::function::{Args, CallError};
 use brine_core::orchestration::{Ask, Called, MasterAccess};
@@ -55,7 +54,7 @@ functions! {
             ..PublishRequest::new("", &fun, "")
         };
         let ask = Ask {
-            timeout: timeout.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9))),
+            timeout: timeout.map(|seconds| brine_core::seconds::within(0.0..=1e9, seconds)),
             batch: (!batch.is_nil()).then(|| batch.to_string()),
             subset,
             ..Ask::new(request)

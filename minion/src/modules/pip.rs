@@ -5,10 +5,11 @@
 use std::path::Path;
 
 use brine_core::function::CallError;
+use brine_core::shell::quote;
 use brine_core::value::json::from_json;
 use brine_core::{Map, Value, functions, map};
 
-use super::cmd::{self, find_program, quote};
+use super::cmd::{self, find_program};
 use super::pip_versions::compare;
 use super::user::names;
 use crate::context::Context;

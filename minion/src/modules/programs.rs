@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use brine_core::Value;
 use brine_core::function::CallError;
+use brine_core::shell::quote;
 
-use super::cmd::{find_program, quote};
+use super::cmd::find_program;
 use crate::context::{Context, Job, Programs};
 use crate::process::{Output, ProcessError, Program};
 

@@ -1,7 +1,7 @@
 //! `test`: for trying out.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use brine_core::function::{Args, CallError};
 use brine_core::value::python;
@@ -311,7 +311,7 @@ functions! {
 
 /// Waits, unless the job is ended.
 fn wait(context: &Context, seconds: f64) -> Result<(), CallError> {
-    let time = Duration::from_secs_f64(seconds.clamp(0.0, 1e9));
+    let time = brine_core::seconds::within(0.0..=1e9, seconds);
     if crate::process::cancelled_within(&context.job.cancel, time) {
         return Err(CallError::Execution("the job was ended".into()));
     }

@@ -1,9 +1,10 @@
 //! `virtualenv`: virtual environments of Python.
 
 use brine_core::function::CallError;
+use brine_core::shell::quote;
 use brine_core::{Map, Value, functions, map};
 
-use super::cmd::{self, find_program, quote};
+use super::cmd::{self, find_program};
 use crate::context::Context;
 
 functions! {

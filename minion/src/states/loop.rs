@@ -103,7 +103,7 @@ fn not_begun(context: &StateContext, name: &str, wrong: String, expected: &Value
 }
 
 fn seconds(given: f64) -> Duration {
-    Duration::from_secs_f64(given.clamp(0.0, 1e6))
+    brine_core::seconds::within(0.0..=1e6, given)
 }
 
 /// Calls of a function, one each period until it is too late or the job is ended.

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use brine_core::function::{Args, CallError};
+use brine_core::shell::quote;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions, map};
 
 use super::{StateContext, StateReturn};
-use crate::modules::cmd::{self, quote};
+use crate::modules::cmd;
 
 functions! {
     module "virtualenv", context StateContext;

@@ -26,7 +26,7 @@ impl Moved {
         let stamp = jiff::Timestamp::from_microsecond(self.hands.stamp().cast_signed()).unwrap();
         let event = Event::from_map(tag, &Map::new()).unwrap();
         let event = event.stamped(self.seq, &brine_core::event::stamp_of(stamp)).unwrap();
-        let none: GroupSize = Arc::new(|_| None);
+        let none: GroupSize = Arc::new(|_| Box::pin(async { None }));
         self.overtime.event(&event, &none, &Mutex::default()).await.len()
     }
 

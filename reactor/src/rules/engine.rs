@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 use super::cell::{Cell, reading, small};
 use super::condition::Seen;
-use super::{Kind, Rules, Whole};
+use super::{Kind, Rule, Rules, Whole};
 use crate::clock::micros;
 
 /// How many keys of a rule are remembered: beyond them those untouched for longest leave.
@@ -153,6 +153,15 @@ impl Engine {
     /// Returns the bus time at which the next timer is due.
     pub fn next_due(&self) -> Option<u64> {
         self.due.first().map(|(due, ..)| *due)
+    }
+
+    /// Returns the node groups whose sizes rules ask for.
+    pub fn groups(&self) -> Vec<String> {
+        let group = |rule: &Rule| match &rule.kind {
+            Kind::Share { whole: Whole::Nodegroup(name), .. } => Some(name.clone()),
+            _ => None,
+        };
+        self.rules.all().iter().filter_map(group).collect()
     }
 
     /// Looks at an event. One that was seen before a restart is passed over.

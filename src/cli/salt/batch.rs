@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use brine_core::function::Args;
 use brine_core::jid::Jid;
@@ -89,7 +88,7 @@ pub(super) async fn run(
         }
         active -= 1;
         if wait > 0.0 {
-            pauses.push_back(Instant::now() + Duration::from_secs_f64(wait.min(86_400.0)));
+            pauses.push_back(Instant::now() + brine_core::seconds::within(0.0..=86_400.0, wait));
         }
         state.tell(job.client, Stage::Progress).await;
     }

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::crypt::token::hex;
 use crate::files;
 use crate::processes;
+use crate::shell;
 use crate::value::{FromValue, Map, Value};
 
 /// What is wrong with a remote or its options.
@@ -169,8 +170,7 @@ impl Repository {
             command.args(["-c", "http.sslVerify=false"]);
         }
         if let Some(key) = &self.key {
-            let key = key.replace('\'', r"'\''");
-            command.env("GIT_SSH_COMMAND", format!("ssh -oBatchMode=yes -i '{key}'"));
+            command.env("GIT_SSH_COMMAND", format!("ssh -oBatchMode=yes -i {}", shell::quote(key)));
         }
         let start = |source| GitError::Start { remote: self.told(), source };
         let output = processes::output(command.args(words)).map_err(start)?;

@@ -170,6 +170,9 @@ pub(super) struct Budget {
     /// What the thread held when the render began.
     base: AtomicI64,
     peak: AtomicI64,
+    /// What was held at the last turn of a loop, and whether one has taken much at once.
+    turn: AtomicU64,
+    doubles: AtomicBool,
     exceeded: OnceLock<LimitExceeded>,
     /// The template and line at which the limit was found to be exceeded.
     place: OnceLock<(String, usize)>,
@@ -203,6 +206,8 @@ impl Budget {
             checks: AtomicU64::new(0),
             base: AtomicI64::new(held()),
             peak: AtomicI64::new(0),
+            turn: AtomicU64::new(0),
+            doubles: AtomicBool::new(false),
             exceeded: OnceLock::new(),
             place: OnceLock::new(),
         }
@@ -235,14 +240,30 @@ impl Budget {
         (self.limits.fuel > 0).then(|| self.limits.fuel.saturating_sub(used))
     }
 
+    /// Returns whether a loop may go on. A text that is captured grows by doubling, unseen until then, and for a moment
+    /// there are two of it: once a turn has taken a quarter of the memory at once, a quarter must be free.
+    fn spend_turn(&self) -> bool {
+        let (held, quarter) = (self.memory(), self.limits.memory / 4);
+        let grown = held.saturating_sub(self.turn.swap(held, Relaxed));
+        if quarter > 0 && grown >= quarter {
+            self.doubles.store(true, Relaxed);
+        }
+        self.spend_leaving(0, 0, if self.doubles.load(Relaxed) { quarter } else { 0 })
+    }
+
     /// Counts so many bytes of work, of which so many are to be allocated, and returns whether all limits are kept.
     fn spend(&self, work: u64, bytes: u64) -> bool {
+        self.spend_leaving(work, bytes, 0)
+    }
+
+    /// As [`Budget::spend`], with this many bytes of memory left free.
+    fn spend_leaving(&self, work: u64, bytes: u64, free: u64) -> bool {
         if self.exceeded.get().is_some() {
             return false;
         }
         let limits = &self.limits;
         let spent = Self::add(&self.spent, work.max(bytes) / STEP);
-        let exceeded = if !within(limits.memory, self.memory().saturating_add(bytes)) {
+        let exceeded = if !within(limits.memory, self.memory().saturating_add(bytes).saturating_add(free)) {
             LimitExceeded::Memory
         } else if !within(limits.fuel, spent.saturating_add(self.running.load(Relaxed))) {
             LimitExceeded::Fuel
@@ -403,6 +424,11 @@ pub(super) fn check() -> Result<(), Error> {
     reserve(0)
 }
 
+/// As [`check`], where a loop goes on.
+fn check_loop() -> Result<(), Error> {
+    with_budget(Ok(()), |budget| if budget.spend_turn() { Ok(()) } else { Err(budget.error()) })
+}
+
 /// Asks for memory that is about to be allocated.
 pub(super) fn reserve(bytes: usize) -> Result<(), Error> {
     with_budget(Ok(()), |budget| if budget.spend(0, bytes as u64) { Ok(()) } else { Err(budget.error()) })
@@ -463,7 +489,7 @@ impl Object for Checked {
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         let Ok(items) = self.0.try_iter() else { return Enumerator::NonEnumerable };
-        Enumerator::Iter(Box::new(items.map(|item| match check() {
+        Enumerator::Iter(Box::new(items.map(|item| match check_loop() {
             Ok(()) => item,
             Err(error) => JinjaValue::from(error),
         })))

@@ -167,7 +167,7 @@ fn keys_and_fingerprints_are_told_by_state_and_id() {
     let pair = PrivateKey::load_or_generate(fixture.keys().pki_dir(), "master", 2048).unwrap();
     let master = pair.public().fingerprint();
     assert_eq!(fixture.call("key.finger_master", Map::new()), map! {"local" => map! {"master.pub" => &master}}.into());
-    let db1 = brine_core::crypt::PublicKey::from_pem(PEM).unwrap().fingerprint();
+    let db1 = PublicKey::from_pem(PEM).unwrap().fingerprint();
     assert_eq!(
         fixture.call("key.finger", map! {"match" => "db1,master.pub", "hash_type" => "sha256"}),
         map! {"minions" => map! {"db1" => db1}, "local" => map! {"master.pub" => &master}}.into()

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use brine_core::function::CallError;
+use brine_core::shell::quote;
 
 use super::{split_options, zipped};
 use crate::context::Context;
-use crate::modules::cmd::quote;
 use crate::process::Program;
 
 /// What a file is packed with.

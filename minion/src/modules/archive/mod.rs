@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use brine_core::function::CallError;
 use brine_core::glob::{self, is_pattern};
+use brine_core::shell::quote;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, functions, map};
 
-use super::cmd::{self, quote};
+use super::cmd;
 use super::user::names;
 use crate::context::Context;
 use crate::fileclient::in_environment;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use brine_core::function::CallError;
+use brine_core::shell::quote;
 use brine_core::value::FromValue;
 use brine_core::value::percent_encoded;
 use brine_core::{Map, Value, files};
@@ -11,7 +12,7 @@ use indexmap::IndexMap;
 use nix::unistd::User;
 
 use crate::context::Context;
-use crate::modules::cmd::{Scratch, quote};
+use crate::modules::cmd::Scratch;
 use crate::process::{Output, Program};
 use crate::web::redacted;
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use brine_core::function::{Args, CallError};
+use brine_core::shell::quote;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, map};
 
@@ -102,7 +103,7 @@ impl Extracted {
         words.push(short);
         words.extend(long);
         words.extend(["-f".to_owned(), place]);
-        let command = words.iter().map(|word| cmd::quote(word)).collect::<Vec<_>>().join(" ");
+        let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
         let kwargs = map! {"cwd" => folder, "python_shell" => false};
         let output = cmd::execute(&context.call, &command, &kwargs)?;
         if output.retcode != 0 {

@@ -2,7 +2,7 @@
 //! functions, waiting for events.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use brine_core::function::{Args, CallError};
 use brine_core::glob::Glob;
@@ -111,7 +111,7 @@ functions! {
             one => vec![one],
         };
         let (mut seen, started) = (Vec::new(), Instant::now());
-        let time = Duration::from_secs_f64(timeout.clamp(0.0, 1e9));
+        let time = brine_core::seconds::within(0.0..=1e9, timeout);
         let followed = master_of(&context.call, "salt.wait_for_event")?.follow(time, &mut |tag, data| {
             if !glob.is_match(tag) {
                 return false;
@@ -216,7 +216,7 @@ impl Job {
         let config = context.call.config();
         let asked = master.ask(Ask {
             request,
-            timeout: self.timeout.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9))),
+            timeout: self.timeout.map(|seconds| brine_core::seconds::within(0.0..=1e9, seconds)),
             batch: (!self.batch.is_nil()).then(|| self.batch.to_string()),
             failhard: self.failhard || config.failhard,
             subset: self.subset,

@@ -5,8 +5,6 @@ mod masks;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
-
 use brine_core::function::CallError;
 use brine_core::{Map, Value, functions, map};
 
@@ -176,8 +174,8 @@ fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallE
 
 /// Waits for a service that needs a while. Says whether the job was ended meanwhile.
 fn wait(context: &StateContext, delay: &Value) -> bool {
-    let seconds = delay.as_f64().unwrap_or_default().clamp(0.0, 3600.0);
-    seconds > 0.0 && crate::process::cancelled_within(&context.call.job.cancel, Duration::from_secs_f64(seconds))
+    let delay = brine_core::seconds::within(0.0..=3600.0, delay.as_f64().unwrap_or_default());
+    !delay.is_zero() && crate::process::cancelled_within(&context.call.job.cancel, delay)
 }
 
 /// A service that runs, or does not.

@@ -1,12 +1,12 @@
 //! What dpkg is to do with packages: how apt holds them.
 
 use brine_core::function::CallError;
+use brine_core::shell::quote;
 use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::Apt;
 use crate::context::Context;
-use crate::modules::cmd::quote;
 use crate::modules::pkg::holds::Told;
 use crate::modules::pkg::manager::{Locks, Wanted};
 use crate::modules::pkg::options::Options;

@@ -1,0 +1,33 @@
+//! Seconds that somebody has given, as a duration.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// Returns so many seconds, moved into this range. What is not a number counts as the start of the range.
+pub fn within(range: RangeInclusive<f64>, seconds: f64) -> Duration {
+    let (least, most) = range.into_inner();
+    // Both return the bound if the other one is not a number.
+    let seconds = f64::min(f64::max(seconds, least), most);
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_numbers_become_durations_within_the_range() {
+        for (given, expected) in [
+            (2.5, 2.5),
+            (-1.0, 0.5),
+            (0.0, 0.5),
+            (1e300, 10.0),
+            (f64::INFINITY, 10.0),
+            (f64::NEG_INFINITY, 0.5),
+            (f64::NAN, 0.5),
+        ] {
+            assert_eq!(within(0.5..=10.0, given), Duration::from_secs_f64(expected), "{given}");
+        }
+        assert_eq!(within(-1.0..=1.0, -1.0), Duration::ZERO);
+    }
+}

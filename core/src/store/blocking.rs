@@ -1,0 +1,113 @@
+//! What waits for the disk: reads, and writes that wait for room in the queue.
+
+use std::ops::{Bound, Deref};
+
+use redb::ReadableTable;
+
+use super::engine::ReadTable;
+use super::{Batch, Pair, Store, StoreError, Table, Ticket};
+
+/// A store with the operations that wait for the disk: see [`Store::blocking`].
+#[derive(Debug, Clone)]
+pub struct BlockingStore(pub(super) Store);
+
+impl Deref for BlockingStore {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.0
+    }
+}
+
+impl BlockingStore {
+    /// Queues changes once the queue has room: backpressure for threads that may block and do not wait for the
+    /// ticket.
+    pub fn write_blocking(&self, batch: Batch) -> Ticket {
+        Ticket(self.inner.queue.push_blocking(batch))
+    }
+
+    /// Returns the value of a key.
+    pub fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read(table, |table| Ok(table.get(key)?.map(|value| value.value().to_vec())))
+    }
+
+    /// Returns up to `limit` pairs in rising order of their keys, from `start` on.
+    pub fn scan(&self, table: Table, start: &[u8], limit: usize) -> Result<Vec<Pair>, StoreError> {
+        Ok(self.scan_page(table, start, limit, usize::MAX)?.0)
+    }
+
+    /// Returns up to `limit` pairs in rising order of their keys, from `start` on, as many as fit into `bytes` but at
+    /// least one, and whether there are more.
+    pub fn scan_page(
+        &self,
+        table: Table,
+        start: &[u8],
+        limit: usize,
+        bytes: usize,
+    ) -> Result<(Vec<Pair>, bool), StoreError> {
+        self.read(table, |table| {
+            let (mut found, mut room) = (Vec::new(), bytes);
+            for pair in table.range::<&[u8]>((Bound::Included(start), Bound::Unbounded))? {
+                if found.len() >= limit {
+                    return Ok((found, true));
+                }
+                let (key, value) = pair?;
+                let size = key.value().len() + value.value().len();
+                if size > room && !found.is_empty() {
+                    return Ok((found, true));
+                }
+                room = room.saturating_sub(size);
+                found.push((key.value().to_vec(), value.value().to_vec()));
+            }
+            Ok((found, false))
+        })
+    }
+
+    /// Returns all pairs whose keys have this prefix, in rising order.
+    pub fn scan_prefix(&self, table: Table, prefix: &[u8]) -> Result<Vec<Pair>, StoreError> {
+        self.read(table, |table| {
+            let mut found = Vec::new();
+            for pair in table.range::<&[u8]>((Bound::Included(prefix), Bound::Unbounded))? {
+                let (key, value) = pair?;
+                if !key.value().starts_with(prefix) {
+                    break;
+                }
+                found.push((key.value().to_vec(), value.value().to_vec()));
+            }
+            Ok(found)
+        })
+    }
+
+    /// Returns up to `limit` pairs in falling order of their keys, from the last one on.
+    pub fn scan_back(&self, table: Table, limit: usize) -> Result<Vec<Pair>, StoreError> {
+        self.read(table, |table| {
+            let pairs = table.iter()?.rev().take(limit);
+            pairs.map(|pair| pair.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))).collect()
+        })
+    }
+
+    /// Returns the pair with the last key.
+    pub fn last(&self, table: Table) -> Result<Option<Pair>, StoreError> {
+        self.read(table, |table| Ok(table.last()?.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))))
+    }
+
+    /// Returns the pair with the greatest key that is not above this one.
+    pub fn at_or_before(&self, table: Table, key: &[u8]) -> Result<Option<Pair>, StoreError> {
+        self.read(table, |table| {
+            let mut range = table.range::<&[u8]>((Bound::Unbounded, Bound::Included(key)))?;
+            let pair = range.next_back().transpose()?;
+            Ok(pair.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())))
+        })
+    }
+
+    fn read<T: Default>(
+        &self,
+        table: Table,
+        read: impl FnOnce(ReadTable) -> Result<T, redb::StorageError>,
+    ) -> Result<T, StoreError> {
+        self.inner.engine.read(table, read).unwrap_or_else(|(reason, generation)| {
+            self.inner.queue.suspect(reason.clone(), generation);
+            Err(StoreError::Read(reason))
+        })
+    }
+}

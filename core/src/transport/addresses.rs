@@ -1,0 +1,197 @@
+//! The open connections of each address, and which of them gives way when there are too many.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::Semaphore;
+
+use super::bounds::{Exceeded, Trust};
+
+/// How many authenticated addresses are remembered.
+pub(super) const ADDRESSES: usize = 1 << 16;
+
+/// All addresses that have open connections or have authenticated.
+#[derive(Debug, Default)]
+pub(super) struct Addresses {
+    entries: HashMap<IpAddr, Address>,
+    open: usize,
+    next_id: u64,
+    /// The addresses that are not known and have open connections; the last one gives way first.
+    unknown: BTreeSet<(Rank, IpAddr)>,
+    /// How many connections these addresses have.
+    open_unknown: usize,
+    /// How many addresses have `known_until`.
+    known: usize,
+}
+
+/// How many connections an address has, and the id of the oldest one.
+type Rank = (usize, Reverse<u64>);
+
+#[derive(Debug, Default)]
+struct Address {
+    /// In the order in which they were opened.
+    open: BTreeMap<u64, Arc<Trust>>,
+    known_until: Option<Instant>,
+    /// The peers run on this host.
+    is_local: bool,
+    /// Memory for messages under way on authenticated connections.
+    share: Option<Arc<Semaphore>>,
+}
+
+impl Address {
+    fn is_known(&self) -> bool {
+        self.is_local || self.known_until.is_some()
+    }
+
+    fn rank(&self) -> Option<Rank> {
+        let (oldest, _) = self.open.first_key_value().filter(|_| !self.is_known())?;
+        Some((self.open.len(), Reverse(*oldest)))
+    }
+}
+
+/// How many connections there may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Most {
+    /// Of all addresses.
+    pub all: usize,
+    /// Of one address; 0 for what [`Allowance`](super::Allowance) describes.
+    pub per_address: usize,
+}
+
+impl Most {
+    fn of_address(self, is_known: bool) -> usize {
+        match self.per_address {
+            0 if is_known => self.all - self.all / 8,
+            0 => (self.all / 4).max(1),
+            given => given,
+        }
+    }
+
+    fn of_unknown(self) -> usize {
+        (self.all / 2).max(1)
+    }
+}
+
+impl Addresses {
+    /// Changes an entry and keeps the counts. An entry that is not needed any more is removed.
+    fn change<T>(&mut self, network: IpAddr, change: impl FnOnce(&mut Address) -> T) -> T {
+        let entry = self.entries.entry(network).or_default();
+        let (open, rank, known) = (entry.open.len(), entry.rank(), entry.known_until.is_some());
+        let result = change(entry);
+        let (open_now, rank_now, known_now) = (entry.open.len(), entry.rank(), entry.known_until.is_some());
+        if open_now == 0 && !known_now {
+            self.entries.remove(&network);
+        }
+        self.open = self.open - open + open_now;
+        self.known = self.known - usize::from(known) + usize::from(known_now);
+        if let Some(rank) = rank {
+            self.open_unknown -= rank.0;
+            self.unknown.remove(&(rank, network));
+        }
+        if let Some(rank) = rank_now {
+            self.open_unknown += rank.0;
+            self.unknown.insert((rank, network));
+        }
+        result
+    }
+
+    /// Counts a connection, and returns its id and the connection that gives way to it, which is not counted any more.
+    pub fn open(
+        &mut self,
+        network: IpAddr,
+        trust: &Arc<Trust>,
+        is_local: bool,
+        most: Most,
+    ) -> Result<(u64, Option<Arc<Trust>>), Exceeded> {
+        self.expire(network);
+        let (of_address, was_known) = self.entries.get(&network).map_or((0, false), |e| (e.open.len(), e.is_known()));
+        let is_known = was_known || (is_local && of_address == 0);
+        let mut evicted = None;
+        if self.open >= most.all {
+            return Err(Exceeded::Total(self.open));
+        } else if of_address >= most.of_address(is_known) {
+            return Err(Exceeded::Address(of_address));
+        } else if !is_known && self.open_unknown >= most.of_unknown() {
+            evicted = Some(self.evict().ok_or(Exceeded::Unknown(self.open_unknown))?);
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        self.change(network, |entry| {
+            entry.is_local |= is_local && entry.open.is_empty();
+            entry.open.insert(id, Arc::clone(trust));
+        });
+        Ok((id, evicted))
+    }
+
+    /// Removes a connection of an unknown address: of the address that has most of them the one that has been idle for
+    /// longest. So an address with few of them keeps them, however many others open.
+    fn evict(&mut self) -> Option<Arc<Trust>> {
+        let idle = |network: &IpAddr| {
+            let open = &self.entries.get(network)?.open;
+            let unauthenticated = open.iter().filter(|(_, trust)| !trust.is_authenticated());
+            unauthenticated.min_by_key(|(_, trust)| trust.last_message()).map(|(id, _)| (*network, *id))
+        };
+        let (network, id) = self.unknown.iter().rev().find_map(|(_, network)| idle(network))?;
+        self.close(network, id)
+    }
+
+    /// No longer counts a connection. Returns it, unless it gave way before.
+    pub fn close(&mut self, network: IpAddr, id: u64) -> Option<Arc<Trust>> {
+        self.change(network, |entry| entry.open.remove(&id))
+    }
+
+    /// Remembers the address of an authenticated peer.
+    pub fn remember(&mut self, network: IpAddr, until: Instant) {
+        self.change(network, |entry| entry.known_until = Some(until));
+        if self.known > ADDRESSES {
+            let known = self.entries.iter().filter_map(|(network, entry)| Some((entry.known_until?, *network)));
+            if let Some((_, oldest)) = known.min() {
+                self.change(oldest, |entry| entry.known_until = None);
+            }
+        }
+    }
+
+    /// Forgets that an address is known if its time is over.
+    fn expire(&mut self, network: IpAddr) {
+        let until = self.entries.get(&network).and_then(|entry| entry.known_until);
+        if until.is_some_and(|until| until <= Instant::now()) {
+            self.change(network, |entry| entry.known_until = None);
+        }
+    }
+
+    /// Returns whether a peer of this address has authenticated or runs on this host.
+    pub fn is_known(&mut self, network: IpAddr) -> bool {
+        self.expire(network);
+        self.entries.get(&network).is_some_and(Address::is_known)
+    }
+
+    /// Returns the memory that the authenticated connections of an address share: so many units.
+    pub fn share(&mut self, network: IpAddr, units: usize) -> Arc<Semaphore> {
+        let new = || Arc::new(Semaphore::new(units));
+        match self.entries.get_mut(&network) {
+            Some(entry) => Arc::clone(entry.share.get_or_insert_with(new)),
+            // Its connection has just given way.
+            None => new(),
+        }
+    }
+
+    /// Returns how many connections, connections of unknown addresses, and addresses there are.
+    #[cfg(test)]
+    pub fn counts(&self) -> (usize, usize, usize) {
+        assert_eq!(self.unknown.iter().map(|((count, _), _)| count).sum::<usize>(), self.open_unknown);
+        (self.open, self.open_unknown, self.entries.len())
+    }
+}
+
+/// Returns what counts as one address: of IPv6 the network that one host is given.
+pub(super) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
+        }
+        address => address,
+    }
+}
