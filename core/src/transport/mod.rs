@@ -9,7 +9,6 @@
 //! side by side, for servers and for the request client.
 
 mod backlog;
-mod backoff;
 mod bounds;
 mod connection;
 mod endpoint;
@@ -22,7 +21,7 @@ mod server;
 mod subscriber;
 mod zmtp;
 
-pub use backoff::Backoff;
+pub use crate::backoff::Backoff;
 pub use bounds::{Allowance, Bounds, Memory};
 pub(crate) use connection::{Connection, Source};
 pub use endpoint::{Endpoint, Listener};
