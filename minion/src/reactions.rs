@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::Bus;
+use brine_core::executors::Executor;
 use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::sls::jinja::limits::hand_off;
 use brine_core::{Jid, Value};
-use brine_reactor::{Cause, DETACH, Dispatch, DispatchError, Entries, EntryError, Options, Reaction, Reactor};
+use brine_reactor::{
+    Cause, DETACH, Dispatch, DispatchError, Dispatched, Entries, EntryError, Options, Reaction, Reactor,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Job, Minion};
@@ -45,6 +48,7 @@ pub fn start(minion: &Arc<Minion>, bus: &Bus, shutdown: &CancellationToken) -> R
         grains: Arc::new(move || Arc::clone(&of_grains.grains.read())),
         host: Arc::new(ReactorHost(MinionHost::new(context(minion, "reactor", &Args::default(), None)))),
         group_size: Arc::new(|_| None),
+        disk: Executor::new("disk", 1, WAITING),
         store: None,
     };
     // There is no store: both can only fail with one.
@@ -79,16 +83,16 @@ impl Dispatch for CallerDispatch {
         }
     }
 
-    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<(), DispatchError> {
+    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<Dispatched, DispatchError> {
         self.check(&reaction)?;
-        let Reaction::Caller { fun, args } = reaction else { return Ok(()) };
+        let Reaction::Caller { fun, args } = reaction else { return Ok(Dispatched::Done) };
         let minion = Arc::clone(&self.0);
         let called = tokio::task::spawn_blocking(move || {
             let context = context(&minion, &fun, &args, Some(&cause));
             jobs::call(&context, &fun, args)
         });
         match called.await {
-            Ok(outcome) if outcome.success && outcome.retcode == 0 => Ok(()),
+            Ok(outcome) if outcome.success && outcome.retcode == 0 => Ok(Dispatched::Done),
             Ok(outcome) => Err(DispatchError::lasting(outcome.value.to_string())),
             Err(error) => Err(DispatchError::lasting(format!("The minion function caused an exception: {error}"))),
         }

@@ -81,6 +81,7 @@ pub(crate) fn start(shared: &Arc<Shared>, store: Store, parts: &mut Supervisor) 
         grains: Arc::new(move || functions.as_ref().map(|functions| functions.grains()).unwrap_or_default()),
         host: Arc::new(ReactorHost { shared: Arc::clone(shared), thread: thread.clone() }),
         group_size: group_size(shared, thread),
+        disk: shared.executors.disk.clone(),
         store: Some(store),
     };
     let events = Reactor::<MasterDispatch>::subscribe(&shared.bus)?;
