@@ -105,7 +105,12 @@ impl ColourChoice {
 }
 
 /// What a shell reports for a program that was ended by a closed pipe (128 and SIGPIPE's number).
-const CLOSED_PIPE_STATUS: i32 = 141;
+pub const CLOSED_PIPE_STATUS: u8 = 141;
+
+/// Ends the process quietly, as tools do whose stdout has no reader any more.
+pub fn end_with_closed_pipe() -> ! {
+    std::process::exit(CLOSED_PIPE_STATUS.into())
+}
 
 /// Standard output and standard error of one run.
 pub struct Ui {
@@ -145,11 +150,16 @@ impl Ui {
     ///
     /// When nobody reads stdout any more the process ends without a word, as tools in a pipe do.
     pub fn print(&mut self, text: &str) -> io::Result<()> {
-        self.clear_progress()?;
-        match write_line(&mut self.out, text) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(CLOSED_PIPE_STATUS),
+        match self.try_print(text) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => end_with_closed_pipe(),
             other => other,
         }
+    }
+
+    /// As [`Ui::print`], but a closed stdout is an error: for tools that have something to stop first.
+    pub fn try_print(&mut self, text: &str) -> io::Result<()> {
+        self.clear_progress()?;
+        write_line(&mut self.out, text)
     }
 
     /// Asks on stdout and reads one line from stdin, without the line's end; nothing at the end of the input.
@@ -197,7 +207,7 @@ impl Ui {
 pub fn print_plain(text: impl Display) {
     if let Err(error) = write_line(&mut io::stdout(), &escape_control(&text.to_string())) {
         if error.kind() == ErrorKind::BrokenPipe {
-            std::process::exit(CLOSED_PIPE_STATUS);
+            end_with_closed_pipe();
         }
         print_plain_error(format_args!("writing to stdout failed: {error}"));
         std::process::exit(1);

@@ -36,6 +36,21 @@ fn the_worked_examples_are_shown_as_they_are() {
 }
 
 #[test]
+fn each_difference_from_salt_has_a_topic_and_both_sides() {
+    let text = doc("docs/differences.md");
+    let escaped = text.replace("\\|", "");
+    let rows: Vec<Vec<&str>> = escaped
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix('|')?.strip_suffix('|')?.split('|').collect()))
+        .collect();
+    assert!(rows.len() > 150, "{}", rows.len());
+    for cells in rows {
+        assert_eq!(cells.len(), 4, "{cells:?}");
+        assert!(cells[..3].iter().all(|cell| !cell.trim().is_empty()), "{cells:?}");
+    }
+}
+
+#[test]
 fn the_generated_docs_are_up_to_date() {
     for (name, text) in generated() {
         let same = doc(name) == text;

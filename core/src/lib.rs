@@ -13,9 +13,10 @@
 //! | [`schedule`] | when scheduled jobs run |
 //! | [`config`] | the master's and the minion's configuration |
 //! | [`job`], [`jid`], [`minion_id`] | jobs, what minions return for them, and their names |
-//! | [`executors`], [`supervisor`] | named thread pools for work that blocks; the owner of a daemon's tasks |
+//! | [`executors`], [`supervisor`], [`backoff`] | named thread pools for work that blocks; the owner of a daemon's tasks; pauses between tries |
 //! | [`metrics`], [`files`], [`processes`], [`shell`] | counters, careful file writing, starting programs, quoting |
 
+pub mod backoff;
 pub mod bus;
 pub mod config;
 pub mod crypt;

@@ -223,7 +223,7 @@ counters! {
 /// Reactions by the entry that led to them and what came of them.
 pub static REACTIONS_BY_ENTRY: Family = Family::new(
     "brine_reactor_reactions_total",
-    "Reactions by entry and outcome: done, failed, unreadable.",
+    "Reactions by entry and outcome: done, no_minion (published to nobody), failed, unreadable.",
     &["entry", "outcome"],
 );
 /// How far durable subscribers are behind the newest event.

@@ -13,12 +13,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::backoff::Backoff;
 use crate::metrics;
 
-/// The pause before the first restart; it doubles with each one up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// A task that has run for so long starts with the first pause again.
+/// A task that has run for this long starts with the first pause again.
 const HEALTHY: Duration = Duration::from_secs(60);
 
 /// Every task has at least so long to stop, also where others have used up the time.
@@ -80,18 +78,19 @@ impl Supervisor {
         let (name, shutdown) = (name.into(), CancellationToken::new());
         let (watched, stopping) = (name.clone(), shutdown.clone());
         let task = tokio::spawn(async move {
-            let mut pause = FIRST_PAUSE;
+            let mut backoff = Backoff::default();
             loop {
                 let started = Instant::now();
                 if ended_in_order(&watched, make(stopping.clone()), &stopping).await {
                     return;
                 }
                 if started.elapsed() > HEALTHY {
-                    pause = FIRST_PAUSE;
+                    backoff.reset();
                 }
+                let pause = backoff.next_wait();
                 tracing::warn!(task = watched, pause_ms = pause.as_millis() as u64, "task restarts");
                 tokio::select! {
-                    () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                    () = tokio::time::sleep(pause) => {}
                     () = stopping.cancelled() => return,
                 }
             }

@@ -9,7 +9,9 @@ use brine_core::function::{Args, CallError};
 use brine_core::sls::jinja::Host;
 use brine_core::sls::jinja::limits::hand_off;
 use brine_core::{Jid, Value};
-use brine_reactor::{Cause, DETACH, Dispatch, DispatchError, Entries, EntryError, Options, Reaction, Reactor};
+use brine_reactor::{
+    Cause, DETACH, Dispatch, DispatchError, Dispatched, Entries, EntryError, Options, Reaction, Reactor,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Job, Minion};
@@ -98,9 +100,9 @@ impl Dispatch for CallerDispatch {
         }
     }
 
-    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<(), DispatchError> {
+    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<Dispatched, DispatchError> {
         self.check(&reaction)?;
-        let Reaction::Caller { fun, args } = reaction else { return Ok(()) };
+        let Reaction::Caller { fun, args } = reaction else { return Ok(Dispatched::Done) };
         let (minion, name) = (Arc::clone(&self.minion), fun.clone());
         let called = self.pool.start(&name, move || {
             let context = context(&minion, &fun, &args, Some(&cause));
@@ -111,7 +113,7 @@ impl Dispatch for CallerDispatch {
             Err(error) => Err(error),
         };
         match outcome {
-            Ok(outcome) if outcome.success && outcome.retcode == 0 => Ok(()),
+            Ok(outcome) if outcome.success && outcome.retcode == 0 => Ok(Dispatched::Done),
             Ok(outcome) => Err(DispatchError::lasting(outcome.value.to_string())),
             Err(error @ (PoolError::Full(_) | PoolError::Stopping)) => Err(DispatchError::passing(error.to_string())),
             Err(error) => Err(DispatchError::lasting(format!("The minion function caused an exception: {error}"))),

@@ -42,6 +42,18 @@ impl Cause {
     }
 }
 
+/// The result of a reaction that was dispatched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dispatched {
+    /// The job was published, or the call has ended.
+    Done,
+    /// The target of the job matches no accepted minion: nothing was published.
+    NoMinion {
+        /// The target, with its type.
+        target: String,
+    },
+}
+
 /// Why a reaction was not handed over, or failed at once.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -71,5 +83,9 @@ pub trait Dispatch: Send + Sync + 'static {
 
     /// Does a reaction: publishes the job, or calls the function and waits for its end. A reaction that
     /// was handed over before is known by `cause.before`, and must not be done twice.
-    fn dispatch(&self, reaction: Reaction, cause: Cause) -> impl Future<Output = Result<(), DispatchError>> + Send;
+    fn dispatch(
+        &self,
+        reaction: Reaction,
+        cause: Cause,
+    ) -> impl Future<Output = Result<Dispatched, DispatchError>> + Send;
 }

@@ -8,6 +8,7 @@ use brine_core::sls::yaml;
 use brine_core::{Map, Value};
 
 use crate::limits::{Limits, LimitsError};
+use crate::run::ERROR_TAG;
 
 /// The `reactor:` of a configuration: all patterns compiled into one set, so that an event costs the
 /// same however many entries do not match it.
@@ -114,6 +115,12 @@ impl Entries {
     /// All entries, in the order of the configuration.
     pub fn all(&self) -> &[Arc<Entry>] {
         &self.entries
+    }
+
+    /// Returns the entries that react to events of this tag: those that match. An error must not lead to itself: only an
+    /// entry that names its tag reacts to it, and then all that match do.
+    pub fn reacting(&self, tag: &str) -> Vec<Arc<Entry>> {
+        if tag == ERROR_TAG && !self.names(ERROR_TAG) { Vec::new() } else { self.matching(tag) }
     }
 
     /// The entries whose patterns match a tag, in the order of the configuration.

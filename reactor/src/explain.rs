@@ -1,4 +1,4 @@
-//! `reactor.explain`: from an event to what led to it and all that it led to, drawn as a tree.
+//! `reactor.explain`: from an event to what led to it, all that it led to, and why it led to nothing, drawn as a tree.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,7 +9,9 @@ use brine_core::store::StoreError;
 use brine_core::value::{FromValue, msgpack};
 use brine_core::{Jid, Value};
 
+use crate::diagnose::Note;
 use crate::history::{Done, Outcome, Returns, event_at, reaction_of, stamp};
+use crate::{Dispatch, Reactor};
 
 /// How many events are read at once.
 const PAGE: usize = 4096;
@@ -22,9 +24,16 @@ pub enum ExplainError {
     /// The journal cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no such event.
-    #[error("the journal has no event {0}: it keeps event_journal_hours and event_journal_size")]
-    NoEvent(u64),
+    /// The event has left the journal, or there was none of this number.
+    #[error("the journal has no event {seq}: it holds {first} to {last} (event_journal_hours, event_journal_size)")]
+    NoEvent {
+        /// The number.
+        seq: u64,
+        /// The number of the oldest event.
+        first: u64,
+        /// The number of the newest event.
+        last: u64,
+    },
     /// There is no such job.
     #[error("the journal has no job {0}: it keeps event_journal_hours and event_journal_size")]
     NoJob(String),
@@ -33,24 +42,37 @@ pub enum ExplainError {
     Unreadable(String),
 }
 
-/// The tree around an event's sequence number or a job id, as text. Reads the journal: for a thread that
-/// may block.
-pub fn explain(thread: &MayBlock, bus: &Bus, what: &str) -> Result<String, ExplainError> {
-    let asked = match (what.parse::<Jid>(), what.parse::<u64>()) {
-        (Ok(jid), _) => of_job(thread, bus, &jid)?.ok_or_else(|| ExplainError::NoJob(what.to_owned()))?,
-        (_, Ok(seq)) => event_at(thread, bus, seq)?.ok_or(ExplainError::NoEvent(seq))?,
-        _ => return Err(ExplainError::Unreadable(what.to_owned())),
-    };
-    let mut root = asked.clone();
-    // Causes are older than what they lead to, so this ends.
-    while let Some(cause) = cause_of(&root).filter(|cause| *cause < root.seq()) {
-        match event_at(thread, bus, cause)? {
-            Some(event) => root = event,
-            None => break,
+impl<D: Dispatch> Reactor<D> {
+    /// Returns the tree around an event's sequence number or a job id, as text: what led to it, what it led to, and which
+    /// reactions did not happen. Reads the journal: for a thread that may block.
+    pub fn explain(&self, thread: &MayBlock, bus: &Bus, what: &str) -> Result<String, ExplainError> {
+        let asked = match (what.parse::<Jid>(), what.parse::<u64>()) {
+            (Ok(jid), _) => of_job(thread, bus, &jid)?.ok_or_else(|| ExplainError::NoJob(what.to_owned()))?,
+            (_, Ok(seq)) => match event_at(thread, bus, seq)? {
+                Some(event) => event,
+                None => return Err(no_event(thread, bus, seq)?),
+            },
+            _ => return Err(ExplainError::Unreadable(what.to_owned())),
+        };
+        let mut root = asked.clone();
+        // Causes are older than what they lead to, so this ends.
+        while let Some(cause) = cause_of(&root).filter(|cause| *cause < root.seq()) {
+            match event_at(thread, bus, cause)? {
+                Some(event) => root = event,
+                None => break,
+            }
         }
+        let mut tree = Tree::read(thread, bus, &root, asked.seq())?;
+        tree.note(&root, |event, reacted| {
+            if event.seq() == asked.seq() { self.diagnose(bus, event, reacted) } else { self.skips(event.seq()) }
+        });
+        Ok(tree.draw(&root, asked.seq()))
     }
-    let tree = Tree::read(thread, bus, &root)?;
-    Ok(tree.draw(&root, asked.seq()))
+}
+
+fn no_event(thread: &MayBlock, bus: &Bus, seq: u64) -> Result<ExplainError, StoreError> {
+    let first = bus.read(thread, TimeOrSeq::Seq(1), 1)?.first().map_or(0, Event::seq);
+    Ok(ExplainError::NoEvent { seq, first, last: bus.last_seq() })
 }
 
 fn cause_of(event: &Event) -> Option<u64> {
@@ -91,6 +113,17 @@ fn of_job(thread: &MayBlock, bus: &Bus, jid: &Jid) -> Result<Option<Event>, Stor
 enum Node {
     Reaction(Done),
     Event(Event),
+    Note(String),
+}
+
+impl Node {
+    /// The entry or rule that a reaction is of.
+    fn entry(&self) -> Option<String> {
+        match self {
+            Node::Reaction(done) => Some(done.entry.clone()),
+            Node::Event(_) | Node::Note(_) => None,
+        }
+    }
 }
 
 struct Tree {
@@ -99,8 +132,8 @@ struct Tree {
 }
 
 impl Tree {
-    /// Reads all that an event led to.
-    fn read(thread: &MayBlock, bus: &Bus, root: &Event) -> Result<Self, StoreError> {
+    /// Reads all that an event led to. Returns are the results of their jobs, but for the event that was asked for.
+    fn read(thread: &MayBlock, bus: &Bus, root: &Event, asked: u64) -> Result<Self, StoreError> {
         let mut tree = Tree { below: BTreeMap::new(), returns: Returns::default() };
         let mut known = HashSet::from([root.seq()]);
         let mut jobs: HashMap<String, u64> = HashMap::new();
@@ -121,7 +154,7 @@ impl Tree {
                     return Ok(tree);
                 }
                 known.insert(event.seq());
-                if tree.returns.take(&event) {
+                if tree.returns.take(&event) && event.seq() != asked {
                     continue;
                 }
                 let seq = event.seq();
@@ -135,11 +168,26 @@ impl Tree {
                 // What a call fired hangs below the call, not beside it.
                 let jid = match &node {
                     Node::Event(event) => field(event, "_jid").map(|jid| jid.to_string()),
-                    Node::Reaction(_) => None,
+                    Node::Reaction(_) | Node::Note(_) => None,
                 };
                 let parent = jid.and_then(|jid| jobs.get(&jid).copied()).unwrap_or(cause);
                 tree.below.entry(parent).or_default().push(node);
             }
+        }
+    }
+
+    /// Adds why reactions to the events of the tree did not happen. `notes` is given an event, and the entries and rules
+    /// that it has reactions of.
+    fn note(&mut self, root: &Event, notes: impl Fn(&Event, &[String]) -> Vec<Note>) {
+        let mut events = vec![root.clone()];
+        events.extend(self.below.values().flatten().filter_map(|node| match node {
+            Node::Event(event) => Some(event.clone()),
+            Node::Reaction(_) | Node::Note(_) => None,
+        }));
+        for event in events {
+            let nodes = self.below.entry(event.seq()).or_default();
+            let reacted: Vec<String> = nodes.iter().filter_map(Node::entry).collect();
+            nodes.extend(notes(&event, &reacted).iter().map(|note| Node::Note(note.text())));
         }
     }
 
@@ -155,11 +203,14 @@ impl Tree {
             let is_last = place + 1 == nodes.len();
             let (fork, more) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             let (text, at) = match node {
-                Node::Reaction(done) => (self.reaction(done, asked), done.seq),
-                Node::Event(event) => (self.event(event, asked), event.seq()),
+                Node::Reaction(done) => (self.reaction(done, asked), Some(done.seq)),
+                Node::Event(event) => (self.event(event, asked), Some(event.seq())),
+                Node::Note(text) => (text.clone(), None),
             };
             lines.push(format!("{indent}{fork}{text}"));
-            self.branch(at, &format!("{indent}{more}"), asked, lines);
+            if let Some(at) = at {
+                self.branch(at, &format!("{indent}{more}"), asked, lines);
+            }
         }
     }
 

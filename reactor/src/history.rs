@@ -1,5 +1,5 @@
-//! `reactor.history`: which events were reacted to, and what came of it. All of it is read from the journal:
-//! events that a reaction led to say so themselves.
+//! `reactor.history`: events with the results of their reactions, and with the reactions that did not happen. Results are
+//! read from the journal: events that a reaction led to carry its name.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,8 +11,11 @@ use brine_core::store::StoreError;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, map};
 
+use crate::diagnose::Note;
+use crate::failed_states::{FAILED_STATES, FailedState, failed_states};
 use crate::peek::FROM;
 use crate::run::ERROR_TAG;
+use crate::{Dispatch, Reactor};
 
 /// How many events are looked at in one go.
 const PAGE: u64 = 4096;
@@ -20,7 +23,7 @@ const PAGE: u64 = 4096;
 /// What history is wanted.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryFilter {
-    /// A glob over the tags of the events that were reacted to.
+    /// A glob over the tags of the events.
     pub tag: Option<String>,
     /// The `id` in their data.
     pub id: Option<String>,
@@ -45,8 +48,10 @@ pub(crate) struct Done {
 pub(crate) struct Outcome {
     /// Who was asked; nobody for runner and wheel functions.
     pub minions: Vec<String>,
-    /// Who returned, or the call itself under no name; with success.
+    /// The minions that returned, or the call itself under no name; with success.
     pub returned: Vec<(String, bool)>,
+    /// The states that failed, each with the minion's id.
+    pub failed_states: Vec<(String, FailedState)>,
     pub ended: Option<String>,
     pub error: Option<String>,
 }
@@ -57,7 +62,7 @@ impl Outcome {
             return error.clone();
         }
         let failed: Vec<_> = self.returned.iter().filter(|(_, good)| !good).map(|(id, _)| id.as_str()).collect();
-        match (&self.minions[..], &self.returned[..]) {
+        let mut text = match (&self.minions[..], &self.returned[..]) {
             ([], []) => "not ended".to_owned(),
             ([], _) if failed.is_empty() => "done".to_owned(),
             ([], _) => "failed".to_owned(),
@@ -68,8 +73,20 @@ impl Outcome {
                 }
                 text
             }
+        };
+        if let Some((id, state)) = self.failed_states.first() {
+            let more = self.failed_states.len() - 1;
+            text += &format!("; first failed state{}: {}", of_minion(id), state.text());
+            if more > 0 {
+                text += &format!(" (and {more} more)");
+            }
         }
+        text
     }
+}
+
+fn of_minion(id: &str) -> String {
+    if id.is_empty() { String::new() } else { format!(" of {id}") }
 }
 
 /// Gathers what `ret` events say, by job id.
@@ -94,6 +111,11 @@ impl Returns {
         let good = flag("success").unwrap_or(true) && data.get("retcode").and_then(Value::as_i64).unwrap_or(0) == 0;
         let outcome = self.0.entry(jid.to_owned()).or_default();
         outcome.returned.push((id.to_owned(), good));
+        if !good {
+            let room = FAILED_STATES.saturating_sub(outcome.failed_states.len());
+            let states = data.get("return").map(failed_states).unwrap_or_default();
+            outcome.failed_states.extend(states.into_iter().take(room).map(|state| (id.to_owned(), state)));
+        }
         let stamp = stamp(&data);
         if outcome.ended.as_ref().is_none_or(|ended| *ended < stamp) {
             outcome.ended = Some(stamp);
@@ -142,46 +164,57 @@ pub(crate) fn reaction_of(event: &Event) -> Option<(u64, Done)> {
     Some((cause, Done { seq, entry: text("_entry"), file: text("_sls"), reaction, jid, started, outcome }))
 }
 
-/// The newest events that were reacted to, newest first: each with its entry, file, reactions, job ids,
-/// outcomes and times.
-pub fn history(thread: &MayBlock, bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
-    let mut returns = Returns::default();
-    let mut by_cause: BTreeMap<u64, Vec<Done>> = BTreeMap::new();
-    let mut wanted: HashMap<u64, Option<Event>> = HashMap::new();
-    let mut below = bus.last_seq() + 1;
-    let mut found = 0;
-    while found < filter.limit {
-        let Some(newest) = bus.last_before(thread, below)? else { break };
-        below = newest + 1;
-        let from = below.saturating_sub(PAGE).max(1);
-        let events = window(thread, bus, from, below)?;
-        // Backwards, so that returns are known before the jobs that they belong to.
-        for event in events.iter().rev().filter(|event| event.seq() < below) {
-            if returns.take(event) {
-                continue;
+impl<D: Dispatch> Reactor<D> {
+    /// Returns the newest events with reactions, or with reactions that did not happen, newest first: each with entries,
+    /// files, reactions, job ids, results and times. With a tag in the filter, events that nothing is bound to are
+    /// among them. Reads the journal: for a thread that may block.
+    pub fn history(&self, thread: &MayBlock, bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
+        let mut returns = Returns::default();
+        let mut by_cause: BTreeMap<u64, Vec<Done>> = BTreeMap::new();
+        let mut wanted: HashMap<u64, Option<Event>> = HashMap::new();
+        let mut below = bus.last_seq() + 1;
+        let mut found = 0;
+        while found < filter.limit {
+            let Some(newest) = bus.last_before(thread, below)? else { break };
+            below = newest + 1;
+            let from = below.saturating_sub(PAGE).max(1);
+            let events = window(thread, bus, from, below)?;
+            // Backwards, so that returns are known before the jobs that they belong to.
+            for event in events.iter().rev().filter(|event| event.seq() < below) {
+                if filter.tag.is_some() && wants(filter, event) {
+                    by_cause.entry(event.seq()).or_default();
+                    wanted.insert(event.seq(), Some(event.clone()));
+                }
+                if returns.take(event) {
+                    continue;
+                }
+                let Some((cause, mut done)) = reaction_of(event) else { continue };
+                if let Some(jid) = &done.jid {
+                    let of_jid = returns.of(jid);
+                    done.outcome = Outcome { minions: done.outcome.minions, ..of_jid };
+                }
+                by_cause.entry(cause).or_default().push(done);
             }
-            let Some((cause, mut done)) = reaction_of(event) else { continue };
-            if let Some(jid) = &done.jid {
-                let of_jid = returns.of(jid);
-                done.outcome = Outcome { minions: done.outcome.minions, ..of_jid };
+            for skipped in self.skipped.events(from..below) {
+                by_cause.entry(skipped).or_default();
             }
-            by_cause.entry(cause).or_default().push(done);
+            below = from;
+            // What reacted to an event at or above here has been seen.
+            for cause in by_cause.range(below..).map(|(cause, _)| *cause) {
+                if let std::collections::hash_map::Entry::Vacant(vacant) = wanted.entry(cause) {
+                    vacant.insert(event_at(thread, bus, cause)?.filter(|event| wants(filter, event)));
+                }
+            }
+            found = wanted.values().flatten().count();
         }
-        below = from;
-        // What reacted to an event at or above here has been seen.
-        for cause in by_cause.range(below..).map(|(cause, _)| *cause) {
-            if let std::collections::hash_map::Entry::Vacant(vacant) = wanted.entry(cause) {
-                vacant.insert(event_at(thread, bus, cause)?.filter(|event| wants(filter, event)));
-            }
-        }
-        found = wanted.values().flatten().count();
+        let shown = by_cause.into_iter().rev().filter_map(|(cause, mut reactions)| {
+            let event = wanted.remove(&cause)??;
+            reactions.reverse();
+            let notes = if reactions.is_empty() { self.diagnose(bus, &event, &[]) } else { self.skips(cause) };
+            Some(shown(&event, &reactions, &notes))
+        });
+        Ok(shown.take(filter.limit).collect())
     }
-    let told = by_cause.into_iter().rev().filter_map(|(cause, mut reactions)| {
-        let event = wanted.remove(&cause)??;
-        reactions.reverse();
-        Some(told(&event, &reactions))
-    });
-    Ok(told.take(filter.limit).collect())
 }
 
 /// Reads all events from `from` to before `below`.
@@ -209,25 +242,36 @@ fn wants(filter: &HistoryFilter, event: &Event) -> bool {
     tag && id()
 }
 
-fn told(event: &Event, reactions: &[Done]) -> Value {
+fn shown(event: &Event, reactions: &[Done], notes: &[Note]) -> Value {
     let data = event.data();
-    let one = |done: &Done| {
-        let mut told = map! {"entry" => done.entry.as_str(), "file" => done.file.as_str()};
+    let reaction = |done: &Done| {
+        let mut shown = map! {"entry" => done.entry.as_str(), "file" => done.file.as_str()};
         if !done.reaction.is_empty() {
-            told.insert("reaction".into(), done.reaction.as_str().into());
+            shown.insert("reaction".into(), done.reaction.as_str().into());
         }
         if let Some(jid) = &done.jid {
-            told.insert("jid".into(), jid.as_str().into());
+            shown.insert("jid".into(), jid.as_str().into());
         }
-        told.insert("outcome".into(), done.outcome.text().into());
-        told.insert("started".into(), done.started.as_str().into());
+        shown.insert("outcome".into(), done.outcome.text().into());
+        if !done.outcome.failed_states.is_empty() {
+            let states = done.outcome.failed_states.iter();
+            let state = |(id, state): &(String, FailedState)| Value::from(state.text() + &of_minion(id));
+            shown.insert("failed_states".into(), states.map(state).collect());
+        }
+        shown.insert("started".into(), done.started.as_str().into());
         if let Some(ended) = &done.outcome.ended {
-            told.insert("ended".into(), ended.as_str().into());
+            shown.insert("ended".into(), ended.as_str().into());
         }
-        Value::Map(told)
+        Value::Map(shown)
     };
-    let mut told = map! {"seq" => event.seq(), "tag" => event.tag(), "time" => stamp(&data)};
-    told.extend(data.get("id").map(|id| ("id".into(), id.clone())));
-    told.insert("reactions".into(), reactions.iter().map(one).collect());
-    told.into()
+    let note = |note: &Note| {
+        let mut shown = map! {"entry" => &*note.entry};
+        shown.extend(note.file.as_ref().map(|file| ("file".into(), (&**file).into())));
+        shown.insert("outcome".into(), format!("no reaction: {}", note.message).into());
+        Value::Map(shown)
+    };
+    let mut shown = map! {"seq" => event.seq(), "tag" => event.tag(), "time" => stamp(&data)};
+    shown.extend(data.get("id").map(|id| ("id".into(), id.clone())));
+    shown.insert("reactions".into(), reactions.iter().map(reaction).chain(notes.iter().map(note)).collect());
+    shown.into()
 }

@@ -5,18 +5,22 @@
 //! from the event, and `order.rs` sorts it.
 //! [`Reactor::run`] follows the bus, `schedule.rs` is the worker queue with its deadlines, `react.rs` dispatches and
 //! retries, and what fails becomes a dead letter (`aside.rs`). `progress.rs` keeps the cursor behind all that is open,
-//! `clock.rs` is the time. `history.rs` and `explain.rs` read from the journal what came of it. What a reaction does is
+//! `clock.rs` is the time. `history.rs` and `explain.rs` read the results of reactions from the journal; `skipped.rs`
+//! records reactions that did not happen, and `diagnose.rs` explains them. What a reaction does is
 //! not known here: it is handed to a [`Dispatch`]. `rules/` holds rules over time, which `overtime.rs` runs.
 
 mod aside;
 mod clock;
 mod deadline;
+mod diagnose;
 mod dispatch;
 mod duration;
 mod entries;
 mod explain;
+mod failed_states;
 mod history;
 mod limits;
+mod nearest;
 mod order;
 mod overtime;
 mod peek;
@@ -29,6 +33,7 @@ mod recover;
 mod rules;
 mod run;
 mod schedule;
+mod skipped;
 mod sls;
 mod trial;
 mod untrusted;
@@ -47,10 +52,10 @@ use parking_lot::{Mutex, RwLock};
 
 pub use aside::Failed;
 pub use deadline::Deadline;
-pub use dispatch::{Cause, Dispatch, DispatchError};
+pub use dispatch::{Cause, Dispatch, DispatchError, Dispatched};
 pub use entries::{Entries, Entry, EntryError};
-pub use explain::{ExplainError, explain};
-pub use history::{HistoryFilter, history};
+pub use explain::ExplainError;
+pub use history::HistoryFilter;
 pub use limits::LimitsError;
 pub use overtime::GroupSize;
 pub use peek::DEPTH;
@@ -92,10 +97,10 @@ pub struct Options {
     pub host: Arc<dyn Host>,
     /// How large node groups are, for rules over time.
     pub group_size: GroupSize,
+    /// Runs what reads the journal.
+    pub disk: Executor,
     /// Where failed reactions are put aside and rules keep what they remember; nowhere means in memory.
     pub store: Option<BlockingStore>,
-    /// For what waits for a disk.
-    pub disk: Executor,
 }
 
 /// The reactor.
@@ -107,6 +112,7 @@ pub struct Reactor<D> {
     leader: AtomicBool,
     limiter: Mutex<limits::Limiter>,
     aside: aside::Aside,
+    skipped: skipped::Skipped,
     /// Up to which event there may be reactions of before a restart, and those.
     before: Mutex<(u64, HashMap<recover::Key, HandedOver>)>,
     overtime: Arc<overtime::Overtime>,
@@ -131,6 +137,7 @@ impl<D: Dispatch> Reactor<D> {
             leader: AtomicBool::new(true),
             limiter: Mutex::default(),
             aside: aside::Aside::open(options.store.clone())?,
+            skipped: skipped::Skipped::default(),
             before: Mutex::default(),
             overtime: Arc::new(overtime::Overtime::new(options.store.clone(), clock.clone())),
             clock,

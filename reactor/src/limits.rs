@@ -61,7 +61,12 @@ pub(crate) enum Verdict {
     /// React at this bus time, in microseconds, unless another event takes its place.
     At(u64),
     /// Not at all.
-    Never(&'static str),
+    Never {
+        /// The option that leaves it out.
+        option: &'static str,
+        /// Until when it leaves events out, in microseconds of bus time.
+        until: u64,
+    },
 }
 
 impl Limits {
@@ -193,16 +198,18 @@ impl Limiter {
         let seen = self.seen.entry((Arc::clone(&entry.pattern), key.to_owned())).or_default();
         if now < seen.cool_until {
             metrics::REACTIONS_LIMITED.add(1);
-            return Verdict::Never("reactor_cooldown");
+            return Verdict::Never { option: "reactor_cooldown", until: seen.cool_until };
         }
         if let Some(rate) = &limits.rate {
-            let oldest = now.saturating_sub(micros(rate.within));
+            let within = micros(rate.within);
+            let oldest = now.saturating_sub(within);
             while seen.reacted.front().is_some_and(|time| *time <= oldest) {
                 seen.reacted.pop_front();
             }
             if seen.reacted.len() >= rate.count {
                 metrics::REACTIONS_LIMITED.add(1);
-                return Verdict::Never("reactor_rate_limit");
+                let until = seen.reacted.front().map_or(now, |first| first + within);
+                return Verdict::Never { option: "reactor_rate_limit", until };
             }
             seen.reacted.push_back(now);
         }
@@ -256,19 +263,23 @@ mod tests {
     #[test]
     fn reactions_are_limited_for_each_id() {
         use Verdict::{At, Never, Now};
-        let (rate, cool) = (Never("reactor_rate_limit"), Never("reactor_cooldown"));
+        let rate = |until: u64| Never { option: "reactor_rate_limit", until: until * SECOND };
+        let cool = |until: u64| Never { option: "reactor_cooldown", until: until * SECOND };
         let events = [(100, "x"), (101, "x"), (102, "y"), (103, "x"), (111, "x"), (112, "x"), (160, "x")];
         for (options, expected) in [
-            (map! {"reactor_rate_limit" => map! {"a/*" => "2/10s"}}, [Now, Now, Now, rate, Now, Now, Now]),
+            (map! {"reactor_rate_limit" => map! {"a/*" => "2/10s"}}, [Now, Now, Now, rate(110), Now, Now, Now]),
             (
                 map! {"reactor_rate_limit" => map! {"a/*" => map! {"count" => 3, "within" => "1m", "by" => "deep:er"}}},
-                [Now, Now, Now, rate, rate, rate, Now],
+                [Now, Now, Now, rate(160), rate(160), rate(160), Now],
             ),
-            (map! {"reactor_rate_limit" => map! {"a/*" => "1/m"}}, [Now, rate, Now, rate, rate, rate, Now]),
-            (map! {"reactor_cooldown" => map! {"a/*" => 11}}, [Now, cool, Now, cool, Now, cool, Now]),
+            (
+                map! {"reactor_rate_limit" => map! {"a/*" => "1/m"}},
+                [Now, rate(160), Now, rate(160), rate(160), rate(160), Now],
+            ),
+            (map! {"reactor_cooldown" => map! {"a/*" => 11}}, [Now, cool(111), Now, cool(111), Now, cool(122), Now]),
             (
                 map! {"reactor_cooldown" => map! {"a/*" => map! {"within" => 11, "by" => "tag"}}},
-                [Now, cool, cool, cool, Now, cool, Now],
+                [Now, cool(111), cool(111), cool(111), Now, cool(122), Now],
             ),
             (map! {"reactor_debounce" => map! {"a/*" => 5}}, events.map(|(time, _)| At((time + 5) * SECOND))),
         ] {

@@ -180,6 +180,20 @@ impl Overtime {
         self.engine.lock().wants(tag)
     }
 
+    /// Returns the rules that look at events of this tag, each with why it did not fire at this one.
+    pub fn status(&self, event: &Event) -> Vec<(String, String)> {
+        let (data, now, ahead) = (event.data(), self.clock.now(), self.clock.ahead());
+        let time = event.time().map_or(now, |stamp| stamp.saturating_add_signed(ahead.saturating_neg()).min(now));
+        let moment = Moment { seq: event.seq(), tag: event.tag(), data: &data, time };
+        self.engine.lock().status(moment, now)
+    }
+
+    /// Returns the patterns of all rules, each with the rule's id.
+    pub fn patterns(&self) -> Vec<(String, String)> {
+        let engine = self.engine.lock();
+        engine.rules().patterns().map(|(pattern, rule)| (pattern.to_owned(), rule.to_owned())).collect()
+    }
+
     /// Returns how long until the next timer is due.
     pub fn next_due(&self) -> Option<Duration> {
         let due = self.engine.lock().next_due()?;

@@ -83,6 +83,8 @@ pub(crate) struct Problem {
 pub(crate) struct Plan {
     pub steps: Vec<Step>,
     pub problems: Vec<Problem>,
+    /// Files that rendered to no reaction, each with its entry.
+    pub empty: Vec<(Arc<str>, Arc<str>)>,
     /// What each file rendered to, if that is asked for.
     pub rendered: Vec<(Arc<str>, String)>,
 }
@@ -210,7 +212,11 @@ impl Planner {
             Ok(located) => located,
             Err(error) => return plan.problems.push(problem(Arc::clone(&file), error.to_string())),
         };
-        for one in reaction::read_all(&located, &words) {
+        let reactions = reaction::read_all(&located, &words);
+        if reactions.is_empty() {
+            plan.empty.push((Arc::clone(entry), Arc::clone(&file)));
+        }
+        for one in reactions {
             match one {
                 Ok(written) => {
                     read.push(Read { entry: Arc::clone(entry), file: Arc::clone(&file), written });

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_core::backoff::Backoff;
 use brine_core::bus::Bus;
 use brine_core::event::Event;
 use brine_core::{Map, metrics};
@@ -14,12 +15,10 @@ use crate::plan::{Bound, Plan, Problem, Step, Subject};
 use crate::recover::{self, Key};
 use crate::run::report;
 use crate::schedule::{GaveUp, Outcome};
+use crate::skipped::{Reason, Skip, cut};
 use crate::work::{Outstanding, Work};
-use crate::{Cause, Dispatch, Reactor};
+use crate::{Cause, Dispatch, Dispatched, Reactor};
 
-/// The first pause before a reaction is tried again; each further one is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// How long the removal of a retried dead letter may take.
 const REMOVAL: Duration = Duration::from_secs(10);
 
@@ -40,6 +39,9 @@ struct Cancelled;
 /// What a reaction came to: done, or failed and kept as a dead letter; unless it was cancelled.
 type Carried = Result<Result<(), String>, Cancelled>;
 
+/// The same of the tries of one reaction.
+type Tried = Result<Result<Dispatched, String>, Cancelled>;
+
 impl<D: Dispatch> Reactor<D> {
     /// Learns from the journal what had been handed over before a restart.
     pub(crate) async fn recover(&self, bus: &Bus, from: u64) {
@@ -56,7 +58,7 @@ impl<D: Dispatch> Reactor<D> {
             Ok(Err(error)) => {
                 tracing::error!(%error, "the journal cannot be read: reactions may come a second time");
             }
-            Err(error) => tracing::error!(%error, "the journal cannot be read: reactions may come a second time"),
+            Err(error) => tracing::error!(%error, "reading the journal failed: reactions may come a second time"),
         }
     }
 
@@ -71,6 +73,9 @@ impl<D: Dispatch> Reactor<D> {
         let reacting = Reacting { bus: bus.clone(), event, depth: work.depth, more, deadline, stop };
         if self.tell_problems(&reacting, &plan.problems).await.is_err() {
             return Outcome::Cancelled;
+        }
+        for (entry, file) in plan.empty {
+            self.skipped.add(work.event.seq(), Skip { entry, file: Some(file), reason: Reason::Empty });
         }
         work.plan(&plan.steps);
         for step in plan.steps {
@@ -154,10 +159,22 @@ impl<D: Dispatch> Reactor<D> {
 
     /// Does one reaction: again after a pause while that may help, and else keeps it as a dead letter.
     async fn carry_out(&self, reacting: &Reacting, step: Step) -> Carried {
-        let Err(message) = self.try_out(reacting, &step).await? else {
-            metrics::REACTIONS.add(1);
-            metrics::REACTIONS_BY_ENTRY.with(&[&step.entry, "done"]).add(1);
-            return Ok(Ok(()));
+        let message = match self.try_out(reacting, &step).await? {
+            Ok(dispatched) => {
+                metrics::REACTIONS.add(1);
+                let outcome = match dispatched {
+                    Dispatched::Done => "done",
+                    Dispatched::NoMinion { target } => {
+                        let reason = Reason::NoMinion { reaction: cut(&step.label), target: cut(&target) };
+                        let (entry, file) = (Arc::clone(&step.entry), Some(step.file));
+                        self.skipped.add(reacting.event.seq(), Skip { entry, file, reason });
+                        "no_minion"
+                    }
+                };
+                metrics::REACTIONS_BY_ENTRY.with(&[&step.entry, outcome]).add(1);
+                return Ok(Ok(()));
+            }
+            Err(message) => message,
         };
         metrics::REACTIONS_FAILED.add(1);
         metrics::REACTIONS_BY_ENTRY.with(&[&step.entry, "failed"]).add(1);
@@ -167,7 +184,7 @@ impl<D: Dispatch> Reactor<D> {
         Ok(Err(message))
     }
 
-    async fn try_out(&self, reacting: &Reacting, step: &Step) -> Carried {
+    async fn try_out(&self, reacting: &Reacting, step: &Step) -> Tried {
         if reacting.deadline.is_over() {
             return Err(Cancelled);
         }
@@ -175,7 +192,7 @@ impl<D: Dispatch> Reactor<D> {
         if let Err(error) = self.dispatch.check(&step.reaction) {
             return Ok(Err(error.to_string()));
         }
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::default();
         for left in (0..=self.options.retries).rev() {
             let dispatched = tokio::select! {
                 // A call that blocks is not interrupted: its return is published even if it is late.
@@ -184,20 +201,20 @@ impl<D: Dispatch> Reactor<D> {
                 () = reacting.deadline.over() => return Err(Cancelled),
             };
             match dispatched {
-                Ok(()) => return Ok(Ok(())),
+                Ok(dispatched) => return Ok(Ok(dispatched)),
                 Err(error) if error.passing && left > 0 => {
                     metrics::REACTIONS_RETRIED.add(1);
+                    let pause = backoff.next_wait();
                     tracing::warn!(tag = &*cause.tag, seq = cause.seq, %error, "a reaction failed and is tried again in {pause:?}");
                     tokio::select! {
                         () = tokio::time::sleep(pause) => {}
                         () = reacting.deadline.over() => return Err(Cancelled),
                     }
-                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
                 Err(error) => return Ok(Err(error.to_string())),
             }
         }
-        Ok(Ok(()))
+        Ok(Ok(Dispatched::Done))
     }
 
     fn cause(&self, reacting: &Reacting, step: &Step) -> Cause {

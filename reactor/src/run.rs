@@ -17,19 +17,20 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::deadline::Deadline;
-use crate::entries::{Entries, Entry};
+use crate::entries::Entry;
 use crate::limits::Verdict;
 use crate::peek::Peek;
 use crate::plan::Bound;
 use crate::progress::{NO_EVENT, Progress};
 use crate::schedule::{Bounds, GaveUp, Handler, Outcome, Scheduler};
+use crate::skipped::{Reason, Skip, cut};
 use crate::work::Work;
 use crate::{Dispatch, Reactor};
 
 /// The tag under which the reactor says that something is wrong.
 pub(crate) const ERROR_TAG: &str = "salt/reactor/error";
 /// The name under which it remembers how far it got.
-const SUBSCRIBER: &str = "reactor";
+pub(crate) const SUBSCRIBER: &str = "reactor";
 /// How often the cursor is committed.
 const COMMIT: Duration = Duration::from_millis(50);
 /// How many threads of slow reactions may be detached.
@@ -233,14 +234,14 @@ impl<D: Dispatch> Follower<D> {
     async fn take(&mut self, event: Event) {
         let seq = event.seq();
         self.progress.lock().see(seq);
-        if !self.reactor.is_leader() {
-            return;
-        }
-        let entries = self.reactor.entries();
-        let matching = if wants(&entries, event.tag()) { entries.matching(event.tag()) } else { Vec::new() };
+        let matching = self.reactor.entries().reacting(event.tag());
         let is_ruled = self.reactor.overtime.wants(event.tag());
         if matching.is_empty() && !is_ruled {
             return;
+        }
+        if !self.reactor.is_leader() {
+            let (entry, file, reason) = ("".into(), None, Reason::Off);
+            return self.reactor.skipped.add(seq, Skip { entry, file, reason });
         }
         // Open until all that it leads to is: this may be dropped in the middle.
         self.progress.lock().begin(seq);
@@ -251,7 +252,7 @@ impl<D: Dispatch> Follower<D> {
     /// Looks at an event that entries or rules match.
     async fn look(&mut self, event: Event, matching: Vec<Arc<Entry>>, is_ruled: bool) {
         let peek = Peek::at(&event);
-        if self.is_own(&event, &peek) {
+        if self.reactor.is_own(&event, &peek) {
             return;
         }
         if is_ruled {
@@ -277,8 +278,9 @@ impl<D: Dispatch> Follower<D> {
             let verdict = self.reactor.limiter.lock().judge(&entry, limits, &key, now);
             match verdict {
                 Verdict::Now => bound.push(Bound::Entry(entry)),
-                Verdict::Never(option) => {
+                Verdict::Never { option, until } => {
                     tracing::info!(tag = event.tag(), seq = event.seq(), key, option, "a reaction is left out");
+                    self.skip(event.seq(), &entry, Reason::Limited { option, key: cut(&key), until });
                 }
                 Verdict::At(due) => self.hold(due, entry, key, &event, &peek),
             }
@@ -305,18 +307,20 @@ impl<D: Dispatch> Follower<D> {
         }
     }
 
-    /// The events of the reactor's own runner and wheel calls lead to no reactions, as in Salt.
-    fn is_own(&self, event: &Event, peek: &Peek) -> bool {
-        let is_call = event.tag().starts_with("salt/run/") || event.tag().starts_with("salt/wheel/");
-        is_call && peek.user.as_deref() == Some(self.reactor.options.user)
+    fn skip(&self, seq: u64, entry: &Entry, reason: Reason) {
+        self.reactor.skipped.add(seq, Skip { entry: Arc::clone(&entry.pattern), file: None, reason });
     }
 
     fn hold(&mut self, due: u64, entry: Arc<Entry>, key: String, event: &Event, peek: &Peek) {
         let work = Work::new(event.clone(), vec![Bound::Entry(Arc::clone(&entry))], peek.depth);
         self.progress.lock().begin(event.seq());
-        if let Some((_, _, earlier)) = self.held.0.insert((Arc::clone(&entry.pattern), key), (due, entry, work)) {
+        self.skip(event.seq(), &entry, Reason::Held { key: cut(&key), until: due });
+        if let Some((_, entry, earlier)) = self.held.0.insert((Arc::clone(&entry.pattern), key), (due, entry, work)) {
             metrics::REACTIONS_LIMITED.add(1);
-            self.progress.lock().end(earlier.event.seq());
+            let earlier = earlier.event.seq();
+            self.reactor.skipped.release(earlier, &entry.pattern);
+            self.skip(earlier, &entry, Reason::Superseded { by: event.seq() });
+            self.progress.lock().end(earlier);
         }
     }
 
@@ -329,9 +333,15 @@ impl<D: Dispatch> Follower<D> {
                 Some(limits) => self.reactor.limiter.lock().judge_now(&entry, limits, &key, now),
                 None => Verdict::Now,
             };
-            if verdict == Verdict::Now {
-                let id = Peek::at(&work.event).id;
-                self.begin(work, id.as_deref()).await;
+            self.reactor.skipped.release(seq, &entry.pattern);
+            match verdict {
+                Verdict::Never { option, until } => {
+                    self.skip(seq, &entry, Reason::Limited { option, key: cut(&key), until });
+                }
+                Verdict::Now | Verdict::At(_) => {
+                    let id = Peek::at(&work.event).id;
+                    self.begin(work, id.as_deref()).await;
+                }
             }
             self.progress.lock().end(seq);
         }
@@ -359,11 +369,6 @@ impl<D: Dispatch> Follower<D> {
         );
         report(&self.bus, event, "", "", depth, &message).await;
     }
-}
-
-/// An error must not lead to itself: only an entry that names its tag asks for that.
-fn wants(entries: &Entries, tag: &str) -> bool {
-    tag != ERROR_TAG || entries.names(ERROR_TAG)
 }
 
 /// Says that a reaction did not happen: in the log and on the bus.

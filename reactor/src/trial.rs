@@ -6,19 +6,20 @@ use brine_core::event::Event;
 use brine_core::{Map, Value, map};
 
 use crate::plan::{Bound, Subject};
-use crate::run::ERROR_TAG;
 use crate::{Dispatch, Reactor};
 
 impl<D: Dispatch> Reactor<D> {
     /// What an event would lead to: the entries that match, each file as rendered, and the reactions in order,
     /// or what is wrong. Functions that the templates call are called.
     pub fn trial(&self, tag: &str, data: Map) -> Value {
-        let entries = self.entries();
-        let matching = if tag == ERROR_TAG && !entries.names(tag) { Vec::new() } else { entries.matching(tag) };
+        let matching = self.entries().reacting(tag);
         let shown = |entry: &Arc<crate::Entry>| {
             Value::Map([(Value::from(&*entry.pattern), Value::from(entry.files.clone()))].into_iter().collect())
         };
         let mut trial = map! {"tag" => tag, "entries" => matching.iter().map(shown).collect::<Value>()};
+        if matching.is_empty() {
+            trial.insert("note".into(), self.unmatched(tag).into());
+        }
         if let Some(limited) = limits(&matching) {
             trial.insert("limits".into(), limited);
         }

@@ -125,11 +125,19 @@ impl Drop for PidFile {
     }
 }
 
-/// Waits for a signal that ends a daemon, and gives its name.
+/// Waits for a signal that ends a daemon, and returns its name.
 pub async fn ended() -> anyhow::Result<&'static str> {
+    Ok(end_signals()?.await)
+}
+
+/// Takes over the signals that end a daemon, and returns a future of the name of the first one. To be called before the pid
+/// file is written, which a process that is ended by a signal would leave behind.
+pub fn end_signals() -> anyhow::Result<impl Future<Output = &'static str>> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(tokio::select! {
-        _ = term.recv() => "SIGTERM",
-        _ = int.recv() => "SIGINT",
+    Ok(async move {
+        tokio::select! {
+            _ = term.recv() => "SIGTERM",
+            _ = int.recv() => "SIGINT",
+        }
     })
 }

@@ -61,10 +61,11 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             }
             Err(error) => return Err(error.into()),
         };
+        let ended = daemon::end_signals()?;
         let _pid_file = arguments.daemon.write_pid(&pid_file, user.as_deref())?;
         let mut status = ExitCode::SUCCESS;
         tokio::select! {
-            signal = daemon::ended() => tracing::info!(signal = signal?, "the master stops"),
+            signal = ended => tracing::info!(signal, "the master stops"),
             // The init system starts it anew.
             () = master.failed() => status = ExitCode::FAILURE,
         }

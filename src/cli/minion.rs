@@ -43,13 +43,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     // One thread serves the sockets; jobs have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
+        let ended = daemon::end_signals()?;
         let _pid_file = arguments.daemon.write_pid(&config.pidfile, config.user.as_deref())?;
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         tokio::spawn(async move {
-            if let Ok(signal) = daemon::ended().await {
-                tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited.");
-            }
+            let signal = ended.await;
+            tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited.");
             stop.cancel();
         });
         brine_minion::daemon::run(config, shutdown).await?;

@@ -10,7 +10,6 @@
 
 mod addresses;
 mod backlog;
-mod backoff;
 mod bounds;
 mod connection;
 mod endpoint;
@@ -24,7 +23,7 @@ mod subscriber;
 mod subscriptions;
 mod zmtp;
 
-pub use backoff::Backoff;
+pub use crate::backoff::Backoff;
 pub use bounds::{Allowance, Bounds, Memory};
 pub(crate) use connection::{Connection, Source};
 pub use endpoint::{Endpoint, Listener};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brine_core::function::Args;
 use brine_core::wire::PublishRequest;
 use brine_core::{Value, metrics};
-use brine_reactor::{Cause, Dispatch, DispatchError, LocalReaction, Reaction};
+use brine_reactor::{Cause, Dispatch, DispatchError, Dispatched, LocalReaction, Reaction};
 
 use super::USER;
 use crate::Shared;
@@ -37,22 +37,22 @@ impl Dispatch for MasterDispatch {
         }
     }
 
-    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<(), DispatchError> {
+    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<Dispatched, DispatchError> {
         if cause.before.as_ref().is_some_and(|before| before.ended) {
             metrics::REACTIONS_KNOWN.add(1);
-            return Ok(());
+            return Ok(Dispatched::Done);
         }
         match reaction {
             Reaction::Local(local) => self.publish(local, &cause).await,
             Reaction::Runner { fun, args } => self.call(Kind::Runner, &fun, args, &cause).await,
             Reaction::Wheel { fun, args } => self.call(Kind::Wheel, &fun, args, &cause).await,
-            Reaction::Caller { .. } => self.check(&reaction),
+            Reaction::Caller { .. } => self.check(&reaction).map(|()| Dispatched::Done),
         }
     }
 }
 
 impl MasterDispatch {
-    async fn publish(&self, local: LocalReaction, cause: &Cause) -> Result<(), DispatchError> {
+    async fn publish(&self, local: LocalReaction, cause: &Cause) -> Result<Dispatched, DispatchError> {
         let mut kwargs = cause.fields();
         if let Some(metadata) = local.metadata {
             kwargs.insert("metadata".into(), metadata);
@@ -68,7 +68,7 @@ impl MasterDispatch {
             user: USER.to_owned(),
             kwargs,
         };
-        let target = request.tgt.to_string();
+        let target = format!("target '{}' ({})", request.tgt, request.tgt_type);
         let published = match &cause.before {
             Some(before) => self.0.publish_again(request, before.jid.clone()).await,
             None => self.0.publish(request).await,
@@ -79,14 +79,15 @@ impl MasterDispatch {
         })?;
         if published.jid.is_none() {
             tracing::warn!(tag = &*cause.tag, target, "a reaction is for minions of which none is known");
+            return Ok(Dispatched::NoMinion { target });
         }
-        Ok(())
+        Ok(Dispatched::Done)
     }
 
-    async fn call(&self, kind: Kind, fun: &str, args: Args, cause: &Cause) -> Result<(), DispatchError> {
+    async fn call(&self, kind: Kind, fun: &str, args: Args, cause: &Cause) -> Result<Dispatched, DispatchError> {
         let data = self.0.call_for(kind, fun, args, cause).await;
         if data.get("success").is_some_and(Value::is_truthy) {
-            return Ok(());
+            return Ok(Dispatched::Done);
         }
         Err(DispatchError::lasting(data.get("return").map(ToString::to_string).unwrap_or_default()))
     }

@@ -1,4 +1,4 @@
-//! `reactor`: what the reactor is bound to, what it did and would do.
+//! `reactor`: the entries of the reactor, its results and causes, and dry runs.
 
 use std::sync::Arc;
 
@@ -92,8 +92,10 @@ functions! {
         Ok(reactor.trial(&tag, data))
     }
 
-    /// The newest events that were reacted to, newest first: each with entries, files, reactions, job ids,
-    /// outcomes and times.
+    /// Return the newest events that the reactor reacted to, newest first: each with entries, files, reactions, job ids,
+    /// results (with the states that failed) and times. Reactions that did not happen are listed with their cause: a limit,
+    /// a file that renders to nothing, a target without minions, a reactor that is off. With `tag`, a glob, events that no
+    /// entry matches are listed, too, with the patterns that come nearest. `id` is the `id` in the event's data.
     ///
     /// CLI Example:
     ///
@@ -101,18 +103,21 @@ functions! {
     ///     salt-run reactor.history tag='salt/minion/*/start' id=web1 limit=5
     fn history(context, tag: Option<String> = None, id: Option<String> = None, limit: u32 = 20) {
         let filter = HistoryFilter { tag, id, limit: limit.clamp(1, 10_000) as usize };
-        brine_reactor::history(&context.caller.thread, &context.master.bus, &filter).map_err(CallError::execution)
+        let thread = &context.caller.thread;
+        reactor(context)?.history(thread, &context.master.bus, &filter).map_err(CallError::execution)
     }
 
-    /// The chain of causes around an event's sequence number or a job id, from the first event to all that it
-    /// led to, drawn as a tree.
+    /// Return the chain of causes around an event's sequence number or a job id, from the first event to all that it
+    /// led to, drawn as a tree. Where the event has no reaction, the tree says why: no pattern matches (the nearest are
+    /// named), a limit, a file that renders to nothing, a target without minions, a condition of a rule.
     ///
     /// CLI Example:
     ///
     ///     salt-run reactor.explain 120
     ///     salt-run reactor.explain 20261120235852025555
     fn explain(context, what: Value) out "txt" {
-        brine_reactor::explain(&context.caller.thread, &context.master.bus, &what.to_string()).map(Value::from).map_err(CallError::execution)
+        let explained = reactor(context)?.explain(&context.caller.thread, &context.master.bus, &what.to_string());
+        explained.map(Value::from).map_err(CallError::execution)
     }
 
     /// The reactions that failed and were put aside, with the number of their event.

@@ -1,8 +1,12 @@
 //! Paths into events, and conditions on what is found there.
 
+use std::fmt;
+
 use brine_core::glob::fnmatch;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value};
+
+use crate::skipped::cut;
 
 /// An event as rules see it.
 #[derive(Clone, Copy)]
@@ -94,7 +98,44 @@ impl Conditions {
     }
 
     pub fn hold(&self, seen: Seen<'_>) -> bool {
-        self.0.iter().all(|(path, expected)| expected.holds(path.find(seen).as_ref()))
+        self.first_unmet(seen).is_none()
+    }
+
+    /// Returns the first condition that does not hold, as a message.
+    pub fn unmet(&self, seen: Seen<'_>) -> Option<String> {
+        let (path, expected) = self.first_unmet(seen)?;
+        let found = path.find(seen).map_or_else(|| "missing".to_owned(), |found| cut(&found.to_string()));
+        Some(format!("'{path}' is {found}, expected {expected}"))
+    }
+
+    fn first_unmet(&self, seen: Seen<'_>) -> Option<&(Path, Expected)> {
+        self.0.iter().find(|(path, expected)| !expected.holds(path.find(seen).as_ref()))
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Data(names) => f.write_str(&names.join(":")),
+            Path::Tag(part) => write!(f, "tag:{part}"),
+        }
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expected::Value(value) => write!(f, "{value}"),
+            Expected::Any(any) => {
+                let any: Vec<_> = any.iter().map(ToString::to_string).collect();
+                write!(f, "one of {}", any.join(", "))
+            }
+            Expected::Not(expected) => write!(f, "not {expected}"),
+            Expected::Above(limit) => write!(f, "a number above {limit}"),
+            Expected::Below(limit) => write!(f, "a number below {limit}"),
+            Expected::Exists(true) => f.write_str("any value"),
+            Expected::Exists(false) => f.write_str("no value"),
+        }
     }
 }
 

@@ -409,7 +409,7 @@ impl Engine {
         self.due.iter().map(|(due, place, key)| (self.rules.all()[*place].id.clone(), key.clone(), *due)).collect()
     }
 
-    fn slot(&self, place: usize, key: &str) -> Option<&Cell> {
+    pub(super) fn slot(&self, place: usize, key: &str) -> Option<&Cell> {
         self.slots[place].get(key).map(|slot| &slot.cell)
     }
 

@@ -2,13 +2,14 @@
 //! of many; with registers and timers that survive a restart.
 //!
 //! `parse.rs` reads rules from SLS, `condition.rs` holds paths and conditions on events' data, `cell.rs` what
-//! is remembered for one key of one rule, `engine.rs` brings events and rules together. All of it is without
-//! clock and disk: times are handed in, changes are handed out.
+//! is remembered for one key of one rule, `engine.rs` brings events and rules together, `status.rs` explains why a
+//! rule did not fire. All of it is without clock and disk: times are handed in, changes are handed out.
 
 mod cell;
 mod condition;
 mod engine;
 mod parse;
+mod status;
 
 use std::time::Duration;
 
@@ -152,6 +153,12 @@ impl Rules {
 
     pub(crate) fn all(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// Returns the patterns of all rules, each with the rule's id.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = (&str, &str)> {
+        let triggers = self.rules.iter().flat_map(|rule| rule.triggers.iter().map(move |trigger| (rule, trigger)));
+        triggers.flat_map(|(rule, trigger)| trigger.tags.iter().map(|tag| (tag.as_str(), rule.id.as_str())))
     }
 
     /// The rules that look at events of this tag, each with the trigger, once each.

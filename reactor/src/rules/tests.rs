@@ -18,7 +18,7 @@ fn parse(text: &str) -> (Rules, Vec<String>) {
     (rules, errors.iter().map(ToString::to_string).collect())
 }
 
-fn engine(text: &str, kept: &[(Vec<u8>, Vec<u8>)]) -> Engine {
+pub(super) fn engine(text: &str, kept: &[(Vec<u8>, Vec<u8>)]) -> Engine {
     engine_at(text, kept, BEGIN, 0)
 }
 

@@ -23,7 +23,7 @@ const NO_CREDENTIALS: u8 = 2;
 /// Call a runner function in the master.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-run manage.status                        which minions are up\n  salt-run jobs.list_jobs                       what was done\n  salt-run state.event pretty=True              follow the event bus\n  salt-run state.event 'salt/job/*' since=100   from a point in the past on\n  salt-run state.event --follow 10m             what happened in the last ten minutes, and on\n  salt-run reactor.explain 120                  what led to event 120, and what it led to\n  salt-run event.send my/tag '{a: 1}'           fire an event"
+    after_help = "Examples:\n  salt-run manage.status                        which minions are up\n  salt-run jobs.list_jobs                       what was done\n  salt-run state.event --follow                 the event bus, one readable line each\n  salt-run state.event --follow --since 10m     the same from ten minutes ago on\n  salt-run state.event pretty=True              the event bus as Salt prints it\n  salt-run state.event 'my/*' --since 100       as JSON, from event 100 on\n  salt-run reactor.explain 120                  what led to event 120, and what it led to\n  salt-run event.send my/tag '{a: 1}'           fire an event"
 )]
 struct Arguments {
     /// Say the job's id and do not wait
@@ -32,9 +32,12 @@ struct Arguments {
     /// Accepted for Salt's sake; runners take their time as an argument
     #[arg(short, long, value_name = "SECONDS", value_parser = usage::integer)]
     timeout: Option<i64>,
-    /// For state.event: from this point on: a sequence number, a time, or so long ago (10m)
-    #[arg(long, value_name = "POINT")]
+    /// For state.event: print one readable line for each event. With a point it is the older form of --since
+    #[arg(long, value_name = "POINT", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     follow: Option<String>,
+    /// For state.event: begin at this point: a sequence number, a time, or a time span ago (10m)
+    #[arg(long, value_name = "POINT")]
+    since: Option<String>,
     /// For reactor.test: the event of the journal with this number
     #[arg(long, value_name = "N", value_parser = usage::integer)]
     from_seq: Option<i64>,
@@ -54,7 +57,7 @@ struct Arguments {
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let mut arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words) {
+    let mut arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), follow_joined(words)) {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
@@ -69,14 +72,20 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let no_parse: Vec<String> =
         arguments.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
     let mut args = parse(rest, &no_parse);
-    args.keyword.extend(arguments.follow.map(|point| ("since".into(), Value::from(point))));
+    let follows = arguments.follow.as_deref() == Some("");
+    let since = arguments.since.or(arguments.follow.filter(|point| !point.is_empty()));
+    if (follows || since.is_some()) && fun != "state.event" {
+        return Ok(usage::error(NAME, USAGE, "--follow and --since belong to state.event"));
+    }
+    args.keyword.extend(since.map(|point| ("since".into(), Value::from(point))));
     args.keyword.extend(arguments.from_seq.map(|seq| ("from_seq".into(), Value::from(seq))));
     let mut shower = arguments.output.shower(&config.opts)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answer = runtime.block_on(async {
         let client = MasterClient::new(&config)?;
         if fun == "state.event" {
-            return state_event::follow(&client, args, arguments.output.colours(&config.opts)).await.map(|()| None);
+            let colours = arguments.output.colours(&config.opts);
+            return state_event::run(&client, args, follows, colours).await.map(|()| None);
         }
         let call = Call { fun: fun.clone(), args, key: None, user: user(), asynchronous: arguments.asynchronous };
         Ok(Some(client.runner(call).await?))
@@ -124,6 +133,21 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(retcode.map_or(0, |code| u8::try_from(code).unwrap_or(1))))
 }
 
+/// Joins `--follow` with a point behind it, so that any other word is an argument.
+fn follow_joined(words: Vec<OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::with_capacity(words.len());
+    for word in words {
+        match (joined.last_mut(), word.to_str()) {
+            (Some(last), Some(point)) if *last == "--follow" && state_event::is_point(point) => {
+                last.push("=");
+                last.push(point);
+            }
+            _ => joined.push(word),
+        }
+    }
+    joined
+}
+
 /// A value that names its outputter beside its data.
 fn unwrapped(value: Value, outputter: Value) -> (Value, String) {
     let hint = |value: &Value| value.as_str().map_or_else(|| "nested".to_owned(), str::to_owned);
@@ -132,5 +156,24 @@ fn unwrapped(value: Value, outputter: Value) -> (Value, String) {
             (map.get("data").cloned().unwrap_or_default(), hint(map.get("outputter").unwrap_or(&Value::Nil)))
         }
         value => (value, hint(&outputter)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn follow_takes_a_point_and_no_other_word() {
+        for (words, expected) in [
+            (&["state.event", "--follow"][..], &["state.event", "--follow"][..]),
+            (&["state.event", "--follow", "300"], &["state.event", "--follow=300"]),
+            (&["--follow", "10m", "state.event", "a/*"], &["--follow=10m", "state.event", "a/*"]),
+            (&["--follow", "state.event", "a/*"], &["--follow", "state.event", "a/*"]),
+            (&["state.event", "--follow", "a/*", "5"], &["state.event", "--follow", "a/*", "5"]),
+        ] {
+            let words = words.iter().map(OsString::from).collect();
+            assert_eq!(follow_joined(words), expected);
+        }
     }
 }

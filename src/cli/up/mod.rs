@@ -7,6 +7,7 @@ mod story;
 mod system;
 
 use std::ffi::OsString;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,9 +20,10 @@ use clap::{CommandFactory, Parser};
 use nix::fcntl::{Flock, FlockArg};
 use story::Story;
 use system::System;
+use tokio::signal::unix::{SignalKind, signal};
 
-use super::usage;
-use crate::ui::{ColourChoice, Ui};
+use super::{stdout_reader, usage};
+use crate::ui::{CLOSED_PIPE_STATUS, ColourChoice, Ui};
 
 const NAME: &str = "brine up";
 const USAGE: &str = "brine up [options]";
@@ -79,9 +81,29 @@ fn lock(folder: &Path) -> anyhow::Result<Flock<std::fs::File>> {
 async fn show(arguments: &Arguments, folder: &Path) -> anyhow::Result<ExitCode> {
     let mut ui = Ui::new(if arguments.no_color { ColourChoice::Never } else { ColourChoice::Auto });
     let mut system = System::start(folder, arguments.minions)?;
-    let result = follow(arguments, &mut system, &mut ui).await;
+    let result = tokio::select! {
+        result = follow(arguments, &mut system, &mut ui) => result,
+        () = stdout_reader::gone() => Err(io::Error::from(ErrorKind::BrokenPipe).into()),
+    };
     system.stop();
-    result
+    // `brine up | head` has shown what was wanted of it.
+    let is_closed = |error: &anyhow::Error| {
+        error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+    };
+    if result.as_ref().is_err_and(is_closed) { Ok(ExitCode::from(CLOSED_PIPE_STATUS)) } else { result }
+}
+
+/// Waits for the end of the terminal that the command runs in. Never returns if hang-ups are ignored, as by `nohup`.
+async fn hung_up() -> anyhow::Result<()> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let is_ignored =
+        ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1);
+    if is_ignored {
+        std::future::pending::<()>().await;
+    }
+    signal(SignalKind::hangup())?.recv().await;
+    Ok(())
 }
 
 async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyhow::Result<ExitCode> {
@@ -93,18 +115,23 @@ async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyh
         }
         system.check()?;
     };
-    ui.print(&story::heading(system, ui.colours()))?;
+    ui.try_print(&story::heading(system, ui.colours()))?;
     system.start_minions()?;
     let mut story = Story::new(system.minions(), ui.colours(), arguments.verbose);
     let deadline = tokio::time::Instant::now() + STORY_TIME;
     let (mut told, mut checks) = (false, tokio::time::interval(Duration::from_millis(500)));
+    let mut hung_up = std::pin::pin!(hung_up());
     loop {
         let frames = tokio::select! {
             frames = events.recv() => frames.context("the master is gone")?,
             signal = super::daemon::ended() => {
                 signal?;
-                ui.print("\nstopping")?;
+                ui.try_print("\nstopping")?;
                 return Ok(if told || !arguments.once { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            }
+            hung_up = &mut hung_up => {
+                hung_up?;
+                return Ok(ExitCode::FAILURE);
             }
             _ = checks.tick() => {
                 system.check()?;
@@ -116,11 +143,11 @@ async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyh
         };
         let Some(Ok(event)) = frames.into_iter().next().map(Event::from_frame) else { continue };
         for line in story.tell(&event) {
-            ui.print(&line)?;
+            ui.try_print(&line)?;
         }
         if !told && story.is_complete() {
             told = true;
-            ui.print(&story.summary(system))?;
+            ui.try_print(&story.summary(system))?;
             if let Some(failure) = story.failure() {
                 bail!("{failure}");
             }

@@ -1,10 +1,12 @@
-//! What goes over the bus, one readable line an event, and what came of it.
+//! The events of the bus, one readable line each, and the results of the first highstates.
 
 use brine_core::event::{Event, SEQ, STAMP};
 use brine_core::value::json;
 use brine_core::{Map, Value};
 use indexmap::IndexMap;
+use jiff::tz::TimeZone;
 
+use super::super::event_line;
 use super::system::System;
 use crate::escape::{escape_control, escape_json, escape_line};
 use crate::ui::{Colour, Colours};
@@ -42,11 +44,7 @@ impl Story {
         {
             slot.get_or_insert_with(|| data.clone());
         }
-        let stamp = data.get(STAMP).map(ToString::to_string).unwrap_or_default();
-        let time = stamp.get(11..23).unwrap_or_default();
-        let (colour, what) = describe(event.tag(), &data);
-        let tag = self.colours.paint(colour, &escape_line(event.tag()));
-        let mut lines = vec![format!("{time}  {tag}  {}", escape_line(&what)).trim_end().to_owned()];
+        let mut lines = vec![event_line::line(event.tag(), &data, None, &TimeZone::system(), self.colours)];
         if self.verbose {
             data.shift_remove(SEQ);
             data.shift_remove(STAMP);
@@ -104,7 +102,7 @@ impl Story {
         let etc = format!("{}/etc", system.shown_folder());
         let first = self.highstates.keys().next().cloned().unwrap_or_default();
         out.push_str(&format!(
-            "\nTry, in another terminal:\n  brine salt -c {etc} '*' test.ping\n  brine salt -c {etc} '{first}' cmd.run 'uptime'\n  brine salt -c {etc} '*' state.apply test=True\n  brine key -c {etc} -L\n  brine run -c {etc} jobs.list_jobs\n  brine run -c {etc} state.event pretty=True\nand look at {}/minions/*/home and {}/srv/salt.",
+            "\nTry, in another terminal:\n  brine salt -c {etc} '*' test.ping\n  brine salt -c {etc} '{first}' cmd.run 'uptime'\n  brine salt -c {etc} '*' state.apply test=True\n  brine key -c {etc} -L\n  brine run -c {etc} jobs.list_jobs\n  brine run -c {etc} state.event --follow\nand look at {}/minions/*/home and {}/srv/salt.",
             system.shown_folder(),
             system.shown_folder()
         ));
@@ -117,108 +115,5 @@ impl Story {
             out.push_str(&format!("\n(brine is {})", program.display()));
         }
         out
-    }
-}
-
-/// The colour of an event and what is worth saying of it.
-fn describe(tag: &str, data: &Map) -> (Colour, String) {
-    let text = |key: &str| data.get(key).map(ToString::to_string).unwrap_or_default();
-    let parts: Vec<&str> = tag.split('/').collect();
-    match parts[..] {
-        ["salt", "auth"] => {
-            let colour = if text("act") == "accept" { Colour::Green } else { Colour::LightYellow };
-            (colour, format!("act {}, id {}", text("act"), text("id")))
-        }
-        ["salt", "key"] => (Colour::Green, format!("act {}, id {}", text("act"), text("id"))),
-        ["salt", "wheel" | "run", _, "new"] => {
-            (Colour::Magenta, format!("{} {} by {}{}", text("fun"), arguments(data), text("user"), reaction(data)))
-        }
-        ["salt", "wheel" | "run", _, "ret"] => {
-            let word = if data.get("success").is_some_and(Value::is_truthy) { "done" } else { "failed" };
-            (Colour::Magenta, format!("{} {word}", text("fun")))
-        }
-        ["salt", "job", _, "new"] => {
-            let minions = data.get("minions").and_then(Value::as_list).unwrap_or_default();
-            let minions: Vec<String> = minions.iter().map(ToString::to_string).collect();
-            (
-                Colour::Cyan,
-                format!(
-                    "{} {}for {} by {}{}",
-                    text("fun"),
-                    spaced(&arguments(data)),
-                    minions.join(", "),
-                    text("user"),
-                    reaction(data)
-                ),
-            )
-        }
-        ["salt", "job", _, "publish"] => (Colour::Cyan, format!("{} goes out", text("fun"))),
-        ["salt", "job", _, "ret", _] => {
-            let retcode = text("retcode");
-            let colour = if retcode == "0" { Colour::Cyan } else { Colour::LightRed };
-            let states = data.get("return").and_then(Value::as_map).filter(|_| text("fun").starts_with("state."));
-            let what = states.map_or(String::new(), |states| format!(", {} states", states.len()));
-            (colour, format!("{} returned, retcode {retcode}{what}", text("fun")))
-        }
-        ["minion_start"] | ["salt", "minion", _, "start"] => (Colour::LightGreen, text("data")),
-        ["salt", "reactor", "error"] => (Colour::LightRed, text("message")),
-        _ => (Colour::LightBlue, String::new()),
-    }
-}
-
-/// The reactor file that led to an event, by its folder and name.
-fn reaction(data: &Map) -> String {
-    let Some(file) = data.get("_sls").and_then(Value::as_str) else { return String::new() };
-    let parts: Vec<&str> = file.rsplit('/').take(2).collect();
-    format!(", who rendered {}", parts.into_iter().rev().collect::<Vec<_>>().join("/"))
-}
-
-fn spaced(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!("{text} ") }
-}
-
-/// The arguments of a call, short.
-fn arguments(data: &Map) -> String {
-    let list = data.get("fun_args").or(data.get("arg")).and_then(Value::as_list).unwrap_or_default();
-    let words = list.iter().flat_map(|item| match item {
-        // The keyword arguments: marked as such in what minions get, and simply the last in calls on the master.
-        Value::Map(map) => map
-            .iter()
-            .filter(|(key, _)| key.as_str() != Some("__kwarg__"))
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect(),
-        other => vec![other.to_string()],
-    });
-    words.collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use brine_core::{list, map};
-
-    #[test]
-    fn events_are_told_in_a_line() {
-        for (tag, data, line) in [
-            ("salt/auth", map! {"act" => "pend", "id" => "web1"}, "act pend, id web1"),
-            (
-                "salt/wheel/1/new",
-                map! {"fun" => "wheel.key.accept", "fun_args" => list![map! {"match" => "web1"}], "user" => "Reactor"},
-                "wheel.key.accept match=web1 by Reactor",
-            ),
-            (
-                "salt/job/1/new",
-                map! {"fun" => "state.highstate", "arg" => list![], "minions" => list!["a", "b"], "user" => "Reactor"},
-                "state.highstate for a, b by Reactor",
-            ),
-            (
-                "salt/job/1/ret/a",
-                map! {"fun" => "state.apply", "retcode" => 2, "return" => map! {"x" => 1}},
-                "state.apply returned, retcode 2, 1 states",
-            ),
-            ("my/tag", map! {"x" => 1}, ""),
-        ] {
-            assert_eq!(describe(tag, &data).1, line);
-        }
     }
 }

@@ -136,7 +136,8 @@ impl Words {
 
     /// Whether there is a word in this text.
     pub fn touches(&self, text: &str) -> bool {
-        text.contains(&*self.prefix)
+        // Most texts of a file are shorter than a word.
+        text.len() > self.prefix.len() && text.contains(&*self.prefix)
     }
 
     /// Adds a text and returns the word that stands for it, or nothing if the render has printed too much.
@@ -229,11 +230,24 @@ impl Words {
         })
     }
 
+    /// Whether there is a word in a value.
+    fn are_in(&self, value: &Value) -> bool {
+        match value {
+            Value::Str(text) => self.touches(text.as_str()),
+            Value::List(items) => items.iter().any(|item| self.are_in(item)),
+            Value::Map(map) => map.iter().any(|(key, value)| self.are_in(key) || self.are_in(value)),
+            _ => false,
+        }
+    }
+
     /// As [`Words::resolve`], of a mapping.
     ///
     /// # Errors
     /// A key that is there twice once its words are replaced.
     pub fn resolve_map(&self, map: Map) -> Result<Map, String> {
+        if !map.iter().any(|(key, value)| self.are_in(key) || self.are_in(value)) {
+            return Ok(map);
+        }
         let mut resolved = Map::with_capacity(map.len());
         for (key, value) in map {
             let key = self.resolve(key)?;

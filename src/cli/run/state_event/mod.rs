@@ -1,8 +1,7 @@
-//! `salt-run state.event`: the event bus, live, and from a point in the past on. On a terminal each event is
-//! one line (`columns.rs`); for programs it is as Salt prints it.
+//! `salt-run state.event`: the event bus, live, and from a point in the past on. Events are printed as Salt prints them,
+//! or, with `--follow` and on a terminal, on one readable line each.
 
-mod columns;
-
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use brine_core::event::{Event, SEQ};
@@ -15,8 +14,9 @@ use brine_core::{Map, Value};
 use jiff::tz::TimeZone;
 
 use super::super::client::{MasterClient, user};
+use super::super::{event_line, stdout_reader};
 use crate::escape::{escape_json, escape_line};
-use crate::ui::{Colour, ColourChoice, Ui};
+use crate::ui::{Colour, ColourChoice, Ui, end_with_closed_pipe};
 
 /// How many events of the past are asked for at once.
 const PAGE: usize = 500;
@@ -60,9 +60,40 @@ impl Options {
     }
 }
 
+/// How events are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As Salt prints them: the tag, a tab, JSON.
+    Salt,
+    /// The same with indented JSON.
+    Pretty,
+    /// On one readable line, cut to the width of a terminal.
+    Line(Option<usize>),
+}
+
+impl Form {
+    fn new(follows: bool, pretty: bool) -> Self {
+        match (pretty, follows || std::io::stdout().is_terminal()) {
+            (true, _) => Form::Pretty,
+            (false, true) => Form::Line(terminal_width()),
+            (false, false) => Form::Salt,
+        }
+    }
+}
+
+/// Whether a word is a point in the past, and not the glob of a tag.
+pub(super) fn is_point(word: &str) -> bool {
+    let is_time = word.parse::<jiff::Timestamp>().is_ok() || word.parse::<jiff::civil::DateTime>().is_ok();
+    word == "now" || word.parse::<u64>().is_ok() || ago(word).is_some() || is_time
+}
+
+fn ago(since: &str) -> Option<i64> {
+    since.strip_suffix(['s', 'm', 'h', 'd']).and_then(|number| number.parse().ok())
+}
+
 /// A point in the past as the master takes it: `10m` and the like are so long ago.
 fn point(since: &str) -> String {
-    let ago = since.strip_suffix(['s', 'm', 'h', 'd']).and_then(|number| number.parse::<i64>().ok());
+    let ago = ago(since);
     let unit = match since.chars().last() {
         Some('m') => 60,
         Some('h') => 3600,
@@ -81,17 +112,25 @@ fn line(tag: &str, data: &Map, pretty: bool) -> (String, String) {
     (escape_line(tag).into_owned(), escape_json(&body).into_owned())
 }
 
-/// Shows events until there have been enough, the time is up or Ctrl-C is pressed.
-pub(super) async fn follow(client: &MasterClient, args: Args, colour: ColourChoice) -> anyhow::Result<()> {
+/// Shows events until there have been enough, the time is up, Ctrl-C is pressed or nobody reads stdout any more.
+/// `follows` asks for readable lines.
+pub(super) async fn run(client: &MasterClient, args: Args, follows: bool, colour: ColourChoice) -> anyhow::Result<()> {
     let options = Options::read(&args)?;
-    let ui = Ui::new(colour);
+    let form = Form::new(follows, options.pretty);
+    tokio::select! {
+        result = show(client, options, form, Ui::new(colour)) => result,
+        () = stdout_reader::gone() => end_with_closed_pipe(),
+    }
+}
+
+async fn show(client: &MasterClient, options: Options, form: Form, ui: Ui) -> anyhow::Result<()> {
     // Before the past is asked for, so that there is no gap between it and the present.
     let mut events = client.events("").await?;
     if options.count == 0 {
         return Ok(());
     }
     let mut present = None;
-    let mut view = View { width: terminal_width().filter(|_| !options.pretty), ui, options, last: 0, shown: 0 };
+    let mut view = View { form, ui, options, last: 0, shown: 0 };
     if let Some(since) = view.options.since.clone() {
         let mut from = Value::from(since.as_str());
         loop {
@@ -162,8 +201,7 @@ pub(super) async fn follow(client: &MasterClient, args: Args, colour: ColourChoi
 struct View {
     ui: Ui,
     options: Options,
-    /// On a terminal, its width.
-    width: Option<usize>,
+    form: Form,
     last: u64,
     shown: i64,
 }
@@ -183,10 +221,10 @@ impl View {
             return Ok(());
         }
         let colours = self.ui.colours();
-        if let Some(width) = self.width {
-            return Ok(self.ui.print(&columns::line(tag, data, width, &TimeZone::system(), colours))?);
+        if let Form::Line(width) = self.form {
+            return Ok(self.ui.print(&event_line::line(tag, data, width, &TimeZone::system(), colours))?);
         }
-        let (tag, body) = line(tag, data, self.options.pretty);
+        let (tag, body) = line(tag, data, self.form == Form::Pretty);
         Ok(self.ui.print(&format!("{}\t{body}", colours.paint(Colour::Cyan, &tag)))?)
     }
 
@@ -290,6 +328,16 @@ mod tests {
         let options = Options::read(&several).unwrap();
         assert!(options.wants("a/x") && options.wants("b") && !options.wants("c"));
         assert_eq!(options.since, None);
+    }
+
+    #[test]
+    fn points_are_told_from_tags() {
+        for word in ["5", "now", "10m", "2d", "2026-11-21T10:00:00", "2026-11-21T10:00:00Z", "2026-11-21"] {
+            assert!(is_point(word), "{word}");
+        }
+        for word in ["salt/*", "*", "m", "", "state.event", "10x", "my/10m"] {
+            assert!(!is_point(word), "{word}");
+        }
     }
 
     #[test]

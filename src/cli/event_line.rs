@@ -1,4 +1,5 @@
-//! An event on one line of a terminal: time, number, tag in the colour of its kind, and what matters of it.
+//! An event on one line: time, number, tag in the colour of its kind, and a summary of its data. On a terminal the
+//! lines have columns and are cut to its width.
 
 use brine_core::event::{SEQ, STAMP};
 use brine_core::value::json;
@@ -9,25 +10,34 @@ use jiff::tz::TimeZone;
 use crate::escape::escape_line;
 use crate::ui::{Colour, Colours};
 
-/// How wide the column of tags is, and how wide on terminals narrower than [`NARROW`], where job ids are cut.
+/// The width of the column of tags, and that on terminals narrower than [`NARROW`], where job ids are cut.
 const TAG: usize = 44;
 const SHORT_TAG: usize = 30;
 const NARROW: usize = 100;
+/// The most characters of a summary where there is no width.
+const SUMMARY: usize = 400;
+/// How many minions of a job are named.
+const NAMED: usize = 3;
 
-/// One event in at most so many columns, times in this zone.
-pub(super) fn line(tag: &str, data: &Map, width: usize, zone: &TimeZone, colours: Colours) -> String {
+/// Formats one event, with times in this zone: in columns of a terminal of this width, or with all of its tag and two
+/// blanks between the parts.
+pub(super) fn line(tag: &str, data: &Map, width: Option<usize>, zone: &TimeZone, colours: Colours) -> String {
     let seq = data.get(SEQ).map(ToString::to_string).unwrap_or_default();
+    let paint = |shown: String| match colour(tag, data) {
+        Some(colour) => colours.paint(colour, &shown),
+        None => shown,
+    };
+    let Some(width) = width else {
+        let (tag, summary) = (paint(escape_line(tag).into_owned()), cut(&summary(tag, data), SUMMARY));
+        return format!("{}  {seq}  {tag}  {summary}", time(data, zone)).trim_end().to_owned();
+    };
     let front = format!("{} {seq:>7} ", time(data, zone));
     let (shown, column) = if width < NARROW { (short(tag), SHORT_TAG) } else { (tag.to_owned(), TAG) };
     let shown = cut(&shown, width.saturating_sub(front.len()));
     let used = front.chars().count() + shown.chars().count().max(column) + 1;
     let rest = cut(&summary(tag, data), width.saturating_sub(used));
     let padding = " ".repeat(column.saturating_sub(shown.chars().count()) + 1);
-    let painted = match colour(tag, data) {
-        Some(colour) => colours.paint(colour, &shown),
-        None => shown,
-    };
-    format!("{front}{painted}{padding}{rest}").trim_end().to_owned()
+    format!("{front}{}{padding}{rest}", paint(shown)).trim_end().to_owned()
 }
 
 /// A tag with the end of its job id alone.
@@ -70,29 +80,52 @@ fn summary(tag: &str, data: &Map) -> String {
     let text = |name: &str| data.get(name).map(ToString::to_string).unwrap_or_default();
     let parts: Vec<_> = tag.split('/').collect();
     match parts[..] {
-        ["salt", "auth" | "key", ..] => format!("{} {}", text("id"), text("act")),
+        ["salt", "auth" | "key", ..] => format!("act {}, id {}", text("act"), text("id")),
         ["salt", "job", _, "new"] => {
-            let minions = data.get("minions").and_then(Value::as_list).map_or(0, <[_]>::len);
-            let plural = if minions == 1 { "" } else { "s" };
-            format!("{} -> {} ({minions} minion{plural}) {}", text("fun"), text("tgt"), text("user"))
+            let minions = data.get("minions").and_then(Value::as_list).unwrap_or_default();
+            let names: Vec<_> = minions.iter().map(ToString::to_string).collect();
+            let minions = if names.len() > NAMED { format!("{} minions", names.len()) } else { names.join(", ") };
+            format!("{}for {minions} by {}{}", call(data), text("user"), reaction(data))
         }
-        ["salt", "job", _, "ret", id] => {
-            let result = if is_good(data) { String::new() } else { format!(" failed, retcode {}", text("retcode")) };
-            format!("{id} {}{result}", text("fun"))
+        ["salt", "job", _, "publish"] => format!("{} published", text("fun")),
+        ["salt", "job", _, "ret", _] => {
+            let states = data.get("return").and_then(Value::as_map).filter(|_| text("fun").starts_with("state."));
+            let states = states.map_or_else(String::new, |states| format!(", {} states", states.len()));
+            format!("{} returned, retcode {}{states}", text("fun"), text("retcode"))
         }
-        ["salt", "run" | "wheel", _, "new"] => format!("{} {}", text("fun"), text("user")),
-        ["salt", "run" | "wheel", _, "ret"] => {
-            let result = if is_good(data) { "" } else { " failed: " };
-            let said = if is_good(data) { String::new() } else { text("return") };
-            format!("{}{result}{said}", text("fun"))
-        }
+        ["salt", "run" | "wheel", _, "new"] => format!("{}by {}{}", call(data), text("user"), reaction(data)),
+        ["salt", "run" | "wheel", _, "ret"] if is_good(data) => format!("{} done", text("fun")),
+        ["salt", "run" | "wheel", _, "ret"] => format!("{} failed: {}", text("fun"), text("return")),
         ["salt", "reactor", "error"] => text("message"),
-        ["salt", "minion", id, "start"] => id.to_owned(),
+        ["minion_start"] | ["salt", "minion", _, "start"] => text("data"),
         _ => {
             let rest = data.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| name.starts_with('_')));
             json::to_json(&Value::Map(rest.map(|(name, value)| (name.clone(), value.clone())).collect()))
         }
     }
+}
+
+/// A function and its arguments, each with a blank behind it.
+fn call(data: &Map) -> String {
+    let list = data.get("fun_args").or(data.get("arg")).and_then(Value::as_list).unwrap_or_default();
+    let words = list.iter().flat_map(|item| match item {
+        // The keyword arguments: marked as such in what minions get, and simply the last in calls on the master.
+        Value::Map(map) => map
+            .iter()
+            .filter(|(key, _)| key.as_str() != Some("__kwarg__"))
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect(),
+        other => vec![other.to_string()],
+    });
+    let fun = data.get("fun").map(ToString::to_string).unwrap_or_default();
+    std::iter::once(fun).chain(words).map(|word| word + " ").collect()
+}
+
+/// The reactor file that led to an event, by its directory and name.
+fn reaction(data: &Map) -> String {
+    let Some(file) = data.get("_sls").and_then(Value::as_str) else { return String::new() };
+    let parts: Vec<&str> = file.rsplit('/').take(2).collect();
+    format!(", who rendered {}", parts.into_iter().rev().collect::<Vec<_>>().join("/"))
 }
 
 /// The text on one line of at most so many characters.
@@ -112,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn lines(width: usize) -> String {
+    fn lines(width: Option<usize>) -> String {
         let events = [
             ("salt/auth", map! {"id" => "web1", "act" => "pend", "pub" => "x"}),
             (
@@ -140,7 +173,7 @@ mod tests {
             data.insert(SEQ.into(), (place as u64 + 98).into());
             data.insert(STAMP.into(), "2026-11-21T10:00:00.123456".into());
             let line = line(tag, &data, width, &TimeZone::UTC, Colours::OFF);
-            assert!(line.chars().count() <= width, "{line}");
+            assert!(width.is_none_or(|width| line.chars().count() <= width), "{line}");
             out += &line;
             out.push('\n');
         }
@@ -149,8 +182,51 @@ mod tests {
 
     #[test]
     fn events_stand_in_columns() {
-        insta::assert_snapshot!(lines(80));
-        insta::assert_snapshot!(lines(120));
+        insta::assert_snapshot!(lines(Some(80)));
+        insta::assert_snapshot!(lines(Some(120)));
+    }
+
+    #[test]
+    fn lines_without_a_width_have_the_whole_tag() {
+        insta::assert_snapshot!(lines(None));
+    }
+
+    #[test]
+    fn events_are_summarised() {
+        for (tag, data, expected) in [
+            ("salt/auth", map! {"act" => "pend", "id" => "web1"}, "act pend, id web1"),
+            (
+                "salt/wheel/1/new",
+                map! {"fun" => "wheel.key.accept", "fun_args" => list![map! {"match" => "web1"}], "user" => "Reactor",
+                "_sls" => "/srv/reactor/auth.sls"},
+                "wheel.key.accept match=web1 by Reactor, who rendered reactor/auth.sls",
+            ),
+            (
+                "salt/job/1/new",
+                map! {"fun" => "state.highstate", "arg" => list![], "minions" => list!["a", "b"], "user" => "Reactor"},
+                "state.highstate for a, b by Reactor",
+            ),
+            (
+                "salt/job/1/new",
+                map! {"fun" => "cmd.run", "arg" => list!["id"], "minions" => list!["a", "b", "c", "d"], "user" => "root"},
+                "cmd.run id for 4 minions by root",
+            ),
+            (
+                "salt/job/1/ret/a",
+                map! {"fun" => "state.apply", "retcode" => 2, "return" => map! {"x" => 1}},
+                "state.apply returned, retcode 2, 1 states",
+            ),
+            (
+                "salt/run/1/ret",
+                map! {"fun" => "runner.x.y", "success" => false, "return" => "no"},
+                "runner.x.y failed: no",
+            ),
+            ("my/tag", map! {"x" => 1, "_seq" => 5}, r#"{"x": 1}"#),
+        ] {
+            assert_eq!(summary(tag, &data), expected);
+        }
+        let long = line("my/tag", &map! {"x" => "y".repeat(100_000)}, None, &TimeZone::UTC, Colours::OFF);
+        assert!(long.chars().count() < 500);
     }
 
     #[test]

@@ -1,14 +1,21 @@
-//! How long to wait before trying again.
+//! Exponential backoff: the pauses between the tries of one operation.
 
 use std::time::Duration;
 
-/// Waits that double up to a limit, each shortened by a random part, so that ten thousand minions do
+/// Pauses that double up to a limit, each shortened by a random part, so that ten thousand minions do
 /// not come back in the same moment.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     first: Duration,
     most: Duration,
     next: Duration,
+}
+
+impl Default for Backoff {
+    /// From 100 milliseconds up to 10 seconds.
+    fn default() -> Self {
+        Backoff::new(Duration::from_millis(100), Duration::from_secs(10))
+    }
 }
 
 impl Backoff {

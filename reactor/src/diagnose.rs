@@ -1,0 +1,154 @@
+//! Why an event has no reaction: the skips that were recorded, and else what its tag, the entries, the rules over time
+//! and the state of the reactor tell.
+
+use std::sync::Arc;
+
+use brine_core::bus::Bus;
+use brine_core::event::Event;
+
+use crate::nearest::nearest;
+use crate::peek::Peek;
+use crate::run::{ERROR_TAG, SUBSCRIBER};
+use crate::skipped::{Reason, Skip};
+use crate::{Dispatch, Reactor};
+
+/// Why there was no reaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The entry's pattern, or the rule's id; empty if it is about all of them.
+    pub entry: Arc<str>,
+    pub file: Option<Arc<str>>,
+    pub message: String,
+}
+
+impl Note {
+    fn new(entry: &str, message: String) -> Self {
+        Note { entry: entry.into(), file: None, message }
+    }
+
+    /// On one line, with what it is about.
+    pub fn text(&self) -> String {
+        let about = match (&self.file, &*self.entry) {
+            (Some(file), entry) => format!("{file} ('{entry}')"),
+            (None, "") => return format!("no reaction: {}", self.message),
+            (None, entry) => format!("'{entry}'"),
+        };
+        format!("no reaction of {about}: {}", self.message)
+    }
+}
+
+impl<D: Dispatch> Reactor<D> {
+    /// Returns the recorded skips of an event.
+    pub(crate) fn skips(&self, seq: u64) -> Vec<Note> {
+        let note = |skip: Skip| {
+            let message = self.message(seq, &skip.reason);
+            Note { entry: skip.entry, file: skip.file, message }
+        };
+        self.skipped.of(seq).into_iter().map(note).collect()
+    }
+
+    /// Returns why an event has no reaction but those of these entries and rules.
+    pub(crate) fn diagnose(&self, bus: &Bus, event: &Event, reacted: &[String]) -> Vec<Note> {
+        let mut notes = self.skips(event.seq());
+        if self.is_own(event, &Peek::at(event)) {
+            let message = "the events of the reactor's own runner and wheel calls lead to no reactions, as in Salt";
+            notes.push(Note::new("", message.to_owned()));
+            return notes;
+        }
+        let known = |entry: &str| reacted.iter().any(|name| name == entry);
+        let matching = self.entries().reacting(event.tag());
+        let rules = self.overtime.status(event);
+        if matching.is_empty() && rules.is_empty() && reacted.is_empty() {
+            notes.push(Note::new("", self.unmatched(event.tag())));
+        }
+        if notes.is_empty() && reacted.is_empty() {
+            let message = if self.is_behind(bus, event.seq()) {
+                "the event waits for its turn, or its reactions still run (brine_reactor_queue_depth)"
+            } else {
+                "the entry matches, but no result is recorded: the entry is newer than the event, or the record left \
+                 with a restart or for newer ones"
+            };
+            notes.extend(matching.iter().map(|entry| Note::new(&entry.pattern, message.to_owned())));
+        }
+        notes.extend(rules.into_iter().filter(|(id, _)| !known(id)).map(|(id, message)| Note::new(&id, message)));
+        if !self.is_leader() && notes.iter().all(|note| note.message != OFF) {
+            notes.push(Note::new(
+                "",
+                "the reactor is off now: `salt-run reactor.set_leader True` switches it on".into(),
+            ));
+        }
+        notes
+    }
+
+    /// Explains that no pattern matches a tag.
+    pub(crate) fn unmatched(&self, tag: &str) -> String {
+        let (entries, rules) = (self.entries(), self.overtime.patterns());
+        if tag == ERROR_TAG && !entries.matching(tag).is_empty() {
+            return format!("only an entry that names '{ERROR_TAG}' without wildcards starts reactions to it");
+        }
+        if entries.is_empty() && rules.is_empty() {
+            return "the configuration has neither entries of 'reactor' nor rules over time".to_owned();
+        }
+        let patterns = entries.all().iter().map(|entry| &*entry.pattern);
+        let near = nearest(tag, patterns.chain(rules.iter().map(|(pattern, _)| pattern.as_str())));
+        if near.is_empty() {
+            return "no pattern matches the tag, and none is similar: see `salt-run reactor.list`".to_owned();
+        }
+        let shown = near.into_iter().map(|pattern| match rules.iter().find(|(known, _)| known == pattern) {
+            Some((_, rule)) if !entries.names(pattern) => format!("'{pattern}' (rule '{rule}')"),
+            _ => format!("'{pattern}'"),
+        });
+        format!("no pattern matches the tag; the nearest: {}", shown.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The events of the reactor's own runner and wheel calls lead to no reactions, as in Salt.
+    pub(crate) fn is_own(&self, event: &Event, peek: &Peek) -> bool {
+        let is_call = event.tag().starts_with("salt/run/") || event.tag().starts_with("salt/wheel/");
+        is_call && peek.user.as_deref() == Some(self.options.user)
+    }
+
+    /// Returns whether the reactor's cursor has not passed an event.
+    fn is_behind(&self, bus: &Bus, seq: u64) -> bool {
+        let last = bus.last_seq();
+        let lag = bus.lags().into_iter().find(|(name, _)| name == SUBSCRIBER).map_or(0, |(_, lag)| lag);
+        seq > last.saturating_sub(lag)
+    }
+
+    fn message(&self, seq: u64, reason: &Reason) -> String {
+        match reason {
+            Reason::Limited { option, key, until } => {
+                format!("{option} leaves events{} out until {}", of(key), self.wall_time(*until))
+            }
+            Reason::Held { key, until } => format!(
+                "reactor_debounce holds events{} until {}: then the last one has the reaction",
+                of(key),
+                self.wall_time(*until)
+            ),
+            Reason::Superseded { by } => {
+                format!("reactor_debounce: event {by} of the same burst has the reaction in its place")
+            }
+            Reason::Empty => format!(
+                "the file renders to no reaction for this event: its conditions do not hold; \
+                 `salt-run reactor.test --from-seq {seq}` shows the text"
+            ),
+            Reason::NoMinion { reaction, target } => format!(
+                "{reaction}: the job was published to nobody, as {target} matches no accepted minion; see `salt-key -L`"
+            ),
+            Reason::Off => OFF.to_owned(),
+        }
+    }
+
+    /// Returns a bus time by the wall clock.
+    fn wall_time(&self, time: u64) -> String {
+        let micros = time.saturating_add_signed(self.clock.ahead()).cast_signed();
+        let time = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
+        time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+    }
+}
+
+const OFF: &str = "the reactor was off: `salt-run reactor.set_leader True` switches it on";
+
+/// The key that a limit counts by.
+fn of(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!(" of '{key}'") }
+}

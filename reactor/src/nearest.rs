@@ -1,0 +1,123 @@
+//! The patterns that come nearest to a tag that none of them matches.
+
+/// How many characters of a tag or a pattern are compared.
+const LENGTH: usize = 200;
+/// How many patterns are named.
+const NAMED: usize = 3;
+
+/// Returns the patterns that are nearest to a tag, the nearest first, without those that have nothing to do with it.
+///
+/// The distance is the number of characters to insert, remove or replace until the pattern matches. Of patterns with the
+/// same distance, that with more of the tag's first segments is nearer.
+pub(crate) fn nearest<'p>(tag: &str, patterns: impl IntoIterator<Item = &'p str>) -> Vec<&'p str> {
+    let length = tag.chars().count().min(LENGTH);
+    let rank = |pattern: &'p str| {
+        let (distance, shared) = (distance(tag, pattern), shared_segments(tag, pattern));
+        let literals = tokens(pattern).iter().filter(|token| matches!(token, Token::Char(_))).count();
+        let is_similar = distance <= (length.min(literals) / 3).max(1);
+        let is_beside = shared >= 2 && 2 * shared >= pattern.split('/').count();
+        (is_similar || is_beside).then_some((distance, usize::MAX - shared, pattern))
+    };
+    let mut near: Vec<_> = patterns.into_iter().filter_map(rank).collect();
+    near.sort_unstable();
+    near.dedup();
+    near.into_iter().take(NAMED).map(|(.., pattern)| pattern).collect()
+}
+
+/// A token of a glob.
+enum Token {
+    Char(char),
+    /// `?`, or a class.
+    One,
+    /// `*`
+    Any,
+}
+
+fn tokens(pattern: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = pattern.chars();
+    while let Some(c) = rest.next() {
+        tokens.push(match c {
+            '*' => Token::Any,
+            '?' => Token::One,
+            // The first character of a class may be a bracket that does not end it.
+            '[' => match rest.as_str().char_indices().skip(1).find(|(_, c)| *c == ']') {
+                Some((end, bracket)) => {
+                    rest = rest.as_str()[end + bracket.len_utf8()..].chars();
+                    Token::One
+                }
+                None => Token::Char('['),
+            },
+            c => Token::Char(c),
+        });
+    }
+    tokens.truncate(LENGTH);
+    tokens
+}
+
+/// Returns the edit distance between a tag and what a glob matches.
+fn distance(tag: &str, pattern: &str) -> usize {
+    let tag: Vec<char> = tag.chars().take(LENGTH).collect();
+    // The distances between what of the pattern was looked at and each beginning of the tag.
+    let mut row: Vec<usize> = (0..=tag.len()).collect();
+    for token in tokens(pattern) {
+        let mut next = Vec::with_capacity(row.len());
+        next.push(if matches!(token, Token::Any) { row[0] } else { row[0] + 1 });
+        for (at, c) in tag.iter().enumerate() {
+            let cost = match token {
+                Token::Any => row[at + 1].min(next[at]),
+                Token::One => row[at].min(row[at + 1] + 1).min(next[at] + 1),
+                Token::Char(expected) => (row[at] + usize::from(expected != *c)).min(row[at + 1] + 1).min(next[at] + 1),
+            };
+            next.push(cost);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+fn shared_segments(tag: &str, pattern: &str) -> usize {
+    tag.split('/').zip(pattern.split('/')).take_while(|(one, other)| one == other || *other == "*").count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_is_the_number_of_edits_until_the_pattern_matches() {
+        for (tag, pattern, expected) in [
+            ("salt/auth", "salt/auth", 0),
+            ("salt/minion/web1/start", "salt/minion/*/start", 0),
+            ("salt/minion/web1/strat", "salt/minion/*/start", 2),
+            ("salt/minion/web1", "salt/minion/*/start", 6),
+            ("deploy/web", "deploy/db", 2),
+            ("deploy/web", "Deploy/web", 1),
+            ("a1", "a[0-9]", 0),
+            ("a1", "a?b", 1),
+            ("a", "[", 1),
+            ("", "abc", 3),
+            ("anything", "*", 0),
+        ] {
+            assert_eq!(distance(tag, pattern), expected, "{tag} {pattern}");
+        }
+    }
+
+    #[test]
+    fn near_patterns_come_first_and_far_ones_are_not_named() {
+        let patterns = ["salt/minion/*/start", "salt/minion/*/stop", "deploy/*", "salt/job/*/ret/*", "backup/done"];
+        for (tag, expected) in [
+            ("salt/minion/web1/star", &["salt/minion/*/start", "salt/minion/*/stop"][..]),
+            ("deploi/web", &["deploy/*"]),
+            ("backup/don", &["backup/done"]),
+            ("salt/minion/web1", &["salt/minion/*/stop", "salt/minion/*/start"]),
+            ("entirely/different", &[]),
+        ] {
+            assert_eq!(nearest(tag, patterns), expected, "{tag}");
+        }
+        // Of the same distance.
+        assert_eq!(nearest("a/b/c", ["x/b/c", "a/b/x", "a/x/c"]), ["a/b/x", "a/x/c", "x/b/c"]);
+        // Long tags cost no more than their first characters.
+        assert_eq!(nearest(&"x".repeat(100_000), ["y"]), [""; 0]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Failed reactions: errors, retries, dead letters and loops.
+
+use super::*;
+
+#[tokio::test]
+async fn errors_become_events_and_the_other_reactions_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = write(folder.path(), "broken.sls", "x:\n  runner.test.arg:\n    - {{ nothing }}\n");
+    let mixed = write(
+        folder.path(),
+        "mixed.sls",
+        "a:\n  runner.no.such: []\nb:\n  local.test.ping: []\nc:\n  runner.test.arg: []\n",
+    );
+    let reactor = list![
+        map! {"go" => list!["/nonexistent.sls", broken.clone(), mixed.clone()]},
+        map! {"salt/*" => mixed.clone()}
+    ];
+    let mut running = start(folder.path(), &reactor);
+    let mut errors = running.bus.subscribe(Filter::prefix("salt/reactor/error"), Start::Now).unwrap();
+    let seq = running.bus.fire("go", &Map::new()).await.unwrap();
+    let (reaction, _) = next(&mut running).await;
+    assert_eq!(reaction.name(), "runner.test.arg");
+    for (file, message) in [
+        ("/nonexistent.sls", "/nonexistent.sls: No such file or directory (os error 2)".to_owned()),
+        (&broken, format!("{broken}:3: Jinja variable 'nothing' is undefined")),
+        (&mixed, format!("{mixed}:4: 'local.test.ping' needs a target: add `- tgt: '*'` or another one")),
+        (&mixed, format!("{mixed}:2: runner.no.such: 'no.such' is not available.")),
+    ] {
+        let data = errors.recv().await.unwrap().data();
+        assert_eq!(data.get("message"), Some(&message.into()));
+        assert_eq!(
+            (data.get("file"), data.get("tag"), data.get("_cause")),
+            (Some(&file.into()), Some(&"go".into()), Some(&seq.into()))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_failure_that_may_pass_is_tried_again_and_one_that_stays_is_put_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(
+        folder.path(),
+        "x.sls",
+        "a: {runner.now.then: []}\nb: {runner.never.works: []}\nc: {runner.last.one: []}",
+    );
+    let mut running = start(folder.path(), &map! {"go" => file.clone()}.into());
+    let passing = DispatchError::passing("no worker is free");
+    running.failing.lock().insert("now.then", (2, passing.clone()));
+    running.failing.lock().insert("never.works", (1, DispatchError::lasting("it is broken")));
+    running.failing.lock().insert("last.one", (4, passing));
+    let mut errors = running.bus.subscribe(Filter::prefix("salt/reactor/error"), Start::Now).unwrap();
+    let seq = running.bus.fire("go", &map! {"n" => 1}).await.unwrap();
+    let mut funs = Vec::new();
+    for _ in 0..8 {
+        funs.push(next(&mut running).await.0.fun().to_owned());
+    }
+    assert_eq!(
+        funs,
+        ["now.then", "now.then", "now.then", "never.works", "last.one", "last.one", "last.one", "last.one"]
+    );
+    for message in ["2: runner.never.works: it is broken", "3: runner.last.one: no worker is free"] {
+        let error = errors.recv().await.unwrap().data();
+        assert_eq!(error.get("message"), Some(&format!("{file}:{message}").into()));
+    }
+    let aside = |running: &Running| -> Vec<_> {
+        running.reactor.failed().into_iter().map(|failed| (failed.event.seq(), failed.label.unwrap())).collect()
+    };
+    assert_eq!(aside(&running), [(seq, "b: runner.never.works".into()), (seq, "c: runner.last.one".to_owned())]);
+    running.failing.lock().insert("never.works", (1, DispatchError::lasting("still broken")));
+    let told = running.reactor.retry(&running.bus, Some(seq)).await;
+    let results: Vec<_> = told.into_iter().map(|(_, result)| result).collect();
+    assert_eq!(results, [Err(format!("{file}:2: runner.never.works: still broken")), Ok(())]);
+    assert_eq!(aside(&running), [(seq, "b: runner.never.works".into())]);
+    assert!(running.reactor.retry(&running.bus, Some(seq + 1)).await.is_empty());
+    running.reactor.retry(&running.bus, None).await;
+    assert!(aside(&running).is_empty());
+}
+
+#[tokio::test]
+async fn a_file_that_was_put_right_is_run_again_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "x.sls", "a: {runner.test.arg: [{n: {{ data.m }}}]}");
+    let mut running = start(folder.path(), &map! {"go" => file}.into());
+    let mut errors = running.bus.subscribe(Filter::prefix("salt/reactor/error"), Start::Now).unwrap();
+    running.bus.fire("go", &map! {"n" => 4}).await.unwrap();
+    errors.recv().await.unwrap();
+    write(folder.path(), "x.sls", NUMBER);
+    let told = running.reactor.retry(&running.bus, None).await;
+    assert!(told[0].1.is_ok(), "{told:?}");
+    assert_eq!(numbers(&mut running, 1).await, [4]);
+    assert!(running.reactor.failed().is_empty());
+}
+
+#[tokio::test]
+async fn a_loop_is_stopped_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "x.sls", NUMBER);
+    let mut running = start(folder.path(), &map! {"go" => file}.into());
+    let mut errors = running.bus.subscribe(Filter::prefix("salt/reactor/error"), Start::Now).unwrap();
+    running.bus.fire("go", &map! {"n" => 0}).await.unwrap();
+    let mut done = 0;
+    let message = loop {
+        tokio::select! {
+            // What each reaction leads to is the same event again.
+            reaction = running.reactions.recv() => {
+                let (_, cause) = reaction.unwrap();
+                done += 1;
+                assert_eq!(cause.depth, done);
+                let mut body = map! {"n" => done};
+                body.extend(cause.short_fields());
+                running.bus.fire("go", &body).await.unwrap();
+            }
+            error = errors.recv() => break error.unwrap().data().get("message").unwrap().to_string(),
+        }
+    };
+    assert_eq!(done, 4);
+    assert!(message.starts_with("4 reactions lead from one to the next up to this event"), "{message}");
+    // Other events go on.
+    running.bus.fire("go", &map! {"n" => 99}).await.unwrap();
+    assert_eq!(numbers(&mut running, 1).await, [99]);
+}

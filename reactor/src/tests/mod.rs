@@ -1,0 +1,196 @@
+//! The reactor with a recording dispatch: which reactions it dispatches, in which order, and that none is lost.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::bus::{Bus, BusLimits, Filter, JournalLimits, Start};
+use brine_core::executors::{Executor, MayBlock};
+use brine_core::function::{Args, CallError};
+use brine_core::sls::jinja::Host;
+use brine_core::store::Store;
+use brine_core::{Map, Value, list, map};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+
+mod at_least_once;
+mod failures;
+mod order;
+mod reactions;
+mod skipped;
+
+/// How often a function fails, and its error.
+type Failing = Arc<Mutex<HashMap<&'static str, (usize, DispatchError)>>>;
+
+/// Threads wait here until it is opened.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, parking_lot::Condvar)>);
+
+impl Gate {
+    fn open(&self) {
+        *self.0.0.lock() = true;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut is_open = self.0.0.lock();
+        while !*is_open {
+            self.0.1.wait(&mut is_open);
+        }
+    }
+}
+
+/// Records dispatched reactions. The function `test.block` blocks its thread at the gate, and the target `nobody` matches
+/// no minion.
+struct Recorder {
+    sent: mpsc::UnboundedSender<(Reaction, Cause)>,
+    failing: Failing,
+    gate: Gate,
+}
+
+impl Dispatch for Recorder {
+    fn check(&self, reaction: &Reaction) -> Result<(), DispatchError> {
+        match reaction {
+            Reaction::Runner { fun, .. } if fun == "no.such" => {
+                Err(DispatchError::lasting("'no.such' is not available."))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<Dispatched, DispatchError> {
+        self.sent.send((reaction.clone(), cause)).map_err(|_| DispatchError::lasting("gone"))?;
+        if reaction.fun() == "test.block" {
+            self.gate.pass();
+        }
+        let mut failing = self.failing.lock();
+        match failing.get_mut(reaction.fun()) {
+            Some((left, error)) if *left > 0 => {
+                *left -= 1;
+                Err(error.clone())
+            }
+            _ if matches!(&reaction, Reaction::Local(local) if local.tgt == "nobody".into()) => {
+                Ok(Dispatched::NoMinion { target: "target 'nobody' (glob)".to_owned() })
+            }
+            _ => Ok(Dispatched::Done),
+        }
+    }
+}
+
+/// `salt://` is a folder. The function `test.fun` blocks its thread at the gate if it is called with `block`.
+struct Files(PathBuf, Gate);
+
+impl Host for Files {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        if args.positional.first() == Some(&"block".into()) {
+            self.1.pass();
+        }
+        Ok(format!("{function} {}", args.positional.len()).into())
+    }
+
+    fn has(&self, function: &str) -> bool {
+        function == "test.fun"
+    }
+
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+        Ok(std::fs::read_to_string(self.0.join(saltenv).join(path)).ok())
+    }
+}
+
+struct Running {
+    bus: Bus,
+    store: Store,
+    gate: Gate,
+    reactor: Arc<Reactor<Recorder>>,
+    failing: Failing,
+    reactions: mpsc::UnboundedReceiver<(Reaction, Cause)>,
+    shutdown: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+}
+
+fn start(folder: &Path, reactor: &Value) -> Running {
+    start_limited(folder, reactor, Map::new())
+}
+
+fn start_limited(folder: &Path, reactor: &Value, limits: Map) -> Running {
+    let mut opts = map! {"reactor" => reactor.clone()};
+    opts.extend(limits);
+    start_with(folder, &opts, |_| ())
+}
+
+/// The proof that the thread of a test may block.
+fn thread() -> MayBlock {
+    MayBlock::own_thread(Handle::current())
+}
+
+/// A reactor with these options of the configuration, and changes to its own.
+fn start_with(folder: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Running {
+    let (store, opened) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+    let (handle, kept) = (Handle::current(), store.clone());
+    // Not within the runtime, as this is no async function.
+    let opening = std::thread::spawn(move || {
+        let _runtime = handle.enter();
+        let disk = Executor::new("disk", 2, 16);
+        handle.block_on(Bus::with_journal(BusLimits::default(), kept, opened, JournalLimits::default(), &disk)).unwrap()
+    });
+    let bus = opening.join().unwrap();
+    start_on(bus, store, folder, opts, change)
+}
+
+fn start_on(bus: Bus, store: Store, folder: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Running {
+    let gate = Gate::default();
+    let mut options = Options {
+        workers: 4,
+        waiting: 100,
+        detach: DETACH,
+        deadline: Duration::from_secs(60),
+        retries: 3,
+        max_depth: 4,
+        strict_data: true,
+        user: "Reactor",
+        renderer: "jinja|yaml".into(),
+        opts: Arc::default(),
+        grains: Arc::new(|| Arc::new(map! {"id" => "m_master"})),
+        host: Arc::new(Files(folder.to_owned(), gate.clone())),
+        group_size: Arc::new(|_| Box::pin(async { None })),
+        disk: Executor::new("disk", 1, 16),
+        store: Some(store.blocking(&thread())),
+    };
+    change(&mut options);
+    let (sent, reactions) = mpsc::unbounded_channel();
+    let failing = Failing::default();
+    let dispatch = Recorder { sent, failing: Arc::clone(&failing), gate: gate.clone() };
+    let reactor = Reactor::new(Entries::from_opts(opts).unwrap(), options, dispatch).unwrap();
+    let events = Reactor::<Recorder>::subscribe(&bus).unwrap();
+    let shutdown = CancellationToken::new();
+    let task = tokio::spawn(Arc::clone(&reactor).run(bus.clone(), events, shutdown.clone()));
+    Running { bus, store, gate, reactor, failing, reactions, shutdown, task }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+async fn next(running: &mut Running) -> (Reaction, Cause) {
+    tokio::time::timeout(Duration::from_secs(20), running.reactions.recv()).await.unwrap().unwrap()
+}
+
+/// The `n` of each reaction until all of these have come, in order of arrival.
+async fn numbers(running: &mut Running, count: usize) -> Vec<i64> {
+    let mut numbers = Vec::new();
+    for _ in 0..count {
+        let (Reaction::Runner { args, .. }, _) = next(running).await else { panic!() };
+        numbers.push(args.keyword.get("n").and_then(Value::as_i64).unwrap());
+    }
+    numbers
+}
+
+const NUMBER: &str = "a: {runner.test.arg: [{n: {{ data.n }}}]}";

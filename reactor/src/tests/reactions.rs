@@ -1,0 +1,198 @@
+//! The forms of reactions and files, and the configuration that binds them.
+
+use brine_core::sls::untrusted::Words;
+
+use super::*;
+
+const AUTH: &str = "{% if 'act' in data and data['act']  == 'pend' and data['id'].endswith('_youshi') %}
+minion_add:
+  wheel.key.accept:
+    - match: {{ data['id'] }}
+{% endif %}
+";
+const START: &str = "highstate_run:
+  local.state.highstate:
+    - tgt: {{ data['id'] }}
+";
+
+#[tokio::test]
+async fn the_two_files_of_the_documentation_run_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let (auth, start_sls) = (write(folder.path(), "auth.sls", AUTH), write(folder.path(), "start.sls", START));
+    let reactor = list![map! {"salt/auth" => list![auth]}, map! {"salt/minion/*/start" => list![start_sls]}];
+    let mut running = start(folder.path(), &reactor);
+    for (tag, body) in [
+        ("salt/auth", map! {"id" => "other", "act" => "pend"}),
+        ("salt/auth", map! {"id" => "web1_youshi", "act" => "accept"}),
+        ("salt/auth", map! {"id" => "web1_youshi", "act" => "pend"}),
+    ] {
+        running.bus.fire(tag, &body).await.unwrap();
+    }
+    let (reaction, cause) = next(&mut running).await;
+    assert_eq!(
+        reaction,
+        Reaction::Wheel { fun: "key.accept".into(), args: Args::keyword(map! {"match" => "web1_youshi"}) }
+    );
+    assert_eq!((cause.seq, cause.depth, &*cause.tag, &*cause.entry), (3, 1, "salt/auth", "salt/auth"));
+    assert_eq!(&*cause.reaction, "minion_add: wheel.key.accept");
+    running.bus.fire("salt/minion/web1_youshi/start", &map! {"id" => "web1_youshi"}).await.unwrap();
+    let (reaction, _) = next(&mut running).await;
+    let Reaction::Local(local) = reaction else { panic!("{reaction:?}") };
+    assert_eq!(
+        (local.fun.as_str(), &local.tgt, local.tgt_type.as_str()),
+        ("state.highstate", &"web1_youshi".into(), "glob")
+    );
+}
+
+#[test]
+fn every_form_of_a_reaction_is_read() {
+    let read = |text: &str| {
+        let located = brine_core::sls::yaml::load_located(text).unwrap();
+        let mut all = reaction::read_all(&located, &Words::new());
+        assert_eq!(all.len(), 1, "{text}");
+        all.remove(0).unwrap().reaction
+    };
+    let positional = |values: &[&str]| Args::positional(values.iter().map(|value| Value::from(*value)));
+    for (text, args) in [
+        ("a: {local.cmd.run: [{tgt: x}, {arg: [ls]}]}", positional(&["ls"])),
+        ("a: {local.cmd.run: [{tgt: x}, {arg: ls}]}", positional(&["ls"])),
+        ("a: {cmd.cmd.run: [{tgt: x}, {args: [ls]}]}", positional(&["ls"])),
+        ("a: {local.cmd.run: [{tgt: x}, {args: {cmd: ls}}]}", Args::keyword(map! {"cmd" => "ls"})),
+        ("a: {local.cmd.run: [{tgt: x}, {args: [{cmd: ls}]}]}", Args::keyword(map! {"cmd" => "ls"})),
+        (
+            "a: {local.cmd.run: [{tgt: x}, {arg: [ls]}, {kwarg: {cwd: /}}]}",
+            Args { keyword: map! {"cwd" => "/"}, ..positional(&["ls"]) },
+        ),
+        ("a: {local.cmd.run: {tgt: x, cmd: ls}}", Args::keyword(map! {"cmd" => "ls"})),
+        ("a: {local.cmd.run: [{tgt: x}, {timeout: 5}, {cmd: ls}]}", Args::keyword(map! {"cmd" => "ls"})),
+    ] {
+        let Reaction::Local(local) = read(text) else { panic!("{text}") };
+        assert_eq!((local.tgt, local.args), ("x".into(), args), "{text}");
+    }
+    let Reaction::Local(local) =
+        read("a: {local.x.y: [{tgt: 'os:Debian'}, {expr_form: grain}, {ret: redis}, {metadata: {k: v}}]}")
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (local.tgt_type.as_str(), local.ret.as_str(), local.metadata),
+        ("grain", "redis", Some(map! {"k" => "v"}.into()))
+    );
+    assert_eq!(read("a: runner.test.arg"), Reaction::Runner { fun: "test.arg".into(), args: Args::default() });
+    assert_eq!(read("a: {caller.test.ping: []}"), Reaction::Caller { fun: "test.ping".into(), args: Args::default() });
+}
+
+#[test]
+fn what_cannot_be_understood_is_told_with_its_line() {
+    for (text, line, message) in [
+        ("- a", 1, "a reactor SLS renders to a mapping of ids to reactions, this renders to something of type list"),
+        ("\na:\n  local.test.ping: []", 3, "'local.test.ping' needs a target: add `- tgt: '*'` or another one"),
+        (
+            "a:\n  remote.test.ping: []",
+            2,
+            "'remote' in 'remote.test.ping' is not a type of reaction: local, runner, wheel and caller are",
+        ),
+        (
+            "a:\n  local.ping: []",
+            2,
+            "'local.ping' is not a reaction: write type.module.function, such as local.state.apply",
+        ),
+        ("a: 5", 1, "the body of 'a' is `type.module.function:` with a list of arguments below it, not of type int"),
+        (
+            "a:\n  runner.x.y: 5",
+            2,
+            "below 'runner.x.y' stands a list of arguments, such as `- tgt: '*'`, not of type int",
+        ),
+        (
+            "a:\n  runner.x.y: [{args: [1]}, {arg: [2]}]",
+            2,
+            "'runner.x.y' has its arguments both below 'args' and below 'arg' or 'kwarg': keep one",
+        ),
+    ] {
+        let located = brine_core::sls::yaml::load_located(text).unwrap();
+        let errors: Vec<_> = reaction::read_all(&located, &Words::new()).into_iter().filter_map(Result::err).collect();
+        assert_eq!(errors, [ReactionError { line, message: message.into() }], "{text}");
+    }
+}
+
+#[test]
+fn a_wrong_configuration_is_told() {
+    for (option, message) in [
+        (Value::from("/none"), "'reactor' names the file /none: No such file or directory (os error 2)"),
+        (list!["x"], "'reactor' is a list of `tag pattern: [SLS files]`, entry 1 is of type str"),
+        (list![map! {"a" => list![5]}], "'reactor': the files of 'a' are a list of paths, got 5"),
+    ] {
+        assert_eq!(Entries::from_config(&option).unwrap_err().to_string(), message);
+    }
+}
+
+#[tokio::test]
+async fn files_are_found_by_globs_and_on_the_file_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    write(root, "many/1.sls", "a: {runner.file.one: []}");
+    write(root, "many/2.sls", "a: {runner.file.two: []}");
+    write(root, "many/x.txt", "not this");
+    write(root, "base/r/served.sls", "{% from 'r/map.jinja' import name %}\n{% include './part.sls' %}");
+    write(root, "base/r/map.jinja", "{% set name = 'served' %}");
+    write(root, "base/r/part.sls", "a: {runner.file.{{ name }}: []}");
+    write(root, "dev/r.sls", "a: {runner.file.dev: [{env: {{ saltenv }}}]}");
+    write(root, "near/own.sls", "{% import_yaml 'own.yaml' as own %}\na: {runner.file.{{ own.fun }}: []}");
+    write(root, "near/own.yaml", "fun: near");
+    write(
+        root,
+        "json.sls",
+        "#!jinja|json\n{\"a\": {\"runner.file.json\": [{\"tag\": \"{{ tag }}\", \"g\": \"{{ grains.id }}\"}]}}",
+    );
+    write(
+        root,
+        "salt.sls",
+        "a: {runner.file.fun: ['{{ salt['test.fun'](1, 2) }}', '{{ pillar }} {{ opts is defined }}']}",
+    );
+    let root = root.display();
+    let files: Value = [
+        format!("{root}/many/*.sls"),
+        "salt://r/served.sls".into(),
+        "salt://r.sls?saltenv=dev".into(),
+        format!("{root}/near/own.sls"),
+        format!("{root}/json.sls"),
+        format!("{root}/salt.sls"),
+    ]
+    .into_iter()
+    .collect();
+    let mut running = start(folder.path(), &map! {"go" => files}.into());
+    running.bus.fire("go", &Map::new()).await.unwrap();
+    let mut funs = Vec::new();
+    for _ in 0..7 {
+        let (Reaction::Runner { fun, args }, _) = next(&mut running).await else { panic!() };
+        funs.push((fun.strip_prefix("file.").unwrap().to_owned(), args));
+    }
+    let (names, args): (Vec<_>, Vec<_>) = funs.into_iter().unzip();
+    assert_eq!(names, ["one", "two", "served", "dev", "near", "json", "fun"]);
+    assert_eq!(args[3], Args::keyword(map! {"env" => "dev"}));
+    assert_eq!(args[5], Args::keyword(map! {"tag" => "go", "g" => "m_master"}));
+    assert_eq!(args[6], Args::positional(["test.fun 2".into(), "{} True".into()]));
+}
+
+#[tokio::test]
+async fn entries_are_added_and_deleted_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "x.sls", NUMBER);
+    let mut running = start(folder.path(), &Value::Nil);
+    assert_eq!(running.reactor.add("go/*", &file.as_str().into()), Ok(true));
+    assert_eq!(running.reactor.add("go/*", &file.as_str().into()), Ok(false));
+    assert_eq!(Value::from(&*running.reactor.entries()), list![map! {"go/*" => list![file]}]);
+    running.bus.fire("go/1", &map! {"n" => 1}).await.unwrap();
+    assert_eq!(numbers(&mut running, 1).await, [1]);
+    running.reactor.set_leader(false);
+    // The follower has passed over all that lies before where it has got to.
+    let passed_over = running.bus.fire("go/1", &map! {"n" => 2}).await.unwrap();
+    while running.bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap().position() <= passed_over {
+        tokio::task::yield_now().await;
+    }
+    let trial = running.reactor.trial("go/1", map! {"n" => 7});
+    assert_eq!(trial.get("reactions").unwrap().as_list().unwrap()[0].get("kwarg"), Some(&map! {"n" => 7}.into()));
+    assert_eq!(running.reactor.delete("go/*"), Ok(true));
+    assert_eq!(running.reactor.delete("go/*"), Ok(false));
+    assert!(running.reactions.try_recv().is_err());
+}
