@@ -8,6 +8,7 @@
 //! `server` accepts connections for all listening sockets within the limits of `bounds`; `connection` reads and writes
 //! side by side, for servers and for the request client.
 
+mod audience;
 mod backlog;
 mod backoff;
 mod bounds;
