@@ -1,8 +1,9 @@
 //! Requests on port 4506: opened, typed, allowed or refused, answered. `events.rs` takes what minions bring, `files.rs`
-//! answers what they ask of the file server.
+//! answers what they ask of the file server, `signatures.rs` verifies the signatures of returns.
 
 mod events;
 mod files;
+mod signatures;
 mod tags;
 
 use std::sync::Arc;
@@ -93,7 +94,12 @@ impl Handler for Requests {
                         }
                     }
                     Ok(command) => {
-                        let value = self.0.minion_command(&id, command, worker).await;
+                        let signed = opened.take_signed();
+                        let value = if self.0.accepts_signature(&id, &command, signed, signature).await {
+                            self.0.minion_command(&id, command, worker).await
+                        } else {
+                            false.into()
+                        };
                         opened.reply(&value)
                     }
                     Err(error) => {
