@@ -79,8 +79,10 @@ impl Handler for Requests {
                 self.0.presence.heard(&id, &peer);
                 asked = named(&opened.load);
                 let command = MinionCommand::from_map(&std::mem::take(&mut opened.load));
+                let signed = opened.take_signed();
                 match command {
                     Ok(command @ MinionCommand::Pillar { .. }) => {
+                        drop(signed);
                         let value = self.0.minion_command(&id, command, worker).await;
                         let shared = Arc::clone(&self.0);
                         // RSA takes milliseconds: not on the threads that serve sockets.
@@ -94,7 +96,6 @@ impl Handler for Requests {
                         }
                     }
                     Ok(command) => {
-                        let signed = opened.take_signed();
                         let value = if self.0.accepts_signature(&id, &command, signed, signature).await {
                             self.0.minion_command(&id, command, worker).await
                         } else {
