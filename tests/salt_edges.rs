@@ -158,6 +158,20 @@ async fn signed_returns_to_salt_3008() {
     signed_returns_to_a_salt_master("3008.3").await;
 }
 
+/// Brine does not speak Salt's tcp transport: the log says so, and not only that the connection is closed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_salt_master_with_another_transport_is_named_as_such() {
+    let mut master = PythonMaster::new("3007.15", "transport: tcp\n");
+    master.spawn();
+    let mut system = System::new("");
+    let file = system.configure_minion("brine", "").join("minion");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace(&system.ret_port.to_string(), &master.ret_port.to_string())).unwrap();
+    system.spawn_minion("brine");
+    let named = || system.minion_log("brine").contains("a Salt master with `transport: tcp`");
+    support::until("the minion names the transport", named).await;
+}
+
 impl Events {
     /// Waits for the start events of these minions.
     async fn until_started(&mut self, ids: &BTreeSet<String>) {

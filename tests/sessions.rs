@@ -6,15 +6,18 @@ mod raw;
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use brine_core::config::MinionConfig;
 use brine_core::crypt::{Cipher, PrivateKey, SignatureAlgorithm};
-use brine_core::transport::{Endpoint, Limits, RequestClient, Subscriber};
+use brine_core::transport::{Endpoint, Limits, RequestClient, Subscriber, TransportError};
 use brine_core::wire::{Envelope, PublishRequest, TOPIC_BROADCAST, minion_topic, signed};
 use brine_core::{Map, Value, map};
-use brine_minion::channel::Channel;
+use brine_minion::channel::{Channel, ChannelError};
 use raw::Raw;
 use support::System;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 fn a_return(n: i64) -> Map {
     let jid = format!("2026112209000000000{n}");
@@ -141,5 +144,68 @@ async fn filtering_subscribers_receive_what_is_for_them() {
                 assert_eq!(before.first().map(|frame| std::str::from_utf8(frame).unwrap()), topic, "{filtering}");
             }
         }
+    }
+}
+
+/// Forwards connections to a master; when `cut` is set, closes the next one that a reply comes over, once.
+async fn proxy(master: u16, cut: Arc<AtomicBool>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        loop {
+            let (client, _) = listener.accept().await.unwrap();
+            let server = TcpStream::connect(("127.0.0.1", master)).await.unwrap();
+            let cut = Arc::clone(&cut);
+            tokio::spawn(async move {
+                let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
+                    (client.into_split(), server.into_split());
+                let replies = async {
+                    let mut buffer = vec![0; 1 << 16];
+                    loop {
+                        let read = from_server.read(&mut buffer).await.unwrap_or(0);
+                        if read == 0 || cut.swap(false, Ordering::Relaxed) {
+                            return;
+                        }
+                        to_client.write_all(&buffer[..read]).await.unwrap();
+                    }
+                };
+                tokio::select! {
+                    _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
+                    () = replies => {}
+                }
+            });
+        }
+    });
+    port
+}
+
+/// A request is sent once more if its connection ends before the reply, unless it starts something. The second one is no
+/// replay of the first: the session goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_without_a_reply_is_sent_again_once_unless_it_starts_something() {
+    let system = System::start("peer_run: {'.*': ['test.*']}\n").await;
+    let cut = Arc::new(AtomicBool::new(false));
+    let port = proxy(system.ret_port, Arc::clone(&cut)).await;
+    for cipher in ["aes-256-gcm", "aes-192-cbc-hmac"] {
+        let config = MinionConfig {
+            pki_dir: system.path(cipher),
+            master_port: port,
+            ciphers: vec![cipher.to_owned()],
+            ..MinionConfig::default()
+        };
+        let channel = Arc::new(Channel::new(cipher.parse().unwrap(), Arc::new(config), "127.0.0.1").unwrap());
+        channel.authenticate().await.unwrap();
+        let counters = ["brine_authentications_total", "brine_requests_refused_total"];
+        let before = counters.map(|name| system.counter(name));
+        cut.store(true, Ordering::Relaxed);
+        let answer = channel.request(map! {"cmd" => "_file_envs"}).await.unwrap();
+        assert_eq!(answer, brine_core::list!["base"], "{cipher}");
+        assert!(!cut.load(Ordering::Relaxed));
+        cut.store(true, Ordering::Relaxed);
+        let load = map! {"cmd" => "minion_runner", "fun" => "test.arg", "arg" => brine_core::list![]};
+        let error = channel.request(load.clone()).await.unwrap_err();
+        assert!(matches!(error, ChannelError::Transport(TransportError::Unanswered { .. })), "{cipher}: {error}");
+        assert!(channel.request(load).await.unwrap().is_truthy());
+        assert_eq!(counters.map(|name| system.counter(name)), before, "{cipher}");
     }
 }
