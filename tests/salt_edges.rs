@@ -73,7 +73,7 @@ async fn connections_to_salt_3008_outlive_its_heartbeats() {
     .enumerate()
     {
         // Quiet for several times as long as an unanswered heartbeat keeps a connection.
-        tokio::time::sleep(Duration::from_millis(2000)).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
         let answers = salt.salt(&[&["brine"], words].concat()).await;
         let answer = answers.get("brine").cloned().unwrap_or_default();
         let wanted = if n == 1 { Value::from("word") } else { true.into() };

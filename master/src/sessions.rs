@@ -8,7 +8,6 @@ use brine_core::crypt::{
     Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm,
 };
 use brine_core::value::msgpack::{self, Budget};
-use brine_core::wire::signed::{self, Signature};
 use brine_core::wire::{WireError, private, purpose};
 use brine_core::{Map, MinionId, Value};
 use parking_lot::{Mutex, RwLock};
@@ -43,30 +42,10 @@ pub enum SessionError {
 pub struct Opened {
     /// The fields of the command.
     pub load: Map,
-    /// The load as it was packed, if it carries a signature.
-    signed: Option<Vec<u8>>,
     public_key: Arc<PublicKey>,
     session: Session,
     nonce: Option<String>,
     id: MinionId,
-}
-
-/// A packed load with a signature that has not been verified yet.
-pub struct SignedLoad {
-    packed: Vec<u8>,
-    key: Arc<PublicKey>,
-}
-
-impl SignedLoad {
-    /// Returns the number of bytes to verify.
-    pub fn len(&self) -> usize {
-        self.packed.len()
-    }
-
-    /// Returns whether the key of the minion has signed the load.
-    pub fn is_valid(&self, algorithm: SignatureAlgorithm) -> bool {
-        signed::verify(&self.packed, &self.key, algorithm) == Ok(Signature::Valid)
-    }
 }
 
 /// The maximum number of proven sessions of a minion, and of unproven ones beside them: its daemon and every `salt-call`
@@ -280,8 +259,7 @@ impl Sessions {
                 }
             }
         }
-        let signed = load.contains_key("sig").then_some(plain);
-        Ok(Opened { load, signed, public_key, session, nonce, id: id.clone() })
+        Ok(Opened { load, public_key, session, nonce, id: id.clone() })
     }
 }
 
@@ -293,9 +271,9 @@ impl Opened {
             || self.load.get("ts").and_then(Value::as_f64).is_some_and(|sent| age(sent) <= seconds as f64)
     }
 
-    /// Takes the load with the signature that it carries beside its encryption, if it does.
-    pub fn take_signed(&mut self) -> Option<SignedLoad> {
-        Some(SignedLoad { packed: self.signed.take()?, key: Arc::clone(&self.public_key) })
+    /// Returns the key that the minion has proven to hold.
+    pub fn public_key(&self) -> Arc<PublicKey> {
+        Arc::clone(&self.public_key)
     }
 
     /// Seals a reply that holds secrets: with Salt's cipher by a key of its own that only the minion's RSA key

@@ -1,12 +1,11 @@
 //! Signatures of a minion's messages (`minion_sign_messages`), beside their encryption: by the minion's own key, in the
 //! field `sig`.
 //!
-//! Signed is the packed load without the fields that masters remove before they verify. Verification takes the bytes as
-//! they were received, so that no value is packed in another way than by its sender.
+//! Signed is the load, packed, without the fields that masters remove before they verify. Salt's minions send it packed
+//! in an older way than they sign it, without a type for bytes, so the received load is packed anew for verification.
 
-use super::WireError;
 use crate::crypt::{CryptError, PrivateKey, PublicKey, SignatureAlgorithm};
-use crate::value::msgpack::{self, UnpackError};
+use crate::value::msgpack;
 use crate::value::{Map, Value};
 
 /// The field of the signature.
@@ -15,60 +14,50 @@ const SIGNATURE: &str = "sig";
 /// The fields that a signature does not cover.
 const UNSIGNED: &[&str] = &["nonce", "tok", SIGNATURE];
 
-/// The verdict on a message's signature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signature {
-    /// There is none.
-    Missing,
-    /// The sender's key has signed the message.
-    Valid,
-    /// The signature is not that of this message by this key.
-    Invalid,
+/// A signature that has not been verified yet, with what it covers.
+#[derive(Debug)]
+pub struct Signed {
+    covered: Vec<u8>,
+    /// Nothing if the field holds no bytes.
+    signature: Option<Vec<u8>>,
 }
 
 /// Signs a load that is otherwise complete. RSA takes milliseconds.
 pub fn sign(load: &mut Map, key: &PrivateKey, algorithm: SignatureAlgorithm) -> Result<(), CryptError> {
+    let signature = key.sign(&covered(load), algorithm)?;
     load.shift_remove(SIGNATURE);
-    let part = covered(&msgpack::pack_map(load)).map_err(|_| CryptError::Malformed("a message that can be signed"))?;
-    load.insert(SIGNATURE.into(), key.sign(&part, algorithm)?.into());
+    load.insert(SIGNATURE.into(), signature.into());
     Ok(())
 }
 
-/// Verifies the signature of a packed load.
-///
-/// # Errors
-/// The load is not a packed mapping.
-pub fn verify(packed: &[u8], key: &PublicKey, algorithm: SignatureAlgorithm) -> Result<Signature, WireError> {
-    let mut signature = None;
-    msgpack::scan(packed, |entry| {
-        if entry.key == Some(SIGNATURE) {
-            signature = Some(entry.value);
-        }
-    })?;
-    let Some(signature) = signature else { return Ok(Signature::Missing) };
-    let valid = match msgpack::unpack(signature)? {
-        Value::Bytes(signature) => key.verify(&covered(packed)?, &signature, algorithm).is_ok(),
-        _ => false,
-    };
-    Ok(if valid { Signature::Valid } else { Signature::Invalid })
+impl Signed {
+    /// Returns the signature of a load, if it carries one.
+    pub fn of(load: &Map) -> Option<Self> {
+        let signature = load.get(SIGNATURE)?.as_bytes().map(<[u8]>::to_vec);
+        Some(Signed { covered: covered(load), signature })
+    }
+
+    /// Returns the number of bytes that are covered.
+    pub fn size(&self) -> usize {
+        self.covered.len()
+    }
+
+    /// Returns whether the signature is that of the load by this key.
+    pub fn is_valid(&self, key: &PublicKey, algorithm: SignatureAlgorithm) -> bool {
+        self.signature.as_ref().is_some_and(|signature| key.verify(&self.covered, signature, algorithm).is_ok())
+    }
 }
 
-/// Returns the bytes that a signature covers: the packed load without some fields.
-fn covered(packed: &[u8]) -> Result<Vec<u8>, UnpackError> {
-    let is_covered = |entry: &msgpack::Entry<'_>| !entry.key.is_some_and(|key| UNSIGNED.contains(&key));
-    let mut count = 0;
-    let (_, header) = msgpack::scan(packed, |entry| count += u32::from(is_covered(&entry)))?;
-    let mut part = Vec::with_capacity(packed.len());
-    msgpack::pack_map_len(&mut part, count);
-    let mut start = header;
-    msgpack::scan(packed, |entry| {
-        let end = entry.offset + entry.value.len();
-        if is_covered(&entry) {
-            part.extend_from_slice(&packed[start..end]);
-        }
-        start = end;
-    })?;
-    Ok(part)
+/// Returns the bytes that a signature covers.
+fn covered(load: &Map) -> Vec<u8> {
+    let is_covered = |key: &Value| !key.as_str().is_some_and(|key| UNSIGNED.contains(&key));
+    let mut packed = Vec::with_capacity(128);
+    msgpack::pack_map_len(&mut packed, load.keys().filter(|key| is_covered(key)).count() as u32);
+    for (key, value) in load.iter().filter(|(key, _)| is_covered(key)) {
+        msgpack::pack_into(&mut packed, key);
+        msgpack::pack_into(&mut packed, value);
+    }
+    packed
 }
 
 #[cfg(test)]
@@ -81,49 +70,42 @@ mod tests {
     static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(2048).unwrap());
     const ALGORITHM: SignatureAlgorithm = SignatureAlgorithm::Pkcs1v15Sha1;
 
-    fn check(load: &Map) -> Signature {
-        verify(&msgpack::pack_map(load), &KEY.public(), ALGORITHM).unwrap()
+    fn is_valid(load: &Map) -> bool {
+        Signed::of(load).unwrap().is_valid(&KEY.public(), ALGORITHM)
     }
 
     #[test]
     fn a_signature_covers_all_fields_but_those_that_masters_remove() {
         let mut load = map! {"cmd" => "_return", "nonce" => "n", "id" => "web1", "tok" => vec![1u8], "return" => 1.5};
-        assert_eq!(check(&load), Signature::Missing);
+        assert!(Signed::of(&load).is_none());
         sign(&mut load, &KEY, ALGORITHM).unwrap();
-        assert_eq!(check(&load), Signature::Valid);
-        for (field, signature) in [
-            ("nonce", Signature::Valid),
-            ("tok", Signature::Valid),
-            ("cmd", Signature::Invalid),
-            ("id", Signature::Invalid),
-            ("return", Signature::Invalid),
-            ("sig", Signature::Invalid),
-        ] {
+        assert!(is_valid(&load));
+        for (field, valid) in
+            [("nonce", true), ("tok", true), ("cmd", false), ("id", false), ("return", false), ("sig", false)]
+        {
             let mut changed = load.clone();
             changed.insert(field.into(), "changed".into());
-            assert_eq!(check(&changed), signature, "{field}");
+            assert_eq!(is_valid(&changed), valid, "{field}");
         }
         let mut longer = load.clone();
         longer.insert("fun".into(), "test.ping".into());
-        assert_eq!(check(&longer), Signature::Invalid);
+        assert!(!is_valid(&longer));
         let other = PrivateKey::generate(2048).unwrap().public();
-        assert_eq!(verify(&msgpack::pack_map(&load), &other, ALGORITHM).unwrap(), Signature::Invalid);
+        assert!(!Signed::of(&load).unwrap().is_valid(&other, ALGORITHM));
         sign(&mut longer, &KEY, ALGORITHM).unwrap();
-        assert_eq!(check(&longer), Signature::Valid);
+        assert!(is_valid(&longer));
     }
 
-    /// The bytes that Salt signs: the packed load without `nonce` and `tok`, in the order of its fields.
+    /// Salt signs the load without `nonce` and `tok`, in the order of its fields, and sends texts of 32 to 255 bytes with
+    /// the header of an older msgpack.
     #[test]
-    fn the_covered_bytes_are_the_load_as_salts_minions_pack_it() {
-        let whole =
-            map! {"jid" => "1", "nonce" => "n", "return" => true, "tok" => vec![2u8; 300], "x" => vec![3u8; 300]};
-        let mut part = whole.clone();
-        part.shift_remove("nonce");
-        part.shift_remove("tok");
-        assert_eq!(covered(&msgpack::pack_map(&whole)).unwrap(), msgpack::pack_map(&part));
-        let many: Map = (0..20).map(|n: i64| (n.to_string().into(), n.into())).collect();
-        assert_eq!(covered(&msgpack::pack_map(&many)).unwrap(), msgpack::pack_map(&many));
-        assert!(covered(b"\x81\xa1a").is_err());
-        assert!(verify(b"\x01", &KEY.public(), ALGORITHM).is_err());
+    fn the_covered_bytes_do_not_depend_on_how_the_load_was_packed() {
+        let text = "x".repeat(40);
+        let whole = map! {"jid" => "1", "nonce" => "n", "return" => text.as_str(), "tok" => vec![2u8; 300]};
+        let part = map! {"jid" => "1", "return" => text.as_str()};
+        assert_eq!(covered(&whole), msgpack::pack_map(&part));
+        let older = [&b"\x82\xa3jid\xa11\xa6return\xda\x00\x28"[..], text.as_bytes()].concat();
+        assert_ne!(older, msgpack::pack_map(&part));
+        assert_eq!(covered(&msgpack::unpack_map(&older).unwrap()), msgpack::pack_map(&part));
     }
 }

@@ -78,11 +78,12 @@ impl Handler for Requests {
                 }
                 self.0.presence.heard(&id, &peer);
                 asked = named(&opened.load);
-                let command = MinionCommand::from_map(&std::mem::take(&mut opened.load));
-                let signed = opened.take_signed();
+                let load = std::mem::take(&mut opened.load);
+                let command = MinionCommand::from_map(&load);
+                let signed = signatures::of(&command, &load, &opened);
+                drop(load);
                 match command {
                     Ok(command @ MinionCommand::Pillar { .. }) => {
-                        drop(signed);
                         let value = self.0.minion_command(&id, command, worker).await;
                         let shared = Arc::clone(&self.0);
                         // RSA takes milliseconds: not on the threads that serve sockets.
