@@ -54,6 +54,7 @@ use brine_core::sls::pillar::PillarSource;
 use brine_core::store::{Opened, Store, StoreError};
 use brine_core::supervisor::{Background, Supervisor};
 use brine_core::transport::{Allowance, Bounds, Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
+use brine_core::wire::TOPIC_BROADCAST;
 use brine_returners::{Returner, ReturnerError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -363,7 +364,7 @@ impl Master {
 async fn feed_publisher(feed: Listener, publisher: Publisher, limits: Limits, shutdown: CancellationToken) {
     let take = move |payloads: Vec<bytes::Bytes>| {
         for payload in payloads {
-            publisher.publish(&[payload]);
+            publisher.publish_under(vec![bytes::Bytes::from_static(TOPIC_BROADCAST)], &payload);
         }
         std::future::ready(())
     };

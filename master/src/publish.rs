@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::{Filter, Start};
-use brine_core::crypt::{Cipher, SignatureAlgorithm};
+use brine_core::crypt::{Cipher, CryptError, SignatureAlgorithm};
 use brine_core::files::FileError;
 use brine_core::job::{Due, Times, Watch};
 use brine_core::target::{Target, TargetError, TargetKind};
 use brine_core::value::msgpack;
-use brine_core::wire::{PublishRequest, TOPIC_GCM, purpose};
+use brine_core::wire::{PublishRequest, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic, purpose};
 use brine_core::{Jid, Map, Value, map, metrics};
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -160,7 +160,7 @@ impl Shared {
         // authenticated.
         let all_known = self.sessions.knows_all(&published.minions);
         let ciphers = if all_known { self.sessions.ciphers_in_use() } else { self.ciphers.clone() };
-        self.send(load, ciphers).await.map_err(PublishError::Failed)?;
+        self.send(load, ciphers, published.minions.clone()).await.map_err(PublishError::Failed)?;
         metrics::PUBLISHES.add(1);
         Ok(())
     }
@@ -257,14 +257,15 @@ impl Shared {
         self.sessions.rotate();
         self.fire("key", &map! {"rotate_aes_key" => true}).await;
         let notice = map! {"jid" => &Jid::new(), "fun" => "test.ping", "arg" => Vec::<Value>::new(), "tgt" => Vec::<Value>::new(), "tgt_type" => "list"};
-        if let Err(error) = self.send(notice, self.ciphers.clone()).await {
+        if let Err(error) = self.send(notice, self.ciphers.clone(), Vec::new()).await {
             tracing::error!(error, "minions could not be told of the new keys");
         }
     }
 
-    /// Seals a load once for each of these ciphers and sends it out. What is sealed side by side goes out in the
-    /// order of its serials: Salt's minions take nothing whose serial is below the last one.
-    async fn send(self: &Arc<Self>, mut load: Map, ciphers: Vec<Cipher>) -> Result<(), String> {
+    /// Encrypts a load once for each of these ciphers and publishes it to these minions, or to all if there are none, as
+    /// far as minions filter publishes. Loads that are encrypted at the same time go out in the order of their serials:
+    /// Salt's minions take nothing whose serial is below the last one.
+    async fn send(self: &Arc<Self>, mut load: Map, ciphers: Vec<Cipher>, minions: Vec<String>) -> Result<(), String> {
         let (_sent, mine) = oneshot::channel::<()>();
         let (serial, before) = {
             let mut last = self.last_publish.lock();
@@ -273,23 +274,37 @@ impl Shared {
         load.insert("serial".into(), serial.into());
         let shared = Arc::clone(self);
         let sealed = self.executors.crypto.run(move |_| {
+            let topics = shared.topics(&load, &minions);
             let (keys, load) = (shared.sessions.publish_keys(), msgpack::pack_map(&load));
-            ciphers.into_iter().map(|cipher| shared.seal_publish(cipher, &keys, &load)).collect::<Result<Vec<_>, _>>()
+            let seal = |cipher| Ok((cipher, shared.seal_publish(cipher, &keys, &load)?));
+            let sealed: Result<Vec<_>, CryptError> = ciphers.into_iter().map(seal).collect();
+            sealed.map(|payloads| (topics, payloads))
         });
         let sealed = sealed.await;
         if let Some(before) = before {
             // It closes when the one before is out.
             _ = before.await;
         }
-        let messages = sealed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
-        for message in messages {
-            // What has a topic is for Brine's minions.
-            match &message[..] {
-                [_] => self.publisher.publish(&message),
-                _ => self.publisher.publish_by_name(&message),
+        let (topics, payloads) = sealed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        for (cipher, payload) in payloads {
+            match cipher {
+                Cipher::AesCbcHmac => self.publisher.publish_under(topics.clone(), &payload),
+                // For Brine's minions, which subscribe to it by name.
+                Cipher::Aes256Gcm => self.publisher.publish_by_name(&[Bytes::from_static(TOPIC_GCM), payload]),
             };
         }
         Ok(())
+    }
+
+    /// Returns the topics under which minions that filter publishes get a load. As in Salt, minions themselves match the
+    /// targets of other kinds, which all get.
+    fn topics(&self, load: &Map, minions: &[String]) -> Vec<Bytes> {
+        let matched_here = matches!(load.get("tgt_type").and_then(Value::as_str), Some("glob" | "pcre" | "list"));
+        if !self.config.zmq_filtering || !matched_here || minions.is_empty() {
+            return vec![Bytes::from_static(TOPIC_BROADCAST)];
+        }
+        let syndic = self.config.order_masters.then_some(Bytes::from_static(TOPIC_SYNDIC));
+        minions.iter().map(|id| Bytes::from(minion_topic(id))).chain(syndic).collect()
     }
 
     fn seal_publish(
@@ -297,7 +312,7 @@ impl Shared {
         cipher: Cipher,
         keys: &crate::sessions::PublishKeys,
         load: &[u8],
-    ) -> Result<Vec<Bytes>, brine_core::crypt::CryptError> {
+    ) -> Result<Bytes, CryptError> {
         let sealed = keys.of(cipher).seal(load, None, purpose::PUBLISH);
         let mut envelope = map! {"enc" => "aes"};
         // Every minion has the key of the stream, and could forge what is not signed.
@@ -307,11 +322,7 @@ impl Shared {
             envelope.insert("sig".into(), self.identity.private_key.sign(&sealed, algorithm)?.into());
         }
         envelope.insert("load".into(), sealed.into());
-        let payload = Bytes::from(msgpack::pack_map(&envelope));
-        Ok(match cipher {
-            Cipher::AesCbcHmac => vec![payload],
-            Cipher::Aes256Gcm => vec![Bytes::from_static(TOPIC_GCM), payload],
-        })
+        Ok(Bytes::from(msgpack::pack_map(&envelope)))
     }
 
     /// The accepted minions that a target means, and those that it names which are not known.

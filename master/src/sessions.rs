@@ -271,6 +271,11 @@ impl Opened {
             || self.load.get("ts").and_then(Value::as_f64).is_some_and(|sent| age(sent) <= seconds as f64)
     }
 
+    /// Returns the key that the minion has proven to hold.
+    pub fn public_key(&self) -> Arc<PublicKey> {
+        Arc::clone(&self.public_key)
+    }
+
     /// Seals a reply that holds secrets: with Salt's cipher by a key of its own that only the minion's RSA key
     /// opens, and signed; with AES-256-GCM as any other.
     pub fn reply_private(

@@ -141,6 +141,13 @@ rendering_options! {
     ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
     /// Whether publishes are signed with Salt's cipher, too; with AES-256-GCM they always are.
     sign_pub_messages: bool = true,
+    /// Whether returns of minions that do not sign them (their `minion_sign_messages`) are refused.
+    require_minion_sign_messages: bool = false,
+    /// Whether returns whose signature is not that of their minion's key are refused, and not only logged.
+    drop_messages_signature_fail: bool = false,
+    /// Whether a job goes only to the minions of its target where minions filter publishes too (their `zmq_filtering`).
+    /// Minions that do not filter get every job in any case.
+    zmq_filtering: bool = false,
     /// Seconds after which a minion's request counts as replayed; 0 for never.
     request_server_ttl: u64 = 0,
     /// Which functions minions may have run by others: regular expressions of minions, each with a list of

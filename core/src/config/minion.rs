@@ -71,6 +71,11 @@ rendering_options! {
     signing_algorithm: String = "PKCS1v15-SHA1".into(),
     /// Whether publishes must be signed with Salt's cipher, too; with AES-256-GCM they always must.
     sign_pub_messages: bool = false,
+    /// Whether messages to the master are signed with the minion's key, for its `require_minion_sign_messages`.
+    minion_sign_messages: bool = false,
+    /// Whether only publishes for this minion or for all are received, and not those for others. A Salt master needs the
+    /// option too, and its minion then receives nothing without it.
+    zmq_filtering: bool = false,
     /// The largest message that is taken from the network, in bytes.
     max_message_size: usize = 64 << 20,
     /// The maximum number of jobs that run at the same time; -1 for Brine's own limit of 256. Further jobs wait.

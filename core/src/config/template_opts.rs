@@ -66,7 +66,6 @@ static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
         "mine_interval" => 60,
         "minion_id_lowercase" => false,
         "minion_id_remove_domain" => false,
-        "minion_sign_messages" => false,
         "module_dirs" => list![],
         "modules_max_memory" => -1,
         "multifunc_ordered" => false,

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::audience::Audience;
+
 /// How many messages a subscriber may be behind.
 const MESSAGES: usize = 1024;
 /// How many bytes all messages together may have that some subscriber has not written yet.
@@ -16,10 +18,14 @@ const BYTES: usize = 64 << 20;
 /// A message as it is written.
 #[derive(Debug, Clone)]
 pub(super) struct Published {
-    pub topic: Bytes,
+    pub audience: Audience,
     pub frames: Bytes,
-    /// Only for subscribers that have asked for this topic by name.
-    pub by_name: bool,
+}
+
+impl Published {
+    fn size(&self) -> usize {
+        self.frames.len() + self.audience.size()
+    }
 }
 
 /// The messages that some subscriber has not written yet.
@@ -54,7 +60,7 @@ impl Backlog {
             kept.first += 1;
             return 0;
         }
-        kept.bytes += published.frames.len();
+        kept.bytes += published.size();
         let waiting = kept.places;
         kept.messages.push_back(Message { published, waiting });
         while kept.messages.len() > MESSAGES || (kept.bytes > BYTES && kept.messages.len() > 1) {
@@ -81,7 +87,7 @@ impl Backlog {
 impl Kept {
     fn pop_first(&mut self) {
         if let Some(message) = self.messages.pop_front() {
-            self.bytes -= message.published.frames.len();
+            self.bytes -= message.published.size();
             self.first += 1;
         }
     }
@@ -179,7 +185,7 @@ mod tests {
     use super::*;
 
     fn message(bytes: usize) -> Published {
-        Published { topic: Bytes::new(), frames: vec![0; bytes].into(), by_name: false }
+        Published { audience: Audience::of_topics(Vec::new()), frames: vec![0; bytes].into() }
     }
 
     fn kept(backlog: &Backlog) -> (usize, usize) {

@@ -314,6 +314,12 @@ impl Writer {
         self.waiting() > COPIED
     }
 
+    /// Appends a small frame of a message whose other frames follow.
+    pub(super) fn push_more(&mut self, frame: &[u8]) {
+        self.unite();
+        put_frame(&mut self.buffer, frame, 1);
+    }
+
     /// Appends a command.
     pub(super) fn push_command(&mut self, content: &[u8]) {
         self.unite();

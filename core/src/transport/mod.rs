@@ -9,6 +9,7 @@
 //! side by side, for servers and for the request client.
 
 mod addresses;
+mod audience;
 mod backlog;
 mod bounds;
 mod connection;
@@ -37,10 +38,11 @@ pub use subscriber::Subscriber;
 pub(crate) use subscriptions::Subscribed;
 pub use zmtp::{Limits, Message, SocketType, connect};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a connection could not be made or ended.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum TransportError {
     /// The address is not one.
     #[error("'{0}' is not an address: tcp://host:port and ipc:///path are")]
@@ -51,7 +53,7 @@ pub enum TransportError {
         /// Which address it was about.
         endpoint: String,
         /// What the system says.
-        source: std::io::Error,
+        source: Arc<std::io::Error>,
     },
     /// Nothing came in time.
     #[error("{endpoint}: no answer within {after:?}")]
@@ -64,6 +66,21 @@ pub enum TransportError {
     /// The other side closed the connection.
     #[error("the peer closed the connection")]
     Closed,
+    /// The connection ended between a request and its reply.
+    #[error("the connection ended before the reply: {reason}; the request may have been carried out")]
+    Unanswered {
+        /// The end of the connection.
+        reason: Arc<TransportError>,
+    },
+    /// The server closed the connection before its handshake was complete.
+    #[error(
+        "{endpoint}: connecting failed: the peer closed the connection instead of a ZMTP handshake: it may be stopping, \
+         or be a Salt master with `transport: tcp`, which Brine does not support: set `transport: zeromq` there"
+    )]
+    NoHandshake {
+        /// The address.
+        endpoint: String,
+    },
     /// The other side does not speak ZMTP 3 without encryption.
     #[error("the peer does not speak ZMTP 3 with mechanism NULL: {0}")]
     Handshake(&'static str),
@@ -104,7 +121,7 @@ pub enum TransportError {
 impl TransportError {
     fn io(endpoint: &Endpoint) -> impl FnOnce(std::io::Error) -> TransportError + use<> {
         let endpoint = endpoint.to_string();
-        move |source| TransportError::Io { endpoint, source }
+        move |source| TransportError::Io { endpoint, source: Arc::new(source) }
     }
 }
 
@@ -113,7 +130,7 @@ impl From<std::io::Error> for TransportError {
         use std::io::ErrorKind;
         match source.kind() {
             ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => TransportError::Closed,
-            _ => TransportError::Io { endpoint: "connection".into(), source },
+            _ => TransportError::Io { endpoint: "connection".into(), source: Arc::new(source) },
         }
     }
 }

@@ -12,6 +12,7 @@ use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use super::audience::{Audience, Delivery};
 use super::backlog::{Backlog, Behind, Place, Published};
 use super::bounds::Bounds;
 use super::connection::{Connection, Source};
@@ -54,11 +55,16 @@ impl Publisher {
 
     fn send(&self, frames: &[Bytes], by_name: bool) -> usize {
         let Some(topic) = frames.first() else { return 0 };
-        let mut encoded = BytesMut::with_capacity(frames.iter().map(|frame| frame.len() + 9).sum());
-        for (i, frame) in frames.iter().enumerate() {
-            zmtp::put_frame(&mut encoded, frame, u8::from(i + 1 < frames.len()));
-        }
-        self.backlog.push(Published { topic: topic.clone(), frames: encoded.freeze(), by_name })
+        self.backlog
+            .push(Published { audience: Audience::Topic { topic: topic.clone(), by_name }, frames: encode(frames) })
+    }
+
+    /// Publishes a message of one frame to the subscribers of some topics, each of which gets it once: behind a frame with
+    /// the topic, as Salt's minions with `zmq_filtering` do, or alone, if the subscriber subscribes to everything, as
+    /// minions without that option do. Returns how many connections there are.
+    pub fn publish_under(&self, topics: Vec<Bytes>, content: &Bytes) -> usize {
+        let frames = encode(std::slice::from_ref(content));
+        self.backlog.push(Published { audience: Audience::of_topics(topics), frames })
     }
 
     /// Returns how many connections there are.
@@ -104,6 +110,15 @@ impl Service for Publisher {
     }
 }
 
+/// Returns a message as it is written.
+fn encode(frames: &[Bytes]) -> Bytes {
+    let mut encoded = BytesMut::with_capacity(frames.iter().map(|frame| frame.len() + 9).sum());
+    for (i, frame) in frames.iter().enumerate() {
+        zmtp::put_frame(&mut encoded, frame, u8::from(i + 1 < frames.len()));
+    }
+    encoded.freeze()
+}
+
 /// What is written to one subscriber.
 struct Publishing<'a> {
     place: Place,
@@ -144,12 +159,17 @@ impl Source for Publishing<'_> {
         }
         loop {
             let message = self.place.message().await.map_err(|Behind(count)| TransportError::Behind { count })?;
-            if self.wanted.wants(&message.topic, message.by_name) {
-                out.push_shared(&message.frames);
-                self.is_writing = true;
-                return Ok(true);
+            match self.wanted.delivery(&message.audience) {
+                Delivery::Not => {
+                    self.place.advance();
+                    continue;
+                }
+                Delivery::Plain => {}
+                Delivery::Under(topic) => out.push_more(topic),
             }
-            self.place.advance();
+            out.push_shared(&message.frames);
+            self.is_writing = true;
+            return Ok(true);
         }
     }
 

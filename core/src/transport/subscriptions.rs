@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::TransportError;
+use super::audience::{Audience, Delivery};
 use super::connection::Incoming;
 use super::zmtp::Message;
 
@@ -43,15 +44,15 @@ impl Subscribed {
         self.subscriptions.lock().0.clone()
     }
 
-    /// As [`Subscriptions::wants`].
-    pub fn wants(&self, topic: &[u8], by_name: bool) -> bool {
-        self.subscriptions.lock().wants(topic, by_name)
+    /// As [`Audience::delivery`].
+    pub(super) fn delivery<'a>(&self, audience: &'a Audience) -> Delivery<'a> {
+        audience.delivery(&self.subscriptions.lock())
     }
 }
 
 /// The prefixes that a subscriber has asked for.
 #[derive(Debug, Default)]
-struct Subscriptions(Vec<Bytes>);
+pub(super) struct Subscriptions(pub Vec<Bytes>);
 
 impl Subscriptions {
     /// How many prefixes one subscriber may have.
@@ -88,7 +89,7 @@ impl Subscriptions {
 
     /// Returns whether the subscriber wants a message that starts so. `by_name`: the subscription to everything does not
     /// count.
-    fn wants(&self, topic: &[u8], by_name: bool) -> bool {
+    pub fn wants(&self, topic: &[u8], by_name: bool) -> bool {
         self.0.iter().any(|prefix| topic.starts_with(prefix) && !(by_name && prefix.is_empty()))
     }
 }

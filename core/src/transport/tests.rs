@@ -251,6 +251,39 @@ async fn what_is_published_by_name_does_not_reach_who_wants_everything() {
 }
 
 #[tokio::test]
+async fn subscribers_get_a_message_once_whichever_of_its_topics_they_name() {
+    let listener = any_port().await;
+    let endpoint = listener.endpoint().clone();
+    let (publisher, shutdown) = (Publisher::new(), CancellationToken::new());
+    tokio::spawn(publisher.clone().serve(listener, Bounds::default(), shutdown.clone()));
+    let _guard = shutdown.drop_guard();
+    let connect = async |prefixes: &[&str]| Subscriber::connect(&endpoint, prefixes, Limits::default()).await.unwrap();
+    let mut everything = connect(&[""]).await;
+    let mut both = connect(&["broadcast", "a1"]).await;
+    let mut other = connect(&["broadcast", "b2"]).await;
+    let mut theirs = zeromq::SubSocket::new();
+    theirs.connect(&endpoint.to_string()).await.unwrap();
+    theirs.subscribe("a1").await.unwrap();
+    while publisher.connections() < 4 {
+        tokio::task::yield_now().await;
+    }
+    let large = Bytes::from(vec![1; 100_000]);
+    publisher.publish_under(vec!["c3".into(), "a1".into()], &large);
+    publisher.publish_under(vec!["broadcast".into()], &"to all".into());
+    publisher.publish_under(vec!["a1".into()], &"last".into());
+    for wanted in [&large, &"to all".into(), &"last".into()] {
+        assert_eq!(everything.recv().await.unwrap(), [wanted]);
+    }
+    for wanted in [["a1".into(), large.clone()], ["broadcast".into(), "to all".into()], ["a1".into(), "last".into()]] {
+        assert_eq!(both.recv().await.unwrap(), wanted);
+    }
+    assert_eq!(other.recv().await.unwrap(), ["broadcast", "to all"]);
+    // Subscriptions of the crate go out some time after it has connected: what came before them is sent then.
+    assert_eq!(theirs.recv().await.unwrap().into_vec(), ["a1".into(), large]);
+    assert_eq!(theirs.recv().await.unwrap().into_vec(), ["a1", "last"]);
+}
+
+#[tokio::test]
 async fn pushed_messages_come_in_order_from_either_kind_of_client() {
     let folder = tempfile::tempdir().unwrap();
     let endpoint = Endpoint::Ipc(folder.path().join("pull.ipc"));

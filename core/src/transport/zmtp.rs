@@ -121,7 +121,13 @@ pub async fn connect(
         handshake(read, write, as_type, limits, None).await
     };
     let timed_out = |_| TransportError::TimedOut { endpoint: endpoint.to_string(), after: HANDSHAKE_TIME };
-    tokio::time::timeout(HANDSHAKE_TIME, in_time).await.map_err(timed_out)?
+    match tokio::time::timeout(HANDSHAKE_TIME, in_time).await.map_err(timed_out)? {
+        // Salt's other transports do so: a greeting is nothing to them.
+        Err(TransportError::Closed) if matches!(endpoint, Endpoint::Tcp(..)) => {
+            Err(TransportError::NoHandshake { endpoint: endpoint.to_string() })
+        }
+        connected => connected,
+    }
 }
 
 /// Shakes hands with a peer that has connected, within ten seconds.

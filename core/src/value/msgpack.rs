@@ -97,9 +97,14 @@ pub fn pack_into(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
+/// Packs the header of a mapping of so many entries behind what is already in `out`.
+pub fn pack_map_len(out: &mut Vec<u8>, len: u32) {
+    _ = rmp::encode::write_map_len(out, len);
+}
+
 /// Packs a mapping behind what is already in `out`.
 pub fn pack_map_into(out: &mut Vec<u8>, map: &Map) {
-    _ = rmp::encode::write_map_len(out, map.len() as u32);
+    pack_map_len(out, map.len() as u32);
     for (key, value) in map {
         pack_into(out, key);
         pack_into(out, value);

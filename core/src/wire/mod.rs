@@ -10,12 +10,13 @@ mod peer;
 pub mod private;
 mod publish;
 pub mod purpose;
+pub mod signed;
 
 pub use auth::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
 pub use command::{Call, ClientCommand, ListKind, MinionCommand, MinionEvents};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
 pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
-pub use publish::{Publication, PublishRequest, TOPIC_GCM};
+pub use publish::{Publication, PublishRequest, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic};
 
 use crate::value::msgpack::UnpackError;
 use crate::value::{FromValue, Map};

@@ -1,6 +1,7 @@
 //! Jobs on their way to minions.
 
 use super::{WireError, field, optional, parsed};
+use crate::crypt::{Digest, token};
 use crate::jid::Jid;
 use crate::map;
 use crate::value::{Map, Value};
@@ -8,6 +9,17 @@ use crate::value::{Map, Value};
 /// The topic under which publishes with AES-256-GCM go out: minions that use it subscribe to it, others
 /// drop what has a topic that is not theirs.
 pub const TOPIC_GCM: &[u8] = b"brine/aes-256-gcm";
+
+/// The topic of publishes for all minions, for those with `zmq_filtering`.
+pub const TOPIC_BROADCAST: &[u8] = b"broadcast";
+
+/// The topic of publishes for some minions, for the masters below this one (`order_masters`).
+pub const TOPIC_SYNDIC: &[u8] = b"syndic";
+
+/// Returns the topic of publishes for one minion: the digest of its id.
+pub fn minion_topic(id: &str) -> String {
+    token::hex(Digest::Sha1.of(id))
+}
 
 /// A client asks for a job to be published.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,9 @@
 //! Requests on port 4506: opened, typed, allowed or refused, answered. `events.rs` takes what minions bring, `files.rs`
-//! answers what they ask of the file server.
+//! answers what they ask of the file server, `signatures.rs` verifies the signatures of returns.
 
 mod events;
 mod files;
+mod signatures;
 mod tags;
 
 use std::sync::Arc;
@@ -77,7 +78,10 @@ impl Handler for Requests {
                 }
                 self.0.presence.heard(&id, &peer);
                 asked = named(&opened.load);
-                let command = MinionCommand::from_map(&std::mem::take(&mut opened.load));
+                let load = std::mem::take(&mut opened.load);
+                let command = MinionCommand::from_map(&load);
+                let signed = signatures::of(&command, &load, &opened);
+                drop(load);
                 match command {
                     Ok(command @ MinionCommand::Pillar { .. }) => {
                         let value = self.0.minion_command(&id, command, worker).await;
@@ -93,7 +97,11 @@ impl Handler for Requests {
                         }
                     }
                     Ok(command) => {
-                        let value = self.0.minion_command(&id, command, worker).await;
+                        let value = if self.0.accepts_signature(&id, &command, signed, signature).await {
+                            self.0.minion_command(&id, command, worker).await
+                        } else {
+                            false.into()
+                        };
                         opened.reply(&value)
                     }
                     Err(error) => {

@@ -1,6 +1,8 @@
-//! The minion's session with its master: authentication, sealed requests, opened publishes.
+//! The minion's session with its master: authentication here, requests in `requests.rs`, jobs in `publishes.rs`.
 
 mod error;
+mod publishes;
+mod requests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,15 +17,13 @@ use brine_core::executors::Executor;
 use brine_core::files;
 use brine_core::transport::{Endpoint, Limits, RequestClient};
 use brine_core::value::msgpack;
-use brine_core::wire::{
-    AuthReply, AuthRequest, Binding, Envelope, Publication, Verdict, WireError, encrypted, private, purpose,
-};
+use brine_core::wire::{AuthReply, AuthRequest, Binding, Envelope, Verdict, WireError};
 use brine_core::{Map, MinionId, Value};
-use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
 pub use self::error::ChannelError;
+pub use self::publishes::Publishes;
 
 /// The file below `pki_dir` that holds the key of the minion's master.
 pub(crate) const MASTER_KEY: &str = "minion_master.pub";
@@ -171,7 +171,7 @@ impl Channel {
         let timeout = Duration::from_secs(self.config.auth_timeout.max(1));
         let load = request.to_map();
         let binding = Binding::of(&load)?;
-        let answer = self.client.request(Envelope::clear(load), timeout).await?;
+        let answer = self.send(Envelope::clear(load).into(), timeout).await?;
         let this = Arc::clone(self);
         let keys = self.crypto.run(move |_| this.take_answer(&request, &binding, known, secret, &answer)).await??;
         let before = self.keys.read().as_ref().map(|before| before.publish.key_text());
@@ -359,92 +359,5 @@ impl Channel {
             return Ok(());
         }
         Err(ChannelError::WrongFingerprint { expected, found })
-    }
-
-    /// Sends a command to the master and returns its answer. A master that does not know the session any more is
-    /// authenticated with again, once.
-    pub async fn request(self: &Arc<Self>, load: Map) -> Result<Value, ChannelError> {
-        let keys = self.keys.read().clone();
-        let used = keys.as_ref().map_or(0, |keys| keys.generation);
-        let answered = match keys {
-            Some(keys) => self.request_once(keys, &load).await,
-            None => Err(ChannelError::Refused),
-        };
-        match answered {
-            Err(ChannelError::Refused | ChannelError::Crypt(_)) => {
-                self.renew(used).await?;
-                let keys = self.keys.read().clone().ok_or(ChannelError::Refused)?;
-                self.request_once(keys, &load).await
-            }
-            result => result,
-        }
-    }
-
-    async fn request_once(self: &Arc<Self>, keys: Arc<Keys>, load: &Map) -> Result<Value, ChannelError> {
-        let mut load = load.clone();
-        let nonce = token::nonce();
-        load.insert("nonce".into(), nonce.as_str().into());
-        load.insert("id".into(), (&self.id).into());
-        if let Some(token) = &keys.token {
-            load.insert("ts".into(), jiff::Timestamp::now().as_second().into());
-            load.insert("tok".into(), token.clone().into());
-        } else {
-            let serial = keys.serial.fetch_add(1, Ordering::Relaxed) + 1;
-            load.insert("serial".into(), serial.into());
-        }
-        let sealed = keys.session.seal(&msgpack::pack_map(&load), None, &purpose::request(&self.id));
-        let envelope = encrypted(&self.id, sealed, &self.config.encryption_algorithm, &self.config.signing_algorithm);
-        let timeout = Duration::from_secs(self.config.request_timeout.max(1));
-        let answer = self.client.request(envelope, timeout).await?;
-        let sealed = match msgpack::unpack(&answer).map_err(WireError::from)? {
-            Value::Bytes(sealed) => sealed,
-            Value::Map(private) if keys.session.cipher() == Cipher::AesCbcHmac && private::is_private(&private) => {
-                let this = Arc::clone(self);
-                return self.crypto.run(move |_| this.open_private(&private, &nonce, &keys)).await?;
-            }
-            // Such as "bad load".
-            _ => return Err(ChannelError::Refused),
-        };
-        let plain = keys.session.open(&sealed, Some(&nonce), &purpose::reply(&self.id))?;
-        Ok(msgpack::unpack(&plain).map_err(WireError::from)?)
-    }
-
-    /// Opens a reply that the master has sealed to this minion's key alone.
-    fn open_private(&self, answer: &Map, nonce: &str, keys: &Keys) -> Result<Value, ChannelError> {
-        let encryption = self.config.encryption_algorithm.parse()?;
-        let signature = self.config.signing_algorithm.parse()?;
-        Ok(private::open(answer, nonce, &self.private_key, &keys.master, encryption, signature)?)
-    }
-
-    /// As [`Channel::open_publish`], on a thread that may compute.
-    pub async fn open(self: &Arc<Self>, payload: Bytes) -> Result<Publication, ChannelError> {
-        let this = Arc::clone(self);
-        self.crypto.run(move |_| this.open_publish(&payload)).await?
-    }
-
-    /// Opens a publish: the payload of what came from the publish port.
-    pub fn open_publish(&self, payload: &[u8]) -> Result<Publication, ChannelError> {
-        let keys = self.keys.read().clone().ok_or(ChannelError::Refused)?;
-        let envelope = msgpack::unpack_map(payload).map_err(WireError::from)?;
-        let load = envelope.get("load").and_then(Value::as_bytes).ok_or(WireError::Missing("load"))?;
-        let plain = keys.publish.open(load, None, purpose::PUBLISH)?;
-        match envelope.get("sig").and_then(Value::as_bytes) {
-            Some(sig) => {
-                let algorithm = envelope.get("sig_algo").and_then(Value::as_str).unwrap_or_default().parse()?;
-                keys.master.verify(load, sig, algorithm)?;
-            }
-            // Every minion has the key of the publish stream.
-            None if keys.publish.cipher() == Cipher::Aes256Gcm || self.config.sign_pub_messages => {
-                return Err(ChannelError::UnsignedPublish);
-            }
-            None => {}
-        }
-        let publication = Publication::from_map(msgpack::unpack_map(&plain).map_err(WireError::from)?)?;
-        let numbered = publication.load.contains_key("serial") || keys.publish.cipher() == Cipher::Aes256Gcm;
-        let is_new = |serial| self.seen.lock().is_new(serial);
-        if numbered && !u64::try_from(publication.serial).is_ok_and(is_new) {
-            return Err(ChannelError::Replay);
-        }
-        Ok(publication)
     }
 }

@@ -13,15 +13,14 @@ use std::time::Duration;
 
 use brine_core::bus::{Bus, BusLimits, EventSockets, SocketNames};
 use brine_core::config::MinionConfig;
-use brine_core::crypt::Cipher;
 use brine_core::executors::ExecutorError;
 use brine_core::files::{self, FileError};
 use brine_core::fileserver;
 use brine_core::function::Registry;
 use brine_core::schedule::Schedule;
 use brine_core::supervisor::Supervisor;
-use brine_core::transport::{Backoff, Limits, Subscriber, TransportError};
-use brine_core::wire::{Publication, TOPIC_GCM};
+use brine_core::transport::{Backoff, TransportError};
+use brine_core::wire::Publication;
 use brine_core::{Map, MinionId, Value, map, metrics};
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
@@ -243,11 +242,8 @@ async fn listen(
     shutdown: &CancellationToken,
     backoff: &mut Backoff,
 ) -> Result<(), MinionError> {
-    let Some(endpoint) = connected.channel.publish_endpoint() else { return Ok(()) };
-    let limits = Limits { message: connected.minion.config.max_message_size, ..Limits::default() };
-    let topic: &[u8] = if connected.channel.cipher() == Some(Cipher::Aes256Gcm) { TOPIC_GCM } else { b"" };
     // Before anything is told to the master: what it publishes in answer must be heard.
-    let mut publishes = Subscriber::connect(&endpoint, &[topic], limits).await?;
+    let Some(mut publishes) = connected.channel.subscribe().await? else { return Ok(()) };
     connected.refresh_pillar().await?;
     backoff.reset();
     catch_up::run(connected, *started).await;
@@ -260,11 +256,10 @@ async fn listen(
     connected.was_ready.store(true, Ordering::Relaxed);
     connected.ready.send_replace(true);
     loop {
-        let frames = tokio::select! {
-            frames = publishes.recv() => frames?,
+        let payload = tokio::select! {
+            payload = publishes.recv() => payload?,
             () = shutdown.cancelled() => return Ok(()),
         };
-        let Some(payload) = frames.last() else { continue };
         match connected.channel.open(payload.clone()).await {
             Err(ChannelError::Crypt(error)) => {
                 // The master has new keys. Not all minions may ask for them in the same moment.

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use brine_core::config::MinionConfig;
-use brine_core::crypt::{Cipher, PrivateKey};
+use brine_core::crypt::PrivateKey;
 use brine_core::executors::Executor;
 use brine_core::target::{Facts, Target, TargetKind};
-use brine_core::transport::{Limits, RequestClient, Subscriber};
-use brine_core::wire::{Publication, TOPIC_GCM};
+use brine_core::transport::RequestClient;
+use brine_core::wire::Publication;
 use brine_core::{Map, MinionId, Value, map};
 use brine_minion::channel::{Channel, ChannelError};
 use bytes::Bytes;
@@ -122,9 +122,7 @@ impl Simulated {
 
     async fn listen(self: &Arc<Self>, told: &mut bool, ready: &mpsc::UnboundedSender<()>) -> Result<(), ChannelError> {
         self.join().await?;
-        let Some(endpoint) = self.channel.publish_endpoint() else { return Ok(()) };
-        let topic: &[u8] = if self.channel.cipher() == Some(Cipher::Aes256Gcm) { TOPIC_GCM } else { b"" };
-        let mut publishes = Subscriber::connect(&endpoint, &[topic], Limits::default()).await?;
+        let Some(mut publishes) = self.channel.subscribe().await? else { return Ok(()) };
         if !*told {
             let tag = format!("salt/minion/{}/start", self.id);
             let text = format!("Minion {} started", self.id);
@@ -136,9 +134,8 @@ impl Simulated {
             _ = ready.send(());
         }
         loop {
-            let frames = publishes.recv().await?;
-            let Some(payload) = frames.last() else { continue };
-            match self.shared.open(&self.channel, payload) {
+            let payload = publishes.recv().await?;
+            match self.shared.open(&self.channel, &payload) {
                 Ok(opened) => {
                     if opened.target.as_ref().is_some_and(|target| target.matches(&**self)) {
                         tokio::spawn(Arc::clone(self).answer(opened));

@@ -1,0 +1,86 @@
+//! The subscribers that a published message is for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::subscriptions::Subscriptions;
+
+/// The subscribers of one message.
+#[derive(Debug, Clone)]
+pub(super) enum Audience {
+    /// Those that subscribe to a prefix of the first frame.
+    Topic {
+        topic: Bytes,
+        /// The subscription to everything does not count.
+        by_name: bool,
+    },
+    /// Those that subscribe to a prefix of one of these topics, which is then sent in front of the message, and those that
+    /// subscribe to everything, which get no topic. Sorted.
+    Topics(Arc<[Bytes]>),
+}
+
+/// How one subscriber gets a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Delivery<'a> {
+    Not,
+    Plain,
+    /// Behind a frame with this topic.
+    Under(&'a Bytes),
+}
+
+impl Audience {
+    /// The subscribers of some topics, in any order.
+    pub fn of_topics(mut topics: Vec<Bytes>) -> Self {
+        topics.sort_unstable();
+        topics.dedup();
+        Audience::Topics(topics.into())
+    }
+
+    /// Returns how a peer with these subscriptions gets the message: once, whatever the number of prefixes and topics
+    /// that match.
+    pub fn delivery(&self, subscriptions: &Subscriptions) -> Delivery<'_> {
+        match self {
+            Audience::Topic { topic, by_name } if subscriptions.wants(topic, *by_name) => Delivery::Plain,
+            Audience::Topic { .. } => Delivery::Not,
+            Audience::Topics(_) if subscriptions.0.iter().any(Bytes::is_empty) => Delivery::Plain,
+            Audience::Topics(topics) => {
+                // The topics of a prefix stand together, and no topic that sorts before it has it.
+                let first = |prefix: &Bytes| {
+                    topics.get(topics.partition_point(|topic| topic < prefix)).filter(|topic| topic.starts_with(prefix))
+                };
+                subscriptions.0.iter().find_map(first).map_or(Delivery::Not, Delivery::Under)
+            }
+        }
+    }
+
+    /// Returns the memory that the topics take.
+    pub fn size(&self) -> usize {
+        match self {
+            Audience::Topic { .. } => 0,
+            Audience::Topics(topics) => topics.iter().map(|topic| topic.len() + size_of::<Bytes>()).sum(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subscriber_gets_a_message_under_its_topic_once_or_without_one() {
+        let audience = Audience::of_topics(vec!["f0a".into(), "broadcast".into(), "0ab".into(), "0ab".into()]);
+        for (prefixes, delivery) in [
+            (vec![], Delivery::Not),
+            (vec![""], Delivery::Plain),
+            (vec!["f0a", ""], Delivery::Plain),
+            (vec!["f0a"], Delivery::Under(&"f0a".into())),
+            (vec!["broadcast", "f0a"], Delivery::Under(&"broadcast".into())),
+            (vec!["other", "f"], Delivery::Under(&"f0a".into())),
+            (vec!["f0ab", "0aa", "1", "zzz", "broadcasts"], Delivery::Not),
+        ] {
+            let subscriptions = Subscriptions(prefixes.iter().map(|prefix| Bytes::from(*prefix)).collect());
+            assert_eq!(audience.delivery(&subscriptions), delivery, "{prefixes:?}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Signatures of returns (`require_minion_sign_messages`, `drop_messages_signature_fail`).
+//!
+//! As in Salt, only returns are verified; the signatures of a minion's other messages are ignored. The returns that a
+//! syndic brings are covered by its own signature.
+
+use std::sync::Arc;
+
+use brine_core::crypt::{PublicKey, SignatureAlgorithm};
+use brine_core::wire::signed::Signed;
+use brine_core::wire::{MinionCommand, WireError};
+use brine_core::{Map, MinionId, metrics};
+
+use super::decode;
+use crate::Shared;
+use crate::sessions::Opened;
+
+/// A signature with the key that it must be of.
+pub(super) type WithKey = (Signed, Arc<PublicKey>);
+
+/// Whether the signature of a command counts.
+fn is_return(command: &MinionCommand) -> bool {
+    matches!(command, MinionCommand::Returns(_) | MinionCommand::SyndicReturns(_))
+}
+
+/// Returns the signature of a return, if it carries one.
+pub(super) fn of(command: &Result<MinionCommand, WireError>, load: &Map, opened: &Opened) -> Option<WithKey> {
+    command.as_ref().ok().filter(|command| is_return(command))?;
+    Some((Signed::of(load)?, opened.public_key()))
+}
+
+impl Shared {
+    /// Decides by its signature whether a minion's command is carried out. A return that is not is answered with `False`.
+    pub(super) async fn accepts_signature(
+        &self,
+        id: &MinionId,
+        command: &MinionCommand,
+        signed: Option<WithKey>,
+        algorithm: SignatureAlgorithm,
+    ) -> bool {
+        if !is_return(command) {
+            return true;
+        }
+        let Some((signed, key)) = signed else {
+            if self.config.require_minion_sign_messages {
+                metrics::REQUESTS_REFUSED.add(1);
+                tracing::error!(
+                    minion = %id,
+                    "return refused: it is not signed (require_minion_sign_messages): set minion_sign_messages on the minion"
+                );
+            }
+            return !self.config.require_minion_sign_messages;
+        };
+        let verified = decode(&self.executors.crypto, signed.size(), move || signed.is_valid(&key, algorithm)).await;
+        if verified == Some(true) {
+            return true;
+        }
+        if self.config.drop_messages_signature_fail {
+            metrics::REQUESTS_REFUSED.add(1);
+            tracing::error!(minion = %id, "return refused: its signature is invalid (drop_messages_signature_fail)");
+            return false;
+        }
+        tracing::info!(minion = %id, "signature of a return is invalid: it is accepted without drop_messages_signature_fail");
+        true
+    }
+}

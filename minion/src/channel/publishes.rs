@@ -1,0 +1,84 @@
+//! The publish stream of a session: what the minion subscribes to, and its jobs decrypted and verified.
+
+use std::sync::Arc;
+
+use brine_core::crypt::Cipher;
+use brine_core::transport::{Limits, Subscriber, TransportError};
+use brine_core::value::msgpack;
+use brine_core::wire::{Publication, TOPIC_BROADCAST, TOPIC_GCM, WireError, minion_topic, purpose};
+use brine_core::{Map, Value};
+use bytes::Bytes;
+
+use super::{Channel, ChannelError};
+
+/// A connection to the master's publish port.
+pub struct Publishes {
+    subscriber: Subscriber,
+    /// The topics of publishes for this minion.
+    topics: [Vec<u8>; 3],
+}
+
+impl Publishes {
+    /// Returns the payload of the next publish for this minion or for all. Safe to drop while it waits.
+    pub async fn recv(&mut self) -> Result<Bytes, TransportError> {
+        loop {
+            let frames = self.subscriber.recv().await?;
+            match &frames[..] {
+                [payload] => return Ok(payload.clone()),
+                [topic, payload] if self.topics.iter().any(|own| own == topic) => return Ok(payload.clone()),
+                // A master with `zmq_filtering` sends a publish once for each of its minions, and a minion that does not
+                // filter gets all of them.
+                _ => tracing::trace!("a publish for other minions is left out"),
+            }
+        }
+    }
+}
+
+impl Channel {
+    /// Connects to the publish port of the session; nothing if there is no session.
+    pub async fn subscribe(&self) -> Result<Option<Publishes>, TransportError> {
+        let Some(endpoint) = self.publish_endpoint() else { return Ok(None) };
+        let [gcm, broadcast, own] =
+            [TOPIC_GCM.to_vec(), TOPIC_BROADCAST.to_vec(), minion_topic(self.id.as_str()).into_bytes()];
+        let prefixes = match self.cipher() {
+            Some(Cipher::Aes256Gcm) => vec![gcm.clone()],
+            _ if self.config.zmq_filtering => vec![broadcast.clone(), own.clone()],
+            _ => vec![Vec::new()],
+        };
+        let limits = Limits { message: self.config.max_message_size, ..Limits::default() };
+        let subscriber = Subscriber::connect(&endpoint, &prefixes, limits).await?;
+        Ok(Some(Publishes { subscriber, topics: [gcm, broadcast, own] }))
+    }
+
+    /// As [`Channel::open_publish`], on a thread that may compute.
+    pub async fn open(self: &Arc<Self>, payload: Bytes) -> Result<Publication, ChannelError> {
+        let this = Arc::clone(self);
+        self.crypto.run(move |_| this.open_publish(&payload)).await?
+    }
+
+    /// Opens a publish: the payload of what came from the publish port.
+    pub fn open_publish(&self, payload: &[u8]) -> Result<Publication, ChannelError> {
+        let keys = self.keys.read().clone().ok_or(ChannelError::Refused)?;
+        let envelope: Map = msgpack::unpack_map(payload).map_err(WireError::from)?;
+        let load = envelope.get("load").and_then(Value::as_bytes).ok_or(WireError::Missing("load"))?;
+        let plain = keys.publish.open(load, None, purpose::PUBLISH)?;
+        match envelope.get("sig").and_then(Value::as_bytes) {
+            Some(sig) => {
+                let algorithm = envelope.get("sig_algo").and_then(Value::as_str).unwrap_or_default().parse()?;
+                keys.master.verify(load, sig, algorithm)?;
+            }
+            // Every minion has the key of the publish stream.
+            None if keys.publish.cipher() == Cipher::Aes256Gcm || self.config.sign_pub_messages => {
+                return Err(ChannelError::UnsignedPublish);
+            }
+            None => {}
+        }
+        let publication = Publication::from_map(msgpack::unpack_map(&plain).map_err(WireError::from)?)?;
+        let numbered = publication.load.contains_key("serial") || keys.publish.cipher() == Cipher::Aes256Gcm;
+        let is_new = |serial| self.seen.lock().is_new(serial);
+        if numbered && !u64::try_from(publication.serial).is_ok_and(is_new) {
+            return Err(ChannelError::Replay);
+        }
+        Ok(publication)
+    }
+}

@@ -1,0 +1,114 @@
+//! Requests of a session: encrypted, signed if the master wants that, sent, and their replies decrypted.
+//!
+//! A request reaches the master at least once or fails. It is sent again, encrypted anew, after the session was renewed,
+//! and once when the connection ended before the reply, as Salt's minions send theirs again: an event may then be
+//! published twice, and a return comes a second time for the same job. Requests that start something on other minions or
+//! on the master are not sent again unless the master has refused them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use brine_core::crypt::{Cipher, token};
+use brine_core::transport::TransportError;
+use brine_core::value::msgpack;
+use brine_core::wire::{WireError, encrypted, private, purpose, signed};
+use brine_core::{Map, Value};
+use bytes::Bytes;
+
+use super::{Channel, ChannelError, Keys};
+
+/// Commands that must not be carried out twice.
+const ONCE: &[&str] = &["minion_pub", "minion_publish", "minion_runner"];
+
+impl Channel {
+    /// Sends a command to the master and returns its answer. The session is renewed, once, with a master that does not
+    /// know it any more.
+    pub async fn request(self: &Arc<Self>, load: Map) -> Result<Value, ChannelError> {
+        match self.request_in_session(&load).await {
+            Err(ChannelError::Transport(error @ TransportError::Unanswered { .. })) if may_be_repeated(&load) => {
+                tracing::debug!(%error, "sending a request again");
+                self.request_in_session(&load).await
+            }
+            result => result,
+        }
+    }
+
+    async fn request_in_session(self: &Arc<Self>, load: &Map) -> Result<Value, ChannelError> {
+        let keys = self.keys.read().clone();
+        let used = keys.as_ref().map_or(0, |keys| keys.generation);
+        let answered = match keys {
+            Some(keys) => self.request_once(keys, load).await,
+            None => Err(ChannelError::Refused),
+        };
+        match answered {
+            Err(ChannelError::Refused | ChannelError::Crypt(_)) => {
+                self.renew(used).await?;
+                let keys = self.keys.read().clone().ok_or(ChannelError::Refused)?;
+                self.request_once(keys, load).await
+            }
+            result => result,
+        }
+    }
+
+    async fn request_once(self: &Arc<Self>, keys: Arc<Keys>, load: &Map) -> Result<Value, ChannelError> {
+        let mut load = load.clone();
+        let nonce = token::nonce();
+        load.insert("nonce".into(), nonce.as_str().into());
+        load.insert("id".into(), (&self.id).into());
+        if let Some(token) = &keys.token {
+            load.insert("ts".into(), jiff::Timestamp::now().as_second().into());
+            load.insert("tok".into(), token.clone().into());
+        } else {
+            let serial = keys.serial.fetch_add(1, Ordering::Relaxed) + 1;
+            load.insert("serial".into(), serial.into());
+        }
+        if self.config.minion_sign_messages {
+            load = self.sign(load).await?;
+        }
+        let sealed = keys.session.seal(&msgpack::pack_map(&load), None, &purpose::request(&self.id));
+        let envelope = encrypted(&self.id, sealed, &self.config.encryption_algorithm, &self.config.signing_algorithm);
+        let timeout = Duration::from_secs(self.config.request_timeout.max(1));
+        let answer = self.client.request(envelope, timeout).await?;
+        let sealed = match msgpack::unpack(&answer).map_err(WireError::from)? {
+            Value::Bytes(sealed) => sealed,
+            Value::Map(private) if keys.session.cipher() == Cipher::AesCbcHmac && private::is_private(&private) => {
+                let this = Arc::clone(self);
+                return self.crypto.run(move |_| this.open_private(&private, &nonce, &keys)).await?;
+            }
+            // Such as "bad load".
+            _ => return Err(ChannelError::Refused),
+        };
+        let plain = keys.session.open(&sealed, Some(&nonce), &purpose::reply(&self.id))?;
+        Ok(msgpack::unpack(&plain).map_err(WireError::from)?)
+    }
+
+    /// Signs a load with the minion's key, on a thread that may compute.
+    async fn sign(self: &Arc<Self>, mut load: Map) -> Result<Map, ChannelError> {
+        let this = Arc::clone(self);
+        let signed = self.crypto.run(move |_| -> Result<Map, ChannelError> {
+            signed::sign(&mut load, &this.private_key, this.config.signing_algorithm.parse()?)?;
+            Ok(load)
+        });
+        signed.await?
+    }
+
+    /// Sends what may reach the master twice, and sends it again if the connection ended before the reply.
+    pub(super) async fn send(&self, request: Bytes, timeout: Duration) -> Result<Bytes, TransportError> {
+        match self.client.request(request.clone(), timeout).await {
+            Err(TransportError::Unanswered { .. }) => self.client.request(request, timeout).await,
+            result => result,
+        }
+    }
+
+    /// Opens a reply that the master has sealed to this minion's key alone.
+    fn open_private(&self, answer: &Map, nonce: &str, keys: &Keys) -> Result<Value, ChannelError> {
+        let encryption = self.config.encryption_algorithm.parse()?;
+        let signature = self.config.signing_algorithm.parse()?;
+        Ok(private::open(answer, nonce, &self.private_key, &keys.master, encryption, signature)?)
+    }
+}
+
+fn may_be_repeated(load: &Map) -> bool {
+    !load.get("cmd").and_then(Value::as_str).is_some_and(|cmd| ONCE.contains(&cmd))
+}
