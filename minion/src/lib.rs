@@ -44,6 +44,7 @@ pub(crate) mod schedule;
 mod seen_jobs;
 pub mod state;
 pub mod states;
+pub mod suggest;
 mod tasks;
 mod ticks;
 mod upstream;
