@@ -11,6 +11,7 @@ mod link;
 mod logging;
 mod master;
 mod minion;
+mod privileges;
 mod run;
 mod salt;
 mod swarm;

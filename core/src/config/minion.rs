@@ -30,7 +30,7 @@ rendering_options! {
     always_verify_signature: bool = false,
     /// The name of the public key below `pki_dir` that verifies the master's.
     master_sign_key_name: String = "master_sign".into(),
-    /// The user to run as. Brine runs as the user who starts it and warns if that is another one.
+    /// The user to run as: root, and nobody else, can start the daemon to run as another user.
     user: Option<String> = None,
     /// Where keys are kept.
     pki_dir: PathBuf = "/etc/salt/pki/minion".into(),
