@@ -23,6 +23,9 @@ use crate::local_bus::LocalBus;
 use crate::pool::JobPool;
 use crate::process::{Output, ProcessError, Program};
 
+/// The option and the pillar key with the functions whose returns go into the mine.
+pub(crate) const MINE_FUNCTIONS: &str = "mine_functions";
+
 /// Files under `salt://`, from the master or from this host.
 pub trait FileClient: Send + Sync {
     /// The content of a file, or nothing if the environment has no such file. `path` is without `salt://`.
@@ -142,6 +145,18 @@ pub struct Minion {
     pub functions: Registry<Context>,
     /// State functions.
     pub states: Registry<crate::states::StateContext>,
+}
+
+impl Minion {
+    /// Replaces the pillar. If other functions fill the mine from now on, it is sent soon.
+    pub fn set_pillar(&self, pillar: Map) {
+        let functions = |pillar: &Map| pillar.get(MINE_FUNCTIONS).cloned();
+        let new = functions(&pillar);
+        let old = std::mem::replace(&mut *self.pillar.write(), Arc::new(pillar));
+        if functions(&old) != new {
+            self.schedule.lock().forget(Some(crate::schedule::MINE));
+        }
+    }
 }
 
 /// One job, or one call from the command line.

@@ -127,7 +127,7 @@ impl Connected {
                 tracing::error!("pillar '{name}': expected a mapping, got {}; it is left out", other.type_name());
             }
         }
-        *self.minion.pillar.write() = Arc::new(pillar);
+        self.minion.set_pillar(pillar);
         Ok(())
     }
 

@@ -133,6 +133,7 @@ pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<()
     let connected = Connected::new(config, Some(bus.clone()))?;
     *connected.seen.lock() = seen;
     let connected = Arc::new(connected);
+    schedule::add_mine(&connected.minion);
     crate::reactions::start(&connected.minion, &bus, &shutdown)?;
     let tasks = Tasks::new(shutdown.clone());
     start_tasks(&tasks, &connected, &bus, &shutdown);
