@@ -79,6 +79,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     cmd::FUNCTIONS,
     config::FUNCTIONS,
     cp::FUNCTIONS,
+    cp::push::FUNCTIONS,
     cron::FUNCTIONS,
     data::FUNCTIONS,
     debconf::FUNCTIONS,
