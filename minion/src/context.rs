@@ -100,6 +100,14 @@ pub trait Upstream: Send + Sync {
     fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
         self.pillar(saltenv, pillarenv, &Map::new())
     }
+    /// The master's port for publishes, once a session has begun.
+    fn publish_port(&self) -> Option<u16> {
+        None
+    }
+    /// Whether functions mask values of the pillar, as masters of Salt 3008 and later and of Brine have it.
+    fn masks_pillar(&self) -> bool {
+        true
+    }
     /// Sends a command to the master: its answer.
     fn ask(&self, load: Map) -> Result<Value, String> {
         let command = load.get("cmd").map(ToString::to_string).unwrap_or_default();
