@@ -47,7 +47,7 @@ impl Upstream for MasterUpstream {
     fn publish_port(&self) -> Option<u16> {
         match self.channel.publish_endpoint()? {
             Endpoint::Tcp(_, port) => Some(port),
-            _ => None,
+            Endpoint::Ipc(_) => None,
         }
     }
 

@@ -111,13 +111,13 @@ impl Entry {
     fn set(&self, value: Value) -> Result<Value, CallError> {
         match self.driver.as_str() {
             // As Salt: a variable that is there stays as it is.
-            "env" => Ok(match environ::variable(&self.key) {
-                Some(have) => have.into(),
-                None => {
-                    environ::set(&self.key, Some(&value.to_string()));
-                    value
+            "env" => {
+                if let Some(have) = environ::variable(&self.key) {
+                    return Ok(have.into());
                 }
-            }),
+                environ::set(&self.key, Some(&value.to_string()));
+                Ok(value)
+            }
             _ => Err(self.unsupported("set")),
         }
     }

@@ -213,3 +213,25 @@ impl Host for MinionHost {
         read_text(&*self.context.minion.files, path, saltenv)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn unknown_renderers_fail_the_run() {
+        for (pipe, renderer) in [("#!nosuch", "nosuch"), ("#!jinja | nosuch", "jinja | nosuch"), ("#!py", "py")] {
+            let sls = format!("{pipe}\na: test.nop\n");
+            let context = testing::context(&[("x.sls", &sls), ("y.sls", "include: [x]\n")]);
+            for name in ["x", "y"] {
+                let returned = context.call("state.apply", Args::positional([name.into()]));
+                let error = format!("Rendering SLS 'base:x' failed: The renderer \"{renderer}\" is not available");
+                assert_eq!(returned, Ok(list![error]), "{pipe} {name}");
+                assert_eq!(context.job.retcode.load(Ordering::Relaxed), 1, "{pipe} {name}");
+            }
+        }
+    }
+}

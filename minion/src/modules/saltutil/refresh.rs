@@ -103,7 +103,8 @@ functions! {
     ///     salt '*' saltutil.clear_cache
     fn clear_cache(context) {
         let cachedir = &context.config().cachedir;
-        Ok(CACHES.iter().map(|name| remove(&cachedir.join(name))).fold(true, |all, removed| all && removed).into())
+        let kept = CACHES.iter().filter(|name| !remove(&cachedir.join(name))).count();
+        Ok((kept == 0).into())
     }
 
     /// Remove the returns of jobs that ended more than `hours` ago from the minion's job cache.
