@@ -271,7 +271,7 @@ fn plain_text(text: &str, root: &Path) -> String {
     // Brine reads the file where it is, Salt its copy.
     let text = text.replace(&format!("{}/salt/cache/files/base/", root.display()), "");
     let text = text.replace(&root.display().to_string(), "ROOT");
-    let text = without_jids(&text);
+    let text = without_hints(&without_causes(&without_jids(&text)));
     if text.starts_with("The following files will be changed:\n") {
         return sorted(text.split('\n')).join("\n");
     }
@@ -288,6 +288,37 @@ fn sorted<'t>(parts: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
     let mut parts: Vec<&str> = parts.collect();
     parts.sort_unstable();
     parts
+}
+
+/// A text without the plain causes that Brine adds to messages of Salt that name classes of Python.
+fn without_causes(text: &str) -> String {
+    const LACKS: &str = " has no attribute '";
+    let mut parts = text.split(LACKS);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let cause = part.split_once("' (").and_then(|(name, rest)| Some((name, rest.split_once("')")?)));
+        out.push_str(LACKS);
+        match cause {
+            Some((name, (cause, after)))
+                if cause.contains(&format!(" has no key '{name}"))
+                    || cause.starts_with("there is no execution function '") =>
+            {
+                out.extend([name, "'", after]);
+            }
+            _ => out.push_str(part),
+        }
+    }
+    out
+}
+
+/// A text without the similar names that Brine adds to Salt's messages about unknown functions.
+fn without_hints(text: &str) -> String {
+    [" Did you mean '", ": did you mean '"].into_iter().fold(text.to_owned(), |text, begin| {
+        match text.split_once(begin).and_then(|(before, hint)| Some((before, hint.split_once("'?")?))) {
+            Some((before, (_, after))) => format!("{before}{after}"),
+            None => text,
+        }
+    })
 }
 
 fn without_jids(text: &str) -> String {

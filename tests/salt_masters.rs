@@ -22,15 +22,18 @@ struct Pair {
 impl Pair {
     /// The minion's key has been accepted, and the master has heard of its start.
     async fn start(version: &str) -> Self {
-        let mut master =
-            PythonMaster::new(version, "hash_type: md5\npeer: {'.*': ['test.*']}\npeer_run: {'.*': ['manage.*']}\n");
+        let mut master = PythonMaster::new(
+            version,
+            "hash_type: md5\npeer: {'.*': ['test.*']}\npeer_run: {'.*': ['manage.*']}\nfile_recv: True\nfile_recv_max_size: 1\nfile_buffer_size: 5000\n",
+        );
         for (path, text) in TREE {
             master.write(path, text);
         }
         master.spawn();
         let mut events = master.events("salt/").await;
         let mut system = System::new("");
-        let file = system.configure_minion(BRINE_ID, "").join("minion");
+        let mine = "mine_return_job: True\nmine_functions:\n  kind: [{mine_function: grains.get}, kernel]\n";
+        let file = system.configure_minion(BRINE_ID, mine).join("minion");
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, text.replace(&system.ret_port.to_string(), &master.ret_port.to_string())).unwrap();
         system.spawn_minion(BRINE_ID);
@@ -39,6 +42,8 @@ impl Pair {
         let accepted = master.tool("salt-key", &["-y", "-a", BRINE_ID]).await;
         assert!(stdout(&accepted).contains(&format!("Key for minion {BRINE_ID} accepted.")), "{}", stderr(&accepted));
         events.until(&format!("salt/minion/{BRINE_ID}/start")).await;
+        // It sends its mine by itself.
+        while support::text(&events.until(&format!("salt/job/*/ret/{BRINE_ID}")).await.1, "fun") != "mine.update" {}
         Pair { system, master }
     }
 
@@ -48,6 +53,33 @@ impl Pair {
         let said = brine_core::value::json::from_json(&stdout(&output)).unwrap_or_default();
         let told = || panic!("{words:?}: {}{}\n{}", stdout(&output), stderr(&output), self.system.minion_log(BRINE_ID));
         said.get(BRINE_ID).cloned().unwrap_or_else(told)
+    }
+
+    /// Files go to the master, whose pieces of files are small.
+    async fn pushes_files(&self) {
+        let path = self.system.write("box/a.conf", &"0123456789abcdef".repeat(40_000)).display().to_string();
+        let kept = |name: &str| self.master.path(&format!("cache/minions/{BRINE_ID}/files/{name}"));
+        assert_eq!(self.salt(&["cp.push", &path]).await, true.into());
+        let content = std::fs::read(&path).unwrap();
+        assert_eq!(std::fs::read(kept(path.trim_start_matches('/'))).unwrap(), content);
+        let folder = self.system.path("box").display().to_string();
+        assert_eq!(self.salt(&["cp.push_dir", &folder, "upload_path=up"]).await, true.into());
+        assert_eq!(std::fs::read(kept("up/a.conf")).unwrap(), content);
+        let large = self.system.write("large", &"0123456789abcdef".repeat(70_000)).display().to_string();
+        assert_eq!(self.salt(&["cp.push", &large]).await, false.into());
+        // The way back, with the master's `file_buffer_size`.
+        self.master.write("srv/salt/big", &"0123456789abcdef".repeat(40_000));
+        assert_eq!(self.salt(&["cp.get_file_str", "salt://big"]).await, String::from_utf8(content).unwrap().into());
+    }
+
+    /// Only masters from 3008 on have pillar values masked.
+    async fn shows_the_pillar_as(&self, version: &str) {
+        let greeting = format!("hello {BRINE_ID}");
+        let shown = if version.starts_with("3008") { "**********" } else { &greeting };
+        assert_eq!(self.salt(&["pillar.get", "greeting"]).await, shown.into());
+        assert_eq!(self.salt(&["pillar.item", "greeting"]).await, map! {"greeting" => shown}.into());
+        assert_eq!(self.salt(&["pillar.items"]).await.get("greeting"), Some(&shown.into()));
+        assert_eq!(self.salt(&["pillar.get", "greeting", "unmask=True"]).await, greeting.into());
     }
 
     async fn up(&self) -> Value {
@@ -84,6 +116,9 @@ async fn a_brine_minion_works_for(version: &str) {
     let of_brine = |value: &str| Value::from(map! {BRINE_ID => value});
     assert_eq!(pair.salt(&["mine.send", "test.echo", "word"]).await, true.into());
     assert_eq!(pair.salt(&["mine.get", "*", "test.echo"]).await, of_brine("word"));
+    assert_eq!(pair.salt(&["mine.get", "*", "kind"]).await, of_brine("Linux"));
+    pair.pushes_files().await;
+    pair.shows_the_pillar_as(version).await;
     assert_eq!(pair.salt(&["publish.publish", "*", "test.echo", "foo", "timeout=30"]).await, of_brine("foo"));
     assert_eq!(pair.salt(&["publish.publish", "*", "grains.get", "kernel"]).await, map! {}.into());
     assert_eq!(pair.salt(&["publish.runner", "manage.up"]).await, list![BRINE_ID]);

@@ -183,6 +183,16 @@ impl<C> Registry<C> {
         (function.call)(context, args)
     }
 
+    /// Returns the full name that a misspelt one is most similar to, if it differs in few characters.
+    pub fn nearest(&self, name: &str) -> Option<&str> {
+        if self.functions.contains_key(name) {
+            return None;
+        }
+        let most = (name.len() / 6).min(3);
+        let scored = self.functions.keys().map(|known| (strsim::damerau_levenshtein(known, name), known.as_str()));
+        scored.filter(|(distance, _)| *distance <= most).min().map(|(_, known)| known)
+    }
+
     /// All functions, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &'static Function<C>> {
         let mut all: Vec<_> = self.functions.values().copied().collect();

@@ -52,3 +52,6 @@ pub use value::{Map, Value};
 
 /// The version of Brine.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The version of Salt that Brine behaves as: what templates and formulas compare.
+pub const SALT_VERSION: &str = "3008.3";

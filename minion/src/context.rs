@@ -22,6 +22,9 @@ use crate::beacons::Configured;
 use crate::local_bus::LocalBus;
 use crate::process::{Output, ProcessError, Program};
 
+/// The option and the pillar key with the functions whose returns go into the mine.
+pub(crate) const MINE_FUNCTIONS: &str = "mine_functions";
+
 /// Files under `salt://`, from the master or from this host.
 pub trait FileClient: Send + Sync {
     /// The content of a file, or nothing if the environment has no such file. `path` is without `salt://`.
@@ -96,6 +99,14 @@ pub trait Upstream: Send + Sync {
     fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
         self.pillar(saltenv, pillarenv, &Map::new())
     }
+    /// The master's port for publishes, once a session has begun.
+    fn publish_port(&self) -> Option<u16> {
+        None
+    }
+    /// Whether functions mask values of the pillar, as masters of Salt 3008 and later and of Brine have it.
+    fn masks_pillar(&self) -> bool {
+        true
+    }
     /// Sends a command to the master: its answer.
     fn ask(&self, load: Map) -> Result<Value, String> {
         let command = load.get("cmd").map(ToString::to_string).unwrap_or_default();
@@ -139,6 +150,18 @@ pub struct Minion {
     pub functions: Registry<Context>,
     /// State functions.
     pub states: Registry<crate::states::StateContext>,
+}
+
+impl Minion {
+    /// Replaces the pillar. If other functions fill the mine from now on, it is sent soon.
+    pub fn set_pillar(&self, pillar: Map) {
+        let functions = |pillar: &Map| pillar.get(MINE_FUNCTIONS).cloned();
+        let new = functions(&pillar);
+        let old = std::mem::replace(&mut *self.pillar.write(), Arc::new(pillar));
+        if functions(&old) != new {
+            self.schedule.lock().forget(Some(crate::schedule::MINE));
+        }
+    }
 }
 
 /// One job, or one call from the command line.

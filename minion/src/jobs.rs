@@ -51,6 +51,7 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
             }
             let text = match &error {
                 CallError::Arguments { .. } => format!("{error}\n\n{}", doc()),
+                CallError::NotAvailable(name) => crate::suggest::not_available(&context.minion, name),
                 _ => error.to_string(),
             };
             Outcome { value: text.into(), retcode: 1, success: false, out: Some("nested") }

@@ -43,6 +43,7 @@ pub(crate) mod schedule;
 mod seen_jobs;
 pub mod state;
 pub mod states;
+pub mod suggest;
 mod ticks;
 mod upstream;
 pub mod web;

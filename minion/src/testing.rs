@@ -66,11 +66,17 @@ pub struct Alone {
     pub fired: Mutex<Vec<MasterEvent>>,
     /// Whether there is no master.
     pub masterless: bool,
+    /// Whether the master is of a line that shows pillar values.
+    pub shows_pillar: bool,
 }
 
 impl Upstream for Alone {
     fn has_master(&self) -> bool {
         !self.masterless
+    }
+
+    fn masks_pillar(&self) -> bool {
+        !self.shows_pillar
     }
 
     fn fire_master(&self, event: MasterEvent) -> Result<(), String> {

@@ -6,8 +6,9 @@ use std::time::Duration;
 use brine_core::function::Args;
 use brine_core::sls::jinja::Host;
 use brine_core::sls::pillar::{PillarRequest, PillarSource};
+use brine_core::transport::Endpoint;
 use brine_core::{Jid, Map, MinionId, Value, map};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 
 use crate::channel::Channel;
@@ -20,6 +21,8 @@ pub struct MasterUpstream {
     pub channel: Arc<Channel>,
     pub runtime: Handle,
     pub grains: Arc<RwLock<Arc<Map>>>,
+    /// Whether the Salt master of a session is of a line that masks the pillar, once it has been asked.
+    pub masks: Mutex<Option<(u64, bool)>>,
 }
 
 impl Upstream for MasterUpstream {
@@ -39,6 +42,38 @@ impl Upstream for MasterUpstream {
         let mut load = pillar_load(&self.grains.read(), saltenv, pillarenv, &Map::new());
         load.insert("clean_cache".into(), true.into());
         self.ask_pillar(load)
+    }
+
+    fn publish_port(&self) -> Option<u16> {
+        match self.channel.publish_endpoint()? {
+            Endpoint::Tcp(_, port) => Some(port),
+            Endpoint::Ipc(_) => None,
+        }
+    }
+
+    fn masks_pillar(&self) -> bool {
+        if self.channel.is_brine() {
+            return true;
+        }
+        // A master that was upgraded begins a new session.
+        let session = self.channel.generation();
+        if let Some((_, masks)) = self.masks.lock().filter(|(asked, _)| *asked == session) {
+            return masks;
+        }
+        // As Salt's minions of 3008 do at their start. Masters before 3008 do not know the command and answer with nothing.
+        let load = map! {"cmd" => "_register_resources", "resources" => Map::new(), "resource_grains" => Map::new()};
+        match self.ask(load) {
+            Ok(answer) => {
+                let masks = answer.is_truthy();
+                tracing::debug!(masks, "the line of the Salt master is known");
+                *self.masks.lock() = Some((session, masks));
+                masks
+            }
+            Err(error) => {
+                tracing::warn!(error, "asking for the line of the Salt master failed: the pillar is masked");
+                true
+            }
+        }
     }
 
     fn ask(&self, mut load: Map) -> Result<Value, String> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::Args;
 use brine_core::sls::arguments;
 use brine_core::{Jid, Map, Value, map};
 use brine_minion::context::{Context, Job, Minion};
@@ -157,7 +157,7 @@ fn job_return(minion: &Minion, fun: &str, words: &[String], outcome: &Outcome) -
 
 fn call(minion: &Arc<Minion>, fun: &str, args: Args) -> Called {
     let Some(function) = minion.functions.get(fun) else {
-        return Called::NotAvailable(CallError::NotAvailable(fun.to_owned()).to_string());
+        return Called::NotAvailable(brine_minion::suggest::not_available(minion, fun));
     };
     let mut job = Job::local(&Jid::new(), fun, &args);
     job.load = map! {"fun" => fun, "jid" => &job.jid, "pid" => job.pid, "tgt" => "salt-call"};

@@ -10,6 +10,7 @@ use clap::{ArgAction, Args};
 use tracing::level_filters::LevelFilter;
 
 use super::logging;
+use super::privileges::{self, Owned};
 use crate::output::{self, Outputter};
 use crate::ui::{ColourChoice, Ui, print_plain_error};
 
@@ -64,19 +65,39 @@ impl CommonOptions {
         Ok(config)
     }
 
-    /// As [`CommonOptions::start_with_master`]; what has no effect is told too, which the tools leave to the daemon.
-    pub fn start_daemon_with_master(&self) -> anyhow::Result<MasterConfig> {
-        let Loaded { config, warnings } = MasterConfig::load(&self.config_dir, &Map::new())?;
+    /// Returns the log file of the command line.
+    pub fn log_file(&self) -> Option<PathBuf> {
+        self.log.log_file.clone()
+    }
+
+    /// As [`CommonOptions::start_with_master`]; what has no effect is told too, which the tools leave to the daemon. The
+    /// environment is that of the user whom root will change to.
+    pub fn start_daemon_with_master(&self, user: Option<&str>) -> anyhow::Result<MasterConfig> {
+        let Loaded { config, warnings } = MasterConfig::load(&self.config_dir, &of_user(user))?;
+        privileges::take_environment(config.user.as_deref())?;
         self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
         tell_unused(&warnings);
         Ok(config)
     }
 
     /// As [`CommonOptions::start_daemon_with_master`] for the minion.
-    pub fn start_daemon_with_minion(&self) -> anyhow::Result<MinionConfig> {
-        let Loaded { config, warnings } = MinionConfig::load(&self.config_dir, &Map::new())?;
+    pub fn start_daemon_with_minion(&self, user: Option<&str>) -> anyhow::Result<MinionConfig> {
+        let Loaded { config, warnings } = MinionConfig::load(&self.config_dir, &of_user(user))?;
+        privileges::take_environment(config.user.as_deref())?;
         self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
         tell_unused(&warnings);
+        Ok(config)
+    }
+
+    /// As [`CommonOptions::start_with_master`], for tools that change the master's files: root becomes the user of the
+    /// configuration.
+    pub fn start_as_user_of_master(&self) -> anyhow::Result<MasterConfig> {
+        let Loaded { config, warnings } = MasterConfig::load(&self.config_dir, &Map::new())?;
+        privileges::take_environment(config.user.as_deref())?;
+        self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
+        let directories = vec![config.pki_dir.as_path(), &config.cachedir, &config.sock_dir];
+        let owned = Owned { directories, existing: self.log_file().into_iter().collect(), ..Owned::default() };
+        privileges::take_user(config.user.as_deref(), &owned, false)?;
         Ok(config)
     }
 
@@ -106,6 +127,11 @@ impl CommonOptions {
         }
         Ok(())
     }
+}
+
+/// The user of the command line counts before that of the configuration.
+fn of_user(user: Option<&str>) -> Map {
+    user.map(|user| ("user".into(), user.into())).into_iter().collect()
 }
 
 fn tell_unused(warnings: &[Warning]) {

@@ -28,7 +28,7 @@ pub struct DaemonOptions {
     /// The file that holds the process number
     #[arg(long, value_name = "FILE")]
     pid_file: Option<PathBuf>,
-    /// The user to run as; Brine runs as the user who starts it
+    /// The user to run as, if root starts it; default: the option 'user'
     #[arg(short, long, value_name = "USER")]
     user: Option<String>,
     /// Say what would be started and what of the configuration has no effect, and change nothing
@@ -37,6 +37,16 @@ pub struct DaemonOptions {
 }
 
 impl DaemonOptions {
+    /// The user that the command line names.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// The pid file.
+    pub fn pid_file<'a>(&'a self, configured: &'a Path) -> &'a Path {
+        self.pid_file.as_deref().unwrap_or(configured)
+    }
+
     /// Says what was found, if that is all that is wanted: the status to exit with.
     pub fn only_check<E: std::error::Error + Send + Sync + 'static>(
         &self,
@@ -62,7 +72,7 @@ impl DaemonOptions {
         if !self.daemon || std::env::var_os(IN_BACKGROUND).is_some() {
             return Ok(None);
         }
-        let pid_file = self.pid_file.as_deref().unwrap_or(pid_file);
+        let pid_file = self.pid_file(pid_file);
         // What was left of an earlier one says nothing about this one.
         _ = std::fs::remove_file(pid_file);
         let mut command = Command::new(std::env::current_exe().context("cannot find the program itself")?);
@@ -76,7 +86,8 @@ impl DaemonOptions {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let mut child = command.spawn().context("cannot start in the background")?;
         let start = Instant::now();
-        while !pid_file.exists() {
+        // An empty one says that the daemon is about to serve.
+        while !std::fs::metadata(pid_file).is_ok_and(|file| file.len() > 0) {
             if let Some(status) = child.try_wait()? {
                 bail!("it ended at once ({status}): {} says why", log_file.display());
             }
@@ -89,18 +100,18 @@ impl DaemonOptions {
     }
 
     /// Says in the pid file that the daemon serves.
-    pub fn write_pid(&self, configured: &Path, user: Option<&str>) -> anyhow::Result<PidFile> {
-        if let Some(user) = self.user.as_deref().or(user) {
-            let own = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-            if own.is_none_or(|own| own.name != user) {
-                tracing::warn!("Brine runs as the user who starts it, not as '{user}': start it by that user");
-            }
-        }
-        let path = self.pid_file.clone().unwrap_or_else(|| configured.to_owned());
+    pub fn write_pid(&self, configured: &Path) -> anyhow::Result<PidFile> {
+        let path = self.pid_file(configured).to_owned();
         if let Some(folder) = path.parent() {
             create_dir(folder)?;
         }
-        files::write_atomic(&path, format!("{}\n", std::process::id()).as_bytes(), 0o644)?;
+        let line = format!("{}\n", std::process::id());
+        if let Err(error) = files::write_atomic(&path, line.as_bytes(), 0o644) {
+            // Its directory may be root's, the file the user's.
+            if !path.exists() || std::fs::write(&path, line).is_err() {
+                return Err(error.into());
+            }
+        }
         if std::env::var_os(IN_BACKGROUND).is_some() {
             // A session of its own: the terminal's end is not the daemon's.
             _ = nix::unistd::setsid();
@@ -120,8 +131,10 @@ pub struct PidFile(PathBuf);
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // It may be gone with its folder.
-        _ = std::fs::remove_file(&self.0);
+        // It may be gone with its folder. In a directory of root's it can only be emptied.
+        if std::fs::remove_file(&self.0).is_err() && self.0.exists() {
+            _ = std::fs::write(&self.0, "");
+        }
     }
 }
 

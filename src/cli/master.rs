@@ -11,6 +11,7 @@ use clap::{CommandFactory, Parser};
 use super::common::CommonOptions;
 use super::daemon::{self, DaemonOptions};
 use super::host::OwnHost;
+use super::privileges::{self, Owned};
 use super::usage;
 use crate::ui::print_plain_error;
 
@@ -39,16 +40,28 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    let config = arguments.common.start_daemon_with_master()?;
+    let config = match arguments.common.start_daemon_with_master(arguments.daemon.user()) {
+        Ok(config) => config,
+        Err(error) => return privileges::shown(NAME, error),
+    };
     if let Some(status) = arguments.daemon.only_check(|| brine_master::check(&config))? {
         return Ok(status);
     }
     if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, &config.log_file)? {
         return Ok(status);
     }
+    let owned = Owned {
+        directories: vec![&config.pki_dir, &config.cachedir, &config.sock_dir],
+        recursive: true,
+        existing: arguments.common.log_file().into_iter().collect(),
+        pid_file: Some(arguments.daemon.pid_file(&config.pidfile)),
+    };
+    if let Err(error) = privileges::take_user(config.user.as_deref(), &owned, true) {
+        return Ok(error.exit(NAME));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        let (pid_file, user) = (config.pidfile.clone(), config.user.clone());
+        let pid_file = config.pidfile.clone();
         let host = Arc::new(OwnHost::new(&config));
         let master = match Master::start(config, Some(host)).await {
             Ok(master) => master,
@@ -62,7 +75,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             Err(error) => return Err(error.into()),
         };
         let ended = daemon::end_signals()?;
-        let _pid_file = arguments.daemon.write_pid(&pid_file, user.as_deref())?;
+        let _pid_file = arguments.daemon.write_pid(&pid_file)?;
         let mut status = ExitCode::SUCCESS;
         tokio::select! {
             signal = ended => tracing::info!(signal, "the master stops"),

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::common::CommonOptions;
 use super::daemon::{self, DaemonOptions};
+use super::privileges::{self, Owned};
 use super::usage;
 
 const NAME: &str = "salt-minion";
@@ -31,12 +32,24 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    let config = arguments.common.start_daemon_with_minion()?;
+    let config = match arguments.common.start_daemon_with_minion(arguments.daemon.user()) {
+        Ok(config) => config,
+        Err(error) => return privileges::shown(NAME, error),
+    };
     if let Some(status) = arguments.daemon.only_check(|| brine_minion::check(&config))? {
         return Ok(status);
     }
     if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, &config.log_file)? {
         return Ok(status);
+    }
+    let owned = Owned {
+        directories: vec![&config.pki_dir, &config.cachedir, &config.sock_dir],
+        recursive: true,
+        existing: arguments.common.log_file().into_iter().chain([config.config_dir.join("minion.d")]).collect(),
+        pid_file: Some(arguments.daemon.pid_file(&config.pidfile)),
+    };
+    if let Err(error) = privileges::take_user(config.user.as_deref(), &owned, true) {
+        return Ok(error.exit(NAME));
     }
     // A daemon has no terminal that would show it.
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', ": "))));
@@ -44,7 +57,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         let ended = daemon::end_signals()?;
-        let _pid_file = arguments.daemon.write_pid(&config.pidfile, config.user.as_deref())?;
+        let _pid_file = arguments.daemon.write_pid(&config.pidfile)?;
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         tokio::spawn(async move {

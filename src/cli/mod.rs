@@ -12,6 +12,7 @@ mod link;
 mod logging;
 mod master;
 mod minion;
+mod privileges;
 mod run;
 mod salt;
 mod stdout_reader;

@@ -22,6 +22,7 @@ pub(super) const USED: &[&str] = &[
     "hash_type",
     "include",
     "mine_functions",
+    "pillar_mask_output",
     "pillarenv_from_saltenv",
     "schedule_returner",
     "state_compress_ids",

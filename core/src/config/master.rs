@@ -21,7 +21,7 @@ rendering_options! {
     ret_port: u16 = 4506,
     /// The master's own id; default: the host's name with `_master` behind it.
     id: Option<String> = None,
-    /// The user to run as. Brine runs as the user who starts it and warns if that is another one.
+    /// The user to run as: root, and nobody else, can start the daemon to run as another user.
     user: Option<String> = None,
     /// Where keys are kept.
     pki_dir: PathBuf = "/etc/salt/pki/master".into(),

@@ -30,7 +30,7 @@ rendering_options! {
     always_verify_signature: bool = false,
     /// The name of the public key below `pki_dir` that verifies the master's.
     master_sign_key_name: String = "master_sign".into(),
-    /// The user to run as. Brine runs as the user who starts it and warns if that is another one.
+    /// The user to run as: root, and nobody else, can start the daemon to run as another user.
     user: Option<String> = None,
     /// Where keys are kept.
     pki_dir: PathBuf = "/etc/salt/pki/minion".into(),
@@ -133,6 +133,12 @@ rendering_options! {
     beacons_before_connect: bool = false,
     /// Seconds between two looks at what beacons watch, for those that do not say.
     loop_interval: u64 = 1,
+    /// Whether the minion sends its mine (`mine_functions`) at start and every `mine_interval`.
+    mine_enabled: bool = true,
+    /// The number of minutes between two updates of the mine; at least 1.
+    mine_interval: u64 = 60,
+    /// Whether the updates of the mine that the minion makes by itself appear in the master's job cache.
+    mine_return_job: bool = false,
     /// Minutes between two pings of the master; 0 for none.
     ping_interval: f64 = 0.0,
     /// Groups of minions by name, for targets that the minion evaluates without a master.

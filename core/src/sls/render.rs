@@ -89,7 +89,7 @@ impl RenderError {
     /// The message on one line, without the text around the culprit.
     pub fn message(&self) -> String {
         match self {
-            RenderError::Jinja(error) => error.message.clone(),
+            RenderError::Jinja(error) => error.summary(),
             RenderError::Yaml(error) => error.message.clone(),
             other => other.to_string(),
         }

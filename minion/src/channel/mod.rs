@@ -128,7 +128,8 @@ impl Channel {
         self.keys.read().as_ref().is_some_and(|keys| keys.is_brine)
     }
 
-    fn generation(&self) -> u64 {
+    /// Returns which session this is, counted from 1; 0 if none has begun.
+    pub(crate) fn generation(&self) -> u64 {
         self.keys.read().as_ref().map_or(0, |keys| keys.generation)
     }
 

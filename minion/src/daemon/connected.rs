@@ -75,8 +75,13 @@ impl Connected {
         let grains = Arc::new(RwLock::new(Arc::new(grains)));
         let runtime = Handle::current();
         let files = Arc::new(MasterFiles::new(Arc::clone(&channel), runtime.clone()));
-        let upstream =
-            MasterUpstream { id: id.clone(), channel: Arc::clone(&channel), runtime, grains: Arc::clone(&grains) };
+        let upstream = MasterUpstream {
+            id: id.clone(),
+            channel: Arc::clone(&channel),
+            runtime,
+            grains: Arc::clone(&grains),
+            masks: Mutex::default(),
+        };
         let minion = build(&id, &config, grains, files, Arc::new(upstream), bus);
         let returns = Bounds { count: config.return_queue_count, bytes: config.return_queue_bytes, age: RETURNS_AGE };
         let path = config.cachedir.join(RETURNS);
@@ -141,7 +146,7 @@ impl Connected {
                 tracing::error!("pillar '{name}': expected a mapping, got {}; it is left out", other.type_name());
             }
         }
-        *self.minion.pillar.write() = Arc::new(pillar);
+        self.minion.set_pillar(pillar);
         Ok(())
     }
 

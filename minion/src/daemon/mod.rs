@@ -127,6 +127,7 @@ pub(crate) fn build(
 pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
     let connected = Arc::new(Connected::open(config, Some(bus.clone())).await?);
+    schedule::add_mine(&connected.minion);
     let config = &connected.minion.config;
     let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(connected.id.as_str())).await?;
     let mut tasks = Supervisor::new();

@@ -12,11 +12,8 @@ use std::path::Path;
 
 use brine_core::config::MinionConfig;
 use brine_core::sls::yaml;
-use brine_core::{Map, Value, files, map};
+use brine_core::{Map, SALT_VERSION, Value, files, map};
 use sha2::{Digest, Sha256};
-
-/// The version of Salt whose behaviour Brine follows: templates ask for it.
-const SALT_VERSION: &str = "3008.3";
 
 /// All grains of this host. Those set by hand win: `grains` in the configuration folder over the
 /// collected ones, `grains:` in the configuration over both.

@@ -23,7 +23,17 @@ functions! {
         let master = pillar.get("master").and_then(Value::as_map).unwrap_or(&nothing);
         let places = [(omit_opts, &*opts), (omit_grains, &*grains), (omit_pillar, &*pillar), (omit_master, master)];
         let at = |place: &Map| entry_at(place, &key, &delimiter).cloned();
+        // Salt's options hold grains and pillar too.
+        let (first, rest) = key.split_once(&delimiter).map_or((&*key, None), |(first, rest)| (first, Some(rest)));
+        let within = |tree: &Map| rest.map_or_else(|| Some(tree.clone().into()), |rest| entry_at(tree, rest, &delimiter).cloned());
+        let in_opts = match first {
+            _ if omit_opts || merge.is_some() => None,
+            "pillar" => within(&pillar),
+            "grains" => within(&grains),
+            _ => None,
+        };
         let found = match merge.as_deref() {
+            None if in_opts.is_some() => in_opts,
             None => places.into_iter().filter(|(omit, _)| !omit).find_map(|(_, place)| at(place)),
             Some(strategy) => {
                 let mut all = Map::new();
@@ -134,6 +144,26 @@ mod tests {
 
     use super::*;
     use crate::testing;
+
+    #[test]
+    fn options_grains_and_pillar_are_found_by_path() {
+        let context = testing::context(&[]);
+        for (key, omit_opts, expected) in [
+            ("pillar:secret:word", false, Value::from("xyzzy")),
+            ("pillar:secret:word", true, "".into()),
+            ("secret:word", false, "xyzzy".into()),
+            ("grains:os", false, "Debian".into()),
+            ("os", false, "Debian".into()),
+            ("pillar:nosuch", false, "".into()),
+            ("state_top", false, "salt://top.sls".into()),
+        ] {
+            let keyword = brine_core::map! {"omit_opts" => omit_opts};
+            let found = context.call("config.get", Args { positional: vec![key.into()], keyword });
+            assert_eq!(found, Ok(expected), "{key}");
+        }
+        let grains = context.call("config.get", Args::positional(["grains".into()])).unwrap();
+        assert_eq!(grains.get("os_family"), Some(&"Debian".into()));
+    }
 
     #[test]
     fn modes_and_addresses_are_told() {

@@ -3,6 +3,7 @@
 //! Where copies are kept is [`crate::file_cache`]'s.
 
 mod copies;
+pub mod push;
 
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,8 @@
 use brine_core::function::{Args, CallError};
 use brine_core::{Map, Value, functions, map};
 
-use crate::context::Context;
+use super::config;
+use crate::context::{Context, MINE_FUNCTIONS};
 
 functions! {
     module "mine", context Context;
@@ -23,22 +24,29 @@ functions! {
         }
     }
 
-    /// Puts what `mine_functions` names into the mine, or what is given in its form. `clear` takes away what was
-    /// there before.
+    /// Call functions and send their returns to the mine: those of `mine_functions` in the minion's configuration and
+    /// pillar, or given in the same form. The minion does so by itself at start and every `mine_interval`. `clear`
+    /// removes the rest of the mine.
     ///
     /// CLI Example:
     ///
     ///     salt '*' mine.update
     fn update(context, clear: bool = false, mine_functions: Value = Value::Nil) {
-        let configured = || context.config().opts.get("mine_functions").or(context.pillar().get("mine_functions")).cloned();
-        let wanted = if mine_functions.is_truthy() { mine_functions } else { configured().unwrap_or_default() };
-        let wanted: Vec<(String, Value)> = match wanted {
+        let functions = if mine_functions.is_truthy() {
+            mine_functions
+        } else {
+            config::merge(context, MINE_FUNCTIONS.into(), Value::Nil, false, false, false)?
+        };
+        let functions: Vec<(String, Value)> = match functions {
             Value::Map(functions) => functions.into_iter().map(|(name, given)| (name.to_string(), given)).collect(),
             Value::List(names) => names.into_iter().map(|name| (name.to_string(), Value::Nil)).collect(),
             _ => Vec::new(),
         };
+        if functions.is_empty() {
+            return Ok(Value::Nil);
+        }
         let mut data = Map::new();
-        for (name, given) in wanted {
+        for (name, given) in functions {
             let (args, kwargs) = arguments(given);
             if let Some(value) = entry(context, &name, args, kwargs) {
                 data.insert(name.into(), value);
@@ -133,9 +141,70 @@ fn arguments(given: Value) -> (Vec<Value>, Map) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use brine_core::config::MinionConfig;
     use brine_core::list;
+    use parking_lot::Mutex;
 
     use super::*;
+    use crate::context::{MasterEvent, Upstream};
+    use crate::testing;
+
+    /// A master that records requests.
+    #[derive(Default)]
+    struct Recorder(Mutex<Vec<Map>>);
+
+    impl Upstream for Recorder {
+        fn has_master(&self) -> bool {
+            true
+        }
+
+        fn fire_master(&self, _event: MasterEvent) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+            Ok(over.clone())
+        }
+
+        fn ask(&self, load: Map) -> Result<Value, String> {
+            self.0.lock().push(load);
+            Ok(true.into())
+        }
+    }
+
+    #[test]
+    fn update_merges_configuration_and_pillar() {
+        let echo = |text: &str| list![map! {"mine_function" => "test.echo"}, text];
+        for (configured, pillar, expected) in [
+            (Map::new(), Map::new(), None),
+            (map! {"test.ping" => list![]}, Map::new(), Some(map! {"test.ping" => true})),
+            (Map::new(), map! {"test.ping" => list![]}, Some(map! {"test.ping" => true})),
+            (
+                map! {"a" => echo("configuration"), "b" => echo("b")},
+                map! {"a" => echo("pillar"), "c" => echo("c"), "none" => list![map! {"mine_function" => "no.such"}]},
+                Some(map! {"a" => "configuration", "c" => "c", "b" => "b"}),
+            ),
+        ] {
+            let master = Arc::new(Recorder::default());
+            let mut minion = testing::minion_with(&[], master.clone());
+            let mut config = MinionConfig::default();
+            if !configured.is_empty() {
+                config.opts.insert(MINE_FUNCTIONS.into(), configured.into());
+            }
+            Arc::get_mut(&mut minion).unwrap().config = Arc::new(config);
+            minion.set_pillar(if pillar.is_empty() {
+                Map::new()
+            } else {
+                map! {MINE_FUNCTIONS => pillar}
+            });
+            let returned = testing::context_of(minion).call("mine.update", Args::default());
+            assert_eq!(returned, Ok(if expected.is_some() { true.into() } else { Value::Nil }));
+            let sent = master.0.lock().first().and_then(|load| load.get("data").cloned());
+            assert_eq!(sent, expected.map(Value::from));
+        }
+    }
 
     #[test]
     fn arguments_are_read_in_every_form() {

@@ -27,6 +27,7 @@ mod http;
 pub mod ini;
 mod iptables;
 mod jinja;
+mod key;
 pub mod kmod;
 mod lines;
 mod locale;
@@ -47,6 +48,7 @@ mod publish;
 mod random;
 mod saltutil;
 mod schedule;
+mod sdb;
 pub mod service;
 pub mod shadow;
 mod slsutil;
@@ -79,6 +81,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     cmd::FUNCTIONS,
     config::FUNCTIONS,
     cp::FUNCTIONS,
+    cp::push::FUNCTIONS,
     cron::FUNCTIONS,
     data::FUNCTIONS,
     debconf::FUNCTIONS,
@@ -104,6 +107,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     ini::FUNCTIONS,
     iptables::FUNCTIONS,
     jinja::FUNCTIONS,
+    key::FUNCTIONS,
     kmod::FUNCTIONS,
     locale::FUNCTIONS,
     log::FUNCTIONS,
@@ -127,7 +131,9 @@ pub static MODULES: &[&[Function<Context>]] = &[
     publish::FUNCTIONS,
     random::FUNCTIONS,
     saltutil::FUNCTIONS,
+    saltutil::refresh::FUNCTIONS,
     schedule::FUNCTIONS,
+    sdb::FUNCTIONS,
     service::FUNCTIONS,
     shadow::FUNCTIONS,
     slsutil::FUNCTIONS,
@@ -139,6 +145,7 @@ pub static MODULES: &[&[Function<Context>]] = &[
     state::requests::FUNCTIONS,
     state::show::FUNCTIONS,
     status::FUNCTIONS,
+    status::master::FUNCTIONS,
     status::tables::FUNCTIONS,
     sys::FUNCTIONS,
     sysctl::FUNCTIONS,

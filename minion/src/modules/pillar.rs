@@ -1,6 +1,7 @@
 //! `pillar`: what the master tells this minion.
 //!
-//! Outside of templates, values are masked, as in Salt 3008: `unmask=True` and `pillar.raw` show them.
+//! Outside of templates, values are masked with masters of Brine and of Salt 3008 and later: `unmask=True` and
+//! `pillar.raw` show them. With masters of Salt 3006 and 3007 they are shown, as by the minions of these lines.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' pillar.get pkg:apache
-    fn get(context, key: String, default: Value = "".into(), merge: bool = false, merge_nested_lists: Option<bool> = None, delimiter: String = ":".into(), pillarenv: Option<String> = None, saltenv: Option<String> = None, unmask: bool = false) {
+    fn get(context, key: String, default: Value = "".into(), merge: bool = false, merge_nested_lists: Option<bool> = None, delimiter: String = ":".into(), pillarenv: Option<String> = None, saltenv: Option<String> = None, unmask: Option<bool> = None) {
         let pillar = of(context, saltenv.as_deref(), pillarenv.as_deref())?;
         let found = entry_at(&pillar, &key, &delimiter).cloned();
         let lists = merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
@@ -50,7 +51,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' pillar.fetch pkg:apache
-    fn fetch(context, key: String, default: Value = "".into(), merge: bool = false, merge_nested_lists: Option<bool> = None, delimiter: String = ":".into(), pillarenv: Option<String> = None, saltenv: Option<String> = None, unmask: bool = false) {
+    fn fetch(context, key: String, default: Value = "".into(), merge: bool = false, merge_nested_lists: Option<bool> = None, delimiter: String = ":".into(), pillarenv: Option<String> = None, saltenv: Option<String> = None, unmask: Option<bool> = None) {
         get(context, key, default, merge, merge_nested_lists, delimiter, pillarenv, saltenv, unmask)
     }
 
@@ -64,7 +65,8 @@ functions! {
     ///     salt '*' pillar.items pillarenv=dev
     fn items(context, *args, **kwargs) {
         let fresh = anew(context, &kwargs)?;
-        let unmask = kwargs.get("unmask").is_some_and(Value::is_truthy);
+        let shows = context.opts().get("pillar_mask_output") == Some(&Value::Bool(false));
+        let unmask = unmasked(&kwargs).or(shows.then_some(true));
         let named = |name: &Value| (name.clone(), fresh.get(name).cloned().unwrap_or_else(|| "".into()));
         let items = if args.is_empty() { fresh } else { args.iter().map(named).collect() };
         Ok(shown(context, items.into(), unmask))
@@ -79,15 +81,14 @@ functions! {
         items(context, args, kwargs)
     }
 
-    /// What kinds of values the pillar has, and no value.
+    /// Return the types of the pillar's values in the place of the values. Masked values are strings. Takes what
+    /// `items` takes.
     ///
     /// CLI Example:
     ///
     ///     salt '*' pillar.obfuscate
     fn obfuscate(context, *args, **kwargs) {
-        let mut kwargs = kwargs;
-        kwargs.shift_remove("unmask");
-        Ok(kinds(&masked(&items(context, args, kwargs)?)))
+        Ok(kinds(&items(context, args, kwargs)?))
     }
 
     /// Some pillar values by path.
@@ -105,7 +106,7 @@ functions! {
         let named: Map = args.iter().map(|name| {
             (name.clone(), entry_at(&pillar, &name.to_string(), &delimiter).cloned().unwrap_or_else(|| default.clone()))
         }).collect();
-        Ok(shown(context, named.into(), kwargs.get("unmask").is_some_and(Value::is_truthy)))
+        Ok(shown(context, named.into(), unmasked(&kwargs)))
     }
 
     /// Chooses from a mapping by the pillar value at a path: `{'web': .., 'db*': .., 'default': ..}`.
@@ -131,17 +132,18 @@ functions! {
         Ok(found.into())
     }
 
-    /// The pillar as the minion has it, unmasked.
+    /// Return the pillar as the minion has it, or a key of it; masked with `unmask=False` alone.
     ///
     /// CLI Example:
     ///
     ///     salt '*' pillar.raw
-    fn raw(context, key: Option<String> = None) {
+    fn raw(context, key: Option<String> = None, unmask: bool = true) {
         let pillar = context.pillar();
-        Ok(match key {
+        let value = match key {
             Some(key) => pillar.get(key.as_str()).cloned().unwrap_or_else(Value::map),
             None => Value::Map((*pillar).clone()),
-        })
+        };
+        Ok(shown(context, value, Some(unmask)))
     }
 
     /// The names below a path, where there must be a mapping.
@@ -192,9 +194,16 @@ fn anew(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
     context.minion.upstream.pillar(saltenv.as_deref(), pillarenv.as_deref(), &over).map_err(CallError::Execution)
 }
 
-/// A value as it may be seen: templates and who asks for it see it as it is.
-fn shown(context: &Context, value: Value, unmask: bool) -> Value {
-    if context.in_template || unmask { value } else { masked(&value) }
+/// The argument `unmask`, if it is given.
+fn unmasked(kwargs: &Map) -> Option<bool> {
+    kwargs.get("unmask").filter(|value| !value.is_nil()).map(Value::is_truthy)
+}
+
+/// Returns a value masked, unless `unmask` is true. If it is not given, values are masked outside of templates, with
+/// masters that do so.
+fn shown(context: &Context, value: Value, unmask: Option<bool>) -> Value {
+    let unmask = unmask.unwrap_or_else(|| context.in_template || !context.minion.upstream.masks_pillar());
+    if unmask { value } else { masked(&value) }
 }
 
 /// The kind of each value in the place of the value.
@@ -257,6 +266,41 @@ mod tests {
         ] {
             assert_eq!(call(&context, fun, args, keyword.clone()), outside, "{fun} {args:?}");
             assert_eq!(call(&context.for_template(), fun, args, keyword), inside, "{fun} {args:?} in a template");
+        }
+    }
+    #[test]
+    fn masters_before_3008_show_values() {
+        let shows = testing::Alone { shows_pillar: true, ..Default::default() };
+        let context = testing::context_of(testing::minion_with(&[], Arc::new(shows)));
+        let secret: Value = map! {"word" => "xyzzy", "empty" => ""}.into();
+        for (fun, args, keyword, expected) in [
+            ("get", list!["secret:word"], map! {}, Value::from("xyzzy")),
+            ("get", list!["nope", "default"], map! {}, "default".into()),
+            ("get", list!["secret:word"], map! {"unmask" => false}, MASK.into()),
+            ("item", list!["secret"], map! {}, map! {"secret" => secret.clone()}.into()),
+            ("items", list![], map! {"pillar" => map! {"n" => 1}}, map! {"n" => 1}.into()),
+            ("obfuscate", list![], map! {"pillar" => map! {"n" => 1}}, map! {"n" => "<int>"}.into()),
+        ] {
+            let positional = args.as_list().unwrap().to_vec();
+            let found = context.call(&format!("pillar.{fun}"), Args { positional, keyword });
+            assert_eq!(found, Ok(expected), "{fun}");
+        }
+    }
+
+    #[test]
+    fn pillar_mask_output_shows_items_alone() {
+        let mut context = testing::context(&[]);
+        context.run_opts = Some(Arc::new(map! {"pillar_mask_output" => false}));
+        let call = |fun: &str, args: Args| context.call(&format!("pillar.{fun}"), args);
+        let keyword = |unmask: Value| Args::keyword(map! {"pillar" => map! {"n" => 1}, "unmask" => unmask});
+        for (fun, args, expected) in [
+            ("items", keyword(Value::Nil), Value::from(map! {"n" => 1})),
+            ("items", keyword(false.into()), map! {"n" => MASK}.into()),
+            ("get", Args::positional(["secret:word".into()]), MASK.into()),
+            ("obfuscate", keyword(true.into()), map! {"n" => "<int>"}.into()),
+            ("obfuscate", keyword(false.into()), map! {"n" => "<str>"}.into()),
+        ] {
+            assert_eq!(call(fun, args), Ok(expected), "{fun}");
         }
     }
 }

@@ -1,4 +1,6 @@
-//! `saltutil`: the minion's own affairs: jobs that run, pillar and grains to look at again.
+//! `saltutil`: running jobs, and modules from the master. `refresh` refreshes what the minion keeps.
+
+pub mod refresh;
 
 use std::sync::Arc;
 
@@ -81,37 +83,6 @@ functions! {
     ///     salt '*' saltutil.kill_job 20261120235852025555
     fn kill_job(context, jid: Value) {
         signal(context, &jid, Signal::SIGKILL as i32)
-    }
-
-    /// Asks for the pillar again.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.refresh_pillar
-    fn refresh_pillar(context) {
-        let config = context.config();
-        let fresh = context.minion.upstream.refreshed_pillar(config.saltenv.as_deref(), config.pillarenv.as_deref());
-        *context.minion.pillar.write() = Arc::new(fresh.map_err(CallError::Execution)?);
-        Ok(Value::Bool(true))
-    }
-
-    /// Looks at the host again.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.refresh_grains
-    fn refresh_grains(context) {
-        *context.minion.grains.write() = Arc::new(crate::grains::collect(context.config(), &context.minion.id));
-        refresh_pillar(context)
-    }
-
-    /// Nothing to do: functions are part of the minion.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.refresh_modules
-    fn refresh_modules(_context) {
-        Ok(Value::Bool(true))
     }
 
     /// What was brought over from the master's `_modules` and its like: nothing, functions are part of the
@@ -321,26 +292,6 @@ functions! {
     fn sync_outputters(_context, **_kwargs) {
         Ok(list![])
     }
-
-    /// Forgets what jobs returned that are older than some hours. Gives true.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.clear_job_cache hours=12
-    fn clear_job_cache(context, hours: u64 = 24) {
-        // Each job has a folder of its own there.
-        let place = cached_return(&context.minion, "x");
-        let folder = place.ancestors().nth(2).unwrap_or(&place);
-        let oldest = std::time::SystemTime::now().checked_sub(std::time::Duration::from_secs(hours.saturating_mul(3600)));
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let old = entry.metadata().and_then(|status| status.modified()).is_ok_and(|time| oldest.is_some_and(|oldest| time < oldest));
-            let is_job = entry.file_name().to_str().is_some_and(|name| name.parse::<Jid>().is_ok());
-            if old && is_job {
-                std::fs::remove_dir_all(entry.path()).map_err(CallError::execution)?;
-            }
-        }
-        Ok(Value::Bool(true))
-    }
 }
 
 /// What Salt brings over from a master.
@@ -423,20 +374,5 @@ mod tests {
         assert_eq!(call("term_job", jid), format!("Signal 15 sent to job {} at pid {}", other.jid, other.pid).into());
         assert!(other.cancel.is_cancelled());
         assert_eq!(call("kill_job", "20000101000000000000".into()), "".into());
-    }
-
-    #[test]
-    fn old_returns_are_forgotten() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut context = testing::context(&[]);
-        let config = brine_core::config::MinionConfig { cachedir: folder.path().to_owned(), ..Default::default() };
-        Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
-        let path = cached_return(&context.minion, "20000101000000000000");
-        for (hours, kept) in [(24, true), (0, false)] {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, "x").unwrap();
-            assert_eq!(context.call("saltutil.clear_job_cache", Args::positional([hours.into()])), Ok(true.into()));
-            assert_eq!(path.exists(), kept, "{hours}");
-        }
     }
 }

@@ -11,6 +11,7 @@ use nix::sys::statvfs::statvfs;
 use super::programs::run;
 use crate::context::Context;
 
+pub mod master;
 pub mod tables;
 
 functions! {

@@ -70,13 +70,14 @@ functions! {
         Ok(Value::Bool(true))
     }
 
-    /// Gives the version of Brine.
+    /// Return the version of Salt that the minion behaves as, which templates compare: the grain `saltversion`. The
+    /// grain `brineversion` has Brine's own.
     ///
     /// CLI Example:
     ///
     ///     salt '*' test.version
     fn version(_context) {
-        Ok(brine_core::VERSION.into())
+        Ok(brine_core::SALT_VERSION.into())
     }
 
     /// Gives the versions of what matters.
@@ -85,7 +86,8 @@ functions! {
     ///
     ///     salt '*' test.versions_report
     fn versions_report(_context) {
-        Ok(format!("Brine Version:\n          Brine: {}\n", brine_core::VERSION).into())
+        let (brine, salt) = (brine_core::VERSION, brine_core::SALT_VERSION);
+        Ok(format!("Brine Version:\n          Brine: {brine}\n\nSalt Version:\n           Salt: {salt}\n").into())
     }
 
     /// As `versions_report`.
@@ -103,7 +105,8 @@ functions! {
     ///
     ///     salt '*' test.versions_information
     fn versions_information(_context) {
-        Ok(map! {"Brine Version" => map! {"Brine" => brine_core::VERSION}}.into())
+        let (brine, salt) = (brine_core::VERSION, brine_core::SALT_VERSION);
+        Ok(map! {"Brine Version" => map! {"Brine" => brine}, "Salt Version" => map! {"Salt" => salt}}.into())
     }
 
     /// Gives back all it was called with, as Python writes it.
@@ -299,6 +302,42 @@ functions! {
         }
     }
 
+    /// List the modules that could not be loaded: none, modules are part of Brine.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.not_loaded
+    fn not_loaded(_context) {
+        Ok(list![])
+    }
+
+    /// Fail as by an exception of Python or Salt of this name, with its arguments as the message. Returns false if
+    /// there is no such exception.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' test.raise_exception TypeError 'An integer is required'
+    ///     salt '*' test.raise_exception salt.exceptions.CommandExecutionError 'Something went wrong'
+    fn raise_exception(_context, name: String, *args, **_kwargs) {
+        let message = match &args[..] {
+            [one] => one.to_string(),
+            several => several.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        };
+        let function = || "test.raise_exception".to_owned();
+        match name.as_str() {
+            "salt.exceptions.CommandExecutionError" => Err(CallError::Execution(message)),
+            "salt.exceptions.SaltInvocationError" => Err(CallError::Invocation { function: function(), message }),
+            "TypeError" => Err(CallError::Arguments { function: function(), message }),
+            name if name.ends_with("Error") || name.ends_with("Exception") || EXCEPTIONS.contains(&name) => {
+                Err(CallError::Exception(format!("{}: {message}", name.rsplit('.').next().unwrap_or(name))))
+            }
+            name => {
+                tracing::error!("there is no exception {name}");
+                Ok(false.into())
+            }
+        }
+    }
+
     /// Gives all options of the minion.
     ///
     /// CLI Example:
@@ -308,6 +347,9 @@ functions! {
         Ok(Arc::unwrap_or_clone(context.opts()).into())
     }
 }
+
+/// Exceptions of Python whose names do not say so.
+const EXCEPTIONS: &[&str] = &["KeyboardInterrupt", "StopAsyncIteration", "StopIteration", "SystemExit"];
 
 /// Waits, unless the job is ended.
 fn wait(context: &Context, seconds: f64) -> Result<(), CallError> {
@@ -357,6 +399,8 @@ mod tests {
             ),
             ("test.arg_clean", vec![], map! {"__pub_x" => 1}, map! {"args" => list![], "kwargs" => map! {}}.into()),
             ("test.conf_test", vec![], Map::new(), "unconfigured".into()),
+            ("test.version", vec![], Map::new(), brine_core::SALT_VERSION.into()),
+            ("test.not_loaded", vec![], Map::new(), list![]),
             ("test.sleep", vec![0.into()], Map::new(), Value::Bool(true)),
         ] {
             assert_eq!(context.call(fun, Args { positional, keyword }), Ok(expected), "{fun}");
@@ -380,6 +424,16 @@ mod tests {
         let context = testing::context(&[]);
         let error = context.call("test.exception", Args::positional(["Oh noes!".into()])).unwrap_err();
         assert_eq!(error.to_string(), "The minion function caused an exception: Oh noes!");
+        for (name, message) in [
+            ("ValueError", "The minion function caused an exception: ValueError: no"),
+            ("TypeError", "Passed invalid arguments to test.raise_exception: no"),
+            ("salt.exceptions.CommandExecutionError", "ERROR: no"),
+            ("salt.exceptions.MinionError", "The minion function caused an exception: MinionError: no"),
+        ] {
+            let error = context.call("test.raise_exception", Args::positional([name.into(), "no".into()])).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+        assert_eq!(context.call("test.raise_exception", Args::positional(["dict".into()])), Ok(false.into()));
         assert!(context.call("test.assertion", Args::positional([false.into()])).is_err());
         assert_eq!(context.call("test.retcode", Args::positional([7.into()])), Ok(Value::Bool(true)));
         assert_eq!(context.job.retcode.load(std::sync::atomic::Ordering::Relaxed), 7);

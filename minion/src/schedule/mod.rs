@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use brine_core::bus::Bus;
 use brine_core::function::Args;
-use brine_core::schedule::{self, Surroundings};
+use brine_core::schedule::{self, ReturnJob, Surroundings};
 use brine_core::{Jid, Map, Value, map};
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Zoned};
@@ -26,8 +26,28 @@ use crate::ticks::Ticks;
 
 /// The event that carries what a scheduled job returned over the minion's own bus.
 pub(crate) const RETURN: &str = "__schedule_return";
+/// The job that sends the mine: Salt's name for it.
+pub(crate) const MINE: &str = "__mine_interval";
+/// The number of updates of the mine that may run side by side, as in Salt.
+const MINE_MAX_RUNNING: u64 = 2;
 /// The retcode of a job that could not be run to its end.
 const FAILED: i64 = 254;
+
+/// Schedules updates of the mine, now and every `mine_interval`.
+pub(crate) fn add_mine(minion: &Minion) {
+    let config = &minion.config;
+    let mut schedule = minion.schedule.lock();
+    // A schedule that Salt's minion saved has the job with the options of that time.
+    schedule.own_mut().shift_remove(MINE);
+    if config.mine_enabled {
+        let job = map! {
+            "function" => "mine.update", "minutes" => config.mine_interval.max(1), "jid_include" => true,
+            "maxrunning" => MINE_MAX_RUNNING, "run_on_start" => true, "return_job" => config.mine_return_job,
+            "enabled" => true, "name" => MINE,
+        };
+        schedule.own_mut().insert(MINE.into(), job.into());
+    }
+}
 
 /// Runs what is due every `loop_interval`, once the minion is ready or at once with `scheduler_before_connect`.
 pub(crate) async fn run(
@@ -79,6 +99,10 @@ pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: 
     let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
     let started = pool.start(&job.fun, move || {
         let load = told(jobs::run(&on_thread, &running), &scheduled, &Zoned::now());
+        if scheduled.return_job == ReturnJob::No && load.get("success") == Some(&Value::Bool(false)) {
+            let error = load.get("return").map(ToString::to_string);
+            tracing::warn!(job = scheduled.name, fun = scheduled.function, error, "a scheduled job failed");
+        }
         let returners = scheduled.returners_with(on_thread.config.opts.get("schedule_returner"));
         if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
             return_beside(&on_thread, &returners.join(","), load.clone());
@@ -130,7 +154,9 @@ fn told(mut load: Map, job: &schedule::Job, now: &Zoned) -> Map {
 #[cfg(test)]
 mod tests {
     use brine_core::bus::{BusLimits, Filter, Start};
+    use brine_core::config::MinionConfig;
     use brine_core::list;
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::testing;
@@ -185,6 +211,71 @@ mod tests {
             let load = job(map! {"function" => "f", "return_job" => return_job}).told_return(load(), is_returned);
             assert_eq!(load.and_then(|load| load.get("jid").map(ToString::to_string)).as_deref(), jid);
         }
+    }
+
+    /// A minion with these options and the default schedule.
+    fn minion_with_mine(config: MinionConfig) -> Arc<Minion> {
+        let mut minion = testing::minion(&[]);
+        Arc::get_mut(&mut minion).unwrap().config = Arc::new(config);
+        add_mine(&minion);
+        minion
+    }
+
+    #[test]
+    fn mine_is_updated_at_start_and_every_interval() {
+        let minion = minion_with_mine(MinionConfig { mine_interval: 2, ..MinionConfig::default() });
+        let at = |time: &str| {
+            let due = due(&minion, time.parse().unwrap(), SignedDuration::from_secs(1));
+            due.into_iter().map(|job| job.function).collect::<Vec<_>>()
+        };
+        for (time, runs) in [
+            ("2026-11-22T12:00:00", true),
+            ("2026-11-22T12:00:01", false),
+            ("2026-11-22T12:01:59", false),
+            ("2026-11-22T12:02:00", true),
+            ("2026-11-22T12:03:59", false),
+            ("2026-11-22T12:04:00", true),
+        ] {
+            assert_eq!(at(time), if runs { vec!["mine.update"] } else { vec![] }, "{time}");
+        }
+        let shown = minion.schedule.lock().own().get(MINE).cloned().unwrap();
+        for (option, value) in [
+            ("function", Value::from("mine.update")),
+            ("minutes", 2.into()),
+            ("jid_include", true.into()),
+            ("maxrunning", 2.into()),
+            ("run_on_start", true.into()),
+            ("return_job", false.into()),
+        ] {
+            assert_eq!(shown.get(option), Some(&value), "{option}");
+        }
+    }
+
+    #[test]
+    fn mine_is_updated_at_once_when_the_pillar_changes_its_functions() {
+        let minion = minion_with_mine(MinionConfig::default());
+        let at = |time: &str| due(&minion, time.parse().unwrap(), SignedDuration::from_secs(1)).len();
+        let ping = || map! {"mine_functions" => map! {"test.ping" => list![]}};
+        assert_eq!((at("2026-11-22T12:00:00"), at("2026-11-22T12:00:01")), (1, 0));
+        minion.set_pillar(ping());
+        assert_eq!((at("2026-11-22T12:00:02"), at("2026-11-22T12:00:03")), (1, 0));
+        let mut other = ping();
+        other.insert("x".into(), 1.into());
+        minion.set_pillar(other);
+        assert_eq!(at("2026-11-22T12:00:04"), 0);
+        minion.set_pillar(Map::new());
+        assert_eq!(at("2026-11-22T12:00:05"), 1);
+    }
+
+    #[test]
+    fn mine_enabled_false_removes_the_job() {
+        let minion = minion_with_mine(MinionConfig::default());
+        let mut without = minion_with_mine(MinionConfig { mine_enabled: false, ..MinionConfig::default() });
+        assert!(!without.schedule.lock().own().contains_key(MINE));
+        let saved = minion.schedule.lock().own().clone();
+        Arc::get_mut(&mut without).unwrap().schedule = Mutex::new(schedule::Schedule::new(saved));
+        add_mine(&without);
+        assert!(!without.schedule.lock().own().contains_key(MINE));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::modules::file::expand;
 use crate::process::cancelled_within;
 use crate::states::{StateContext, available};
+use crate::suggest;
 
 /// Arguments that are the run's. A function gets them only if it has a parameter of that name.
 const OWN_ARGS: &[&str] = &[
@@ -255,10 +256,10 @@ pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
         let function = context.minion.states.get(&full);
         let missing = match available::missing(context, &chunk.state) {
             Some(reason) => Some(format!("'{}' __virtual__ returned False: {reason}", chunk.state)),
-            None => function.is_none().then(|| format!("'{full}' is not available.")),
+            None => function.is_none().then(|| suggest::no_state(&context.minion.states, &full)),
         };
         match (missing, function) {
-            (Some(_), _) if chunk.sls.is_empty() => wrong.push(format!("Specified state '{full}' was not found")),
+            (Some(_), _) if chunk.sls.is_empty() => wrong.push(suggest::no_single_state(&context.minion.states, &full)),
             (Some(reason), _) => {
                 wrong.push(format!("State '{full}' was not found in SLS '{}'", chunk.sls));
                 wrong.push(format!("Reason: {reason}"));

@@ -8,7 +8,7 @@ use brine_core::function::{Args, CallError};
 use brine_core::sls::compile::SlsSource;
 use brine_core::sls::gpg::Gpg;
 use brine_core::sls::jinja::{Context as Variables, Host, Limits, Template, Tree};
-use brine_core::sls::render::{RenderError, Sls, sls_variables};
+use brine_core::sls::render::{Sls, sls_variables};
 use brine_core::sls::top;
 use brine_core::{Map, Value};
 use parking_lot::Mutex;
@@ -81,15 +81,7 @@ impl Source {
     /// Renders one file, or gives nothing if there is none.
     pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
         let Some(source) = read_text(&*self.context.minion.files, path, saltenv)? else { return Ok(None) };
-        let compiled = match Sls::compile(path, &source, &self.renderer) {
-            Err(ref error @ RenderError::NotAvailable(ref pipe)) if is_salts(pipe) => return Err(error.to_string()),
-            // As in Salt, a file with a renderer that nobody knows says nothing.
-            Err(RenderError::NotAvailable(pipe)) => {
-                tracing::error!(path, pipe, "The renderer \"{pipe}\" is not available");
-                return Ok(Some(Value::Nil));
-            }
-            compiled => compiled.map_err(|error| error.to_string())?,
-        };
+        let compiled = Sls::compile(path, &source, &self.renderer).map_err(|error| error.to_string())?;
         let mut variables = self.variables(saltenv);
         variables.set_all(&sls_variables(sls, path));
         compiled
@@ -113,27 +105,6 @@ impl Source {
         variables.set_all(more);
         template.render(&variables, &self.host).map_err(|error| error.to_string())
     }
-}
-
-/// Whether a pipe is one of Salt's, with a renderer that is not there.
-fn is_salts(pipe: &str) -> bool {
-    const RENDERERS: [&str; 14] = [
-        "cheetah",
-        "dson",
-        "genshi",
-        "gpg",
-        "hjson",
-        "mako",
-        "msgpack",
-        "nacl",
-        "py",
-        "pydsl",
-        "pyobjects",
-        "stateconf",
-        "toml",
-        "yamlex",
-    ];
-    pipe.split('|').filter_map(|part| part.split_whitespace().next()).any(|name| RENDERERS.contains(&name))
 }
 
 fn read_text(files: &dyn FileClient, path: &str, saltenv: &str) -> Result<Option<String>, String> {
@@ -240,5 +211,27 @@ impl Host for MinionHost {
 
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         read_text(&*self.context.minion.files, path, saltenv)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn unknown_renderers_fail_the_run() {
+        for (pipe, renderer) in [("#!nosuch", "nosuch"), ("#!jinja | nosuch", "jinja | nosuch"), ("#!py", "py")] {
+            let sls = format!("{pipe}\na: test.nop\n");
+            let context = testing::context(&[("x.sls", &sls), ("y.sls", "include: [x]\n")]);
+            for name in ["x", "y"] {
+                let returned = context.call("state.apply", Args::positional([name.into()]));
+                let error = format!("Rendering SLS 'base:x' failed: The renderer \"{renderer}\" is not available");
+                assert_eq!(returned, Ok(list![error]), "{pipe} {name}");
+                assert_eq!(context.job.retcode.load(Ordering::Relaxed), 1, "{pipe} {name}");
+            }
+        }
     }
 }

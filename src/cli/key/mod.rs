@@ -21,6 +21,7 @@ use brine_master::wheel::{self, WheelContext, WheelHost};
 use clap::CommandFactory;
 
 use super::common::Shower;
+use super::privileges;
 use super::usage;
 use crate::ui::{ColourChoice, Ui, print_plain, print_plain_error};
 
@@ -56,7 +57,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         arguments.common.start_without_config()?;
         return make_pair(&arguments, name);
     }
-    let config = arguments.common.start_with_master(&Map::new())?;
+    let config = match arguments.common.start_as_user_of_master() {
+        Ok(config) => config,
+        Err(error) => return privileges::shown(NAME, error),
+    };
     Session::open(&arguments, config)?.run(task)
 }
 

@@ -5,14 +5,15 @@ mod state_event;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use brine_core::Value;
 use brine_core::sls::arguments::parse;
 use brine_core::value::FromValue;
 use brine_core::wire::Call;
-use brine_core::{Map, Value};
 use clap::{CommandFactory, Parser};
 
 use super::client::{ClientError, MasterClient, user};
 use super::common::{CommonOptions, OutputArguments};
+use super::privileges;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
 
@@ -68,7 +69,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         print_plain(usage::help(NAME, USAGE, Arguments::command()));
         return Ok(ExitCode::SUCCESS);
     };
-    let config = arguments.common.start_with_master(&Map::new())?;
+    let config = match arguments.common.start_as_user_of_master() {
+        Ok(config) => config,
+        Err(error) => return privileges::shown(NAME, error),
+    };
     let no_parse: Vec<String> =
         arguments.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
     let mut args = parse(rest, &no_parse);

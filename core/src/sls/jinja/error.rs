@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use minijinja::{Error, ErrorKind};
 
 use super::again::Missing;
+use super::cause::cause;
 use super::guard::REFUSED;
 use super::import::{Imports, path_of};
 use super::limits::{Budget, LimitExceeded};
@@ -31,6 +32,8 @@ pub struct JinjaError {
     pub line: usize,
     /// What is wrong, in one line.
     pub message: String,
+    /// The plain cause, where the message names classes of Python.
+    pub cause: Option<String>,
     /// The lines around it, the culprit marked.
     pub context: String,
     /// Whether it is in a template that the rendered one reads.
@@ -41,7 +44,8 @@ pub struct JinjaError {
 
 impl fmt::Display for JinjaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let JinjaError { name, line, message, context, imported, .. } = self;
+        let JinjaError { name, line, context, imported, .. } = self;
+        let message = self.summary();
         if *imported {
             write!(f, "{message}\n{name}({line}):\n{context}")
         } else {
@@ -53,9 +57,18 @@ impl fmt::Display for JinjaError {
 impl std::error::Error for JinjaError {}
 
 impl JinjaError {
+    /// Returns the message with its plain cause, in one line.
+    pub fn summary(&self) -> String {
+        match &self.cause {
+            Some(cause) => format!("{} ({cause})", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// An error about a template as a whole.
     pub(super) fn whole(name: &str, message: String) -> Self {
-        JinjaError { name: name.to_owned(), line: 1, message, context: String::new(), imported: false, limit: None }
+        let (name, context) = (name.to_owned(), String::new());
+        JinjaError { name, line: 1, message, cause: None, context, imported: false, limit: None }
     }
 
     /// `source` is what the author of the template wrote, `imports` what it has read.
@@ -93,7 +106,8 @@ impl JinjaError {
             }
         }
         let context = context(source, line);
-        JinjaError { name: place, line, message, context, imported, limit: None }
+        let cause = cause(&message, looked_up(error));
+        JinjaError { name: place, line, message, cause, context, imported, limit: None }
     }
 
     /// The same error, which tells of the limit that this render has exceeded, if it has.
@@ -102,6 +116,7 @@ impl JinjaError {
         if let Some(limit) = budget.message() {
             let (name, line) = budget.place(&self.name, self.line);
             self.message = format!("render failed: {limit}: {name}, line {line}");
+            self.cause = None;
         }
         self
     }
@@ -325,6 +340,12 @@ pub(super) fn missing_in_module(name: &str) -> Error {
 
 fn no_function(name: &str) -> String {
     format!("{UNDEFINED}'salt.utils.templates.AliasedLoader object' has no attribute '{name}'")
+}
+
+/// The expression that looked up what is missing.
+fn looked_up(error: &Error) -> Option<&str> {
+    let named = error.detail().and_then(|detail| detail.split_once("` is undefined")).map(|(before, _)| before);
+    named.map(|before| before.rsplit_once('`').map_or(before, |(_, expression)| expression)).or_else(|| culprit(error))
 }
 
 /// The text of the expression that the error is about.

@@ -7,6 +7,7 @@
 
 mod again;
 mod call;
+mod cause;
 mod containers;
 mod error;
 mod filters;

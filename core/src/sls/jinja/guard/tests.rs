@@ -321,7 +321,7 @@ fn what_cannot_be_followed_is_refused() {
 #[test]
 fn errors_of_a_guarded_template_are_those_of_any() {
     for (source, message) in [
-        ("a: {{ data.nope }}", "Jinja variable 'dict object' has no attribute 'nope'"),
+        ("a: {{ data.nope }}", "Jinja variable 'dict object' has no attribute 'nope' (data has no key 'nope')"),
         ("a: {{ nope }}", "Jinja variable 'nope' is undefined"),
         ("a: {{ data.id + 1 }}", "Jinja error: can only concatenate str (not \"int\") to str"),
     ] {

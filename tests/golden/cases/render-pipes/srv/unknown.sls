@@ -1,2 +1,0 @@
-#!nosuch|yaml
-a: test.nop

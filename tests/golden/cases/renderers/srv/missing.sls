@@ -1,2 +1,0 @@
-#!nonsense|yaml
-a: test.nop

@@ -1,0 +1,96 @@
+//! Data that a minion sends to its master by itself or on request: the mine and pushed files.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use brine_core::{Value, map};
+use support::{Events, System, text};
+
+/// Waits until the master has accepted an update of the mine that the minion made by itself.
+async fn mine_updated(events: &mut Events, id: &str) {
+    loop {
+        let (_, data) = events.until(&format!("salt/job/*/ret/{id}")).await;
+        if text(&data, "fun") == "mine.update" {
+            assert_eq!(data.get("retcode"), Some(&0.into()), "{data:?}");
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mine_is_sent_without_being_asked_for() {
+    let mut system = System::start("").await;
+    system.write("srv/pillar/top.sls", "base: {'web1': [mine]}\n");
+    system.write(
+        "srv/pillar/mine.sls",
+        "mine_functions:\n  of_pillar: [{mine_function: test.echo}, pillar]\n  both: [{mine_function: test.echo}, pillar]\n",
+    );
+    system.configure_minion(
+        "web1",
+        "mine_return_job: True\nmine_functions:\n  both: [{mine_function: test.echo}, configuration]\n  test.ping: []\n",
+    );
+    let mut events = system.events("salt/").await;
+    system.spawn_minion("web1");
+    mine_updated(&mut events, "web1").await;
+    system.start_minion("web2").await;
+    let get = |fun: &str| {
+        let told = system.salt_json(&["web2", "mine.get", "*", fun]);
+        told.get("web2").and_then(|found| found.get("web1")).cloned()
+    };
+    for (fun, expected) in [
+        ("of_pillar", Some("pillar".into())),
+        ("both", Some("configuration".into())),
+        ("test.ping", Some(true.into())),
+        ("nosuch", None),
+    ] {
+        assert_eq!(get(fun), expected, "{fun}");
+    }
+    let listed = system.salt_json(&["web1", "schedule.list", "return_yaml=False", "show_all=True"]);
+    let job = listed.get("web1").and_then(|jobs| jobs.get("__mine_interval")).cloned().unwrap();
+    for (option, value) in [
+        ("function", Value::from("mine.update")),
+        ("minutes", 60.into()),
+        ("maxrunning", 2.into()),
+        ("enabled", true.into()),
+    ] {
+        assert_eq!(job.get(option), Some(&value), "{option}: {job}");
+    }
+    let hidden = system.salt_json(&["web1", "schedule.list", "return_yaml=False"]);
+    assert_eq!(hidden.get("web1"), Some(&Value::map()));
+
+    // Other functions in the pillar fill it at once.
+    system.write("srv/pillar/mine.sls", "mine_functions:\n  later: [{mine_function: test.echo}, new]\n");
+    assert_eq!(
+        system.salt_json(&["web1", "saltutil.refresh_pillar", "wait=True", "timeout=10"]),
+        map! {"web1" => true}.into()
+    );
+    mine_updated(&mut events, "web1").await;
+    assert_eq!(get("later"), Some("new".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_pushed_to_a_master_that_takes_them() {
+    for (options, is_taken) in [("file_recv: True\nfile_recv_max_size: 1\n", true), ("", false)] {
+        let mut system = System::start(options).await;
+        system.start_minion("web1").await;
+        let call = |words: &[&str]| {
+            let told = system.salt_json(&[&["web1"], words].concat());
+            told.get("web1").cloned().unwrap_or_else(|| panic!("{words:?}: {told}"))
+        };
+        let kept = |name: &str| system.path(&format!("cache/minions/web1/files/{name}"));
+        let path = system.write("box/deep/a.conf", &"0123456789abcdef".repeat(40_000)).display().to_string();
+        let large = system.write("box/large", &"0123456789abcdef".repeat(70_000)).display().to_string();
+        let folder = system.path("box").display().to_string();
+        let own = path.trim_start_matches('/');
+        assert_eq!(call(&["cp.push", &path]), is_taken.into());
+        assert_eq!(kept(own).exists(), is_taken);
+        if is_taken {
+            assert_eq!(std::fs::read(kept(own)).unwrap(), std::fs::read(&path).unwrap());
+        }
+        assert_eq!(call(&["cp.push", &large]), false.into());
+        assert_eq!(call(&["cp.push_dir", &folder, "glob=*.conf", "upload_path=/up"]), is_taken.into());
+        assert_eq!(kept("up/deep/a.conf").exists(), is_taken);
+        assert_eq!(call(&["cp.push", &path, "upload_path=moved", "remove_source=True"]), is_taken.into());
+        assert_eq!((kept("moved").exists(), std::fs::exists(&path).unwrap()), (is_taken, !is_taken));
+    }
+}
