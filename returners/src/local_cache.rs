@@ -128,6 +128,10 @@ impl Returner for LocalCache {
         self.write(batch)
     }
 
+    fn flush(&self) -> Result<(), ReturnerError> {
+        self.settle().map(drop)
+    }
+
     fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
         let mut batch = Batch::new();
         for id in minions {
