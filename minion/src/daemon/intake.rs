@@ -94,9 +94,15 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
                 return this.return_later(failed(&this, &job, &error)).await;
             }
         };
-        let (kept, minion) = (load.clone(), Arc::clone(&this.minion));
+        let (mut kept, minion) = (load.clone(), Arc::clone(&this.minion));
+        // For the returners alone, as in Salt: they may hold passwords.
+        let options: Map = ["ret_config", "ret_kwargs"]
+            .iter()
+            .filter_map(|name| Some(((*name).into(), job.load.get(*name)?.clone())))
+            .collect();
         let returned = tokio::task::spawn_blocking(move || {
             jobs::keep_return(&minion, &kept);
+            kept.extend(options);
             return_beside(&minion, &ret, kept);
         });
         this.send_return(ticket, load).await;
