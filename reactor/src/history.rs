@@ -10,9 +10,12 @@ use brine_core::store::StoreError;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, map};
 
+use crate::failed_states;
 use crate::peek::FROM;
 use crate::run::ERROR_TAG;
 
+/// From so many failed states of one job on, those of further minions are not named.
+const MOST_STATES: usize = 20;
 /// How many events are looked at in one go.
 const PAGE: u64 = 4096;
 
@@ -46,12 +49,23 @@ pub(crate) struct Outcome {
     pub minions: Vec<String>,
     /// Who returned, or the call itself under no name; with success.
     pub returned: Vec<(String, bool)>,
+    /// The states that failed, by name.
+    pub failed_states: Vec<String>,
     pub ended: Option<String>,
     pub error: Option<String>,
 }
 
 impl Outcome {
     pub fn text(&self) -> String {
+        let text = self.returns_text();
+        if self.failed_states.is_empty() {
+            text
+        } else {
+            format!("{text}; failed states: {}", self.failed_states.join(", "))
+        }
+    }
+
+    fn returns_text(&self) -> String {
         if let Some(error) = &self.error {
             return error.clone();
         }
@@ -93,6 +107,9 @@ impl Returns {
         let good = flag("success").unwrap_or(true) && data.get("retcode").and_then(Value::as_i64).unwrap_or(0) == 0;
         let outcome = self.0.entry(jid.to_owned()).or_default();
         outcome.returned.push((id.to_owned(), good));
+        if !good && outcome.failed_states.len() < MOST_STATES {
+            outcome.failed_states.extend(failed_states::of_return(&data));
+        }
         let stamp = stamp(&data);
         if outcome.ended.as_ref().is_none_or(|ended| *ended < stamp) {
             outcome.ended = Some(stamp);

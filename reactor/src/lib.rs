@@ -15,6 +15,7 @@ mod dispatch;
 mod duration;
 mod entries;
 mod explain;
+mod failed_states;
 mod history;
 mod limits;
 mod order;
