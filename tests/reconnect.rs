@@ -130,7 +130,7 @@ async fn processes_of_one_minion_work_side_by_side() {
                 (0..EACH).for_each(|n| {
                     let output = call(2 * n + half);
                     assert!(output.contains("True"), "salt-call {n}: {output}");
-                })
+                });
             });
         }
         (0..EACH).for_each(|n| assert!(ask(n).contains("True"), "salt {n}"));

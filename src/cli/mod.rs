@@ -13,6 +13,7 @@ mod master;
 mod minion;
 mod run;
 mod salt;
+mod salt_options;
 mod swarm;
 mod up;
 mod usage;
