@@ -61,7 +61,9 @@ async fn a_batch_is_stopped() {
     assert_eq!(stop(&jid).await, "False");
     system.write("go", "");
     let words = ["nobody", "test.ping", "-b", "1", "--async"];
-    assert_eq!(stdout(&system.tool_async("salt", &words).await), "No minions matched the target.\n");
+    let nobody =
+        "No minions matched the target. No command was sent, no jid was assigned.\nNo minions matched the target.\n";
+    assert_eq!(stdout(&system.tool_async("salt", &words).await), nobody);
 }
 
 #[tokio::test(flavor = "multi_thread")]

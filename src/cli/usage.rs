@@ -180,7 +180,12 @@ fn candidates(option: &str, command: &Command) -> Vec<String> {
 fn spelling(option: &str, words: &[OsString], command: &Command) -> String {
     let long = option.split([' ', '=']).next().unwrap_or_default();
     let known = command.get_arguments().find(|arg| arg.get_long() == long.strip_prefix("--"));
-    let is_typed = words.iter().any(|word| word.to_string_lossy().starts_with(long));
+    let is_typed = words.iter().any(|word| {
+        // It may be abbreviated.
+        let word = word.to_string_lossy();
+        let name = word.split('=').next().unwrap_or_default();
+        name.len() > "--".len() && long.starts_with(name)
+    });
     match known.and_then(clap::Arg::get_short) {
         Some(short) if !is_typed => format!("-{short}"),
         _ => long.to_owned(),
