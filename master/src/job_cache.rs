@@ -124,7 +124,7 @@ impl JobCache {
         // As in Salt, a call of an unknown function is no job; its event names no user.
         if !data.contains_key(NOT_KEPT) && data.contains_key("user") {
             let (load, one) = job_of_call(&self.id, jid, data)?;
-            store_call(&*self.cache, &load, &one)?;
+            self.cache.save_call(&load, &one)?;
         }
         Ok(())
     }
@@ -141,12 +141,6 @@ pub(crate) fn store_return(cache: &dyn Returner, one: &Return) -> Result<(), Ret
     {
         cache.save_load(&load)?;
     }
-    cache.returner(one)
-}
-
-/// Stores a call of the master.
-pub(crate) fn store_call(cache: &dyn Returner, load: &Load, one: &Return) -> Result<(), ReturnerError> {
-    cache.save_load(load)?;
     cache.returner(one)
 }
 
@@ -357,7 +351,7 @@ mod tests {
         let event = |tag: &str, body: &Map| Event::from_map(tag, body).unwrap();
         let jids: Vec<brine_core::Jid> = (0..6).map(|_| brine_core::Jid::new()).collect();
         let fire = |n: usize, kind: &str, body: &Map| {
-            keeper.keep(&event(&format!("salt/{kind}/{}/ret", jids[n]), body)).unwrap()
+            keeper.keep(&event(&format!("salt/{kind}/{}/ret", jids[n]), body)).unwrap();
         };
         fire(0, "run", &body("runner.state.orchestrate"));
         fire(1, "wheel", &body("wheel.key.accept"));

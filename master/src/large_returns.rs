@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::Shared;
 use crate::disk::Disk;
-use crate::job_cache::{NOT_KEPT, job_of_call, store_call, store_return, without_way};
+use crate::job_cache::{NOT_KEPT, job_of_call, store_return, without_way};
 
 /// By `jid/id`: the size of a large return that is kept.
 const TABLE: Table = Table("large_returns");
@@ -131,7 +131,7 @@ impl Shared {
                 if !disk.large_returns.reserve(&job, one.id(), size as u64) {
                     return Err("there is no room for it (large_returns_size)".to_owned());
                 }
-                store_call(&*disk.job_cache, &load, &one).map_err(|error| error.to_string())
+                disk.job_cache.save_call(&load, &one).map_err(|error| error.to_string())
             });
             match stored.await.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(()) => _ = trimmed.insert(NOT_KEPT.into(), true.into()),
