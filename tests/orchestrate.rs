@@ -80,7 +80,7 @@ fn orchestrate(system: &System, words: &[&str]) -> (Map, i32) {
     let all: Vec<&str> = [&["--out=json", "state.orchestrate"], words].concat();
     let output = system.tool("salt-run", &all);
     let shown = from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{output:?}"));
-    let results = shown.as_map().unwrap().values().next().unwrap().as_map().unwrap().clone();
+    let results = shown.get("data").unwrap().as_map().unwrap().values().next().unwrap().as_map().unwrap().clone();
     let id = |tag: &Value| tag.to_string().split("_|-").nth(1).unwrap().into();
     (results.into_iter().map(|(tag, result)| (id(&tag), result)).collect(), output.status.code().unwrap())
 }

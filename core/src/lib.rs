@@ -30,6 +30,7 @@ pub mod jid;
 pub mod job;
 pub mod metrics;
 pub mod minion_id;
+pub mod nearest;
 pub mod orchestration;
 pub mod processes;
 pub mod schedule;

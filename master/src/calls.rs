@@ -1,9 +1,9 @@
 //! Calls of runner and wheel functions: each has a job id, an event when it starts and one with what
 //! came of it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use brine_core::bus::BusError;
 use brine_core::event::{STAMP, stamp};
 use brine_core::executors::{ExecutorError, MayBlock, Pending};
 use brine_core::function::{Args, CallError};
@@ -12,10 +12,17 @@ use brine_reactor::{Cause, HandedOver};
 use tokio::runtime::Handle;
 
 use crate::Shared;
+use crate::job_cache::NOT_KEPT;
 use crate::runner::RunnerContext;
 
 /// Functions whose return is events of the bus.
 const ABOUT_EVENTS: &[&str] = &["event_bus.since", "event_bus.replay"];
+
+/// Functions that the tools call for themselves: they are no jobs to be listed.
+const NO_JOBS: &[&str] = &["doc.nearest", "doc.runner", "doc.wheel", "manage.targets"];
+
+/// The module whose functions return what the job cache has: large results of these are not kept whole once more.
+const ABOUT_JOBS: &str = "jobs.";
 
 /// Salt's retcode of a runner function that is not there.
 const UNKNOWN_RUNNER: i64 = 254;
@@ -133,27 +140,27 @@ impl Shared {
         call
     }
 
-    /// Fires what came of a call. Events that are about events would grow without end, and what is too large for
-    /// the bus is said to be so: the caller has it in any case.
+    /// Publishes the result of a call. Events that are about events would grow without end, and a result that exceeds
+    /// `max_event_size` is trimmed: the caller has it in any case.
     async fn fire_return(&self, call: &NewCall, body: &Map) {
         let tag = &format!("{}/ret", call.tag);
-        let instead = |text: String| {
-            let mut body = body.clone();
-            body.insert("return".into(), text.into());
-            body
-        };
+        let mut body = Cow::Borrowed(body);
         if ABOUT_EVENTS.contains(&call.function.as_str())
             && let Some(Value::List(events)) = body.get("return")
         {
-            return self.fire(tag, &instead(format!("{} events", events.len()))).await;
+            let text = format!("{} events", events.len());
+            body.to_mut().insert("return".into(), text.into());
         }
-        match self.bus.fire(tag, body).await {
-            Ok(_) => {}
-            Err(BusError::TooLarge { size, limit }) => {
-                let text = format!("{size} bytes, too large for an event: {limit} are allowed (max_event_size)");
-                self.fire(tag, &instead(text)).await;
-            }
-            Err(error) => tracing::error!(tag, %error, "an event could not be fired"),
+        if NO_JOBS.contains(&call.function.as_str()) {
+            body.to_mut().insert(NOT_KEPT.into(), true.into());
+        }
+        let is_kept = match call.kind {
+            Kind::Runner => self.config.runner_returns && !call.function.starts_with(ABOUT_JOBS),
+            Kind::Wheel => true,
+        };
+        let body = self.event_of_call(tag, &call.jid, body, is_kept).await;
+        if let Err(error) = self.fire_job(tag, &body).await {
+            tracing::error!(tag, %error, "an event could not be fired");
         }
     }
 
@@ -194,7 +201,14 @@ impl Shared {
         }
         let value = result.unwrap_or_else(|error| {
             tracing::warn!(function, %error, "a call on the master failed");
-            failure_text(kind.words().1, function, &error).into()
+            let text = failure_text(kind.words().1, function, &error);
+            let is_misuse = matches!(error, CallError::Arguments { .. } | CallError::Invocation { .. });
+            let doc =
+                self.runners.get(function).filter(|_| *kind == Kind::Runner && call.caused.is_empty() && is_misuse);
+            match doc {
+                Some(function) => with_usage(&text, &function.docstring()).into(),
+                None => text.into(),
+            }
         });
         body.extend(call.caused.clone());
         body.insert("return".into(), value);
@@ -257,6 +271,12 @@ impl Caller {
 /// Whether a value does not say itself that it is a failure, as that of an orchestration does.
 fn is_success(value: &Value) -> bool {
     !(value.get("data").is_some() && value.get("retcode").is_some_and(Value::is_truthy))
+}
+
+/// Returns the sentence about a call whose arguments do not fit, with the function's documentation, as Salt prints them.
+fn with_usage(sentence: &str, doc: &str) -> String {
+    let lines = doc.lines().map(|line| format!("\n    {line}").trim_end_matches(' ').to_owned());
+    format!("\n{sentence}\n\nUsage:\n{}", lines.collect::<String>())
 }
 
 /// What is said of a call that failed, in Salt's words.

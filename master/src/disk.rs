@@ -8,6 +8,7 @@ use brine_core::fileserver;
 use brine_returners::Returner;
 
 use crate::keys::KeyStore;
+use crate::large_returns::LargeReturns;
 use crate::mine::Mines;
 use crate::minion_data::MinionData;
 
@@ -18,6 +19,7 @@ pub(crate) struct Disk {
     pub minion_data: MinionData,
     pub mines: Mines,
     pub job_cache: Arc<dyn Returner>,
+    pub large_returns: LargeReturns,
 }
 
 impl Disk {

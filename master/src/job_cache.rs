@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::bus::{Bus, Filter, Start, Subscription};
-use brine_core::event::{Event, FROM, SENDER_STAMP};
+use brine_core::event::{Event, FROM, SENDER_STAMP, SEQ};
 use brine_core::executors::Executor;
 use brine_core::glob::GlobSet;
-use brine_core::job::{Load, Return};
-use brine_core::{Map, Value, list, metrics};
+use brine_core::job::{InvalidJob, Load, Return};
+use brine_core::{Map, Value, list, map, metrics};
 use brine_returners::{Returner, ReturnerError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::publish::MORE;
+use crate::publish::{MORE, PART};
 
 /// The interval at which the cursor passes events that are not wanted.
 const PASS_INTERVAL: Duration = Duration::from_secs(1);
@@ -25,10 +25,20 @@ const TRIES: u32 = 12;
 /// The field of a return that the job cache does not keep.
 pub(crate) const NOT_KEPT: &str = "_nocache";
 
-/// Keeps jobs and what minions return for them, until `shutdown`.
+/// The job cache, and what it needs to know of its master.
+#[derive(Clone)]
+pub(crate) struct JobCache {
+    pub cache: Arc<dyn Returner>,
+    /// The master's id, under which calls of its own functions are kept.
+    pub id: String,
+    /// Whether calls of runner functions are kept (`runner_returns`).
+    pub runner_returns: bool,
+}
+
+/// Keeps jobs and what minions return for them, and calls of runner and wheel functions, until `shutdown`.
 pub(crate) async fn keep_jobs(
     bus: &Bus,
-    cache: Arc<dyn Returner>,
+    cache: JobCache,
     disk: Executor,
     kept: Arc<watch::Sender<u64>>,
     shutdown: CancellationToken,
@@ -39,7 +49,7 @@ pub(crate) async fn keep_jobs(
     };
     hand_over(&mut events, &disk, shutdown, move |batch| {
         for (handled, event) in batch.iter().enumerate() {
-            if let Err(error) = keep_job(&*cache, event) {
+            if let Err(error) = cache.keep(event) {
                 return Err(Unstored { handled, count: 1, error });
             }
             kept.send_replace(event.seq());
@@ -51,52 +61,99 @@ pub(crate) async fn keep_jobs(
 
 /// The subscription that [`keep_jobs`] wants.
 pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_core::store::StoreError> {
-    bus.subscribe(Filter::prefix("salt/job/"), Start::Durable("job_cache".into()))
+    let prefixes = ["salt/job/", "salt/run/", "salt/wheel/"];
+    bus.subscribe(Filter::Prefixes(prefixes.map(Into::into).into()), Start::Durable("job_cache".into()))
 }
 
-/// Stores a job's load or return. The tag decides whose it is, as the bus checks it; what the body says does not
-/// count. Loads come from the master alone.
-fn keep_job(cache: &dyn Returner, event: &Event) -> Result<(), ReturnerError> {
-    let malformed = |error: &dyn std::fmt::Display| {
-        metrics::EVENTS_REFUSED.add(1);
-        tracing::warn!(tag = event.tag(), seq = event.seq(), %error, "job event not stored");
-    };
-    let parts: Vec<&str> = event.tag().split('/').skip(2).collect();
-    match parts[..] {
-        [jid, "new"] => {
-            let mut data = event.data();
-            if let Some(from) = data.get(FROM) {
-                malformed(&format!("only the master announces jobs, and it is from minion '{from}'"));
-                return Ok(());
-            }
-            data.insert("jid".into(), jid.into());
-            match Load::from_map(whole_load(data)) {
-                Ok(load) => return cache.save_load(&load),
-                Err(error) => malformed(&error),
-            }
-        }
-        [jid, "ret", id] => {
-            let mut data = event.data();
-            if data.contains_key(NOT_KEPT) {
-                return Ok(());
-            }
-            data.insert("jid".into(), jid.into());
-            data.insert("id".into(), id.into());
-            match Return::from_map(without_way(data)) {
-                Ok(job_return) => {
-                    if let Some(load) = load_of_standalone(&job_return)
-                        && cache.get_load(load.jid())?.is_none()
-                    {
-                        cache.save_load(&load)?;
-                    }
-                    return cache.returner(&job_return);
-                }
-                Err(error) => malformed(&error),
+/// Why an event about a job is not stored.
+#[derive(Debug, thiserror::Error)]
+enum KeepError {
+    #[error(transparent)]
+    Malformed(#[from] InvalidJob),
+    #[error("only the master publishes it, and it is from minion '{0}'")]
+    From(Value),
+    #[error(transparent)]
+    Returner(#[from] ReturnerError),
+}
+
+impl JobCache {
+    /// Stores a job's load or return, or a call of the master. The tag decides whose it is, as the bus checks it; what the
+    /// body says does not count. Loads and calls come from the master alone.
+    fn keep(&self, event: &Event) -> Result<(), ReturnerError> {
+        let parts: Vec<&str> = event.tag().split('/').skip(1).collect();
+        let kept = match parts[..] {
+            ["job", jid, "new"] => self.keep_load(jid, event.data()),
+            ["job", jid, "ret", id] => self.keep_return(jid, id, event.data()),
+            ["run", jid, "ret"] if self.runner_returns => self.keep_call(jid, event.data()),
+            ["wheel", jid, "ret"] => self.keep_call(jid, event.data()),
+            _ => Ok(()),
+        };
+        match kept {
+            Ok(()) => {}
+            Err(KeepError::Returner(error)) => return Err(error),
+            Err(error) => {
+                metrics::EVENTS_REFUSED.add(1);
+                tracing::warn!(tag = event.tag(), seq = event.seq(), %error, "job event not stored");
             }
         }
-        _ => {}
+        Ok(())
     }
-    Ok(())
+
+    fn keep_load(&self, jid: &str, mut data: Map) -> Result<(), KeepError> {
+        by_master(&data)?;
+        data.insert("jid".into(), jid.into());
+        let is_part = data.shift_remove(PART).is_some();
+        let mut load = Load::from_map(whole_load(data))?;
+        if is_part && let Some(known) = self.cache.get_load(load.jid())? {
+            load = load.with_minions(known.minions());
+        }
+        Ok(self.cache.save_load(&load)?)
+    }
+
+    fn keep_return(&self, jid: &str, id: &str, mut data: Map) -> Result<(), KeepError> {
+        if data.contains_key(NOT_KEPT) {
+            return Ok(());
+        }
+        data.insert("jid".into(), jid.into());
+        data.insert("id".into(), id.into());
+        Ok(store_return(&*self.cache, &Return::from_map(without_way(data))?)?)
+    }
+
+    fn keep_call(&self, jid: &str, data: Map) -> Result<(), KeepError> {
+        by_master(&data)?;
+        // As in Salt, a call of an unknown function is no job; its event names no user.
+        if !data.contains_key(NOT_KEPT) && data.contains_key("user") {
+            let (load, one) = job_of_call(&self.id, jid, data)?;
+            self.cache.save_call(&load, &one)?;
+        }
+        Ok(())
+    }
+}
+
+fn by_master(data: &Map) -> Result<(), KeepError> {
+    data.get(FROM).map_or(Ok(()), |from| Err(KeepError::From(from.clone())))
+}
+
+/// Stores a return, and the load of a job that nobody published.
+pub(crate) fn store_return(cache: &dyn Returner, one: &Return) -> Result<(), ReturnerError> {
+    if let Some(load) = load_of_standalone(one)
+        && cache.get_load(load.jid())?.is_none()
+    {
+        cache.save_load(&load)?;
+    }
+    cache.returner(one)
+}
+
+/// Returns a call of a runner or wheel function as Salt keeps it: a job for the master itself, whose return is all that the
+/// event of the call's end says. The load has no arguments.
+pub(crate) fn job_of_call(id: &str, jid: &str, mut data: Map) -> Result<(Load, Return), InvalidJob> {
+    let mut load = map! {"jid" => jid, "id" => id, "tgt" => id};
+    for name in ["fun", "user"] {
+        load.extend(data.get(name).map(|value| (name.into(), value.clone())));
+    }
+    data.retain(|name, _| !matches!(name.as_str(), Some(SEQ | SENDER_STAMP)));
+    let one = map! {"jid" => jid, "id" => id, "fun" => data.get("fun").cloned().unwrap_or_default(), "return" => data};
+    Ok((Load::from_map(load)?, Return::from_map(one)?))
 }
 
 /// The load of a job that nobody published, such as one of a minion's schedule: its return says what was asked.
@@ -117,7 +174,7 @@ fn whole_load(mut data: Map) -> Map {
 }
 
 /// A return without what belongs to the message that it came in.
-fn without_way(mut data: Map) -> Map {
+pub(crate) fn without_way(mut data: Map) -> Map {
     data.retain(|name, _| !matches!(name.as_str(), Some("cmd" | "ts" | FROM | SENDER_STAMP)));
     data
 }
@@ -223,7 +280,7 @@ async fn hand_over(
 #[cfg(test)]
 mod tests {
     use brine_core::bus::{BusLimits, JournalLimits};
-    use brine_core::map;
+    use brine_core::executors::MayBlock;
     use brine_core::store::{Store, StoreError};
 
     use super::*;
@@ -296,6 +353,48 @@ mod tests {
         }
         shutdown.cancel();
         task.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn calls_of_the_master_are_jobs_at_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        let store = store.blocking(&MayBlock::own_thread(tokio::runtime::Handle::current()));
+        let cache: Arc<dyn Returner> =
+            brine_returners::open("local_cache", &brine_returners::Options::new(&Map::new(), Some(store)))
+                .unwrap()
+                .into();
+        let keeper = JobCache { cache: Arc::clone(&cache), id: "host_master".into(), runner_returns: true };
+        let body = |fun: &str| map! {"fun" => fun, "fun_args" => list!["orch.web"], "user" => "root", "return" => 1, "success" => true};
+        let event = |tag: &str, body: &Map| Event::from_map(tag, body).unwrap();
+        let jids: Vec<brine_core::Jid> = (0..6).map(|_| brine_core::Jid::new()).collect();
+        let fire = |n: usize, kind: &str, body: &Map| {
+            keeper.keep(&event(&format!("salt/{kind}/{}/ret", jids[n]), body)).unwrap();
+        };
+        fire(0, "run", &body("runner.state.orchestrate"));
+        fire(1, "wheel", &body("wheel.key.accept"));
+        // An unknown function, a forged one, and what is no return.
+        fire(2, "run", &map! {"fun" => "runner.no.such", "return" => "x", "retcode" => 254});
+        let forged = Event::from_minion(&format!("salt/run/{}/ret", jids[3]), body("x"), &"web1".parse().unwrap());
+        keeper.keep(&forged.unwrap().stamped(1, "now").unwrap()).unwrap();
+        keeper.keep(&event(&format!("salt/run/{}/progress", jids[4]), &body("x"))).unwrap();
+        JobCache { runner_returns: false, ..keeper.clone() }
+            .keep(&event(&format!("salt/run/{}/ret", jids[5]), &body("runner.jobs.active")))
+            .unwrap();
+        let known: Vec<_> = cache.get_jids(None).unwrap().iter().map(|load| load.jid().clone()).collect();
+        assert_eq!(known, [jids[1].clone(), jids[0].clone()]);
+        let summary = cache.get_load(&jids[0]).unwrap().unwrap().summary();
+        for (name, is) in [
+            ("Function", Value::from("runner.state.orchestrate")),
+            ("Arguments", list![]),
+            ("Target", "host_master".into()),
+            ("Target-type", "list".into()),
+            ("User", "root".into()),
+        ] {
+            assert_eq!(summary.get(name), Some(&is), "{name}");
+        }
+        let returns = cache.get_jid(&jids[0]).unwrap();
+        assert_eq!(returns, map! {"host_master" => map! {"return" => body("runner.state.orchestrate")}});
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod host;
 mod identity;
 mod job_cache;
 pub mod keys;
+mod large_returns;
 mod maintenance;
 mod metrics_server;
 mod mine;
@@ -219,6 +220,7 @@ impl Master {
             minion_data: minion_data::MinionData::new(store.clone()),
             mines: mine::Mines::new(store.clone()),
             job_cache: Arc::clone(&job_cache),
+            large_returns: large_returns::LargeReturns::open(&store, config.large_returns_size << 20)?,
         };
         let batches = store.clone();
         let batches = executors.disk.run(move |_| batches::Batches::open(&batches));
@@ -260,10 +262,12 @@ impl Master {
         let config = &shared.config;
         if config.job_cache {
             let kept = Arc::new(kept);
-            let (bus, disk, cache) = (bus.clone(), shared.executors.disk.clone(), job_cache);
+            let cache =
+                job_cache::JobCache { cache: job_cache, id: shared.id.clone(), runner_returns: config.runner_returns };
+            let (bus, disk) = (bus.clone(), shared.executors.disk.clone());
             job_cache::subscribe_jobs(&bus)?;
             parts.start_restarting("job cache", move |shutdown| {
-                let (bus, disk, cache, kept) = (bus.clone(), disk.clone(), Arc::clone(&cache), Arc::clone(&kept));
+                let (bus, disk, cache, kept) = (bus.clone(), disk.clone(), cache.clone(), Arc::clone(&kept));
                 async move { job_cache::keep_jobs(&bus, cache, disk, kept, shutdown).await }
             });
         }
@@ -292,6 +296,7 @@ impl Master {
         };
         start("forgotten minions", |shared, shutdown| maintenance::forget_minions(shared, shutdown).boxed());
         start("maintenance", |shared, shutdown| maintenance::maintain(shared, shutdown).boxed());
+        start("batches of salt", |shared, shutdown| batches::follow(shared, shutdown).boxed());
         if !config.schedule.is_empty() {
             start("schedule", |shared, shutdown| schedule::run(shared, shutdown).boxed());
         }

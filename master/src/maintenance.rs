@@ -92,7 +92,11 @@ async fn clean(shared: &Arc<Shared>) {
         return;
     }
     let lifetime = shared.config.job_lifetime();
-    let cleaned = shared.disk.run(move |disk| disk.job_cache.clean_old_jobs(lifetime)).await;
+    let cleaned = shared.disk.run(move |disk| {
+        disk.large_returns.expire(lifetime);
+        disk.job_cache.clean_old_jobs(lifetime)
+    });
+    let cleaned = cleaned.await;
     if let Ok(Err(error)) = cleaned {
         tracing::error!(%error, "old jobs could not be removed");
     }

@@ -10,7 +10,7 @@ use brine_core::function::Args;
 use brine_core::job::{Times, Watch, batch_size};
 use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
 use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value};
+use brine_core::{Jid, Map, Value};
 use rand::seq::SliceRandom;
 use tokio::time::Instant;
 
@@ -92,9 +92,11 @@ impl Orchestrator {
             None => ids.len().max(1),
         };
         let mut answers = Vec::new();
+        // As of `salt -b`: one job id for all parts.
+        let jid = Jid::new();
         for now in ids.chunks(size) {
             let tgt = now.iter().map(String::as_str).collect();
-            let request = PublishRequest { tgt, tgt_type: "list".into(), ..request.clone() };
+            let request = PublishRequest { tgt, tgt_type: "list".into(), jid: Some(jid.clone()), ..request.clone() };
             answers.extend(self.watch(request, timeout).await?);
             if failhard && answers.iter().any(has_failed) {
                 break;

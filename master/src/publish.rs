@@ -36,6 +36,8 @@ const HANDED_ON: &[&str] = &[
 const TOLD: &[&str] = &["jid", "tgt_type", "tgt", "user", "fun", "arg"];
 /// The field of that event that holds the rest of it, if there is more.
 pub(crate) const MORE: &str = "_load";
+/// The field of that event for a job whose id was given, such as that of a batch: it adds its minions to those of the job.
+pub(crate) const PART: &str = "_part";
 
 /// A job that has gone out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,7 +117,8 @@ impl Shared {
             _ => return Err(PublishError::BadFunction),
         }
         let (minions, missing) = self.targets(&request).await?;
-        if minions.is_empty() && missing.is_empty() {
+        // As in Salt, a job for ids none of which is known is no job.
+        if minions.is_empty() {
             return Ok(Published { jid: None, minions, missing });
         }
         let jid = request.jid.clone().unwrap_or_default();
@@ -124,6 +127,9 @@ impl Shared {
         let mut new = self.announcement(&load);
         new.insert("minions".into(), published.minions.clone().into());
         new.insert("missing".into(), published.missing.clone().into());
+        if request.jid.is_some() {
+            new.insert(PART.into(), true.into());
+        }
         let caused = request.kwargs.iter().filter(|(name, _)| name.as_str().is_some_and(|name| name.starts_with('_')));
         let caused: Map = caused.map(|(name, value)| (name.clone(), value.clone())).collect();
         if !caused.is_empty() {

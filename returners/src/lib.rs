@@ -49,6 +49,17 @@ pub trait Returner: Send + Sync {
         returns.iter().try_for_each(|one| self.returner(one))
     }
 
+    /// Stores a job together with its only return: at once, where that is less work than one after the other.
+    fn save_call(&self, load: &Load, job_return: &Return) -> Result<(), ReturnerError> {
+        self.save_load(load)?;
+        self.returner(job_return)
+    }
+
+    /// Waits until what was stored so far is on disk, where storing does not wait for that by itself.
+    fn flush(&self) -> Result<(), ReturnerError> {
+        Ok(())
+    }
+
     /// Adds minions that are expected to return for a job: batches and other masters tell them late.
     fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
         let _ = (jid, minions);

@@ -128,6 +128,18 @@ impl Returner for LocalCache {
         self.write(batch)
     }
 
+    fn save_call(&self, load: &Load, job_return: &Return) -> Result<(), ReturnerError> {
+        let mut batch = Batch::new();
+        batch.put(LOADS, load.jid().as_str(), msgpack::pack_map(load.map()));
+        let key = key(job_return.jid(), job_return.id().as_str());
+        batch.put_new(RETURNS, key, msgpack::pack_map(job_return.map()));
+        self.write(batch)
+    }
+
+    fn flush(&self) -> Result<(), ReturnerError> {
+        self.settle().map(drop)
+    }
+
     fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
         let mut batch = Batch::new();
         for id in minions {

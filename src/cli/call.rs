@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use brine_core::function::Args;
+use brine_core::function::{Args, CallError, Function, Registry};
+use brine_core::job::Return;
+use brine_core::nearest::nearest;
 use brine_core::sls::arguments;
 use brine_core::{Jid, Map, Value, map};
 use brine_minion::context::{Context, Job, Minion};
 use brine_minion::daemon::Connected;
 use brine_minion::jobs::{self, Outcome};
 use brine_minion::masterless::masterless;
-use clap::{CommandFactory, Parser};
+use brine_minion::modules::MODULES;
+use clap::{ArgAction, CommandFactory, Parser};
 
 use super::common::{CommonOptions, OutputArguments};
 use super::usage;
@@ -23,6 +26,8 @@ const USAGE: &str = "salt-call [options] <function> [arguments]";
 /// Salt's exit status for a function that is not there.
 const NOT_AVAILABLE: u8 = 255;
 const FAILED: u8 = 1;
+/// How the message of an exception begins.
+const EXCEPTION: &str = "The minion function caused an exception";
 
 /// Call a function on this host, with a master or without.
 #[derive(Parser, Debug)]
@@ -33,18 +38,36 @@ struct Arguments {
     /// Work without a master
     #[arg(long)]
     local: bool,
-    /// A folder of state files, for --local
+    /// A directory of state files, for --local; may be given several times
+    #[arg(long, value_name = "DIR", action = ArgAction::Append)]
+    file_root: Vec<PathBuf>,
+    /// A directory of pillar files, for --local; may be given several times
+    #[arg(long, value_name = "DIR", action = ArgAction::Append)]
+    pillar_root: Vec<PathBuf>,
+    /// The directory of what the minion keeps
     #[arg(long, value_name = "DIR")]
-    file_root: Option<PathBuf>,
-    /// A folder of pillar files, for --local
-    #[arg(long, value_name = "DIR")]
-    pillar_root: Option<PathBuf>,
+    cachedir: Option<PathBuf>,
     /// The minion's id
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// The master's host
     #[arg(long, value_name = "HOST")]
     master: Option<String>,
+    /// Returners that the result also goes to, separated by commas
+    #[arg(long = "return", value_name = "RETURNERS")]
+    r#return: Option<String>,
+    /// Do not return the result to the master
+    #[arg(long)]
+    no_return_event: bool,
+    /// Metadata of the job
+    #[arg(long, value_name = "MAPPING")]
+    set_metadata: Option<String>,
+    /// Seconds that the master may take to authenticate this minion
+    #[arg(short, long, value_name = "SECONDS", value_parser = usage::integer)]
+    timeout: Option<i64>,
+    /// Show only states that have changed or failed
+    #[arg(long)]
+    output_diff: bool,
     /// Exit with the function's retcode
     #[arg(long)]
     retcode_passthrough: bool,
@@ -70,28 +93,36 @@ struct Arguments {
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words) {
+    let arguments: Arguments = match usage::parse_with_stdin(NAME, USAGE, Arguments::command, words)? {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
+    let mistake = |message: &str| Ok(usage::error(NAME, USAGE, message));
     let (fun, rest) = match (&arguments.words[..], arguments.grains, arguments.doc) {
         ([], true, _) => ("grains.items".to_owned(), Vec::new()),
-        (words, _, true) => ("sys.doc".to_owned(), words.to_vec()),
+        ([_, ..], true, _) => return mistake("-g/--grains does not accept any arguments"),
+        ([_, _, ..], _, true) => return mistake("You can only get documentation for one method at one time"),
+        (words, _, true) => return Ok(show_docs(words.first().map_or("", String::as_str))),
         ([fun, rest @ ..], _, _) => (fun.clone(), rest.to_vec()),
         ([], false, false) => {
             print_plain(usage::help(NAME, USAGE, Arguments::command()));
-            return Ok(usage::error(NAME, USAGE, "Requires function, --grains or --doc"));
+            return mistake("Requires function, --grains or --doc");
         }
     };
     let config = arguments.common.start_with_minion(&overrides(&arguments))?;
     let no_parse: Vec<String> =
         arguments.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
     let args = arguments::parse(&rest, &no_parse);
-    let opts = config.opts.clone();
+    let mut opts = config.opts.clone();
+    if arguments.output_diff {
+        opts.insert("state_output_diff".into(), true.into());
+    }
+    let jid = Jid::new();
+    let metadata = arguments.set_metadata.as_deref().map(arguments::parse_value);
     let local = arguments.local || config.file_client == "local";
     let (minion, outcome) = if local {
         let minion = masterless(config)?;
-        let outcome = call(&minion, &fun, args);
+        let outcome = call(&minion, &fun, args, &jid);
         (minion, outcome)
     } else {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -100,28 +131,32 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             connected.join(false).await?;
             connected.refresh_pillar().await?;
             let minion = Arc::clone(&connected.minion);
-            let (on_thread, name) = (Arc::clone(&minion), fun.clone());
+            let (on_thread, name, id) = (Arc::clone(&minion), fun.clone(), jid.clone());
             let jobs = &connected.pool.executors().jobs;
-            let outcome = jobs.run(move |_| call(&on_thread, &name, args)).await?;
-            if let Called::Done(outcome) = &outcome {
-                connected.return_once(job_return(&minion, &fun, &rest, outcome)).await;
+            let outcome = jobs.run(move |_| call(&on_thread, &name, args, &id)).await?;
+            if let (Called::Done(outcome), false) = (&outcome, arguments.no_return_event) {
+                connected.return_once(job_return(&minion, &fun, &rest, outcome, metadata.as_ref(), &jid)).await;
             }
             anyhow::Ok((minion, outcome))
         })?
     };
-    show(&arguments, &opts, &fun, &minion, outcome)
+    if let Called::Done(outcome) = &outcome {
+        return_to(&arguments, &minion, job_return(&minion, &fun, &rest, outcome, metadata.as_ref(), &jid));
+    }
+    show(&arguments, &opts, &fun, &minion, outcome, &jid)
 }
 
 fn overrides(arguments: &Arguments) -> Map {
     let mut given = Map::new();
     // Relative folders are meant from here, whatever the function's own folder is.
-    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-    if let Some(folder) = &arguments.file_root {
-        given.insert("file_roots".into(), map! {"base" => Value::from(vec![Value::from(absolute(folder))])}.into());
+    let absolute = |path: &PathBuf| Value::from(std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    for (option, roots) in [("file_roots", &arguments.file_root), ("pillar_roots", &arguments.pillar_root)] {
+        if !roots.is_empty() {
+            given.insert(option.into(), map! {"base" => roots.iter().map(absolute).collect::<Value>()}.into());
+        }
     }
-    if let Some(folder) = &arguments.pillar_root {
-        given.insert("pillar_roots".into(), map! {"base" => Value::from(vec![Value::from(absolute(folder))])}.into());
-    }
+    given.extend(arguments.cachedir.as_ref().map(|folder| ("cachedir".into(), absolute(folder))));
+    given.extend(arguments.timeout.map(|seconds| ("auth_timeout".into(), seconds.into())));
     given.extend(arguments.id.as_ref().map(|id| ("id".into(), id.into())));
     given.extend(arguments.master.as_ref().map(|master| ("master".into(), master.into())));
     given
@@ -130,19 +165,58 @@ fn overrides(arguments: &Arguments) -> Map {
 /// What came of a call, or why there was none.
 enum Called {
     Done(Outcome),
-    NotAvailable(String),
+    NotAvailable { message: String, similar: Map, near: Option<String> },
     BadArguments(String, String),
     UnknownArguments(String),
     Failed(String),
+    Exception(String),
+}
+
+/// Shows the documentation of the functions whose names begin so; none at all is a failure.
+fn show_docs(start: &str) -> ExitCode {
+    let functions = Registry::new(MODULES);
+    let found: Vec<_> = functions.iter().filter(|function| function.full_name().starts_with(start)).collect();
+    for function in &found {
+        print_plain(format_args!("{}:\n{}\n", function.full_name(), usage::docstring(&function.docstring())));
+    }
+    if found.is_empty() {
+        let near = nearest(start, functions.iter().map(Function::full_name));
+        let hint = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+        print_plain_error(format_args!("ERROR: no documentation found for '{start}'{hint}"));
+        return ExitCode::from(FAILED);
+    }
+    ExitCode::SUCCESS
+}
+
+/// Hands a return to the returners of `--return`. As in Salt, the result is shown all the same when one fails.
+fn return_to(arguments: &Arguments, minion: &Minion, mut load: Map) {
+    load.insert("success".into(), true.into());
+    let names = arguments.r#return.iter().flat_map(|names| names.split(','));
+    let names: Vec<&str> = names.map(str::trim).filter(|name| !name.is_empty()).collect();
+    let Ok(one) = Return::from_map(load) else { return };
+    let options = brine_returners::Options::new(&minion.config.opts, None);
+    for name in names {
+        let returned = brine_returners::open(name, &options).and_then(|returner| returner.returner(&one));
+        if let Err(error) = returned {
+            tracing::error!(returner = name, %error, "returning the result failed");
+        }
+    }
 }
 
 /// What came of a call, as the master's job cache and its followers get it.
-fn job_return(minion: &Minion, fun: &str, words: &[String], outcome: &Outcome) -> Map {
+fn job_return(
+    minion: &Minion,
+    fun: &str,
+    words: &[String],
+    outcome: &Outcome,
+    metadata: Option<&Value>,
+    jid: &Jid,
+) -> Map {
     let words: Vec<Value> = words.iter().map(Value::from).collect();
     let mut load = map! {
         "cmd" => "_return",
         "id" => &minion.id,
-        "jid" => &Jid::new(),
+        "jid" => jid,
         "fun" => fun,
         "fun_args" => words.clone(),
         "arg" => words,
@@ -152,14 +226,19 @@ fn job_return(minion: &Minion, fun: &str, words: &[String], outcome: &Outcome) -
         "retcode" => outcome.retcode,
     };
     load.extend(outcome.out.map(|out| ("out".into(), out.into())));
+    load.extend(metadata.map(|metadata| ("metadata".into(), metadata.clone())));
     load
 }
 
-fn call(minion: &Arc<Minion>, fun: &str, args: Args) -> Called {
+fn call(minion: &Arc<Minion>, fun: &str, args: Args, jid: &Jid) -> Called {
     let Some(function) = minion.functions.get(fun) else {
-        return Called::NotAvailable(brine_minion::suggest::not_available(minion, fun));
+        let similar = minion.functions.iter().filter(|known| known.full_name().starts_with(fun));
+        let similar = similar.map(|known| (known.full_name().into(), usage::docstring(&known.docstring()).into()));
+        let near = nearest(fun, minion.functions.iter().map(Function::full_name));
+        let message = CallError::NotAvailable(fun.to_owned()).to_string();
+        return Called::NotAvailable { message, similar: similar.collect(), near };
     };
-    let mut job = Job::local(&Jid::new(), fun, &args);
+    let mut job = Job::local(jid, fun, &args);
     job.load = map! {"fun" => fun, "jid" => &job.jid, "pid" => job.pid, "tgt" => "salt-call"};
     let job = Arc::new(job);
     let context = Context::new(Arc::clone(minion), job);
@@ -182,37 +261,65 @@ fn call(minion: &Arc<Minion>, fun: &str, args: Args) -> Called {
     }
     match outcome.value.as_str().and_then(|text| text.strip_prefix("ERROR: ")) {
         Some(message) if !outcome.success => Called::Failed(message.to_owned()),
+        None if !outcome.success && outcome.value.as_str().is_some_and(|text| text.starts_with(EXCEPTION)) => {
+            Called::Exception(outcome.value.to_string())
+        }
         _ => Called::Done(outcome),
     }
 }
 
-fn show(arguments: &Arguments, opts: &Map, fun: &str, minion: &Minion, called: Called) -> anyhow::Result<ExitCode> {
+fn show(
+    arguments: &Arguments,
+    opts: &Map,
+    fun: &str,
+    minion: &Minion,
+    called: Called,
+    jid: &Jid,
+) -> anyhow::Result<ExitCode> {
     let outcome = match called {
         Called::Done(outcome) => outcome,
-        Called::NotAvailable(message) => {
-            print_plain_error(&message);
-            return Ok(ExitCode::from(NOT_AVAILABLE));
+        Called::NotAvailable { message, mut similar, near } => {
+            if let Some(near) = near {
+                print_plain_error(format_args!("'{fun}' is no function: did you mean '{near}'?"));
+            }
+            if similar.is_empty() {
+                print_plain_error(&message);
+                return Ok(ExitCode::from(NOT_AVAILABLE));
+            }
+            // As Salt, with the documentation of what begins so.
+            similar.insert(fun.into(), message.into());
+            arguments.output.shower(opts)?.show(&map! {"local" => similar}.into(), "nested")?;
+            return Ok(ExitCode::from(FAILED));
         }
         Called::Failed(message) => {
             print_plain_error(format_args!("Error running '{fun}': {message}"));
             return Ok(ExitCode::from(FAILED));
         }
-        Called::UnknownArguments(message) => {
+        Called::Exception(message) | Called::UnknownArguments(message) => {
             print_plain_error(&message);
             return Ok(ExitCode::from(FAILED));
         }
         Called::BadArguments(message, doc) => {
-            print_plain_error(format_args!("\nPassed invalid arguments: {message}.\n\nUsage:\n\n{doc}"));
+            print_plain_error(format_args!("\nPassed invalid arguments: {message}.\n\nUsage:"));
+            print_plain(usage::docstring(&doc));
             return Ok(ExitCode::from(FAILED));
         }
     };
     let value = if arguments.metadata {
-        map! {"return" => outcome.value, "retcode" => outcome.retcode, "id" => &minion.id, "fun" => fun}.into()
+        let words = arguments.words.get(1..).unwrap_or_default();
+        let mut whole = map! {"jid" => jid, "return" => outcome.value, "retcode" => outcome.retcode};
+        whole.extend(outcome.out.map(|out| ("out".into(), out.into())));
+        whole.extend(map! {"id" => &minion.id, "fun" => fun, "fun_args" => words.to_vec()});
+        let metadata = arguments.set_metadata.as_deref().map(arguments::parse_value);
+        whole.extend(metadata.map(|metadata| ("metadata".into(), metadata)));
+        whole.into()
     } else {
         outcome.value
     };
-    let hint = outcome.out.unwrap_or("nested");
-    arguments.output.shower(opts)?.show(&map! {"local" => value}.into(), hint)?;
+    let hint = outcome.out.filter(|_| !arguments.metadata).unwrap_or("nested");
+    let mut shower = arguments.output.shower(opts)?;
+    shower.set_retcode(outcome.retcode);
+    shower.show(&map! {"local" => value}.into(), hint)?;
     Ok(match outcome.retcode {
         0 => ExitCode::SUCCESS,
         code if arguments.retcode_passthrough => ExitCode::from(u8::try_from(code).unwrap_or(FAILED)),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use brine_core::bus::SocketNames;
 use brine_core::config::MasterConfig;
 use brine_core::event::Event;
+use brine_core::function::Args;
 use brine_core::transport::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
 use brine_core::value::msgpack;
 use brine_core::wire::{Call, ClientCommand, Envelope, PublishRequest};
@@ -118,6 +119,22 @@ impl MasterClient {
         self.ask(ClientCommand::call_map("runner", &call), CALL_TIME).await
     }
 
+    /// Calls a runner function that returns data to go on with.
+    ///
+    /// # Errors
+    /// The master cannot be reached, or the function failed.
+    pub async fn ask_runner(&self, fun: &str, args: Args) -> Result<Value, ClientError> {
+        let call = Call { fun: fun.into(), args, key: None, user: user(), asynchronous: false };
+        let answer = self.runner(call).await?;
+        let data = answer.get("data");
+        let field = |name: &str| data.and_then(|data| data.get(name)).cloned().unwrap_or_default();
+        if field("success").is_truthy() {
+            Ok(field("return"))
+        } else {
+            Err(ClientError::Refused(field("return").to_string()))
+        }
+    }
+
     /// Fires an event, by the socket that takes them from any program on this machine.
     pub async fn fire(&self, event: &Event) -> Result<(), ClientError> {
         let mut push = Push::connect(&self.fire).await.map_err(ClientError::NoMaster)?;
@@ -126,8 +143,14 @@ impl MasterClient {
 
     /// Follows events whose tags start so. What happens after this returns is seen.
     pub async fn events(&self, prefix: &str) -> Result<Events, ClientError> {
+        self.events_of(&[prefix]).await
+    }
+
+    /// As [`MasterClient::events`], for several prefixes.
+    pub async fn events_of(&self, prefixes: &[&str]) -> Result<Events, ClientError> {
         let limits = Limits::default();
-        let subscriber = Subscriber::connect(&self.events, &[prefix.as_bytes()], limits).await;
+        let prefixes: Vec<&[u8]> = prefixes.iter().map(|prefix| prefix.as_bytes()).collect();
+        let subscriber = Subscriber::connect(&self.events, &prefixes, limits).await;
         Ok(Events(subscriber.map_err(ClientError::NoMaster)?))
     }
 }

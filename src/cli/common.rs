@@ -101,6 +101,11 @@ impl CommonOptions {
         Ok(config)
     }
 
+    /// Returns the path of the main file of the configuration.
+    pub fn config_file(&self, name: &str) -> PathBuf {
+        self.config_dir.join(name)
+    }
+
     /// Starts logging without any configuration.
     pub fn start_without_config(&self) -> anyhow::Result<()> {
         self.start("warning", None, &[])
@@ -207,6 +212,36 @@ impl OutputArguments {
 }
 
 impl Shower {
+    /// Whether an outputter was asked for, on the command line or in the configuration.
+    pub fn is_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Whether no outputter was asked for, or the one that text is shown with by default.
+    pub fn is_nested(&self) -> bool {
+        matches!(self.asked.as_deref(), None | Some("nested" | "highstate"))
+    }
+
+    /// Whether what hints at the highstate outputter is shown by it.
+    pub fn is_highstate(&self) -> bool {
+        matches!(self.asked.as_deref(), None | Some("highstate"))
+    }
+
+    /// Sets the retcode of what is shown next: the keys of nested output are red if it is not 0.
+    pub fn set_retcode(&mut self, retcode: i64) {
+        self.options.retcode = retcode;
+    }
+
+    /// Shows a line of progress on a terminal, in place of the one before.
+    pub fn progress(&mut self, text: &str) -> anyhow::Result<()> {
+        Ok(self.ui.progress(text)?)
+    }
+
+    /// Removes the line of progress.
+    pub fn clear_progress(&mut self) -> anyhow::Result<()> {
+        Ok(self.ui.clear_progress()?)
+    }
+
     /// Shows a value with the outputter that was asked for, else with the one that is hinted at. A value
     /// that has no text leaves no empty line.
     pub fn show(&mut self, value: &Value, hint: &str) -> anyhow::Result<()> {

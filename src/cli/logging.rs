@@ -58,13 +58,18 @@ pub fn start(console: LevelFilter, file: Option<(&Path, LevelFilter)>) -> anyhow
     let on_stderr = tracing_subscriber::fmt::layer()
         .event_format(Lines { detailed: false })
         .with_writer(io::stderr)
+        // A stderr that nobody reads is no reason to panic.
+        .log_internal_errors(false)
         .with_ansi(false)
         .with_filter(console);
     let in_file = match file {
         Some((path, level)) => {
             let opened = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path);
             let opened = opened.map_err(files::FileError::at("open", path)).context("no log file")?;
-            let layer = tracing_subscriber::fmt::layer().event_format(Lines { detailed: true }).with_ansi(false);
+            let layer = tracing_subscriber::fmt::layer()
+                .event_format(Lines { detailed: true })
+                .with_ansi(false)
+                .log_internal_errors(false);
             Some(layer.with_writer(std::sync::Mutex::new(opened)).with_filter(level))
         }
         None => None,

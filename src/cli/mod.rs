@@ -15,6 +15,7 @@ mod minion;
 mod privileges;
 mod run;
 mod salt;
+mod salt_options;
 mod stdout_reader;
 mod swarm;
 mod up;

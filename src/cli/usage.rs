@@ -5,29 +5,82 @@ use std::error::Error as _;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::ui::print_plain_error;
+use super::salt_options::{self, Asked};
+use crate::ui::{print_plain, print_plain_error};
+use anyhow::Context as _;
+use brine_core::nearest::nearest;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
-use clap::{ArgAction, Command, FromArgMatches};
+use clap::{ArgAction, ArgMatches, Command, FromArgMatches};
 
+/// The option of tools whose line goes on on stdin.
+const ARGS_STDIN: &str = "args-stdin";
 /// The exit status for options that make no sense.
 const USAGE_STATUS: u8 = 64;
 
-/// Reads the words behind a tool's name. When there is nothing left to do (help, version, a mistake)
-/// that has been said, and the exit status is the error. `usage` is the line behind `Usage: `.
+/// Parses the words behind a tool's name. When there is nothing left to do (help, version, a mistake) that has been
+/// printed, and the exit status is the error. `usage` is the line behind `Usage: `.
 pub fn parse<T: FromArgMatches>(
     name: &'static str,
     usage: &'static str,
     command: Command,
     words: Vec<OsString>,
 ) -> Result<T, ExitCode> {
-    let mut command = like_python(command.name(name).bin_name(name).override_usage(usage));
-    read(&mut command, &words).map_err(|mistake| match mistake.kind() {
+    parse_by(name, usage, command, &words, T::from_arg_matches)
+}
+
+/// As [`parse`], with an option `--args-stdin`, by which more of the line comes from stdin, a word on each line.
+///
+/// # Errors
+/// Stdin cannot be read.
+pub fn parse_with_stdin<T: FromArgMatches>(
+    name: &'static str,
+    usage: &'static str,
+    command: fn() -> Command,
+    mut words: Vec<OsString>,
+) -> anyhow::Result<Result<T, ExitCode>> {
+    let option = clap::Arg::new(ARGS_STDIN).long(ARGS_STDIN).action(ArgAction::SetTrue);
+    let option = option.help("Read further options and arguments from stdin, one a line");
+    let with_option = || command().arg(option.clone());
+    let first = |matches: &ArgMatches| Ok((T::from_arg_matches(matches), matches.get_flag(ARGS_STDIN)));
+    let (read, more) = match parse_by(name, usage, with_option(), &words, first) {
+        Ok(read) => read,
+        Err(status) => return Ok(Err(status)),
+    };
+    if more {
+        let lines = std::io::read_to_string(std::io::stdin()).context("reading arguments from stdin failed")?;
+        words.extend(lines.lines().map(OsString::from));
+        return Ok(parse(name, usage, with_option(), words));
+    }
+    Ok(match read {
+        Ok(read) => Ok(read),
+        Err(_) => parse(name, usage, with_option(), words),
+    })
+}
+
+fn parse_by<T>(
+    name: &'static str,
+    usage: &'static str,
+    command: Command,
+    words: &[OsString],
+    read: impl FnOnce(&ArgMatches) -> Result<T, Error>,
+) -> Result<T, ExitCode> {
+    let command = like_python(command.name(name).bin_name(name).override_usage(usage));
+    let mut command = salt_options::add(command, name);
+    let matches = command.try_get_matches_from_mut(words);
+    match matches.as_ref().ok().and_then(|matches| salt_options::asked(matches, name)) {
+        Some(Asked::Refused(option, why)) => return Err(error(name, usage, &format!("option --{option}: {why}"))),
+        Some(Asked::Version) => {
+            print_plain(command.render_version().trim_end());
+            return Err(ExitCode::SUCCESS);
+        }
+        None => {}
+    }
+    matches.and_then(|matches| read(&matches)).map_err(|mistake| match mistake.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // When nobody reads it there is nobody to tell.
-            let _ = mistake.print();
+            print_plain(mistake.render().to_string().trim_end());
             ExitCode::SUCCESS
         }
-        _ => error(name, usage, &describe(&mistake, &words, &command)),
+        _ => error(name, usage, &describe(&mistake, words, &command)),
     })
 }
 
@@ -51,14 +104,20 @@ fn like_python(command: Command) -> Command {
         })
 }
 
-fn read<T: FromArgMatches>(command: &mut Command, words: &[OsString]) -> Result<T, Error> {
-    T::from_arg_matches(&command.try_get_matches_from_mut(words)?)
-}
-
 /// Says that the options make no sense, and gives the exit status for that.
 pub fn error(name: &str, usage: &str, message: &str) -> ExitCode {
     print_plain_error(format_args!("Usage: {usage}\n\n{name}: error: {message}"));
     ExitCode::from(USAGE_STATUS)
+}
+
+/// Returns the documentation of a function as Salt's tools print it below the function's name: indented, after an empty
+/// line. That of Salt's own functions is so already.
+pub fn docstring(doc: &str) -> String {
+    if doc.starts_with('\n') {
+        return doc.to_owned();
+    }
+    let lines = doc.lines().map(|line| format!("\n    {line}").trim_end_matches(' ').to_owned());
+    format!("\n{}", lines.collect::<String>().trim_start_matches('\n'))
 }
 
 /// A whole number, for clap's `value_parser`.
@@ -76,7 +135,14 @@ fn describe(mistake: &Error, words: &[OsString], command: &Command) -> String {
     match mistake.kind() {
         ErrorKind::UnknownArgument => {
             let option = context(ContextKind::InvalidArg);
-            format!("no such option: {}", option.split('=').next().unwrap_or_default())
+            let option = option.split('=').next().unwrap_or_default();
+            let meant = candidates(option, command);
+            if meant.len() > 1 {
+                return format!("ambiguous option: {option} ({}?)", meant.join(", "));
+            }
+            let known = long_options(command).filter(|_| option.starts_with("--"));
+            let hint = nearest(option, known).map(|nearest| format!(" (did you mean '{nearest}'?)"));
+            format!("no such option: {option}{}", hint.unwrap_or_default())
         }
         ErrorKind::InvalidValue if context(ContextKind::InvalidValue).is_empty() => {
             format!("{} option requires 1 argument", option())
@@ -93,15 +159,42 @@ fn describe(mistake: &Error, words: &[OsString], command: &Command) -> String {
     }
 }
 
+/// All long options of a command, with their dashes.
+fn long_options(command: &Command) -> impl Iterator<Item = String> {
+    let names = |arg: &clap::Arg| {
+        let aliases = arg.get_all_aliases().unwrap_or_default();
+        arg.get_long().into_iter().chain(aliases).map(|name| format!("--{name}")).collect::<Vec<_>>()
+    };
+    command.get_arguments().flat_map(names)
+}
+
+/// The options that an abbreviation may mean, sorted.
+fn candidates(option: &str, command: &Command) -> Vec<String> {
+    let mut all: Vec<String> = long_options(command).filter(|name| name.starts_with(option)).collect();
+    all.retain(|_| option.starts_with("--") && option.len() > 2);
+    all.sort();
+    all
+}
+
 /// An option as it was typed: clap tells `--timeout <N>` where `-t` stood on the line.
 fn spelling(option: &str, words: &[OsString], command: &Command) -> String {
     let long = option.split([' ', '=']).next().unwrap_or_default();
     let known = command.get_arguments().find(|arg| arg.get_long() == long.strip_prefix("--"));
-    let is_typed = words.iter().any(|word| word.to_string_lossy().starts_with(long));
+    let is_typed = words.iter().any(|word| {
+        // It may be abbreviated.
+        let word = word.to_string_lossy();
+        let name = word.split('=').next().unwrap_or_default();
+        name.len() > "--".len() && long.starts_with(name)
+    });
     match known.and_then(clap::Arg::get_short) {
         Some(short) if !is_typed => format!("-{short}"),
         _ => long.to_owned(),
     }
+}
+
+/// A number with a fraction, for clap's `value_parser`.
+pub fn float(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| format!("invalid floating-point value: '{text}'"))
 }
 
 #[cfg(test)]
@@ -124,7 +217,9 @@ mod tests {
     fn parsed(line: &str) -> Result<Arguments, String> {
         let words: Vec<_> = line.split_whitespace().map(OsString::from).collect();
         let mut command = like_python(Arguments::command());
-        read(&mut command, &words).map_err(|mistake| describe(&mistake, &words, &command))
+        let read = command.try_get_matches_from_mut(&words);
+        read.and_then(|matches| Arguments::from_arg_matches(&matches))
+            .map_err(|mistake| describe(&mistake, &words, &command))
     }
 
     #[test]
@@ -144,6 +239,8 @@ mod tests {
         for (line, message) in [
             ("--nope", "no such option: --nope"),
             ("--nope=1", "no such option: --nope"),
+            ("--tiemout", "no such option: --tiemout (did you mean '--timeout'?)"),
+            ("--ye=1", "--yes option does not take a value"),
             ("-Z", "no such option: -Z"),
             ("--accept", "--accept option requires 1 argument"),
             ("-ya", "-a option requires 1 argument"),

@@ -58,8 +58,11 @@ rendering_options! {
     unauthenticated_memory: usize = 64 << 20,
     /// Seconds that a peer may take for a message that it has begun, and for reading a reply.
     message_timeout: u64 = 60,
-    /// The largest event that is taken, in bytes.
+    /// The largest event that is taken, in bytes. The event of a larger return is trimmed; the job cache has it whole.
     max_event_size: usize = 1 << 20,
+    /// How many MiB of returns larger than `max_event_size` the job cache keeps whole, a quarter of it for one minion. What
+    /// exceeds this is kept trimmed, as its event.
+    large_returns_size: u64 = 1024,
 
     /// How many hours jobs are kept in the job cache.
     keep_jobs: u64 = 24,
@@ -67,6 +70,8 @@ rendering_options! {
     keep_jobs_seconds: Option<u64> = None,
     /// Whether jobs are kept at all.
     job_cache: bool = true,
+    /// Whether calls of runner functions are kept as jobs.
+    runner_returns: bool = true,
     /// The returner that keeps jobs.
     master_job_cache: String = "local_cache".into(),
     /// Returners that every event is handed to.

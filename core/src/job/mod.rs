@@ -2,6 +2,7 @@
 //!
 //! Both keep the map that they came as: fields that only some functions or peers know are handed on.
 
+pub mod trim;
 mod watch;
 
 use jiff::Zoned;
@@ -258,7 +259,8 @@ pub fn return_tag(tag: &str) -> Option<(&str, &str)> {
 pub fn batch_size(text: &str, all: usize) -> Result<usize, String> {
     let wrong =
         || format!("Invalid batch specification '{text}': must be an integer or percentage string like '10' or '25%'.");
-    let number = match text.strip_suffix('%') {
+    // As in Salt, the sign may stand in front.
+    let number = match text.contains('%').then(|| text.trim_matches('%')) {
         Some(percent) => {
             let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
             (all as f64 * percent / 100.0).floor() as usize
@@ -377,7 +379,7 @@ mod tests {
     #[test]
     fn batches_are_numbers_or_parts() {
         for (text, all, is) in
-            [("2", 10, 2), ("0", 10, 1), ("50%", 3, 1), ("100%", 3, 3), ("25%", 40, 10), ("1%", 10, 1)]
+            [("2", 10, 2), ("0", 10, 1), ("50%", 3, 1), ("100%", 3, 3), ("25%", 40, 10), ("1%", 10, 1), ("%50", 4, 2)]
         {
             assert_eq!(batch_size(text, all), Ok(is), "{text}");
         }

@@ -4,6 +4,7 @@
 //! A batch is kept in the store with each step, so that it goes on after a restart. It is stopped by an event,
 //! `salt/batch/<jid>/stop`, which `batch.stop` fires.
 
+mod followed;
 mod state;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -22,6 +23,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::Shared;
+pub(crate) use followed::follow;
 use state::Stage;
 pub(crate) use state::State;
 
@@ -51,6 +53,8 @@ pub(crate) struct Wanted {
 pub(crate) struct Batches {
     store: Store,
     all: Mutex<IndexMap<String, State>>,
+    /// Those that `salt -b` runs itself.
+    pub followed: followed::Followed,
 }
 
 impl Batches {
@@ -59,7 +63,7 @@ impl Batches {
         let kept = store.scan(TABLE, b"", usize::MAX)?;
         let states = kept.into_iter().filter_map(|(_, packed)| State::from_map(&msgpack::unpack_map(&packed).ok()?));
         let all = states.map(|state| (state.jid.to_string(), state)).collect();
-        Ok(Batches { store: Store::clone(store), all: Mutex::new(all) })
+        Ok(Batches { store: Store::clone(store), all: Mutex::new(all), followed: followed::Followed::default() })
     }
 
     /// What is known of a batch.

@@ -108,7 +108,9 @@ impl Shared {
             metrics::RETURNS.add(1);
             self.causes.mark(&jid, &mut load);
             let errors = state_errors::of_return(&load);
-            last = self.publish_for(from, &format!("salt/job/{jid}/ret/{id}"), load).await?;
+            let tag = format!("salt/job/{jid}/ret/{id}");
+            let load = self.event_of_return(&tag, &jid, id, load).await?;
+            last = self.publish_for(from, &tag, load).await?;
             self.job_published(last);
             for (tag, body) in errors {
                 self.publish_for(from, &tag, body).await;
@@ -147,7 +149,16 @@ fn now() -> Value {
 /// Removes the fields that only the master sets: causes of reactions, and the marks of its job cache. (`_seq`,
 /// `_stamp` and `_from` are the bus's own.)
 fn remove_reserved(body: &mut Map) {
-    const RESERVED: &[&str] =
-        &["_cause", brine_reactor::DEPTH, "_sls", "_entry", "_reaction", "_jid", crate::publish::MORE, NOT_KEPT];
+    const RESERVED: &[&str] = &[
+        "_cause",
+        brine_reactor::DEPTH,
+        "_sls",
+        "_entry",
+        "_reaction",
+        "_jid",
+        crate::publish::MORE,
+        crate::publish::PART,
+        NOT_KEPT,
+    ];
     body.retain(|name, _| !name.as_str().is_some_and(|name| RESERVED.contains(&name)));
 }

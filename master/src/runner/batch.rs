@@ -10,7 +10,7 @@ use crate::batches::Wanted;
 functions! {
     module "batch", context RunnerContext;
 
-    /// Starts a job in batches and gives its job id, the minions that take part, and those that do not answer.
+    /// Start a job in batches and return its job id, the minions that take part, and those that do not answer.
     /// `salt --batch-size 10 --async` does it.
     ///
     /// CLI Example:
@@ -24,26 +24,36 @@ functions! {
         Ok(map! {"jid" => jid.map(|jid| jid.to_string()), "minions" => minions, "missing" => missing}.into())
     }
 
-    /// How far a batch is; nothing if there is none of this job id.
+    /// Return the progress of a batch; nothing if there is none of this job id.
+    ///
+    /// jid: the job id of the batch.
     ///
     /// CLI Example:
     ///
     ///     salt-run batch.status 20261120235852025555
     fn status(context, jid: Value) {
-        Ok(context.master.batches.get(&jid.to_string()).map_or(Value::Nil, |state| state.summary().into()))
+        let (batches, jid) = (&context.master.batches, jid.to_string());
+        let own = batches.get(&jid).map(|state| state.summary());
+        Ok(own.or_else(|| Some(batches.followed.get(&jid)?.summary())).map_or(Value::Nil, Value::Map))
     }
 
-    /// How far the batches are that run.
+    /// Return the progress of the batches that run.
     ///
     /// CLI Example:
     ///
     ///     salt-run batch.list_active
     fn list_active(context) {
-        Ok(context.master.batches.active().iter().map(|state| Value::Map(state.summary())).collect())
+        let batches = &context.master.batches;
+        let own = batches.active().into_iter().map(|state| state.summary());
+        let followed = batches.followed.active().into_iter().map(|state| state.summary());
+        let mut all: Vec<Map> = own.chain(followed).collect();
+        all.sort_by_key(|summary| summary.get("jid").map(ToString::to_string));
+        Ok(all.into_iter().map(Value::Map).collect())
     }
 
-    /// Stops a batch: no further minions are asked. With `kill`, those that work are told to end, too. Gives false
-    /// if no such batch runs.
+    /// Stop a batch: no more minions are asked. Returns False if no such batch runs.
+    ///
+    /// jid: the job id of the batch. kill: whether the job is ended on the minions that work on it (False).
     ///
     /// CLI Example:
     ///
@@ -51,11 +61,17 @@ functions! {
     ///     salt-run batch.stop 20261120235852025555 kill=True
     fn stop(context, jid: Value, kill: bool = false) {
         let jid = jid.to_string();
-        let Some(state) = context.master.batches.active().into_iter().find(|state| state.jid.as_str() == jid) else {
-            return Ok(false.into());
+        let (batches, user) = (&context.master.batches, &context.caller.user);
+        let own = batches.active().into_iter().find(|state| state.jid.as_str() == jid);
+        let followed = || batches.followed.active_one(&jid);
+        let request = match own.map(|state| state.kill_request(user)) {
+            Some(request) => request,
+            None => match followed() {
+                Some(state) => state.kill_request(user),
+                None => return Ok(false.into()),
+            },
         };
         if kill {
-            let request = state.kill_request(&context.caller.user);
             context.wait(context.master.publish(request)).map_err(CallError::execution)?;
         }
         let body = map! {"jid" => &jid, "reason" => "stop"};

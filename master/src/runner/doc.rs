@@ -1,6 +1,6 @@
 //! `doc`: what runner and wheel functions do.
 
-use brine_core::function::Registry;
+use brine_core::function::{Function, Registry};
 use brine_core::glob::fnmatch;
 use brine_core::{Value, functions};
 
@@ -9,7 +9,9 @@ use super::RunnerContext;
 functions! {
     module "doc", context RunnerContext;
 
-    /// The documentation of runner functions: of all, of modules, or of single functions.
+    /// Return the documentation of runner functions.
+    ///
+    /// args: names of modules or functions, or globs over names of functions; all functions if none is given.
     ///
     /// CLI Example:
     ///
@@ -18,13 +20,27 @@ functions! {
         Ok(documented(&context.master.runners, &args))
     }
 
-    /// The documentation of wheel functions.
+    /// Return the documentation of wheel functions.
+    ///
+    /// args: names of modules or functions, or globs over names of functions; all functions if none is given.
     ///
     /// CLI Example:
     ///
     ///     salt-run doc.wheel key
     fn wheel(context, *args) {
         Ok(documented(&context.master.wheels, &args))
+    }
+
+    /// Return the name of the runner function that a mistyped name probably means; nothing if none is near.
+    ///
+    /// name: the mistyped name.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run doc.nearest jobs.lst_jobs
+    fn nearest(context, name: String) {
+        let known = context.master.runners.iter().map(Function::full_name);
+        Ok(brine_core::nearest::nearest(&name, known).map_or(Value::Nil, Value::from))
     }
 }
 

@@ -1,113 +1,147 @@
-//! `jobs`: what was asked and what came of it, from the job cache.
+//! `jobs`: what was asked and what was returned, from the job cache.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use brine_core::function::CallError;
+use brine_core::glob::fnmatch;
 use brine_core::job::Load;
+use brine_core::value::FromValue;
 use brine_core::wire::PublishRequest;
 use brine_core::{Jid, Map, Value, functions, map};
+use brine_returners::{Options, Returner};
+use jiff::civil::DateTime;
 
 use super::RunnerContext;
 
 functions! {
     module "jobs", context RunnerContext;
 
-    /// What minions returned for a job.
+    /// Return what minions returned for a job.
+    ///
+    /// jid: the job id. ext_source: the returner to read from (the master's job cache). returned: whether minions that
+    /// returned are listed (True). missing: whether minions that did not return are listed (False). display_progress: publish
+    /// progress events (False).
     ///
     /// CLI Example:
     ///
     ///     salt-run jobs.lookup_jid 20261120235852025555
-    fn lookup_jid(context, jid: String, missing: bool = false, display_progress: bool = false) {
+    fn lookup_jid(context, jid: String, ext_source: Option<String> = None, returned: bool = true, missing: bool = false, display_progress: bool = false) {
         tell(context, display_progress, "Querying returner");
-        let jid = parse(&jid)?;
-        let returns = returns(context, &jid)?;
-        let out = returns.values().find_map(|one| one.get("out")).cloned();
-        let mut data: Map = returns.iter().map(|(id, one)| (id.clone(), one.get("return").cloned().unwrap_or_default())).collect();
-        if missing && let Some(load) = load(context, &jid)? {
-            for id in expected(&load) {
-                data.entry(id).or_insert_with(|| "Minion did not return".into());
-            }
+        let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
+        let returns = returns(&*cache, &jid)?;
+        let mut data = Map::new();
+        if returned {
+            data.extend(returns.iter().map(|(id, one)| (id.clone(), one.get("return").cloned().unwrap_or_default())));
         }
-        let outputter = out.unwrap_or_else(|| "nested".into());
-        Ok(map! {"outputter" => outputter, "data" => data}.into())
+        if missing && let Some(load) = load(&*cache, &jid)? {
+            let silent = expected(&load).into_iter().filter(|id| !returns.contains_key(id));
+            data.extend(silent.map(|id| (id, "Minion did not return".into())));
+        }
+        Ok(match returns.values().next().and_then(|one| one.get("out")).filter(|out| out.is_truthy()) {
+            Some(out) => map! {"outputter" => out.clone(), "data" => data}.into(),
+            None => data.into(),
+        })
     }
 
-    /// All of one job: what was asked, of whom, and what came of it.
+    /// Return all of one job: the function, its target, the minions and their returns.
+    ///
+    /// jid: the job id. ext_source: the returner to read from (the master's job cache). display_progress: publish progress
+    /// events (False).
     ///
     /// CLI Example:
     ///
     ///     salt-run jobs.list_job 20261120235852025555
-    fn list_job(context, jid: String, display_progress: bool = false) {
+    fn list_job(context, jid: String, ext_source: Option<String> = None, display_progress: bool = false) {
         tell(context, display_progress, "Querying returner");
-        let jid = parse(&jid)?;
-        let Some(load) = load(context, &jid)? else {
-            return Ok(map! {"jid" => &jid, "Error" => "Cannot contact returner or no job with this jid"}.into());
-        };
+        let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
         let mut job = map! {"jid" => &jid};
-        job.extend(summary(&load));
-        job.insert("Minions".into(), Value::List(expected(&load)));
-        job.insert("Result".into(), returns(context, &jid)?.into());
+        job.extend(whole(&*cache, &jid)?);
         Ok(job.into())
     }
 
-    /// As `list_job`, below the job's id.
+    /// Return all of one job below its job id.
+    ///
+    /// jid: the job id. ext_source: the returner to read from (the master's job cache).
     ///
     /// CLI Example:
     ///
     ///     salt-run jobs.print_job 20261120235852025555
-    fn print_job(context, jid: String) {
-        print(context, &parse(&jid)?)
+    fn print_job(context, jid: String, ext_source: Option<String> = None) {
+        print(&*cache(context, ext_source.as_deref())?, &parse(&jid)?)
     }
 
-    /// All jobs that are kept, oldest first.
+    /// Return all jobs that are kept, oldest first.
+    ///
+    /// ext_source: the returner to read from (the master's job cache). outputter: the outputter of the result.
+    /// search_metadata: a mapping, of which one pair must be in the job's metadata. search_function, search_target: a glob, a
+    /// list of globs, or several with commas between them. start_time, end_time: the time of the oldest and of the newest job,
+    /// such as `2026-11-20 23:58:52`. display_progress: publish progress events (False).
     ///
     /// CLI Example:
     ///
     ///     salt-run jobs.list_jobs
-    fn list_jobs(context, search_function: Option<String> = None, search_target: Option<String> = None, display_progress: bool = false) {
+    ///     salt-run jobs.list_jobs search_function='test.*,pkg.install' search_target='web*'
+    fn list_jobs(context, ext_source: Option<String> = None, outputter: Option<String> = None, search_metadata: Value = Value::Nil, search_function: Value = Value::Nil, search_target: Value = Value::Nil, start_time: Value = Value::Nil, end_time: Value = Value::Nil, display_progress: bool = false) {
         tell(context, display_progress, "Querying returner for jobs");
-        caught_up(context);
-        let jobs = context.disk().job_cache.get_jids(None).map_err(CallError::execution)?;
-        let wanted = |pattern: &Option<String>, text: Option<&Value>| {
-            pattern.as_ref().is_none_or(|pattern| text.is_some_and(|text| brine_core::glob::fnmatch(pattern, &text.to_string())))
-        };
-        let mut listed: Vec<(Jid, Map)> = jobs
-            .iter()
-            .map(|load| (load.jid().clone(), summary(load)))
-            .filter(|(_, job)| wanted(&search_function, job.get("Function")) && wanted(&search_target, job.get("Target")))
-            .collect();
-        listed.sort_by(|one, other| one.0.cmp(&other.0));
-        Ok(Value::Map(listed.into_iter().map(|(jid, job)| (Value::from(&jid), job.into())).collect()))
+        let search = Search::new(search_metadata, &search_function, &search_target, &start_time, &end_time)?;
+        let jobs = search.jobs(&*cache(context, ext_source.as_deref())?, None)?;
+        Ok(shown(jobs, outputter))
     }
 
-    /// The newest job that is kept, as `print_job`.
+    /// Return the newest jobs that are kept, oldest first.
+    ///
+    /// count: how many. filter_find_job: whether `saltutil.find_job` is left out (True). ext_source: the returner to read from
+    /// (the master's job cache). outputter: the outputter of the result. display_progress: publish progress events (False).
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run jobs.list_jobs_filter 50
+    fn list_jobs_filter(context, count: usize, filter_find_job: bool = true, ext_source: Option<String> = None, outputter: Option<String> = None, display_progress: bool = false) {
+        tell(context, display_progress, "Querying returner for jobs");
+        let cache = cache(context, ext_source.as_deref())?;
+        let jobs = Search { without_find_job: filter_find_job, ..Search::default() }.jobs(&*cache, Some(count))?;
+        Ok(shown(jobs, outputter))
+    }
+
+    /// Return the newest job that matches, as `print_job`; False if none does.
+    ///
+    /// ext_source: the returner to read from (the master's job cache). metadata: a mapping, of which one pair must be in the
+    /// job's metadata. function, target: globs. display_progress: publish progress events (False).
     ///
     /// CLI Example:
     ///
     ///     salt-run jobs.last_run
-    fn last_run(context, function: Option<String> = None) {
-        caught_up(context);
-        let jobs = context.disk().job_cache.get_jids(None).map_err(CallError::execution)?;
-        let of_function = |load: &&Load| {
-            function.as_ref().is_none_or(|function| load.map().get("fun").and_then(Value::as_str) == Some(function))
-        };
-        let newest = jobs.iter().filter(of_function).map(Load::jid).max();
-        newest.map_or(Ok(Value::Bool(false)), |jid| print(context, jid))
+    ///     salt-run jobs.last_run function=cmd.run
+    fn last_run(context, ext_source: Option<String> = None, outputter: Option<String> = None, metadata: Value = Value::Nil, function: Value = Value::Nil, target: Value = Value::Nil, display_progress: bool = false) {
+        _ = outputter;
+        tell(context, display_progress, "Querying returner for jobs");
+        if metadata.is_truthy() && metadata.as_map().is_none() {
+            return Ok(false.into());
+        }
+        let cache = cache(context, ext_source.as_deref())?;
+        let search = Search::new(metadata, &function, &target, &Value::Nil, &Value::Nil)?;
+        let newest = search.jobs(&*cache, Some(1))?.pop();
+        newest.map_or(Ok(Value::Bool(false)), |(jid, _)| print(&*cache, &jid))
     }
 
-    /// Which minions returned success for a job.
+    /// Return which minions returned success for a job.
+    ///
+    /// jid: the job id. ext_source: the returner to read from (the master's job cache).
     ///
     /// CLI Example:
     ///
     ///     salt-run jobs.exit_success 20261120235852025555
-    fn exit_success(context, jid: String) {
-        let jid = parse(&jid)?;
-        let returns = returns(context, &jid)?;
+    fn exit_success(context, jid: String, ext_source: Option<String> = None) {
+        let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
         let mut result: Map = Map::new();
-        if let Some(load) = load(context, &jid)? {
+        if let Some(load) = load(&*cache, &jid)? {
             result.extend(expected(&load).into_iter().map(|id| (id, Value::Bool(false))));
         }
-        for (id, one) in &returns {
+        for (id, one) in &returns(&*cache, &jid)? {
+            // A call of the master itself says in its return whether it went well.
+            let of_call = one.get("return").filter(|value| *id == context.master.id.as_str().into() && value.get("fun").is_some());
+            let one = of_call.unwrap_or(one);
             let good = one.get("retcode").and_then(Value::as_i64).unwrap_or(0) == 0
                 && one.get("success").and_then(Value::as_bool).unwrap_or(true);
             result.insert(id.clone(), good.into());
@@ -115,7 +149,9 @@ functions! {
         Ok(result.into())
     }
 
-    /// The jobs that minions are running now.
+    /// Return the jobs that minions are running now.
+    ///
+    /// display_progress: publish progress events (False).
     ///
     /// CLI Example:
     ///
@@ -133,7 +169,7 @@ functions! {
                 let Some(jid) = job.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse::<Jid>().ok()) else { continue };
                 let entry = active.entry(Value::from(&jid)).or_insert_with(|| {
                     let load = Load::from_map(job.as_map().cloned().unwrap_or_default()).ok();
-                    let mut entry = load.as_ref().map(summary).unwrap_or_default();
+                    let mut entry = load.as_ref().map(Load::summary).unwrap_or_default();
                     entry.insert("Running".into(), Value::List(Vec::new()));
                     entry.insert("Returned".into(), Value::List(Vec::new()));
                     entry.into()
@@ -144,9 +180,10 @@ functions! {
                 }
             }
         }
+        let cache = cache(context, None)?;
         for (jid, entry) in &mut active {
             let Ok(jid) = jid.to_string().parse() else { continue };
-            let returned: Vec<Value> = returns(context, &jid)?.into_keys().collect();
+            let returned: Vec<Value> = returns(&*cache, &jid)?.into_keys().collect();
             if let Some(entry) = entry.as_map_mut() {
                 entry.insert("Returned".into(), returned.into());
             }
@@ -155,7 +192,7 @@ functions! {
     }
 }
 
-/// Says on the bus what the call is about to do, if whoever called wants to know.
+/// Publishes what the call is about to do, if the caller wants to know.
 fn tell(context: &RunnerContext, wanted: bool, message: &str) {
     if wanted {
         context.progress(message);
@@ -166,46 +203,191 @@ fn parse(jid: &str) -> Result<Jid, CallError> {
     jid.parse().map_err(CallError::execution)
 }
 
-/// Waits, for a second at most, until the job cache has seen what has been fired so far.
-fn caught_up(context: &RunnerContext) {
+/// The job cache, or another returner that is named. Waits, for a second at most, until the job cache has all jobs that were
+/// published so far.
+fn cache(context: &RunnerContext, ext_source: Option<&str>) -> Result<Arc<dyn Returner>, CallError> {
     context.wait(context.master.jobs_caught_up(Duration::from_secs(1)));
+    match ext_source.filter(|name| !name.is_empty() && *name != context.master.config.master_job_cache) {
+        None => Ok(Arc::clone(&context.disk().job_cache)),
+        Some(name) => {
+            let returner = brine_returners::open(name, &Options::new(&context.master.config.opts, None));
+            Ok(returner.map_err(CallError::execution)?.into())
+        }
+    }
 }
 
-fn load(context: &RunnerContext, jid: &Jid) -> Result<Option<Load>, CallError> {
-    caught_up(context);
-    context.disk().job_cache.get_load(jid).map_err(CallError::execution)
+fn load(cache: &dyn Returner, jid: &Jid) -> Result<Option<Load>, CallError> {
+    cache.get_load(jid).map_err(CallError::execution)
 }
 
-fn returns(context: &RunnerContext, jid: &Jid) -> Result<Map, CallError> {
-    caught_up(context);
-    context.disk().job_cache.get_jid(jid).map_err(CallError::execution)
+fn returns(cache: &dyn Returner, jid: &Jid) -> Result<Map, CallError> {
+    cache.get_jid(jid).map_err(CallError::execution)
 }
 
 fn expected(load: &Load) -> Vec<Value> {
-    load.map().get("minions").and_then(Value::as_list).map(<[Value]>::to_vec).unwrap_or_default()
+    load.minions().iter().map(Value::from).collect()
 }
 
-fn print(context: &RunnerContext, jid: &Jid) -> Result<Value, CallError> {
-    let Some(load) = load(context, jid)? else { return Ok(Value::map()) };
-    let mut job = summary(&load);
-    job.insert("Minions".into(), Value::List(expected(&load)));
-    job.insert("Result".into(), returns(context, jid)?.into());
-    Ok(Value::Map([(Value::from(jid), job.into())].into_iter().collect()))
-}
-
-/// A job as listings show it.
-fn summary(load: &Load) -> Map {
-    let field = |name: &str| load.map().get(name).cloned().unwrap_or_default();
-    let user = match field("user") {
-        Value::Nil => "root".into(),
-        user => user,
+/// A job with its minions and returns; one that is not known says so.
+fn whole(cache: &dyn Returner, jid: &Jid) -> Result<Map, CallError> {
+    let mut job = if let Some(load) = load(cache, jid)? {
+        let mut job = load.summary();
+        let minions = expected(&load);
+        if !minions.is_empty() {
+            job.insert("Minions".into(), minions.into());
+        }
+        job
+    } else {
+        let error = "Cannot contact returner or no job with this jid";
+        map! {"Error" => error, "StartTime" => jid.start_time()}
     };
-    map! {
-        "Function" => field("fun"),
-        "Arguments" => field("arg"),
-        "Target" => field("tgt"),
-        "Target-type" => field("tgt_type"),
-        "User" => user,
-        "StartTime" => load.jid().start_time(),
+    job.insert("Result".into(), returns(cache, jid)?.into());
+    Ok(job)
+}
+
+fn print(cache: &dyn Returner, jid: &Jid) -> Result<Value, CallError> {
+    Ok(Value::Map([(Value::from(jid), whole(cache, jid)?.into())].into_iter().collect()))
+}
+
+fn shown(jobs: Vec<(Jid, Map)>, outputter: Option<String>) -> Value {
+    let data = Value::Map(jobs.into_iter().map(|(jid, job)| (Value::from(&jid), job.into())).collect());
+    match outputter.filter(|name| !name.is_empty()) {
+        Some(outputter) => map! {"outputter" => outputter, "data" => data}.into(),
+        None => data,
+    }
+}
+
+/// Which jobs are listed.
+#[derive(Default)]
+struct Search {
+    metadata: Option<Map>,
+    functions: Vec<String>,
+    targets: Vec<String>,
+    start: Option<DateTime>,
+    end: Option<DateTime>,
+    without_find_job: bool,
+}
+
+impl Search {
+    fn new(metadata: Value, function: &Value, target: &Value, start: &Value, end: &Value) -> Result<Self, CallError> {
+        let metadata = match metadata {
+            Value::Map(metadata) if !metadata.is_empty() => Some(metadata),
+            // Salt passes over what is no mapping: no job has it.
+            other => other.is_truthy().then(Map::new),
+        };
+        Ok(Search {
+            metadata,
+            functions: globs(function),
+            targets: globs(target),
+            start: time(start)?,
+            end: time(end)?,
+            without_find_job: false,
+        })
+    }
+
+    /// The newest jobs that match, oldest first.
+    fn jobs(&self, cache: &dyn Returner, count: Option<usize>) -> Result<Vec<(Jid, Map)>, CallError> {
+        let mut loads = cache.get_jids(None).map_err(CallError::execution)?;
+        loads.sort_by(|one, other| other.jid().cmp(one.jid()));
+        let found = loads.iter().filter(|load| self.matches(load)).take(count.unwrap_or(usize::MAX));
+        let mut found: Vec<_> = found.map(|load| (load.jid().clone(), load.summary())).collect();
+        found.reverse();
+        Ok(found)
+    }
+
+    fn matches(&self, load: &Load) -> bool {
+        let any = |globs: &[String], value: &Value| {
+            let values = value.as_list().unwrap_or(std::slice::from_ref(value));
+            globs.is_empty() || values.iter().any(|value| globs.iter().any(|glob| fnmatch(glob, &value.to_string())))
+        };
+        let has = |wanted: &Map| {
+            let metadata = load.metadata().and_then(Value::as_map);
+            metadata.is_some_and(|metadata| wanted.iter().any(|(key, value)| metadata.get(key) == Some(value)))
+        };
+        any(&self.functions, load.fun())
+            && any(&self.targets, load.tgt())
+            && self.metadata.as_ref().is_none_or(has)
+            && self.start.is_none_or(|start| load.time().is_some_and(|time| time >= start))
+            && self.end.is_none_or(|end| load.time().is_some_and(|time| time <= end))
+            && !(self.without_find_job && load.fun().as_str() == Some("saltutil.find_job"))
+    }
+}
+
+/// Globs from a list, or from text with commas between them.
+fn globs(value: &Value) -> Vec<String> {
+    match value {
+        Value::Nil => Vec::new(),
+        Value::List(all) => all.iter().map(ToString::to_string).collect(),
+        text => text.to_string().split(',').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect(),
+    }
+}
+
+/// The forms of times that are parsed, beside ISO 8601: those that jobs are listed with, and common ones.
+const TIMES: &[&str] = &[
+    "%Y, %b %d %H:%M:%S%.f",
+    "%Y, %b %d %H:%M",
+    "%Y-%m-%d %H:%M",
+    "%b %d %Y %H:%M:%S",
+    "%b %d %Y %H:%M",
+    "%d %b %Y %H:%M:%S",
+    "%d %b %Y %H:%M",
+];
+/// Forms without a time of day: midnight.
+const DATES: &[&str] = &["%Y, %b %d", "%b %d %Y", "%d %b %Y", "%Y-%m-%d", "%Y%m%d"];
+
+fn time(value: &Value) -> Result<Option<DateTime>, CallError> {
+    if !value.is_truthy() {
+        return Ok(None);
+    }
+    let text = String::from_value(value).unwrap_or_else(|| value.to_string());
+    let text = text.trim();
+    let parsed = text.parse::<DateTime>().ok();
+    let of_time = || TIMES.iter().find_map(|form| DateTime::strptime(form, text).ok());
+    let of_date = || {
+        let date = DATES.iter().find_map(|form| jiff::civil::Date::strptime(form, text).ok());
+        date.map(|date| date.to_datetime(jiff::civil::Time::midnight()))
+    };
+    parsed.or_else(of_time).or_else(of_date).map(Some).ok_or_else(|| {
+        CallError::execution(format!("time '{text}' is invalid: expected a form such as 2026-11-20 23:58:52"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_core::list;
+
+    const JID: &str = "20261120235852025555";
+
+    fn job(fields: Map) -> Load {
+        let mut load = map! {"jid" => JID, "fun" => "test.ping", "tgt" => "web1", "tgt_type" => "glob"};
+        load.extend(fields);
+        Load::from_map(load).unwrap()
+    }
+
+    #[test]
+    fn every_filter_of_a_search_must_hold() {
+        let search = |metadata: Value, function: Value, target: Value, start: &str, end: &str| {
+            Search::new(metadata, &function, &target, &start.into(), &end.into()).unwrap()
+        };
+        let nil = || Value::Nil;
+        let job = job(map! {"metadata" => map! {"a" => 1, "b" => 2}});
+        for (is, search) in [
+            (true, Search::default()),
+            (true, search(map! {"a" => 1, "c" => 3}.into(), nil(), nil(), "", "")),
+            (false, search(map! {"a" => 2}.into(), nil(), nil(), "", "")),
+            (false, search("a".into(), nil(), nil(), "", "")),
+            (true, search(nil(), "pkg.*, test.*".into(), list!["db*", "web*"], "", "")),
+            (false, search(nil(), "pkg.*".into(), nil(), "", "")),
+            (false, search(nil(), nil(), "db*".into(), "", "")),
+            (true, search(nil(), nil(), nil(), "2026, Nov 20 23:58", "2026-11-21")),
+            (false, search(nil(), nil(), nil(), "2026-11-21", "")),
+            (false, search(nil(), nil(), nil(), "", "2026-11-20T23:58:52")),
+        ] {
+            assert_eq!(search.matches(&job), is);
+        }
+        let of_several = Load::from_map(map! {"jid" => JID, "fun" => list!["test.ping", "cmd.run"]}).unwrap();
+        assert!(Search { functions: vec!["cmd.*".into()], ..Search::default() }.matches(&of_several));
+        assert!(time(&"yesterday".into()).is_err());
     }
 }

@@ -13,6 +13,20 @@ use crate::orchestrate::Orchestrator;
 functions! {
     module "state", context RunnerContext;
 
+    /// Follow the events of the master, one on each line. `salt-run` does this itself: the master returns nothing.
+    ///
+    /// tagmatch: a glob over tags (`*`). count: end after so many events (-1 for never). quiet: print nothing (False).
+    /// pretty: print JSON over several lines (False). since: begin with events of the journal: a sequence number, a time, or
+    /// an age such as `10m`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run state.event pretty=True
+    ///     salt-run state.event 'salt/job/*' since=10m
+    fn event(_context, *_args, **_kwargs) {
+        Err(CallError::execution("state.event follows the event bus from salt-run, not within the master"))
+    }
+
     /// Runs SLS files on the master: an orchestration of jobs, runner and wheel functions. It is a failure if
     /// one of its states is.
     ///

@@ -83,6 +83,9 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
         // The master gets it while returners work. The receiver is gone when the minion ends.
         _ = sender.send((ticket, load.clone()));
         jobs::keep_return(&this.minion, &load);
+        // For the returners alone, as in Salt: they may hold passwords.
+        let options = ["ret_config", "ret_kwargs"].into_iter();
+        load.extend(options.filter_map(|name| Some((name.into(), running.load.get(name)?.clone()))));
         return_beside(&this.minion, &ret, load);
     });
     let this = Arc::clone(connected);

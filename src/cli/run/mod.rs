@@ -1,11 +1,13 @@
 //! `salt-run`: functions of the master. They run there; `state.event` alone runs here.
 
+mod docs;
 mod state_event;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use brine_core::Value;
+use brine_core::function::CallError;
 use brine_core::sls::arguments::parse;
 use brine_core::value::FromValue;
 use brine_core::wire::Call;
@@ -20,6 +22,9 @@ use crate::ui::{print_plain, print_plain_error};
 const NAME: &str = "salt-run";
 const USAGE: &str = "salt-run [options] <function> [arguments]";
 const NO_CREDENTIALS: u8 = 2;
+/// How the master answers a call whose arguments do not fit.
+const INVALID_KEYWORDS: &str = "The following keyword arguments are not valid";
+const INVALID_ARGUMENTS: &str = "\nPassed invalid arguments: ";
 
 /// Call a runner function in the master.
 #[derive(Parser, Debug)]
@@ -45,6 +50,9 @@ struct Arguments {
     /// Show the documentation of functions
     #[arg(short, long = "doc", alias = "documentation")]
     doc: bool,
+    /// Do not show the result
+    #[arg(long)]
+    quiet: bool,
     /// Keyword arguments that stay text, separated by commas
     #[arg(long, value_name = "NAMES")]
     no_parse: Option<String>,
@@ -58,12 +66,15 @@ struct Arguments {
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let mut arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), follow_joined(words)) {
+    let arguments: Arguments = match usage::parse_with_stdin(NAME, USAGE, Arguments::command, follow_joined(words))? {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
+    if arguments.doc && arguments.words.len() > 1 {
+        return Ok(usage::error(NAME, USAGE, "You can only get documentation for one method at one time"));
+    }
     if arguments.doc {
-        arguments.words.insert(0, "doc.runner".into());
+        return docs::run(&arguments);
     }
     let Some((fun, rest)) = arguments.words.split_first() else {
         print_plain(usage::help(NAME, USAGE, Arguments::command()));
@@ -94,18 +105,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let call = Call { fun: fun.clone(), args, key: None, user: user(), asynchronous: arguments.asynchronous };
         Ok(Some(client.runner(call).await?))
     });
-    let answer = match answer.map_err(anyhow::Error::downcast::<ClientError>) {
+    let answer = match answer {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(ExitCode::SUCCESS),
-        Err(Ok(error @ ClientError::NoMaster(_))) => {
-            print_plain_error(&error);
-            return Ok(ExitCode::FAILURE);
-        }
-        Err(Ok(error)) => {
-            print_plain_error(format_args!("ERROR: {error}"));
-            return Ok(ExitCode::from(NO_CREDENTIALS));
-        }
-        Err(Err(error)) => return Err(error),
+        Err(error) => return failed(error),
     };
     if arguments.asynchronous {
         let tag = answer.get("tag").map(ToString::to_string).unwrap_or_default();
@@ -118,7 +121,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let field = |name: &str| data.and_then(|data| data.get(name)).cloned().unwrap_or_default();
     let returned = field("return");
     let retcode = returned.get("data").and(returned.get("retcode")).and_then(i64::from_value);
-    let (value, mut hint) = unwrapped(returned, field("outputter"));
+    // As in Salt, outputters for programs show an orchestration with its retcode.
+    let whole = retcode.is_some() && !shower.is_highstate();
+    let (value, mut hint) =
+        if whole { (returned, "nested".to_owned()) } else { unwrapped(returned, field("outputter")) };
     if matches!(fun.as_str(), "state.orchestrate_single" | "state.orchestrate_high") {
         // Salt shows these by their progress event, which says so.
         "highstate".clone_into(&mut hint);
@@ -127,11 +133,21 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if !success && retcode.is_none() {
         let text = value.to_string();
         // A call that made no sense is not a failure of the function, as Salt counts.
-        let harmless = text.ends_with("is not available.") || text.starts_with("Passed invalid arguments");
-        print_plain(&text);
+        let is_unknown = text == CallError::NotAvailable(fun.clone()).to_string();
+        let harmless = is_unknown || text.starts_with(INVALID_ARGUMENTS);
+        let keywords = text.strip_prefix(INVALID_ARGUMENTS).filter(|rest| rest.starts_with(INVALID_KEYWORDS));
+        if let Some(keywords) = keywords {
+            // As in Salt the documentation is shown; the mistake is said on stderr.
+            print_plain_error(keywords.lines().next().unwrap_or_default());
+        }
+        if is_unknown || keywords.is_some() {
+            runtime.block_on(docs::instead(&config, fun, &text, (!arguments.quiet).then_some(&mut shower)))?;
+        } else if !arguments.quiet {
+            print_plain(&text);
+        }
         return Ok(if harmless { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    if !value.is_nil() {
+    if !arguments.quiet {
         shower.show(&value, &hint)?;
     }
     Ok(ExitCode::from(retcode.map_or(0, |code| u8::try_from(code).unwrap_or(1))))
@@ -150,6 +166,20 @@ fn follow_joined(words: Vec<OsString>) -> Vec<OsString> {
         }
     }
     joined
+}
+
+/// Prints why the master did not answer, and returns the exit status for that.
+fn failed(error: anyhow::Error) -> anyhow::Result<ExitCode> {
+    Ok(match error.downcast::<ClientError>()? {
+        error @ ClientError::NoMaster(_) => {
+            print_plain_error(&error);
+            ExitCode::FAILURE
+        }
+        error => {
+            print_plain_error(format_args!("ERROR: {error}"));
+            ExitCode::from(NO_CREDENTIALS)
+        }
+    })
 }
 
 /// A value that names its outputter beside its data.

@@ -1,11 +1,13 @@
 //! The words of `salt`'s command line.
 
+use std::cmp::Ordering;
+
 use brine_core::Value;
 use brine_core::target::TargetKind;
 use clap::{Args, Parser};
 
 use super::super::common::{CommonOptions, OutputArguments};
-use super::super::usage::integer;
+use super::super::usage::{float, integer};
 use super::wire_args;
 
 /// Publish a job to minions and show what they return.
@@ -35,12 +37,24 @@ pub(super) struct Arguments {
     /// Show who did what at the end
     #[arg(long)]
     pub summary: bool,
+    /// Show how many minions have returned instead of what they return
+    #[arg(short, long)]
+    pub progress: bool,
+    /// Run on so many minions of the target that have the function, chosen at random
+    #[arg(long, value_name = "N", value_parser = integer, default_value = "0", hide_default_value = true)]
+    pub subset: i64,
     /// This many minions, or this part of them, at a time
     #[arg(short, long, visible_alias = "batch-size", value_name = "N or N%")]
     pub batch: Option<String>,
     /// Seconds to wait after a minion of a batch has returned
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = float)]
     pub batch_wait: Option<f64>,
+    /// Run in batches when the target has so many minions
+    #[arg(long, value_name = "N", value_parser = integer, default_value = "0", hide_default_value = true)]
+    pub batch_safe_limit: i64,
+    /// The size of these batches
+    #[arg(long, value_name = "N or N%", default_value = "8")]
+    pub batch_safe_size: String,
     /// End a batch run with the first failure
     #[arg(long)]
     pub failhard: bool,
@@ -56,6 +70,21 @@ pub(super) struct Arguments {
     /// Whatever should be found again with the job
     #[arg(long, value_name = "MAPPING")]
     pub metadata: Option<String>,
+    /// Have minions publish an event when they start the job
+    #[arg(long)]
+    pub start_event: bool,
+    /// Executors of Salt's minions that the function runs in
+    #[arg(long, value_name = "LIST")]
+    pub module_executors: Option<String>,
+    /// Options of these executors
+    #[arg(long, value_name = "MAPPING")]
+    pub executor_opts: Option<String>,
+    /// Show only states that have changed or failed
+    #[arg(long)]
+    pub output_diff: bool,
+    /// Show the configuration of the master
+    #[arg(long)]
+    pub config_dump: bool,
     /// Show who would be asked
     #[arg(long)]
     pub preview_target: bool,
@@ -65,9 +94,6 @@ pub(super) struct Arguments {
     /// What stands between the arguments of several functions
     #[arg(long, value_name = "WORD", default_value = ",")]
     pub args_separator: String,
-    /// Read further arguments from stdin, one a line
-    #[arg(long)]
-    pub args_stdin: bool,
     /// Keyword arguments that stay text, separated by commas
     #[arg(long, value_name = "NAMES")]
     pub no_parse: Option<String>,
@@ -132,7 +158,10 @@ impl TargetOptions {
         ];
         let kind = kinds.iter().find(|(asked, _)| *asked).map_or(TargetKind::Glob, |(_, kind)| *kind);
         let target = match kind {
-            TargetKind::List => word.split([',', ' ']).filter(|id| !id.is_empty()).collect(),
+            TargetKind::List if word.contains(',') => {
+                word.replace(' ', "").split(',').filter(|id| !id.is_empty()).collect()
+            }
+            TargetKind::List => word.split_whitespace().collect(),
             _ => Value::from(word),
         };
         (target, kind.name().to_owned())
@@ -165,10 +194,14 @@ impl Arguments {
                 }
             }
         }
-        if lists.len() > functions.len() {
-            return Err(format!("there are {} functions and {} lists of arguments", functions.len(), lists.len()));
+        // In Salt's words.
+        match lists.len().cmp(&functions.len()) {
+            Ordering::Less => return Err("Cannot execute compound command without defining all arguments.".into()),
+            Ordering::Greater => {
+                return Err("Cannot execute compound command with more arguments than commands.".into());
+            }
+            Ordering::Equal => {}
         }
-        lists.resize(functions.len(), Vec::new());
         let lists = lists.iter().map(|list| Value::List(wire_args(list, &no_parse))).collect();
         Ok((functions.into_iter().collect(), lists))
     }
@@ -189,7 +222,8 @@ mod tests {
     fn targets_are_read_by_their_option() {
         for (line, target, kind) in [
             (&["*", "test.ping"][..], Value::from("*"), "glob"),
-            (&["-L", "a,b c", "test.ping"], list!["a", "b", "c"], "list"),
+            (&["-L", "a, b,c", "test.ping"], list!["a", "b", "c"], "list"),
+            (&["-L", "a b  c", "test.ping"], list!["a", "b", "c"], "list"),
             (&["-G", "os:Debian", "test.ping"], "os:Debian".into(), "grain"),
             (&["-C", "a and b", "test.ping"], "a and b".into(), "compound"),
             (&["-S", "10.0.0.0/8", "test.ping"], "10.0.0.0/8".into(), "ipcidr"),
@@ -215,7 +249,10 @@ mod tests {
         let arguments = read(&["*", "cmd.run", "ls -l", "cwd=/"]);
         let (fun, arg) = arguments.functions().unwrap();
         assert_eq!((fun, arg.len()), ("cmd.run".into(), 2));
-        assert!(read(&["*", "a.b,c.d", "1", ",", "2", ",", "3"]).functions().is_err());
+        for words in [&["1", ",", "2", ",", "3"][..], &["1"], &[]] {
+            let error = read(&[&["*", "a.b,c.d"], words].concat()).functions().unwrap_err();
+            assert!(error.starts_with("Cannot execute compound command with"), "{error}");
+        }
     }
 
     #[test]

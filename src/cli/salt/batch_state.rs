@@ -1,5 +1,5 @@
-//! How far a job in batches is, told on the bus: `salt/batch/<jid>/new`, `progress` and `complete` or
-//! `halted`, with the whole state in each. The batch has a job id of its own; its jobs have theirs.
+//! The progress of a job in batches, published as `salt/batch/<jid>/new`, `progress` and `complete` or `halted`, with the
+//! whole state in each. The job id is that of the job on all minions.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -46,7 +46,7 @@ pub(super) struct BatchState {
     pending: Vec<String>,
     created: f64,
     last_progress: f64,
-    halted: bool,
+    halted: Option<&'static str>,
 }
 
 fn now() -> f64 {
@@ -89,7 +89,7 @@ impl BatchState {
             pending: minions.to_vec(),
             created,
             last_progress: created,
-            halted: false,
+            halted: None,
         }
     }
 
@@ -120,14 +120,24 @@ impl BatchState {
         self.done.insert(id.into(), told.into());
     }
 
-    /// No more are asked.
-    pub(super) fn halt(&mut self) {
-        self.halted = true;
+    /// No more are asked, for this reason.
+    pub(super) fn halt(&mut self, reason: &'static str) {
+        self.halted = Some(reason);
+    }
+
+    /// The job id of the batch, and of its job on all minions.
+    pub(super) fn jid(&self) -> &Jid {
+        &self.jid
+    }
+
+    /// The tag of an event about it.
+    pub(super) fn tag(&self, word: &str) -> String {
+        format!("salt/batch/{}/{word}", self.jid)
     }
 
     /// Fires the event of this stage. A batch goes on when nobody can be told of it.
     pub(super) async fn tell(&self, client: &MasterClient, stage: Stage) {
-        let tag = format!("salt/batch/{}/{}", self.jid, stage.word());
+        let tag = self.tag(stage.word());
         let fired = match Event::from_map(&tag, &self.body()) {
             Ok(event) => client.fire(&event).await.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
@@ -148,8 +158,8 @@ impl BatchState {
             "wait" => Vec::<Value>::new(),
             "created" => self.created,
             "last_progress" => self.last_progress,
-            "halted" => self.halted,
-            "halted_reason" => self.halted.then_some("failhard"),
+            "halted" => self.halted.is_some(),
+            "halted_reason" => self.halted,
         });
         let mut body = map! {"jid" => &self.jid};
         for name in ["fun", "tgt", "tgt_type", "user", "driver"] {

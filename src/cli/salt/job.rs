@@ -25,6 +25,8 @@ pub(super) enum Ended {
     Late,
     /// Somebody pressed Ctrl-C.
     Interrupted,
+    /// The event that ends it was published.
+    Stopped,
 }
 
 /// The returns of jobs.
@@ -33,16 +35,23 @@ pub(super) struct Watch<'a> {
     events: &'a mut Events,
     watches: Vec<brine_core::job::Watch>,
     gone: VecDeque<String>,
+    /// The tag of the event that ends it all.
+    stop: Option<String>,
 }
 
 impl<'a> Job<'a> {
     /// Watches jobs; `events` were subscribed to before they go out.
     pub fn watch(&'a self, events: &'a mut Events) -> Watch<'a> {
-        Watch { job: self, events, watches: Vec::new(), gone: VecDeque::new() }
+        Watch { job: self, events, watches: Vec::new(), gone: VecDeque::new(), stop: None }
     }
 }
 
 impl Watch<'_> {
+    /// Ends with the event of this tag, to which `events` are subscribed, too.
+    pub fn until(self, stop: String) -> Self {
+        Watch { stop: Some(stop), ..self }
+    }
+
     /// A job that has just gone out.
     pub fn add(&mut self, jid: &Jid, minions: &[String]) {
         let watch = brine_core::job::Watch::new(jid.clone(), minions.to_vec(), self.job.times, Instant::now());
@@ -66,6 +75,9 @@ impl Watch<'_> {
             tokio::select! {
                 event = self.events.next() => {
                     let event = event?;
+                    if self.stop.as_deref() == Some(event.tag()) {
+                        return Ok(Some(Ended::Stopped));
+                    }
                     let returned = self.watches.iter_mut().find_map(|watch| watch.take(&event, Instant::now()));
                     if let Some(one) = returned.and_then(|(_, data): (String, Map)| Return::from_map(data).ok()) {
                         return Ok(Some(Ended::Returned(Box::new(one))));

@@ -1,31 +1,35 @@
-//! `salt`: jobs for minions, and what came of them.
+//! `salt`: jobs for minions, and their returns.
 //!
-//! `arguments.rs` reads the line, `job.rs` publishes and waits, `batch.rs` does so a few minions at a
-//! time.
+//! `arguments.rs` reads the line, `job.rs` publishes and waits, `shown.rs` shows returns and counts them, `docs.rs` shows
+//! documentation, `batch.rs` runs jobs a few minions at a time, `choice.rs` chooses among the minions of a target.
 
 mod arguments;
 mod batch;
 mod batch_state;
+mod choice;
+mod docs;
 mod job;
+mod shown;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use arguments::Arguments;
+use brine_core::config::MasterConfig;
 use brine_core::jid::Jid;
 use brine_core::job::Times;
-use brine_core::sls::arguments::parse;
+use brine_core::sls::arguments::{parse, parse_value};
+use brine_core::target::TargetKind;
 use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_core::{Map, Value};
 use clap::CommandFactory;
 use job::{Ended, Job};
+use shown::Shown;
 
 use super::client::{ClientError, MasterClient, user};
 use super::common::Shower;
 use super::usage;
-use crate::output::no_return;
 use crate::ui::{print_plain, print_plain_error};
 
 const NAME: &str = "salt";
@@ -37,47 +41,38 @@ const NOBODY: u8 = 2;
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let mut arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words) {
+    let mut arguments: Arguments = match usage::parse_with_stdin(NAME, USAGE, Arguments::command, words)? {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    if arguments.words.is_empty() {
-        print_plain(usage::help(NAME, USAGE, Arguments::command()));
-        print_plain_error("Cannot execute command without defining a target.");
-        return Ok(ExitCode::from(INCOMPLETE));
+    if arguments.config_dump {
+        return dump(&arguments);
     }
-    if arguments.args_stdin {
-        let more = std::io::read_to_string(std::io::stdin()).context("cannot read the arguments")?;
-        arguments.words.extend(more.lines().map(str::to_owned));
-    }
-    if arguments.doc && arguments.words.len() < 2 {
-        arguments.words.push(String::new());
-    }
-    if arguments.words.len() < 2 && !arguments.preview_target {
-        print_plain_error("Incomplete options passed.");
-        return Ok(ExitCode::from(INCOMPLETE));
+    if let Err(status) = complete(&mut arguments) {
+        return Ok(status);
     }
     let config = arguments.common.start_with_master(&Map::new())?;
-    let shower = arguments.output.shower(&config.opts)?;
+    let mut opts = config.opts.clone();
+    if arguments.output_diff {
+        opts.insert("state_output_diff".into(), true.into());
+    }
+    let shower = arguments.output.shower(&opts)?;
     let request = match request(&arguments) {
         Ok(request) => request,
-        Err(message) => return Ok(usage::error(NAME, USAGE, &message)),
+        Err(message) => {
+            print_plain_error(&message);
+            return Ok(ExitCode::from(INCOMPLETE));
+        }
     };
+    if request.tgt_type == TargetKind::Nodegroup.name()
+        && let Some(group) = request.tgt.as_str().filter(|group| !config.nodegroups.contains_key(*group))
+    {
+        let file = arguments.common.config_file("master");
+        print_plain(format_args!("Node group {group} unavailable in {}", file.display()));
+        return Ok(ExitCode::SUCCESS);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(async {
-        let client = MasterClient::new(&config)?;
-        let timeout = arguments.timeout.map_or(config.timeout, |seconds| u64::try_from(seconds).unwrap_or(0));
-        let [timeout, gather] = [timeout, config.gather_job_timeout].map(Duration::from_secs);
-        let job = Job { client: &client, times: Times { timeout, gather } };
-        if arguments.preview_target {
-            return preview(&job, request, shower).await;
-        }
-        match arguments.batch.clone() {
-            Some(size) if arguments.asynchronous => batch::hand_over(&job, &arguments, request, &size).await,
-            Some(size) => batch::run(&job, &arguments, request, &size, shower).await,
-            None => one_job(&job, &arguments, request, shower).await,
-        }
-    });
+    let result = runtime.block_on(dispatch(&config, arguments, request, shower));
     match result.map_err(anyhow::Error::downcast::<ClientError>) {
         Ok(status) => Ok(status),
         Err(Ok(error @ ClientError::NoMaster(_))) => {
@@ -93,63 +88,134 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Shows the master's configuration.
+fn dump(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let config = arguments.common.start_with_master(&Map::new())?;
+    let mut opts = config.opts;
+    opts.sort_by_key(|name, _| name.to_string());
+    arguments.output.shower(&Map::new())?.show(&opts.into(), "yaml")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Adds to a line what its options imply; the error is the exit status of one that lacks something.
+fn complete(arguments: &mut Arguments) -> Result<(), ExitCode> {
+    let words = &mut arguments.words;
+    if words.len() < 2 && !arguments.doc && !arguments.preview_target {
+        print_plain(usage::help(NAME, USAGE, Arguments::command()));
+    }
+    if arguments.doc {
+        if words.is_empty() {
+            words.push("*".to_owned());
+        }
+        if words.get(1).is_none_or(|fun| fun != docs::FUNCTION) {
+            words.insert(1, docs::FUNCTION.to_owned());
+        }
+        if words.len() > 3 {
+            return Err(usage::error(NAME, USAGE, "You can only get documentation for one method at one time."));
+        }
+    }
+    let missing = match (words.len(), arguments.preview_target) {
+        (0, _) => "Cannot execute command without defining a target.",
+        (1, false) => "Incomplete options passed.",
+        _ => return Ok(()),
+    };
+    print_plain_error(format_args!("\n{missing}\n"));
+    Err(ExitCode::from(INCOMPLETE))
+}
+
+/// Runs the line in the way that its options ask for.
+async fn dispatch(
+    config: &MasterConfig,
+    mut arguments: Arguments,
+    mut request: PublishRequest,
+    shower: Shower,
+) -> anyhow::Result<ExitCode> {
+    let client = MasterClient::new(config)?;
+    let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
+    let [timeout, gather] = [timeout.unwrap_or(config.timeout), config.gather_job_timeout].map(Duration::from_secs);
+    let job = Job { client: &client, times: Times { timeout, gather } };
+    match arguments.batch.clone() {
+        Some(size) if arguments.asynchronous => return batch::hand_over(&job, &arguments, request, &size).await,
+        Some(size) => return batch::run(&job, &arguments, request, &size, shower).await,
+        None => {}
+    }
+    if arguments.preview_target && !arguments.fixed {
+        return choice::preview(&job, request, shower).await;
+    }
+    if arguments.batch_safe_limit > 1 && !arguments.fixed {
+        let matched = choice::matched(&job, &request).await?.len();
+        if i64::try_from(matched).is_ok_and(|matched| matched >= arguments.batch_safe_limit) {
+            print_plain("\nNOTICE: Too many minions targeted, switching to batch execution.");
+            let size = std::mem::take(&mut arguments.batch_safe_size);
+            return batch::run(&job, &arguments, request, &size, shower).await;
+        }
+    }
+    if arguments.subset > 0 && !arguments.asynchronous && !arguments.fixed {
+        let subset = usize::try_from(arguments.subset)?;
+        request = choice::subset(&job, request, subset).await?;
+    }
+    one_job(&job, &arguments, request, shower).await
+}
+
 /// The job that the line asks for.
 fn request(arguments: &Arguments) -> Result<PublishRequest, String> {
-    let (tgt, tgt_type) = arguments.target.read(&arguments.words[0]);
-    let (fun, arg) = if arguments.doc {
-        let words: Vec<Value> = arguments.words[1..].iter().filter(|word| !word.is_empty()).map(Value::from).collect();
-        (Value::from("sys.doc"), words)
-    } else {
-        arguments.functions()?
-    };
+    let target = arguments.words.first().map_or("*", String::as_str);
+    let (tgt, tgt_type) = arguments.target.read(target);
+    let (fun, arg) = arguments.functions()?;
     let mut kwargs = Map::new();
     if let Some(delimiter) = &arguments.target.delimiter {
         kwargs.insert("delimiter".into(), delimiter.into());
     }
+    // As in Salt, the name of a set of options stays text.
+    kwargs.extend(arguments.return_config.as_ref().map(|prefix| ("ret_config".into(), prefix.into())));
     for (name, value) in [
-        ("ret_config", &arguments.return_config),
         ("ret_kwargs", &arguments.return_kwargs),
         ("metadata", &arguments.metadata),
+        ("module_executors", &arguments.module_executors),
+        ("executor_opts", &arguments.executor_opts),
     ] {
-        if let Some(value) = value {
-            kwargs.insert(name.into(), brine_core::sls::arguments::parse_value(value));
-        }
+        kwargs.extend(value.as_ref().map(|value| (name.into(), parse_value(value))));
+    }
+    if arguments.start_event {
+        kwargs.insert("start_event".into(), true.into());
     }
     let ret = arguments.r#return.clone().unwrap_or_default();
     Ok(PublishRequest { tgt, tgt_type, fun, arg, ret, jid: None, key: None, user: user(), kwargs })
 }
 
-async fn preview(job: &Job<'_>, request: PublishRequest, mut shower: Shower) -> anyhow::Result<ExitCode> {
-    let call = brine_core::wire::Call {
-        fun: "manage.targets".into(),
-        args: brine_core::function::Args::positional([request.tgt, request.tgt_type.into()]),
-        key: None,
-        user: user(),
-        asynchronous: false,
-    };
-    let answer = job.client.runner(call).await?;
-    let minions = answer.get("data").and_then(|data| data.get("return")).cloned().unwrap_or_default();
-    shower.show(&minions, "nested")?;
-    Ok(ExitCode::SUCCESS)
-}
-
 const NO_MATCH: &str = "No minions matched the target. No command was sent, no jid was assigned.";
+const NOTHING_RETURNED: &str = "ERROR: No return received";
 
 async fn one_job(
     job: &Job<'_>,
     arguments: &Arguments,
     request: PublishRequest,
-    mut shower: Shower,
+    shower: Shower,
 ) -> anyhow::Result<ExitCode> {
     // Before the job goes out: nothing that it leads to may be missed.
     let mut events = job.client.events("salt/job/").await?;
-    let published = job.client.publish(request).await?;
+    let published = match job.client.publish(request.clone()).await {
+        Ok(published) => published,
+        // Such as a target that is invalid: as in Salt it matches nobody.
+        Err(error @ ClientError::Refused(_)) => {
+            print_plain(NO_MATCH);
+            return Err(error.into());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut shown = Shown::new(arguments, &request, shower);
     let Some(jid) = published.jid.clone() else {
         print_plain(NO_MATCH);
-        print_plain_error("ERROR: No return received");
+        if arguments.asynchronous && !arguments.fixed {
+            print_plain("Executed command with job ID: 0");
+            return Ok(ExitCode::SUCCESS);
+        }
+        shown.nothing()?;
+        print_plain_error(NOTHING_RETURNED);
+        choice::hint(job, &request).await;
         return Ok(ExitCode::from(NOBODY));
     };
-    if arguments.asynchronous {
+    if arguments.asynchronous && !arguments.fixed {
         print_plain(format_args!("Executed command with job ID: {jid}"));
         return Ok(ExitCode::SUCCESS);
     }
@@ -158,69 +224,21 @@ async fn one_job(
     } else if arguments.show_jid {
         print_plain(format_args!("jid: {jid}"));
     }
-    let mut tally = Tally { targeted: published.minions.len() + published.missing.len(), ..Tally::default() };
-    let mut all = Map::new();
-    let mut show = |shower: &mut Shower, id: &str, value: Value, out: &str| -> anyhow::Result<()> {
-        if arguments.fixed {
-            all.insert(id.into(), value);
-            Ok(())
-        } else if arguments.doc {
-            show_doc(&value);
-            Ok(())
-        } else {
-            shower.show(&map! {id => value}.into(), out)
-        }
-    };
+    shown.targeted = published.minions.len() + published.missing.len();
     let mut watch = job.watch(&mut events);
     watch.add(&jid, &published.minions);
-    let mut hint = String::from("nested");
     while let Some(ended) = watch.next().await? {
         match ended {
-            Ended::Returned(one) => {
-                tally.returned += 1;
-                tally.failed += usize::from(one.retcode() != 0);
-                let out = one.map().get("out").and_then(Value::as_str).unwrap_or("nested");
-                out.clone_into(&mut hint);
-                show(&mut shower, one.id().as_str(), one.value().clone(), out)?;
-            }
-            Ended::Missing(id) => {
-                tally.missing += 1;
-                if !arguments.fixed {
-                    show_missing(&mut shower, &id, &jid)?;
-                }
-            }
-            Ended::Late => {}
+            Ended::Returned(one) => shown.returned(&one)?,
+            Ended::Missing(id) => shown.missing(&id, &jid)?,
+            Ended::Late | Ended::Stopped => {}
             Ended::Interrupted => return Ok(interrupted(&jid)),
         }
     }
     for id in &published.missing {
-        tally.missing += 1;
-        if !arguments.fixed {
-            show_missing(&mut shower, id, &jid)?;
-        }
+        shown.missing(id, &jid)?;
     }
-    if arguments.fixed && !all.is_empty() {
-        all.sort_by_key(|id, _| id.to_string());
-        shower.show(&all.into(), &hint)?;
-    }
-    if arguments.summary {
-        print_plain(tally.summary());
-    }
-    Ok(tally.status(arguments.fixed))
-}
-
-fn show_missing(shower: &mut Shower, id: &str, jid: &Jid) -> anyhow::Result<()> {
-    shower.show(&map! {id => no_return::message(jid.as_str())}.into(), "no_return")
-}
-
-/// The documentation of each function, as Salt prints it.
-fn show_doc(value: &Value) {
-    let Some(docs) = value.as_map() else { return };
-    for (fun, doc) in docs {
-        let lines: Vec<String> =
-            doc.to_string().lines().map(|line| format!("    {line}").trim_end().to_owned()).collect();
-        print_plain(format_args!("{fun}:\n\n{}\n", lines.join("\n")));
-    }
+    shown.finish()
 }
 
 fn interrupted(jid: &Jid) -> ExitCode {
@@ -230,73 +248,7 @@ fn interrupted(jid: &Jid) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Who did what.
-#[derive(Debug, Default)]
-struct Tally {
-    targeted: usize,
-    returned: usize,
-    missing: usize,
-    failed: usize,
-}
-
-impl Tally {
-    fn summary(&self) -> String {
-        let line = "-".repeat(43);
-        format!(
-            "\n\n{line}\nSummary\n{line}\n# of minions targeted: {}\n# of minions returned: {}\n# of minions that did not return: {}\n# of minions with errors: {}\n{line}",
-            self.targeted, self.returned, self.missing, self.failed
-        )
-    }
-
-    fn status(&self, missing_is_fine: bool) -> ExitCode {
-        if self.returned == 0 {
-            if self.missing == 0 || missing_is_fine {
-                print_plain_error("ERROR: No return received");
-                return ExitCode::from(NOBODY);
-            }
-        } else if self.failed == 0 && (self.missing == 0 || missing_is_fine) {
-            return ExitCode::SUCCESS;
-        }
-        print_plain_error("ERROR: Minions returned with non-zero exit code");
-        ExitCode::FAILURE
-    }
-}
-
 /// Positional and keyword arguments in the form of the wire.
 fn wire_args(words: &[String], no_parse: &[String]) -> Vec<Value> {
     parse(words, no_parse).to_wire()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_summary_is_salts() {
-        let tally = Tally { targeted: 2, returned: 1, missing: 1, failed: 0 };
-        insta::assert_snapshot!(tally.summary().trim_start(), @r"
-        -------------------------------------------
-        Summary
-        -------------------------------------------
-        # of minions targeted: 2
-        # of minions returned: 1
-        # of minions that did not return: 1
-        # of minions with errors: 0
-        -------------------------------------------
-        ");
-    }
-
-    #[test]
-    fn the_status_comes_from_retcodes_and_missing_returns() {
-        let code = |returned, missing, failed, fixed| {
-            format!("{:?}", Tally { targeted: 2, returned, missing, failed }.status(fixed))
-        };
-        let is = |status: ExitCode| format!("{status:?}");
-        assert_eq!(code(2, 0, 0, false), is(ExitCode::SUCCESS));
-        assert_eq!(code(1, 1, 0, false), is(ExitCode::FAILURE));
-        assert_eq!(code(1, 1, 0, true), is(ExitCode::SUCCESS));
-        assert_eq!(code(2, 0, 1, false), is(ExitCode::FAILURE));
-        assert_eq!(code(0, 2, 0, false), is(ExitCode::FAILURE));
-        assert_eq!(code(0, 0, 0, false), is(ExitCode::from(2)));
-    }
 }

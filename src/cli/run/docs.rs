@@ -1,0 +1,77 @@
+//! The documentation of runner functions: `salt-run -d`, and in place of a function that is not there.
+
+use std::process::ExitCode;
+
+use brine_core::config::MasterConfig;
+use brine_core::function::Args;
+use brine_core::{Map, Value};
+
+use super::super::client::MasterClient;
+use super::super::common::Shower;
+use super::super::usage::docstring;
+use super::{Arguments, failed};
+use crate::ui::{print_plain, print_plain_error};
+
+/// Shows the documentation that the line asks for; none at all is a failure.
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let config = arguments.common.start_with_master(&Map::new())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let wanted = arguments.words.first();
+    let asked = runtime.block_on(async {
+        let client = MasterClient::new(&config)?;
+        let docs = client.ask_runner("doc.runner", Args::positional(wanted.map(Value::from))).await?;
+        let near = match wanted {
+            Some(name) if !docs.is_truthy() => near(&client, name).await,
+            _ => None,
+        };
+        anyhow::Ok((docs, near))
+    });
+    let (docs, near) = match asked {
+        Ok(asked) => asked,
+        Err(error) => return failed(error),
+    };
+    let Some(docs) = docs.as_map().filter(|docs| !docs.is_empty()) else {
+        let name = wanted.map_or("", String::as_str);
+        print_plain_error(format_args!("ERROR: no documentation found for '{name}'{}", hint(near.as_deref())));
+        return Ok(ExitCode::FAILURE);
+    };
+    for (fun, doc) in docs {
+        print_plain(format_args!("{fun}:\n{}\n", docstring(&doc.to_string())));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what Salt shows in place of a function that is not there: the documentation of those whose names begin so, else
+/// the master's sentence. What the name probably means goes to stderr.
+pub(super) async fn instead(
+    config: &MasterConfig,
+    fun: &str,
+    sentence: &str,
+    shower: Option<&mut Shower>,
+) -> anyhow::Result<()> {
+    let client = MasterClient::new(config)?;
+    let docs = client.ask_runner("doc.runner", Args::positional([Value::from(format!("{fun}*"))])).await?;
+    if let Some(shower) = shower {
+        match docs {
+            Value::Map(docs) if !docs.is_empty() => {
+                let shown = docs.into_iter().map(|(fun, doc)| (fun, docstring(&doc.to_string()).into()));
+                shower.show(&Value::Map(shown.collect()), "nested")?;
+            }
+            _ => shower.show(&sentence.into(), "nested")?,
+        }
+    }
+    if let Some(near) = near(&client, fun).await {
+        print_plain_error(format_args!("'{fun}' is no runner function{}", hint(Some(&near))));
+    }
+    Ok(())
+}
+
+/// Returns the function that a name probably means. An older master does not know.
+async fn near(client: &MasterClient, name: &str) -> Option<String> {
+    let near = client.ask_runner("doc.nearest", Args::positional([Value::from(name)])).await.ok()?;
+    near.as_str().map(str::to_owned)
+}
+
+fn hint(near: Option<&str>) -> String {
+    near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default()
+}

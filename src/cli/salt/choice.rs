@@ -1,0 +1,78 @@
+//! The minions of a target, before a job goes out: shown (`--preview-target`), counted (`--batch-safe-limit`), chosen from
+//! (`--subset`), or hinted at when none matches.
+
+use std::process::ExitCode;
+
+use brine_core::Value;
+use brine_core::function::Args;
+use brine_core::nearest::nearest;
+use brine_core::target::TargetKind;
+use brine_core::wire::PublishRequest;
+use rand::seq::SliceRandom;
+
+use super::super::common::Shower;
+use super::job::{Ended, Job};
+use super::{NOBODY, NOTHING_RETURNED};
+use crate::ui::print_plain_error;
+
+/// Returns the minions that a target means, without asking any.
+pub(super) async fn matched(job: &Job<'_>, request: &PublishRequest) -> anyhow::Result<Vec<String>> {
+    let args = Args::positional([request.tgt.clone(), request.tgt_type.as_str().into()]);
+    let minions = job.client.ask_runner("manage.targets", args).await?;
+    Ok(minions.as_list().unwrap_or_default().iter().map(ToString::to_string).collect())
+}
+
+/// Shows the minions that a target means.
+pub(super) async fn preview(job: &Job<'_>, request: PublishRequest, mut shower: Shower) -> anyhow::Result<ExitCode> {
+    let minions = matched(job, &request).await?;
+    if minions.is_empty() {
+        print_plain_error(NOTHING_RETURNED);
+        hint(job, &request).await;
+        return Ok(ExitCode::from(NOBODY));
+    }
+    shower.show(&minions.into(), "nested")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the job for so many minions of its target that have its functions, chosen at random.
+pub(super) async fn subset(job: &Job<'_>, request: PublishRequest, count: usize) -> anyhow::Result<PublishRequest> {
+    let wanted: Vec<Value> = match &request.fun {
+        Value::List(all) => all.clone(),
+        one => vec![one.clone()],
+    };
+    let list =
+        PublishRequest { fun: "sys.list_functions".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
+    let mut events = job.client.events("salt/job/").await?;
+    let published = job.client.publish(list).await?;
+    let mut able = Vec::new();
+    if let Some(jid) = &published.jid {
+        let mut watch = job.watch(&mut events);
+        watch.add(jid, &published.minions);
+        while let Some(ended) = watch.next().await? {
+            match ended {
+                Ended::Returned(one) => {
+                    let functions = one.value().as_list().unwrap_or_default();
+                    if wanted.iter().all(|fun| functions.contains(fun)) {
+                        able.push(one.id().to_string());
+                    }
+                }
+                Ended::Interrupted => anyhow::bail!("interrupted before the job was published"),
+                Ended::Missing(_) | Ended::Late | Ended::Stopped => {}
+            }
+        }
+    }
+    able.shuffle(&mut rand::rng());
+    able.truncate(count);
+    Ok(PublishRequest { tgt: able.into(), tgt_type: TargetKind::List.name().to_owned(), ..request })
+}
+
+/// Says on stderr which minion a target probably means that matches none. That this fails is no matter.
+pub(super) async fn hint(job: &Job<'_>, request: &PublishRequest) {
+    let Some(target) = request.tgt.as_str().filter(|_| request.tgt_type == TargetKind::Glob.name()) else { return };
+    let everybody = PublishRequest::new("*", "test.ping", "");
+    if let Ok(ids) = matched(job, &everybody).await
+        && let Some(id) = nearest(target, ids)
+    {
+        print_plain_error(format_args!("'{target}' matches no minion: did you mean '{id}'?"));
+    }
+}

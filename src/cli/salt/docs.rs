@@ -1,0 +1,33 @@
+//! The documentation of functions, as Salt's tools print it.
+
+use brine_core::{Map, Value, map};
+
+use super::super::common::Shower;
+use crate::ui::print_plain;
+
+/// The execution function that returns documentation.
+pub(super) const FUNCTION: &str = "sys.doc";
+
+/// Adds the documentation that one minion returned to that of the others: the first text of a function counts.
+pub(super) fn gather(docs: &mut Map, returned: &Value) {
+    for (fun, doc) in returned.as_map().into_iter().flatten() {
+        if doc.is_truthy() {
+            docs.entry(fun.clone()).or_insert_with(|| doc.clone());
+        }
+    }
+}
+
+/// Shows documentation, sorted by function: as text, or by an outputter that was asked for.
+pub(super) fn show(docs: &Map, shower: &mut Shower) -> anyhow::Result<()> {
+    let mut sorted: Vec<_> = docs.iter().collect();
+    sorted.sort_by_key(|(fun, _)| fun.to_string());
+    for (fun, doc) in sorted {
+        if shower.is_asked() {
+            let fun = fun.to_string();
+            shower.show(&map! {fun.as_str() => doc.clone()}.into(), "nested")?;
+        } else {
+            print_plain(format_args!("{fun}:\n{}\n", crate::cli::usage::docstring(&doc.to_string())));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! The returns of one job: shown as they come or together, counted, and the exit status that follows.
+
+use std::process::ExitCode;
+
+use brine_core::jid::Jid;
+use brine_core::job::Return;
+use brine_core::job::trim::TRIMMED;
+use brine_core::wire::PublishRequest;
+use brine_core::{Map, Value, map};
+
+use super::super::common::Shower;
+use super::arguments::Arguments;
+use super::{NOBODY, NOTHING_RETURNED, docs};
+use crate::output::no_return;
+use crate::ui::{print_plain, print_plain_error};
+
+/// How returns are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Each by itself as it comes.
+    Each,
+    /// All together at the end (`--static`).
+    Together,
+    /// As documentation.
+    Docs,
+    /// Only how many there are (`--progress`).
+    Count,
+}
+
+/// The returns of one job.
+pub(super) struct Shown<'a> {
+    arguments: &'a Arguments,
+    shower: Shower,
+    form: Form,
+    /// How many minions are expected to return.
+    pub targeted: usize,
+    returned: Vec<String>,
+    silent: Vec<String>,
+    failed: Vec<String>,
+    /// What is shown at the end.
+    gathered: Map,
+    /// Whether a state function runs: what is shown together has no outputter of its own.
+    is_state: bool,
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn new(arguments: &'a Arguments, request: &PublishRequest, shower: Shower) -> Self {
+        let fun = request.fun.as_str().unwrap_or_default();
+        let form = match fun {
+            _ if arguments.progress => Form::Count,
+            docs::FUNCTION => Form::Docs,
+            _ if arguments.fixed => Form::Together,
+            _ => Form::Each,
+        };
+        Shown {
+            arguments,
+            shower,
+            form,
+            targeted: 0,
+            returned: Vec::new(),
+            silent: Vec::new(),
+            failed: Vec::new(),
+            gathered: Map::new(),
+            is_state: fun.starts_with("state."),
+        }
+    }
+
+    /// Takes a return.
+    pub(super) fn returned(&mut self, one: &Return) -> anyhow::Result<()> {
+        let id = one.id().to_string();
+        if one.retcode() != 0 {
+            self.failed.push(id.clone());
+        }
+        self.returned.push(id.clone());
+        let value = one.value();
+        match self.form {
+            Form::Each => {
+                self.shower.set_retcode(one.retcode());
+                self.shower.show(&map! {id.as_str() => value.clone()}.into(), one.out().unwrap_or("nested"))?;
+            }
+            Form::Together => _ = self.gathered.insert(id.into(), value.clone()),
+            Form::Docs if value.as_str() != Some(TRIMMED) => docs::gather(&mut self.gathered, value),
+            Form::Docs => {}
+            Form::Count => self.count()?,
+        }
+        Ok(())
+    }
+
+    /// Shows that there is nothing, as outputters for programs do.
+    pub(super) fn nothing(&mut self) -> anyhow::Result<()> {
+        if self.form == Form::Each && !self.shower.is_nested() {
+            self.shower.show(&Value::map(), "nested")?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of a minion that did not return.
+    pub(super) fn missing(&mut self, id: &str, jid: &Jid) -> anyhow::Result<()> {
+        self.silent.push(id.to_owned());
+        match self.form {
+            Form::Each => self.shower.show(&map! {id => no_return::message(jid.as_str())}.into(), "no_return"),
+            Form::Count => self.count(),
+            Form::Together | Form::Docs => Ok(()),
+        }
+    }
+
+    fn count(&mut self) -> anyhow::Result<()> {
+        let ended = self.returned.len() + self.silent.len();
+        self.shower.progress(&format!("{ended} of {} minions have returned", self.targeted))
+    }
+
+    /// Shows what is shown at the end, and returns the exit status.
+    pub(super) fn finish(mut self) -> anyhow::Result<ExitCode> {
+        match self.form {
+            Form::Each => {}
+            Form::Count => {
+                self.shower.clear_progress()?;
+                print_plain(self.summary());
+                return Ok(ExitCode::SUCCESS);
+            }
+            Form::Docs => return self.finish_docs(),
+            Form::Together => {
+                if self.gathered.is_empty() {
+                    print_plain_error(NOTHING_RETURNED);
+                    return Ok(ExitCode::from(NOBODY));
+                }
+                show_together(&mut self.shower, self.gathered, self.is_state)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+        if self.arguments.summary && !self.shower.is_asked() {
+            print_plain(self.summary());
+        }
+        Ok(self.status())
+    }
+
+    fn finish_docs(mut self) -> anyhow::Result<ExitCode> {
+        if self.returned.is_empty() {
+            print_plain_error("No minions found to gather docs from");
+            return Ok(ExitCode::from(NOBODY));
+        }
+        if self.gathered.is_empty() {
+            let wanted = self.arguments.words.get(2..).unwrap_or_default().join(" ");
+            print_plain_error(format_args!("ERROR: no documentation found for '{wanted}'"));
+            return Ok(ExitCode::FAILURE);
+        }
+        docs::show(&self.gathered, &mut self.shower)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn summary(&self) -> String {
+        let line = "-".repeat(43);
+        let mut text = format!(
+            "\n\n{line}\nSummary\n{line}\n# of minions targeted: {}\n# of minions returned: {}\n# of minions that did not return: {}\n# of minions with errors: {}\n",
+            self.targeted,
+            self.returned.len(),
+            self.silent.len(),
+            self.failed.len()
+        );
+        if self.arguments.verbose {
+            for (what, ids) in [("not responding", &self.silent), ("with failures", &self.failed)] {
+                if !ids.is_empty() {
+                    text += &format!("Minions {what}: {}\n", ids.join(" "));
+                }
+            }
+        }
+        text + &line
+    }
+
+    fn status(&self) -> ExitCode {
+        if self.returned.is_empty() && self.silent.is_empty() {
+            print_plain_error(NOTHING_RETURNED);
+            return ExitCode::from(NOBODY);
+        }
+        if self.failed.is_empty() && self.silent.is_empty() {
+            return ExitCode::SUCCESS;
+        }
+        print_plain_error("ERROR: Minions returned with non-zero exit code");
+        ExitCode::FAILURE
+    }
+}
+
+/// Shows returns of several minions as one document, sorted by minion.
+pub(super) fn show_together(shower: &mut Shower, mut returns: Map, is_state: bool) -> anyhow::Result<()> {
+    returns.sort_by_key(|id: &Value, _| id.to_string());
+    shower.show(&returns.into(), if is_state { "highstate" } else { "nested" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown<T>(words: &[&str], look: impl FnOnce(Shown) -> T) -> T {
+        let words = std::iter::once("salt").chain(words.iter().copied()).chain(["*", "test.ping"]);
+        let mut command = <Arguments as clap::CommandFactory>::command().disable_version_flag(true).version("0");
+        let matches = command.try_get_matches_from_mut(words).unwrap();
+        let arguments: Arguments = clap::FromArgMatches::from_arg_matches(&matches).unwrap();
+        let request = PublishRequest::new("*", "test.ping", "root");
+        let shower = arguments.output.shower(&Map::new()).unwrap();
+        look(Shown::new(&arguments, &request, shower))
+    }
+
+    fn of(returned: &[&str], silent: &[&str], failed: &[&str], words: &[&str]) -> (String, String) {
+        let all = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+        shown(words, |shown| {
+            let shown =
+                Shown { targeted: 2, returned: all(returned), silent: all(silent), failed: all(failed), ..shown };
+            (shown.summary(), format!("{:?}", shown.status()))
+        })
+    }
+
+    #[test]
+    fn the_summary_is_salts() {
+        insta::assert_snapshot!(of(&["a"], &["b"], &[], &[]).0.trim_start(), @r"
+        -------------------------------------------
+        Summary
+        -------------------------------------------
+        # of minions targeted: 2
+        # of minions returned: 1
+        # of minions that did not return: 1
+        # of minions with errors: 0
+        -------------------------------------------
+        ");
+        let named = of(&["a", "c"], &["b"], &["a", "c"], &["-v"]).0;
+        assert!(named.contains("\nMinions not responding: b\nMinions with failures: a c\n---"), "{named}");
+    }
+
+    #[test]
+    fn the_status_comes_from_retcodes_and_missing_returns() {
+        let is = |status: ExitCode| format!("{status:?}");
+        assert_eq!(of(&["a", "b"], &[], &[], &[]).1, is(ExitCode::SUCCESS));
+        assert_eq!(of(&["a"], &["b"], &[], &[]).1, is(ExitCode::FAILURE));
+        assert_eq!(of(&["a", "b"], &[], &["a"], &[]).1, is(ExitCode::FAILURE));
+        assert_eq!(of(&[], &["a", "b"], &[], &[]).1, is(ExitCode::FAILURE));
+        assert_eq!(of(&[], &[], &[], &[]).1, is(ExitCode::from(2)));
+    }
+}

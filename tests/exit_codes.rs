@@ -1,0 +1,159 @@
+//! The exit statuses of the tools are those that Salt 3008.3 has for the same command lines.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use support::{System, stderr, stdout};
+
+/// The status of each command line, as Salt exits.
+const STATUSES: &[(i32, &[&str])] = &[
+    (2, &["salt", "nope", "test.ping"]),
+    (2, &["salt", "nope", "test.ping", "--static"]),
+    (0, &["salt", "nope", "test.ping", "--async"]),
+    (2, &["salt", "-L", "nope", "test.ping", "-t", "2"]),
+    (1, &["salt", "-L", "m1,nope", "test.ping", "-t", "2"]),
+    (2, &["salt", "-E", "m(", "test.ping"]),
+    (2, &["salt", "-C", "m1 m2", "test.ping"]),
+    (0, &["salt", "-N", "nope", "test.ping"]),
+    (0, &["salt", "-N", "both", "test.ping"]),
+    (2, &["salt", "-S", "nonsense", "test.ping"]),
+    (2, &["salt", "-G", "role:nope", "test.ping"]),
+    (0, &["salt", "--preview-target", "*"]),
+    (2, &["salt", "--preview-target", "nope"]),
+    (42, &["salt"]),
+    (42, &["salt", "*"]),
+    (64, &["salt", "--bogus"]),
+    (64, &["salt", "*", "test.ping", "--ou=json"]),
+    (64, &["salt", "*", "test.ping", "--s"]),
+    (64, &["salt", "-Z"]),
+    (64, &["salt", "*", "test.ping", "--out"]),
+    (64, &["salt", "*", "test.ping", "--static=1"]),
+    (64, &["salt", "*", "test.ping", "-t", "abc"]),
+    (0, &["salt", "*", "test.ping", "--async"]),
+    (0, &["salt", "*", "test.ping", "--out=bogus"]),
+    (1, &["salt", "*", "nosuch.fun"]),
+    (0, &["salt", "*", "nosuch.fun", "--static"]),
+    (0, &["salt", "m1", "test.false"]),
+    (1, &["salt", "m1", "test.echo"]),
+    (1, &["salt", "m1", "test.echo", "a", "b"]),
+    (1, &["salt", "m1", "test.ping", "badkw=1"]),
+    (1, &["salt", "m1", "test.exception", "hello"]),
+    (1, &["salt", "m1", "test.retcode", "7"]),
+    (0, &["salt", "m1", "test.retcode", "7", "--static"]),
+    (1, &["salt", "m1", "cmd.run", "exit 3"]),
+    (0, &["salt", "m1", "cmd.run", "exit 3", "--static"]),
+    (1, &["salt", "m1", "cmd.retcode", "exit 4"]),
+    (42, &["salt", "m1", "test.ping,test.echo", "hi"]),
+    (42, &["salt", "m1", "test.ping,test.echo", ",", "hi", ",", "more"]),
+    (1, &["salt", "m1", "test.ping,cmd.run", ",", "exit 2"]),
+    (0, &["salt", "m1", "state.apply", "good"]),
+    (1, &["salt", "m1", "state.apply", "bad"]),
+    (1, &["salt", "m1", "state.apply", "broken"]),
+    (1, &["salt", "m1", "state.apply", "unknown"]),
+    (1, &["salt", "m1", "state.apply", "nosuch"]),
+    (0, &["salt", "m1", "state.apply", "good", "test=True"]),
+    (0, &["salt", "m1", "state.apply", "bad", "--static"]),
+    (0, &["salt", "*", "test.ping", "-b", "1"]),
+    (1, &["salt", "*", "test.ping", "-b", "abc"]),
+    (3, &["salt", "*", "cmd.run", "exit 3", "-b", "1"]),
+    (2, &["salt", "*", "cmd.run", "exit 2", "-b", "1", "--failhard"]),
+    (2, &["salt", "nope", "test.ping", "-b", "1"]),
+    (2, &["salt", "nope", "test.ping", "-b", "1", "--static"]),
+    (0, &["salt", "nope", "test.ping", "-b", "1", "--async"]),
+    (0, &["salt", "*", "test.false", "-b", "1"]),
+    (1, &["salt", "*", "nosuch.fun", "-b", "1"]),
+    (2, &["salt", "*", "state.apply", "bad", "-b", "1"]),
+    (2, &["salt", "*", "nosuch.fun", "--subset=1"]),
+    (2, &["salt", "nope", "test.ping", "--subset=1"]),
+    (0, &["salt", "*", "sys.doc", "test.ping"]),
+    (2, &["salt", "nope", "sys.doc", "test.ping"]),
+    (64, &["salt", "-d", "*", "test.ping", "test.echo"]),
+    (0, &["salt", "--version"]),
+    (1, &["salt", "m1", "test.echo", "hi", "--out-file=/nonexistent/x"]),
+    (64, &["salt", "*", "test.ping", "-l", "bogus"]),
+    (64, &["salt", "*", "test.ping", "--log-file-level=bogus"]),
+    (0, &["salt-run", "manage.up"]),
+    (0, &["salt-run", "manage.up", "badkw=1"]),
+    (0, &["salt-run", "nosuch.fun"]),
+    (0, &["salt-run", "jobs.list"]),
+    (64, &["salt-run", "--bogus"]),
+    (64, &["salt-run", "-t", "abc", "manage.up"]),
+    (0, &["salt-run", "--async", "manage.up"]),
+    (0, &["salt-run", "test.sleep", "0", "1", "2"]),
+    (0, &["salt-run", "-d", "test.arg"]),
+    (64, &["salt-run", "-d", "a", "b"]),
+    (0, &["salt-run", "jobs.lookup_jid", "20200101000000000000"]),
+    (0, &["salt-run", "jobs.list_job", "20200101000000000000"]),
+    (0, &["salt-run", "jobs.lookup_jid"]),
+    (0, &["salt-run", "state.orchestrate", "orch.good"]),
+    (1, &["salt-run", "state.orch", "orch.bad"]),
+    (1, &["salt-run", "state.orch", "orch.nosuch"]),
+    (0, &["salt-run", "state.orch"]),
+    (0, &["salt-run", "batch.stop", "20200101000000000000"]),
+    (0, &["salt-call", "--local", "test.ping"]),
+    (0, &["salt-call", "--local", "test.false"]),
+    (1, &["salt-call", "--local", "test.echo"]),
+    (1, &["salt-call", "--local", "test.ping", "badkw=1"]),
+    (255, &["salt-call", "--local", "nosuch.fun"]),
+    (1, &["salt-call", "--local", "test.pin"]),
+    (1, &["salt-call", "--local", "test.exception", "x"]),
+    (1, &["salt-call", "--local", "test.retcode", "5"]),
+    (5, &["salt-call", "--local", "test.retcode", "5", "--retcode-passthrough"]),
+    (1, &["salt-call", "--local", "cmd.run", "exit 3"]),
+    (3, &["salt-call", "--local", "cmd.run", "exit 3", "--retcode-passthrough"]),
+    (0, &["salt-call", "--local", "state.apply", "good"]),
+    (1, &["salt-call", "--local", "state.apply", "bad"]),
+    (2, &["salt-call", "--local", "state.apply", "bad", "--retcode-passthrough"]),
+    (1, &["salt-call", "--local", "state.apply", "broken"]),
+    (1, &["salt-call", "--local", "state.apply", "nosuch", "--retcode-passthrough"]),
+    (0, &["salt-call", "--local", "state.apply", "good", "test=True"]),
+    (64, &["salt-call", "--local", "-d", "a", "b"]),
+    (64, &["salt-call", "--local", "-g", "test.ping"]),
+    (64, &["salt-call", "--local"]),
+    (64, &["salt-call", "--bogus"]),
+    (64, &["salt-call", "--local", "-t", "abc", "test.ping"]),
+    (0, &["salt-key", "-L"]),
+    (64, &["salt-key", "-l", "bogus"]),
+    (0, &["salt-key", "-a", "nope"]),
+    (0, &["salt-key", "-d", "nope"]),
+    (0, &["salt-key", "-p", "nope"]),
+    (64, &["salt-key", "--bogus"]),
+    (0, &["salt-key", "-A", "-y"]),
+    (64, &["salt-key", "--keysize=100", "--gen-keys=x"]),
+    (64, &["salt-key", "-l"]),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exit_statuses_are_salts() {
+    let mut system = System::start("nodegroups: {both: 'm1 or m2'}\n").await;
+    for (name, text) in [
+        ("good", "a:\n  test.nop: []\nb:\n  test.succeed_with_changes: []\n"),
+        ("bad", "a:\n  test.fail_without_changes: []\nb:\n  test.nop: []\n"),
+        ("broken", "a:\n  test.nop\n   - x: [\n"),
+        ("unknown", "a:\n  nosuch.state: []\n"),
+        ("orch/good", "s:\n  salt.function:\n    - name: test.ping\n    - tgt: '*'\n"),
+        ("orch/bad", "s:\n  salt.function:\n    - name: cmd.run\n    - arg: ['exit 3']\n    - tgt: 'm1'\n"),
+    ] {
+        system.write(&format!("srv/salt/{name}.sls"), text);
+    }
+    for id in ["m1", "m2"] {
+        system.start_minion(id).await;
+    }
+    system.write(
+        "etc/minion",
+        "id: local\nroot_dir: ROOT/local\nmaster: 127.0.0.1\nfile_roots: {base: [ROOT/srv/salt]}\n",
+    );
+    let mut wrong = Vec::new();
+    for (status, line) in STATUSES {
+        let output = system.tool_async(line[0], &line[1..]).await;
+        if output.status.code() != Some(*status) {
+            wrong.push(format!(
+                "{line:?}: {:?} instead of {status}: {}{}",
+                output.status.code(),
+                stdout(&output),
+                stderr(&output)
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
