@@ -16,7 +16,7 @@ const USAGE: &str = "salt-minion [options]";
 /// Do on this host what its master asks for.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-minion                    in the foreground, with /etc/salt/minion\n  salt-minion -d                 in the background\n  salt-minion -c ./etc -l info   another configuration, more log\n  salt-minion --check            what would be started, and which options have no effect"
+    after_help = "Examples:\n  salt-minion                    in the foreground, with /etc/salt/minion\n  salt-minion -d                 in the background\n  salt-minion -c ./etc -l info   another configuration, more log\n  salt-minion --check            whether it could start, and which options have no effect"
 )]
 struct Arguments {
     #[command(flatten)]
@@ -31,15 +31,17 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    let config = arguments.common.start_daemon_with_minion()?;
-    if let Some(status) = arguments.daemon.only_check(|| brine_minion::check(&config))? {
+    let config = arguments.common.start_daemon_with_minion(arguments.daemon.role())?;
+    if let Some(status) = arguments.daemon.only_check(|| brine_minion::check(&config)) {
         return Ok(status);
     }
-    if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, &config.log_file)? {
+    let log_file = arguments.common.log_file(&config.log_file);
+    if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, log_file)? {
         return Ok(status);
     }
     // A daemon has no terminal that would show it.
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', ": "))));
+    brine_minion::report(&config)?;
     // One thread serves the sockets; jobs have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {

@@ -71,6 +71,9 @@ pub enum MinionError {
     /// A file with more options (`localconfig`) cannot be used.
     #[error(transparent)]
     Config(#[from] brine_core::config::ConfigError),
+    /// The configuration is refused before anything is opened.
+    #[error("{0}")]
+    Invalid(String),
     /// No master is configured.
     #[error("option 'master': the list is empty: name the master's host")]
     NoMaster,
