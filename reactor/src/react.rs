@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::aside::Failed;
 use crate::deadline::Deadline;
 use crate::plan::{Bound, Plan, Problem, Step, Subject};
+use crate::reaction::Reaction;
 use crate::recover::{self, Key};
 use crate::run::report;
 use crate::schedule::{GaveUp, Outcome};
@@ -156,6 +157,19 @@ impl<D: Dispatch> Reactor<D> {
     /// Does one reaction: again after a pause while that may help, and else keeps it as a dead letter.
     async fn carry_out(&self, reacting: &Reacting, step: Step) -> Carried {
         let Err(message) = self.try_out(reacting, &step).await? else {
+            let target = match &step.reaction {
+                Reaction::Local(local) => Some(local.tgt.to_string()),
+                _ => None,
+            };
+            tracing::info!(
+                tag = reacting.event.tag(),
+                _seq = reacting.event.seq(),
+                sls = format!("{}:{}", step.file, step.line),
+                id = step.label,
+                fun = step.reaction.name(),
+                target,
+                "reaction ran"
+            );
             metrics::REACTIONS.add(1);
             metrics::REACTIONS_BY_ENTRY.with(&[&step.entry, "done"]).add(1);
             return Ok(Ok(()));

@@ -108,6 +108,8 @@ impl Shared {
             metrics::RETURNS.add(1);
             self.causes.mark(&jid, &mut load);
             let errors = state_errors::of_return(&load);
+            let text = |name: &str| load.get(name).map(ToString::to_string).unwrap_or_default();
+            tracing::debug!(minion = %id, %jid, fun = text("fun"), retcode = text("retcode"), "return received");
             last = self.publish_for(from, &format!("salt/job/{jid}/ret/{id}"), load).await?;
             self.job_published(last);
             for (tag, body) in errors {
