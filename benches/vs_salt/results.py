@@ -117,8 +117,8 @@ master share the {os.cpu_count()} processors.
 
 {doc.table(["what", "minions", "Salt 3008.3", "Brine", "ratio"], rows)}
 
-Letting minions in is held back by RSA in pure Rust, one private operation in the master and two in each minion: see \
-ARCHITECTURE.md, Sessions."""
+Letting minions in is held back by RSA: one private operation in the master and two in each minion, done by AWS-LC (\
+ARCHITECTURE.md, Sessions)."""
 
 
 def states_part(found):
