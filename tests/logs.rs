@@ -103,24 +103,27 @@ async fn reactions_rules_and_key_decisions_are_named_at_info() {
     for _ in 0..2 {
         system.tool_async("salt-run", &["event.send", "my/tag"]).await;
     }
-    until("the rule's reaction", || system.master_log().contains("fun=runner.test.arg")).await;
+    until("the rule's reaction", || system.master_log().contains("fun=\"runner.test.arg\"")).await;
     let log = system.master_log();
     let line =
         |part: &str| log.lines().find(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}: {log}")).to_owned();
-    let ran = line("reaction ran tag=salt/auth _seq=");
-    assert!(ran.contains(&format!("sls={}:2", auth.display())) && ran.contains("fun=wheel.key.accept"), "{ran}");
-    let accepted = line("key accepted minion=web1 by=reaction of ");
+    let ran = line("reaction ran tag=\"salt/auth\" _seq=");
+    assert!(
+        ran.contains(&format!("sls=\"{}:3\"", auth.display())) && ran.contains("fun=\"wheel.key.accept\""),
+        "{ran}"
+    );
+    let accepted = line("key accepted minion=web1 by=\"reaction of ");
     assert!(accepted.contains(&format!("{} to event ", auth.display())), "{accepted}");
-    assert!(line("rule fired rule=twice").contains("tag=my/tag _seq="));
+    assert!(line("rule fired rule=\"twice\"").contains("tag=\"my/tag\" _seq="));
     // An operator's decision is in the log of salt-key and in the master's.
     let rejected = system.tool("salt-key", &["-y", "-d", "web1", "--log-file-level", "info"]);
     assert!(rejected.status.success(), "{}", stderr(&rejected));
     until("the master's line", || {
-        system.master_log().contains("key changed by an operator (salt-key or wheel) minion=web1 act=delete")
+        system.master_log().contains("key changed by an operator (salt-key or wheel) minion=web1 act=\"delete\"")
     })
     .await;
     let keys = read(system.path("var/log/salt/key"));
-    assert!(keys.contains("key delete minion=web1 by=salt-key of "), "{keys}");
+    assert!(keys.contains("key delete minion=web1 by=\"salt-key of "), "{keys}");
     let system = System::start("").await;
     let mut system = system;
     system.start_minion("web2").await;
@@ -165,10 +168,10 @@ fn debug_tells_the_steps_of_a_state_run_without_secrets() {
     for part in [
         &format!("[DEBUG   ] configuration file read file={root}/minion"),
         "[DEBUG   ] option id: m1",
-        "[DEBUG   ] top file matches: web saltenv=base",
+        "[DEBUG   ] top file matches: web saltenv=\"base\"",
         "salt://web.sls read",
         "[DEBUG   ] web.sls:3:     - name: echo fromtemplate; echo ****",
-        "[INFO    ] running state [good] cmd.run sls=web",
+        "[INFO    ] running state [good] cmd.run sls=\"web\"",
         "[INFO    ] executing command 'echo'",
         "[DEBUG   ] command line: echo fromtemplate; echo ****",
         "[DEBUG   ] stdout: fromtemplate",
@@ -205,12 +208,12 @@ async fn debug_tells_of_sockets_publishes_and_returns() {
     let log = read(system.path("var/log/salt/master"));
     for part in [
         format!("job published jid={jid} fun=test.ping tgt=web1 tgt_type=glob"),
-        format!("return received minion=web1 jid={jid} fun=test.ping retcode=0"),
+        format!("return received minion=web1 jid={jid} fun=\"test.ping\" retcode=\"0\""),
     ] {
         assert!(log.contains(&part), "{part}: {log}");
     }
     assert!(system.minion_log("web1").contains(&format!("job received jid={jid} fun=test.ping")));
-    assert!(system.minion_log("web1").contains(&format!("job finished jid={jid} fun=test.ping retcode=0")));
+    assert!(system.minion_log("web1").contains(&format!("job finished jid=\"{jid}\" fun=\"test.ping\" retcode=\"0\"")));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use brine_core::check::Finding;
 use brine_core::files;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::common::Role;
 use crate::ui::print_plain;
@@ -133,20 +133,37 @@ impl Drop for PidFile {
     }
 }
 
-/// Waits for a signal that ends a daemon, and returns its name. SIGHUP, with which logrotate and admins ask daemons for
-/// new log files, ends only one that runs on a terminal: the log file is opened again by itself when it was moved.
-pub async fn ended() -> anyhow::Result<&'static str> {
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let mut hangup = signal(SignalKind::hangup())?;
-    loop {
-        tokio::select! {
-            _ = term.recv() => return Ok("SIGTERM"),
-            _ = int.recv() => return Ok("SIGINT"),
-            _ = hangup.recv() => {
-                if std::io::stdin().is_terminal() {
-                    return Ok("SIGHUP");
+/// The signals that a daemon handles, from when this exists: without it they end the process at once.
+pub struct Signals {
+    term: Signal,
+    int: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Handles signals from now on.
+    pub fn install() -> anyhow::Result<Self> {
+        let handle = |kind| signal(kind).context("handling signals failed");
+        Ok(Signals {
+            term: handle(SignalKind::terminate())?,
+            int: handle(SignalKind::interrupt())?,
+            hangup: handle(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for a signal that ends a daemon, and returns its name. SIGHUP, with which logrotate and admins ask daemons
+    /// for new log files, ends only one that runs on a terminal: the log file is opened again by itself when it was moved.
+    pub async fn ended(&mut self) -> &'static str {
+        loop {
+            tokio::select! {
+                _ = self.term.recv() => return "SIGTERM",
+                _ = self.int.recv() => return "SIGINT",
+                _ = self.hangup.recv() => {
+                    if std::io::stdin().is_terminal() {
+                        return "SIGHUP";
+                    }
+                    tracing::info!("SIGHUP received: the log file is opened again when it was moved");
                 }
-                tracing::info!("SIGHUP received: the log file is opened again when it was moved");
             }
         }
     }

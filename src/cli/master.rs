@@ -10,7 +10,7 @@ use brine_master::{Master, StartError};
 use clap::{CommandFactory, Parser};
 
 use super::common::CommonOptions;
-use super::daemon::{self, DaemonOptions};
+use super::daemon::{self, DaemonOptions, Signals};
 use super::host::OwnHost;
 use super::usage;
 use crate::ui::print_plain_error;
@@ -78,10 +78,12 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             }
             Err(error) => return Err(error.into()),
         };
+        // Before the pid file says that there is a process to be sent signals.
+        let mut signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&pid_file, user.as_deref())?;
         let mut status = ExitCode::SUCCESS;
         tokio::select! {
-            signal = daemon::ended() => tracing::info!(signal = signal?, "the master stops"),
+            signal = signals.ended() => tracing::info!(signal, "the master stops"),
             // The init system starts it anew.
             () = master.failed() => status = ExitCode::FAILURE,
         }

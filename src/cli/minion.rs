@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser};
 use tokio_util::sync::CancellationToken;
 
 use super::common::CommonOptions;
-use super::daemon::{self, DaemonOptions};
+use super::daemon::{DaemonOptions, Signals};
 use super::usage;
 
 const NAME: &str = "salt-minion";
@@ -45,13 +45,14 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     // One thread serves the sockets; jobs have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
+        // Before the pid file says that there is a process to be sent signals.
+        let mut signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&config.pidfile, config.user.as_deref())?;
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         tokio::spawn(async move {
-            if let Ok(signal) = daemon::ended().await {
-                tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited.");
-            }
+            let signal = signals.ended().await;
+            tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited.");
             stop.cancel();
         });
         brine_minion::daemon::run(config, shutdown).await?;
