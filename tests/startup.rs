@@ -62,11 +62,8 @@ async fn what_the_start_refuses_fails_the_check() {
         system.write("file", "");
         let name = options.split(':').next().unwrap();
         let text = std::fs::read_to_string(system.path("etc/master")).unwrap();
-        let rest: String = text
-            .lines()
-            .filter(|line| !line.starts_with(&format!("{name}:")))
-            .map(|line| format!("{line}\n"))
-            .collect();
+        let others: Vec<&str> = text.lines().filter(|line| !line.starts_with(&format!("{name}:"))).collect();
+        let rest = others.join("\n") + "\n";
         system.write("etc/master", &format!("{rest}{options}"));
         let root = system.path("").display().to_string();
         let expected = expected.replace("ROOT", root.trim_end_matches('/'));

@@ -157,7 +157,7 @@ impl<D: Dispatch> Reactor<D> {
     /// Does one reaction: again after a pause while that may help, and else keeps it as a dead letter.
     async fn carry_out(&self, reacting: &Reacting, step: Step) -> Carried {
         let Err(message) = self.try_out(reacting, &step).await? else {
-            let target = match &step.reaction {
+            let target = || match &step.reaction {
                 Reaction::Local(local) => Some(local.tgt.to_string()),
                 _ => None,
             };
@@ -167,7 +167,7 @@ impl<D: Dispatch> Reactor<D> {
                 sls = format!("{}:{}", step.file, step.line),
                 id = step.label,
                 fun = step.reaction.name(),
-                target,
+                target = target(),
                 "reaction ran"
             );
             metrics::REACTIONS.add(1);

@@ -101,8 +101,8 @@ impl Field {
 
 /// One event to be written.
 pub struct Record<'a> {
-    /// The time of the event.
-    pub now: &'a Zoned,
+    /// The time of the event, for formats that have one.
+    pub now: &'a dyn Fn() -> Zoned,
     /// Its level and place.
     pub metadata: &'a Metadata<'a>,
     /// Its message with its fields, escaped for one line.
@@ -139,12 +139,15 @@ impl LineFormat {
 
     /// Writes a line, without its end.
     pub fn write(&self, out: &mut dyn Write, record: &Record<'_>) -> fmt::Result {
+        let has_time =
+            |part: &Part| matches!(part, Part::Field { field: Field::Time | Field::Milliseconds | Field::Created, .. });
+        let now = self.parts.iter().any(has_time).then(record.now);
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.write_str(text)?,
                 Part::Field { field: Field::Message, width: 0, .. } => out.write_str(record.message)?,
                 Part::Field { field, left, zeros, width } => {
-                    let value = self.value(*field, record);
+                    let value = self.value(*field, record, now.as_ref());
                     match (left, zeros) {
                         (true, _) => write!(out, "{value:<width$}")?,
                         (false, true) => write!(out, "{value:0>width$}")?,
@@ -156,14 +159,15 @@ impl LineFormat {
         Ok(())
     }
 
-    fn value(&self, field: Field, record: &Record<'_>) -> String {
+    fn value(&self, field: Field, record: &Record<'_>, now: Option<&Zoned>) -> String {
+        let time = |show: &dyn Fn(&Zoned) -> String| now.map(show).unwrap_or_default();
         let metadata = record.metadata;
         let level = level_name(*metadata.level());
         match field {
-            Field::Time => record.now.strftime(&self.date).to_string(),
-            Field::Milliseconds => record.now.millisecond().to_string(),
+            Field::Time => time(&|now| now.strftime(&self.date).to_string()),
+            Field::Milliseconds => time(&|now| now.millisecond().to_string()),
             Field::Created => {
-                format!("{}.{:06}", record.now.timestamp().as_second(), record.now.subsec_nanosecond() / 1000)
+                time(&|now| format!("{}.{:06}", now.timestamp().as_second(), now.subsec_nanosecond() / 1000))
             }
             Field::Level => level.to_owned(),
             Field::LevelNumber => level_number(*metadata.level()).to_string(),
