@@ -14,6 +14,8 @@ const MAX_PIECES: usize = 65_536;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceLines {
     source: Arc<str>,
+    /// How many lines stand before this source in the file.
+    skipped: usize,
     /// In the order of the output.
     pieces: Vec<Piece>,
 }
@@ -54,8 +56,8 @@ impl Recorder {
     }
 
     /// What was noted, for a template with this source.
-    pub fn finish(self, source: &str) -> SourceLines {
-        SourceLines { source: source.into(), pieces: self.pieces }
+    pub fn finish(self, source: Arc<str>, skipped: usize) -> SourceLines {
+        SourceLines { source, skipped, pieces: self.pieces }
     }
 }
 
@@ -69,7 +71,7 @@ impl SourceLines {
         let piece = self.pieces.get(after.checked_sub(1)?)?;
         // An expression stands behind the literal text that it follows.
         let place = piece.source + (at - piece.output).min(piece.length);
-        Some(self.source.get(..place)?.matches('\n').count() + 1)
+        Some(self.source.get(..place)?.matches('\n').count() + 1 + self.skipped)
     }
 }
 
@@ -104,6 +106,15 @@ mod tests {
             assert_eq!(found(wanted, nth), Some(expected), "{wanted}\n{text}");
         }
         assert_eq!((lines.line(&text, 0), lines.line(&text, 1000)), (None, None));
+    }
+
+    #[test]
+    fn the_line_of_options_counts() {
+        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let source = "#jinja2: {\"trim_blocks\": true}\n{% if true %}\na: 1\n{% endif %}\n";
+        let (text, lines) =
+            Template::compile("t", source).unwrap().render_mapped(&Context::new("base"), &host).unwrap();
+        assert_eq!((text.lines().next(), lines.line(&text, 1)), (Some("a: 1"), Some(3)));
     }
 
     #[test]

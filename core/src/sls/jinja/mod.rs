@@ -64,6 +64,10 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
 pub struct Template {
     name: String,
     source: Arc<str>,
+    /// The source in the engine's language, line by line the same.
+    rewritten: Arc<str>,
+    /// Whether the line of options at its start is not in there.
+    has_options: bool,
     environment: Environment<'static>,
     /// Whether it reads other templates: these come from the host, anew with each render.
     imports: bool,
@@ -161,6 +165,7 @@ impl Template {
             chosen = syntax(on("trim_blocks"), on("lstrip_blocks"));
             environment.set_syntax(chosen.clone());
         }
+        let has_options = without.is_some();
         let without = without.as_deref().unwrap_or(source);
         let mut rewritten = rewrite::rewrite(without, look);
         let mut guarded = None;
@@ -172,9 +177,12 @@ impl Template {
             rewritten.text = covered.text;
             guarded = Some(Guarded { variables, facts: covered.facts, decisions });
         }
+        let text: Arc<str> = rewritten.text.as_str().into();
         unbroken(|| environment.add_template_owned(name.to_owned(), rewritten.text))
             .map_err(|error| JinjaError::new(name, source, &error, None, &[]))?;
-        Ok(Template { name: name.to_owned(), source: source.into(), environment, imports: rewritten.imports, guarded })
+        let (name, source) = (name.to_owned(), source.into());
+        let imports = rewritten.imports;
+        Ok(Template { name, source, rewritten: text, has_options, environment, imports, guarded })
     }
 
     /// Renders with these variables. `salt` reaches the host's functions, imports its files.
@@ -272,7 +280,7 @@ impl Template {
         render.ended(rendered.as_ref().err(), consumed);
         rendered?;
         limits::check()?;
-        let lines = output.lines.finish(template.source());
+        let lines = output.lines.finish(Arc::clone(&self.rewritten), usize::from(self.has_options));
         let mut text = String::from_utf8(output.text).map_err(|error| {
             minijinja::Error::new(minijinja::ErrorKind::WriteFailure, "the output is not text").with_source(error)
         })?;
