@@ -129,7 +129,13 @@ async fn peers_forge_no_log_lines() {
     let log = system.master_log();
     assert!(log.contains("FORGED"), "something of it is told: {log}");
     for line in log.lines() {
-        assert!(line.starts_with('[') && !line.starts_with("[1]"), "{line}");
+        // A line of a daemon begins with its time and level; the forged one has a place between them.
+        let (time, rest) = line.split_at_checked("2026-11-22 00:00:00,000 ".len()).unwrap_or_default();
+        assert!(
+            time.ends_with(' ') && time.trim_end().chars().all(|c| c.is_ascii_digit() || "- :,".contains(c)),
+            "{line}"
+        );
+        assert!(["[ERROR   ] ", "[WARNING ] ", "[INFO    ] "].iter().any(|level| rest.starts_with(level)), "{line}");
         assert_eq!(escape_line(line), line);
         assert!(line.len() < 10_000, "{}", line.len());
     }

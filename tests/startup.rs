@@ -38,6 +38,124 @@ async fn what_keeps_a_master_from_starting_is_one_sentence() {
     }
 }
 
+/// Configurations that no master can start with, and part of what is said of them.
+const REFUSED: &[(&str, &str)] = &[
+    ("event_return: mysql\n", "option 'event_return': there is no returner 'mysql'"),
+    ("event_return: sqlite3\n", "option 'event_return': option 'sqlite3.database': it is missing"),
+    ("master_job_cache: pgjsonb\n", "option 'master_job_cache': there is no returner 'pgjsonb'"),
+    ("reactor_cooldown: {'x/*': 60}\n", "'reactor_cooldown': 'x/*': no entry of 'reactor' has this pattern"),
+    ("reactor: 5\n", "option 'reactor': 'reactor' is a list"),
+    ("ciphers: [rot13]\n", "option 'ciphers': "),
+    ("keys.cache_driver: redis\n", "option 'keys.cache_driver': "),
+    ("key_pass: sdb://vault/pass\n", "option 'key_pass': "),
+    ("fileserver_backend: [gitfs]\ngitfs_remotes: ['-x']\n", "option 'gitfs_remotes': "),
+    ("interface: 203.0.113.7\n", "203.0.113.7"),
+    ("cachedir: ROOT/file/below\n", "ROOT/file"),
+    ("sock_dir: ROOT/file\n", "ROOT/file"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_start_refuses_fails_the_check() {
+    for (options, expected) in REFUSED {
+        // The last of two options counts no more than the first: they must not be given twice.
+        let system = System::new("");
+        system.write("file", "");
+        let name = options.split(':').next().unwrap();
+        let text = std::fs::read_to_string(system.path("etc/master")).unwrap();
+        let others: Vec<&str> = text.lines().filter(|line| !line.starts_with(&format!("{name}:"))).collect();
+        let rest = others.join("\n") + "\n";
+        system.write("etc/master", &format!("{rest}{options}"));
+        let root = system.path("").display().to_string();
+        let expected = expected.replace("ROOT", root.trim_end_matches('/'));
+        let checked = system.tool("salt-master", &["--check"]);
+        let found = support::stdout(&checked);
+        assert_eq!(checked.status.code(), Some(1), "{options}: {found}{}", stderr(&checked));
+        assert!(
+            found.lines().any(|line| line.starts_with("error: ") && line.contains(&expected)),
+            "{options}: {found}"
+        );
+        assert!(
+            !system.path("cache").exists() && !system.path("pki").exists(),
+            "{options}: the check changed something"
+        );
+        let started = system.tool("salt-master", &[]);
+        assert!(matches!(started.status.code(), Some(1 | 4)), "{options}: {}", stderr(&started));
+        assert!(stderr(&started).contains(&expected), "{options}: {}", stderr(&started));
+    }
+    let good = System::new("").tool("salt-master", &["--check"]);
+    assert_eq!(good.status.code(), Some(0), "{}{}", support::stdout(&good), stderr(&good));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_never_works_fails_the_check_and_is_logged_once_at_the_start() {
+    let options = "fileserver_backend: [roots, svnfs]\next_pillar: [{reclass: {}}]\nengines: [{a: {}}]\n\
+                   reactor: [{'x': [/nonexistent/x.sls]}, {'y': [ROOT/bad.sls]}]\n\
+                   schedule: {typo: {function: test.arg, secons: 5}}\n";
+    let mut system = System::new(options);
+    system.write("bad.sls", "{% if %}\n");
+    let checked = system.tool("salt-master", &["--check"]);
+    let (found, warned) = (support::stdout(&checked), stderr(&checked));
+    assert_eq!(checked.status.code(), Some(1), "{found}{warned}");
+    assert!(found.contains("error: option 'schedule': job 'typo': unknown option 'secons'"), "{found}");
+    system.start_master().await;
+    let log = system.master_log();
+    for part in [
+        "option 'fileserver_backend': 'svnfs' is not supported",
+        "option 'ext_pillar': 'reclass' is not supported",
+        "Salt's option 'engines' has no effect",
+        "names a file that does not exist: /nonexistent/x.sls",
+        "bad.sls:1: Jinja syntax error",
+    ] {
+        assert_eq!(log.matches(part).count(), 1, "{part}: {log}");
+        assert_eq!(found.matches(part).count() + warned.matches(part).count(), 1, "{part}: {found}{warned}");
+        let line = log.lines().find(|line| line.contains(part)).unwrap();
+        assert!(line.contains("[WARNING ]"), "{line}");
+    }
+    assert!(!log.contains("'fileserver_backend' has no effect"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn minion_check_examines_beacons_and_schedules() {
+    let system = System::new("");
+    system.configure_minion("web1", "beacons: {lod: [], load: [{averages: {1m: [0, 1]}}, {emitatstart: True}]}\nschedule: {a: {function: test.pingg, seconds: 5}}\n");
+    let output =
+        Command::new(BRINE).args(["salt-minion", "--check", "-c"]).arg(system.path("web1/etc")).output().unwrap();
+    let found = support::stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{found}");
+    for part in [
+        "error: option 'beacons': 'lod': there is no beacon 'lod'",
+        "error: option 'beacons': 'load': unknown option 'emitatstart'",
+        "error: option 'schedule': job 'a': there is no function 'test.pingg'",
+    ] {
+        assert_eq!(found.lines().filter(|line| line.starts_with(part)).count(), 1, "{part}: {found}");
+    }
+}
+
+#[test]
+fn a_configuration_directory_that_is_named_must_exist() {
+    for tool in ["salt", "salt-call", "salt-key", "salt-master", "salt-minion", "salt-run"] {
+        let words: &[&str] = match tool {
+            "salt" => &["*", "test.ping"],
+            "salt-call" | "salt-run" => &["test.ping"],
+            _ => &[],
+        };
+        for by_environment in [false, true] {
+            let mut command = Command::new(BRINE);
+            command.arg(tool);
+            if by_environment {
+                command.env("SALT_CONFIG_DIR", "/nonexistent/etc");
+            } else {
+                command.args(["-c", "/nonexistent/etc"]);
+            }
+            let output = command.args(words).output().unwrap();
+            let told = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{tool}: {told}");
+            let expected = "the configuration directory /nonexistent/etc is invalid: it does not exist";
+            assert!(told.starts_with(&format!("{tool}: ")) && told.contains(expected), "{told}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_without_room_is_one_sentence() {
     let system = System::new("");

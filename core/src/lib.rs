@@ -11,13 +11,14 @@
 //! | [`sls`] | text to data to low chunks |
 //! | [`function`] | what can be called by name |
 //! | [`schedule`] | when scheduled jobs run |
-//! | [`config`] | the master's and the minion's configuration |
+//! | [`config`], [`check`] | the master's and the minion's configuration, and findings about it |
 //! | [`job`], [`jid`], [`minion_id`] | jobs, what minions return for them, and their names |
 //! | [`executors`], [`supervisor`], [`backoff`] | named thread pools for work that blocks; the owner of a daemon's tasks; pauses between tries |
 //! | [`metrics`], [`files`], [`processes`], [`shell`] | counters, careful file writing, starting programs, quoting |
 
 pub mod backoff;
 pub mod bus;
+pub mod check;
 pub mod config;
 pub mod crypt;
 pub mod event;

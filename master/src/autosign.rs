@@ -22,6 +22,30 @@ pub struct Autosign {
     files: HashMap<PathBuf, (Version, Names)>,
 }
 
+/// The rule that accepts a key without an operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AcceptedBy {
+    /// `auto_accept`.
+    AutoAccept,
+    /// `open_mode`.
+    OpenMode,
+    /// `autosign_file`, or a file in `minions_autosign`.
+    File(PathBuf),
+    /// A grain in `autosign_grains_dir`, by name.
+    Grain(String),
+}
+
+impl std::fmt::Display for AcceptedBy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            AcceptedBy::AutoAccept => f.write_str("auto_accept"),
+            AcceptedBy::OpenMode => f.write_str("open_mode"),
+            AcceptedBy::File(file) => write!(f, "autosign file {}", file.display()),
+            AcceptedBy::Grain(name) => write!(f, "autosign grain {name}"),
+        }
+    }
+}
+
 /// What tells one version of a file from another.
 type Version = (i64, i64, u64, u64, u32);
 
@@ -41,13 +65,19 @@ impl Autosign {
         config.autoreject_file.as_deref().is_some_and(|file| self.is_named(config, file, id))
     }
 
-    /// Whether this minion is accepted by `auto_accept`, `autosign_file`, a file in `minions_autosign`
+    /// Returns which rule accepts this minion: `auto_accept`, `autosign_file`, a file in `minions_autosign`
     /// (which is used up) or one of the grains that it sent.
-    pub fn accepts(&mut self, config: &MasterConfig, id: &MinionId, grains: &Map) -> bool {
-        config.auto_accept
-            || config.autosign_file.as_deref().is_some_and(|file| self.is_named(config, file, id))
-            || self.take_stub(config, id)
-            || grain_matches(config, grains)
+    pub fn accepts(&mut self, config: &MasterConfig, id: &MinionId, grains: &Map) -> Option<AcceptedBy> {
+        if config.auto_accept {
+            return Some(AcceptedBy::AutoAccept);
+        }
+        if let Some(file) = config.autosign_file.as_deref().filter(|file| self.is_named(config, file, id)) {
+            return Some(AcceptedBy::File(file.to_owned()));
+        }
+        if self.take_stub(config, id) {
+            return Some(AcceptedBy::File(self.folder.join(id.as_str())));
+        }
+        matching_grain(config, grains).map(AcceptedBy::Grain)
     }
 
     fn is_named(&mut self, config: &MasterConfig, file: &Path, id: &MinionId) -> bool {
@@ -148,18 +178,18 @@ impl Names {
     }
 }
 
-/// Whether one of the grains that the minion sent is in the file of its name in `autosign_grains_dir`.
-fn grain_matches(config: &MasterConfig, grains: &Map) -> bool {
-    let Some(folder) = config.autosign_grains_dir.as_deref().filter(|_| !grains.is_empty()) else { return false };
-    let Ok(entries) = fs::read_dir(folder) else { return false };
+/// Returns the name of a grain that the minion sent and that is in the file of its name in `autosign_grains_dir`.
+fn matching_grain(config: &MasterConfig, grains: &Map) -> Option<String> {
+    let folder = config.autosign_grains_dir.as_deref().filter(|_| !grains.is_empty())?;
     // The names of files are looked up among the grains, not the other way: grains come from outside.
-    entries.filter_map(Result::ok).any(|entry| {
-        let name = Value::from(entry.file_name().to_string_lossy().into_owned());
-        let Some(value) = grains.get(&name).map(ToString::to_string) else { return false };
+    fs::read_dir(folder).ok()?.filter_map(Result::ok).find_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let value = grains.get(&Value::from(name.as_str()))?.to_string();
         let path = entry.path();
-        let Ok(found) = fs::metadata(&path) else { return false };
-        is_safe(config, &path, &found)
-            && fs::read_to_string(&path).is_ok_and(|text| lines(&text).any(|line| line == value))
+        let found = fs::metadata(&path).ok()?;
+        let matches = is_safe(config, &path, &found)
+            && fs::read_to_string(&path).is_ok_and(|text| lines(&text).any(|line| line == value));
+        matches.then_some(name)
     })
 }
 
@@ -231,7 +261,7 @@ mod tests {
                 permissive_pki_access: permissive,
                 ..Default::default()
             };
-            assert_eq!(autosign.accepts(&config, &id, &Map::new()), expected, "{mode:o} {permissive}");
+            assert_eq!(autosign.accepts(&config, &id, &Map::new()).is_some(), expected, "{mode:o} {permissive}");
         }
     }
 
@@ -254,23 +284,23 @@ mod tests {
         let config = MasterConfig::default();
         let id = "m1".parse().unwrap();
         let stub = autosign.folder().join("m1");
-        assert!(!autosign.accepts(&config, &id, &Map::new()));
+        assert!(autosign.accepts(&config, &id, &Map::new()).is_none());
         fs::write(&stub, "").unwrap();
-        assert!(autosign.accepts(&config, &id, &Map::new()));
-        assert!(!autosign.accepts(&config, &id, &Map::new()));
+        assert!(autosign.accepts(&config, &id, &Map::new()).is_some());
+        assert!(autosign.accepts(&config, &id, &Map::new()).is_none());
 
         let age = |minutes: u64| {
             let time = SystemTime::now() - Duration::from_secs(minutes * 60);
             File::create(&stub).unwrap().set_modified(time).unwrap();
         };
         age(119);
-        assert!(autosign.accepts(&config, &id, &Map::new()));
+        assert!(autosign.accepts(&config, &id, &Map::new()).is_some());
         age(121);
-        assert!(!autosign.accepts(&config, &id, &Map::new()));
+        assert!(autosign.accepts(&config, &id, &Map::new()).is_none());
         assert!(!stub.exists());
         age(121);
         let without_end = MasterConfig { autosign_timeout: 0, ..Default::default() };
-        assert!(autosign.accepts(&without_end, &id, &Map::new()));
+        assert!(autosign.accepts(&without_end, &id, &Map::new()).is_some());
     }
 
     #[test]
@@ -294,7 +324,7 @@ mod tests {
             (map! {"../outside" => "1"}, false),
             (Map::new(), false),
         ] {
-            assert_eq!(autosign.accepts(&config, &id, &sent), expected, "{sent:?}");
+            assert_eq!(autosign.accepts(&config, &id, &sent).is_some(), expected, "{sent:?}");
         }
     }
 }

@@ -1,38 +1,226 @@
-//! What can be said of a master before it starts: whether its keys can be read, and whom it would know.
+//! What is known of a master before it starts. `salt-master --check` prints all of it; the start refuses what
+//! [`configuration`] refuses and warns of the rest, so that the two cannot differ.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 
+use brine_core::bus::SocketNames;
+use brine_core::check::{self, Finding};
 use brine_core::config::MasterConfig;
-use brine_core::files::FileError;
+use brine_core::function::Registry;
+use brine_core::target::{Target, TargetKind};
+use brine_core::transport::{Endpoint, Listener};
+use brine_core::{Value, sls};
+use brine_reactor::Entries;
 
-use crate::StartError;
 use crate::identity::Identity;
 use crate::keys::KeyState;
+use crate::{StartError, runner};
 
-/// Looks at what a master with this configuration would start on, and changes nothing: a line for each finding.
-pub fn check(config: &MasterConfig) -> Result<Vec<String>, StartError> {
-    let key = Identity::look(config)?;
+/// Examines what a master with this configuration would start on, and changes nothing.
+pub fn check(config: &MasterConfig) -> Vec<Finding> {
+    let mut findings = configuration(config);
+    findings.extend(parts(config));
+    findings.extend(host(config));
+    findings.extend(keys(config));
+    findings
+}
+
+/// Examines the configuration itself, with the files that it names. The start reports these findings, each once.
+pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
+    let refused = |error: StartError| Finding::refused(error);
+    let mut findings = Vec::new();
+    findings.extend(crate::ciphers(&config.ciphers).err().map(refused));
+    findings.extend(crate::event_return_filters(config).err().map(refused));
+    findings.extend(Identity::can_be_had(config).err().map(refused));
+    match crate::roots(config) {
+        Ok(_) => findings.extend(check::file_server(&config.opts)),
+        Err(error) => findings.push(refused(error)),
+    }
+    let options = brine_returners::Options::new(&config.opts, None);
+    let of_events = config.event_return.iter().map(|name| ("event_return", name));
+    for (option, name) in std::iter::once(("master_job_cache", &config.master_job_cache)).chain(of_events) {
+        if let Err(error) = brine_returners::check(name, &options) {
+            findings.push(Finding::refused(format!("option '{option}': {error}")));
+        }
+    }
+    match Entries::from_opts(&config.opts) {
+        Ok(entries) => {
+            let files = brine_reactor::check_files(&entries, &config.renderer, config.reactor_strict_data);
+            findings.extend(files.into_iter().map(Finding::broken));
+        }
+        Err(error) => findings.push(refused(crate::reactions::wrong(&error))),
+    }
+    findings.extend(check::renderer(&config.renderer));
+    findings.extend(sls::pillar::check(&config.opts).into_iter().map(Finding::broken));
+    findings.extend(check::top_files(&config.file_roots, &config.state_top, &config.renderer));
+    findings.extend(check::top_files(&config.pillar_roots, &config.state_top, &config.renderer));
+    for name in config.nodegroups.keys().map(ToString::to_string) {
+        let target = Target::parse(TargetKind::Nodegroup, Value::from(name.as_str()), ":", &config.nodegroups);
+        findings.extend(target.err().map(|error| Finding::warning(format!("option 'nodegroups': '{name}': {error}"))));
+    }
+    findings
+}
+
+/// Examines what the parts of a running master log by themselves.
+fn parts(config: &MasterConfig) -> Vec<Finding> {
+    let runners = Registry::new(runner::MODULES);
+    let mut findings = check::schedule(&config.schedule, |function| runners.get(function).is_some());
+    let strict = config.reactor_strict_data;
+    let rules = brine_reactor::check_rules(&config.reactor_rules, &config.renderer, strict, &config.opts);
+    findings.extend(rules.into_iter().map(|error| Finding::broken(format!("a rule over time is left out: {error}"))));
+    findings.extend(check::missing_roots("file_roots", &config.file_roots));
+    findings.extend(check::missing_roots("pillar_roots", &config.pillar_roots));
+    findings
+}
+
+/// Examines this host: directories, files and ports, which the start itself needs.
+fn host(config: &MasterConfig) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (option, path) in [("pki_dir", &config.pki_dir), ("cachedir", &config.cachedir), ("sock_dir", &config.sock_dir)]
+    {
+        findings.extend(check::directory(option, path));
+    }
+    findings.extend(check::file(&config.cachedir.join("brine.redb")));
+    let mut ports = vec![
+        ("publish_port", &config.interface, config.publish_port),
+        ("ret_port", &config.interface, config.ret_port),
+    ];
+    if config.metrics_port > 0 {
+        ports.push(("metrics_port", &config.metrics_interface, config.metrics_port));
+    }
+    findings.extend(ports.into_iter().filter_map(|(option, host, port)| check::port(option, host, port)));
+    let sockets = [
+        SocketNames::master().publish_endpoint(&config.sock_dir),
+        Endpoint::Ipc(config.sock_dir.join(crate::PUBLISH_PULL)),
+    ];
+    findings.extend(sockets.iter().find_map(|socket| Listener::check(socket).err()).map(Finding::refused));
+    findings
+}
+
+/// Examines the keys: whether they can be read, and which minions the master would know.
+fn keys(config: &MasterConfig) -> Vec<Finding> {
+    let pki_dir = config.pki_dir.display();
+    let mut findings = Vec::new();
+    match Identity::look(config) {
+        Ok(Some(key)) => {
+            findings.push(Finding::note(format!("{pki_dir}: the master key {}", key.public().fingerprint())));
+        }
+        Ok(None) => findings.push(Finding::note(format!(
+            "{pki_dir}: no master key; the first start makes one, which minions that are enrolled will refuse"
+        ))),
+        Err(error) => findings.push(Finding::refused(error)),
+    }
     let mut counts = Vec::new();
     for state in KeyState::ALL {
-        let folder = config.pki_dir.join(state.folder());
-        let count = match std::fs::read_dir(&folder) {
-            Ok(entries) => entries.count(),
-            Err(error) if error.kind() == ErrorKind::NotFound => 0,
-            Err(error) => return Err(FileError::at("read", folder)(error).into()),
-        };
-        counts.push(format!("{count} {}", state.word()));
+        let directory = config.pki_dir.join(state.folder());
+        match std::fs::read_dir(&directory) {
+            Ok(entries) => counts.push(format!("{} {}", entries.count(), state.word())),
+            Err(error) if error.kind() == ErrorKind::NotFound => counts.push(format!("0 {}", state.word())),
+            Err(error) => findings.push(Finding::refused(format!("cannot read {}: {error}", directory.display()))),
+        }
     }
-    let pki_dir = config.pki_dir.display();
-    let key = key.map_or_else(
-        || "no master key; the first start makes one, which minions that are enrolled will refuse".to_owned(),
-        |key| format!("the master key {}", key.public().fingerprint()),
-    );
-    let mut lines = vec![format!("{pki_dir}: {key}"), format!("{pki_dir}: keys of minions: {}", counts.join(", "))];
-    for (option, roots) in [("file_roots", &config.file_roots), ("pillar_roots", &config.pillar_roots)] {
-        let missing = roots.values().flatten().filter(|folder| !folder.is_dir());
-        lines.extend(
-            missing.map(|folder| format!("{}: {option} names this folder, which is not there", folder.display())),
-        );
+    findings.push(Finding::note(format!("{pki_dir}: keys of minions: {}", counts.join(", "))));
+    findings
+}
+
+/// Reports the findings of the start, each once.
+///
+/// # Errors
+/// The first one that refuses the start.
+pub(crate) async fn report(config: &Arc<MasterConfig>) -> Result<(), StartError> {
+    let examined = Arc::clone(config);
+    // An error is a panic, which the runtime has told: the start goes on and meets it again.
+    let findings = tokio::task::spawn_blocking(move || configuration(&examined)).await.unwrap_or_default();
+    check::report(findings).map_err(StartError::Invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{Map, list, map};
+
+    use super::*;
+
+    /// A configuration in a directory of its own, and the lines of its failures.
+    fn failures(options: Map) -> Vec<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().display().to_string();
+        std::fs::write(directory.path().join("file"), "").unwrap();
+        let mut given = map! {"root_dir" => &root, "interface" => "127.0.0.1", "publish_port" => 0, "ret_port" => 0};
+        given.extend(options);
+        let config = MasterConfig::load(directory.path(), &given).unwrap().config;
+        let findings = check(&config).into_iter();
+        findings.filter(Finding::is_failure).map(|finding| finding.message.replace(&root, "ROOT")).collect()
     }
-    Ok(lines)
+
+    #[test]
+    fn what_cannot_work_is_found() {
+        for (options, expected) in [
+            (map! {}, None),
+            (map! {"event_return" => "mysql"}, Some("option 'event_return': there is no returner 'mysql'")),
+            (
+                map! {"event_return" => "sqlite3"},
+                Some("option 'event_return': option 'sqlite3.database': it is missing"),
+            ),
+            (map! {"master_job_cache" => "pgjsonb"}, Some("option 'master_job_cache': there is no returner 'pgjsonb'")),
+            (
+                map! {"reactor_cooldown" => map! {"x" => 60}},
+                Some("option 'reactor': 'reactor_cooldown': 'x': no entry of"),
+            ),
+            (map! {"interface" => "203.0.113.7"}, Some("option 'publish_port': listening on 203.0.113.7:0 failed: ")),
+            (
+                map! {"ext_pillar" => list![map! {"reclass" => map! {}}]},
+                Some("option 'ext_pillar': 'reclass' is not supported"),
+            ),
+            (map! {"ext_pillar" => "x"}, Some("option 'ext_pillar' is invalid: expected a list")),
+            (
+                map! {"schedule" => map! {"a" => map! {"function" => "test.arg", "secons" => 5}}},
+                Some("option 'schedule': job 'a': unknown option 'secons'"),
+            ),
+            (
+                map! {"schedule" => map! {"a" => map! {"function" => "no.such", "seconds" => 5}}},
+                Some("option 'schedule': job 'a': there is no function 'no.such'"),
+            ),
+            (
+                map! {"reactor" => list![map! {"x" => "/nonexistent/x.sls"}]},
+                Some("the reactor entry 'x' names a file that does not exist: /nonexistent/x.sls"),
+            ),
+            (map! {"reactor" => 5}, Some("option 'reactor': ")),
+            (
+                map! {"reactor_rules" => list!["/nonexistent/*.yml"]},
+                Some("a rule over time is left out: /nonexistent/*.yml"),
+            ),
+            (map! {"renderer" => "mako|yaml"}, Some("option 'renderer': The renderer \"mako|yaml\" is not available")),
+            (
+                map! {"fileserver_backend" => list!["roots", "svnfs"]},
+                Some("option 'fileserver_backend': 'svnfs' is not supported"),
+            ),
+            (
+                map! {"cachedir" => "/file"},
+                Some("option 'cachedir': ROOT/file is invalid: expected a directory, got a file"),
+            ),
+            (
+                map! {"pki_dir" => "/file"},
+                Some("option 'pki_dir': ROOT/file is invalid: expected a directory, got a file"),
+            ),
+            (map! {"sock_dir" => "x".repeat(120)}, Some("the path has more than 107 bytes")),
+            (map! {"ciphers" => list!["rot13"]}, Some("option 'ciphers': ")),
+            (map! {"keys.cache_driver" => "redis"}, Some("option 'keys.cache_driver': ")),
+            (map! {"key_pass" => "sdb://x"}, Some("option 'key_pass': ")),
+        ] {
+            let found = failures(options.clone());
+            match expected {
+                None => assert_eq!(found, Vec::<String>::new()),
+                Some(part) => {
+                    assert!(found.iter().any(|line| line.contains(part)), "{options:?}: {part} is not in {found:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_finding_comes_once() {
+        let options = map! {"fileserver_backend" => list!["roots", "svnfs"], "event_return" => list!["mysql"]};
+        assert_eq!(failures(options).len(), 2);
+    }
 }

@@ -33,7 +33,7 @@ enum Voucher {
 impl Identity {
     /// Reads the keys; those that are missing are made.
     pub fn load_or_make(config: &MasterConfig) -> Result<Self, StartError> {
-        can_be_had(config)?;
+        Self::can_be_had(config)?;
         let name = key_name(config);
         let pass = passphrase("key_pass", config.key_pass.as_deref())?;
         let accepted = config.pki_dir.join(KeyState::Accepted.folder());
@@ -49,9 +49,33 @@ impl Identity {
 
     /// Reads the master's key without making one.
     pub fn look(config: &MasterConfig) -> Result<Option<PrivateKey>, StartError> {
-        can_be_had(config)?;
+        Self::can_be_had(config)?;
+        if config.master_sign_pubkey && config.master_use_pubkey_signature {
+            voucher(config)?;
+        } else if config.master_sign_pubkey {
+            let file = config.pki_dir.join(format!("{}.pem", config.master_sign_key_name));
+            PrivateKey::load(file, passphrase("signing_key_pass", config.signing_key_pass.as_deref())?)?;
+        }
         let file = config.pki_dir.join(format!("{}.pem", key_name(config)));
         Ok(PrivateKey::load(file, passphrase("key_pass", config.key_pass.as_deref())?)?)
+    }
+
+    /// Checks that the keys are where they are looked for, with passphrases that can be used: a master that made itself
+    /// new keys would be unknown to all minions.
+    pub fn can_be_had(config: &MasterConfig) -> Result<(), StartError> {
+        let given = |option| config.opts.get(option).filter(|value| value.is_truthy()).map(Value::to_string);
+        if let Some(driver) = given("keys.cache_driver").filter(|driver| driver != KEYS_IN_FILES) {
+            let reason =
+                format!("the keys are kept by '{driver}'; Brine reads '{KEYS_IN_FILES}', files below pki_dir, alone");
+            return Err(StartError::Config { option: "keys.cache_driver", reason });
+        }
+        if given("cluster_id").is_some() {
+            let reason = "the key of a cluster of masters is not read: Brine's master is a single one".into();
+            return Err(StartError::Config { option: "cluster_id", reason });
+        }
+        passphrase("key_pass", config.key_pass.as_deref())?;
+        passphrase("signing_key_pass", config.signing_key_pass.as_deref().filter(|_| config.master_sign_pubkey))?;
+        Ok(())
     }
 
     /// The signature of the public key, if minions are to be shown one.
@@ -62,22 +86,6 @@ impl Identity {
             Voucher::Key(key) => Some(BASE64_STANDARD.encode(key.sign(self.public_key_pem.as_bytes(), algorithm)?)),
         })
     }
-}
-
-/// Whether the keys are where they are looked for: a master that made itself new ones would be a stranger to all
-/// minions.
-fn can_be_had(config: &MasterConfig) -> Result<(), StartError> {
-    let said = |option| config.opts.get(option).filter(|value| value.is_truthy()).map(Value::to_string);
-    if let Some(driver) = said("keys.cache_driver").filter(|driver| driver != KEYS_IN_FILES) {
-        let reason =
-            format!("the keys are kept by '{driver}'; Brine reads '{KEYS_IN_FILES}', files below pki_dir, alone");
-        return Err(StartError::Config { option: "keys.cache_driver", reason });
-    }
-    if said("cluster_id").is_some() {
-        let reason = "the key of a cluster of masters is not read: Brine's master is a single one".into();
-        return Err(StartError::Config { option: "cluster_id", reason });
-    }
-    Ok(())
 }
 
 /// The name of the key's files: Salt 3008 names them after the host, and `master.pem` is a link then, which
@@ -94,8 +102,7 @@ fn key_name(config: &MasterConfig) -> String {
 fn passphrase<'a>(option: &'static str, given: Option<&'a str>) -> Result<Option<&'a str>, StartError> {
     match given {
         Some(text) if text.starts_with("sdb://") => {
-            let reason =
-                "sdb:// is not followed; give the passphrase itself, or write the key without one (openssl rsa)";
+            let reason = "sdb:// is not followed; set the passphrase itself, in a file of master.d that only the master's user can read";
             Err(StartError::Config { option, reason: reason.into() })
         }
         given => Ok(given.filter(|text| !text.is_empty())),

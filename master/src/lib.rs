@@ -92,6 +92,9 @@ pub enum StartError {
     /// A returner cannot be used.
     #[error("{0}")]
     Returner(#[from] ReturnerError),
+    /// The configuration is refused before anything is opened.
+    #[error("{0}")]
+    Invalid(String),
     /// An option has a value that cannot be.
     #[error("option '{option}': {reason}")]
     Config {
@@ -176,7 +179,9 @@ impl Master {
     /// Starts a master. It serves when this returns. `functions` is what templates on it reach beside runner
     /// and wheel functions.
     pub async fn start(config: MasterConfig, functions: Option<Arc<dyn HostFunctions>>) -> Result<Self, StartError> {
-        let mut config = config;
+        let config = Arc::new(config);
+        check::report(&config).await?;
+        let mut config = Arc::unwrap_or_clone(config);
         // Listening comes first: a second master must not touch the first one's files.
         for folder in [&config.pki_dir, &config.cachedir, &config.sock_dir] {
             files::create_private_dir(folder)?;
@@ -497,6 +502,13 @@ impl wheel::WheelHost for WheelOfMaster {
     fn rotate_key(&self) {
         if self.shared.config.rotate_aes_key {
             self.caller.thread.wait(self.shared.rotate_keys());
+        }
+    }
+
+    fn actor(&self) -> String {
+        match (self.caller.caused.get("_cause"), self.caller.caused.get("_sls")) {
+            (Some(event), Some(sls)) => format!("reaction of {sls} to event {event}"),
+            _ => format!("wheel call of {}", self.caller.user),
         }
     }
 }

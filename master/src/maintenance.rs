@@ -69,6 +69,10 @@ pub(crate) async fn forget_minions(shared: Arc<Shared>, shutdown: CancellationTo
         let data = event.data();
         let text = |name: &str| data.get(name).and_then(Value::as_str);
         let (Some(act), Some(Ok(id))) = (text("act"), text("id").map(str::parse::<MinionId>)) else { continue };
+        if !data.contains_key("_cause") {
+            // Those of reactions are logged with their cause.
+            tracing::info!(minion = %id, act, "key changed by an operator (salt-key or wheel)");
+        }
         if matches!(act, "delete" | "rejected") {
             shared.sessions.end(&id);
             shared.presence.forget(&id);

@@ -144,7 +144,9 @@ impl Shared {
         self.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;
         self.fire(&format!("salt/job/{jid}/publish"), &load).await;
         self.send_to(&request, &published, load).await?;
-        tracing::info!(%jid, fun = %request.fun, user = %request.user, minions = published.minions.len(), "a job is published");
+        let (tgt, tgt_type) = (&request.tgt, &request.tgt_type);
+        tracing::info!(%jid, fun = %request.fun, %tgt, %tgt_type, user = %request.user, minions = published.minions.len(), "job published");
+        tracing::debug!(%jid, minions = published.minions.join(","), missing = published.missing.join(","), "job published to these minions");
         Ok(published)
     }
 

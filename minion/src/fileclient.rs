@@ -51,6 +51,7 @@ impl LocalFiles {
 impl FileClient for LocalFiles {
     fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
         let Some(found) = self.roots.find(path, saltenv) else { return Ok(None) };
+        tracing::debug!(saltenv, bytes = found.metadata.len(), file = %found.path.display(), "salt://{path} read");
         std::fs::read(&found.path).map(Some).map_err(|error| format!("{}: {error}", found.path.display()))
     }
 
@@ -218,11 +219,13 @@ impl FileClient for MasterFiles {
     fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
         let Some(known) = self.hash_and_kind(path, saltenv)? else { return Ok(None) };
         if let Some(kept) = self.kept.lock().get(&known.0) {
+            tracing::debug!(saltenv, bytes = kept.len(), "salt://{path} is unchanged");
             return Ok(Some(kept.clone()));
         }
         let mut content = Bounded::default();
         self.stream(path, saltenv, &known, &mut content)?;
         let content = content.0;
+        tracing::debug!(saltenv, bytes = content.len(), "salt://{path} fetched");
         if content.len() <= KEEP {
             let mut kept = self.kept.lock();
             if kept.len() >= KEPT {
@@ -235,7 +238,9 @@ impl FileClient for MasterFiles {
 
     fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, String> {
         let Some(known) = self.hash_and_kind(path, saltenv)? else { return Ok(false) };
-        self.stream(path, saltenv, &known, into).map(|()| true)
+        self.stream(path, saltenv, &known, into)?;
+        tracing::debug!(saltenv, hash = known.0, "salt://{path} fetched");
+        Ok(true)
     }
 
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {

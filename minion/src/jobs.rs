@@ -101,6 +101,8 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     }
     drop(proc_file);
     minion.jobs.lock().shift_remove(&job.jid);
+    let retcode = load.get("retcode").map(ToString::to_string).unwrap_or_default();
+    tracing::info!(jid = job.jid, fun = job.fun, retcode, "job finished");
     load
 }
 

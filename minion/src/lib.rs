@@ -39,6 +39,7 @@ mod ping;
 pub mod pool;
 pub mod process;
 pub mod reactions;
+mod redact;
 pub(crate) mod schedule;
 mod seen_jobs;
 pub mod state;
@@ -48,7 +49,7 @@ mod ticks;
 mod upstream;
 pub mod web;
 
-pub use check::check;
+pub use check::{check, report};
 
 #[cfg(test)]
 mod testing;

@@ -5,11 +5,13 @@
 //! from the event, and `order.rs` sorts it.
 //! [`Reactor::run`] follows the bus, `schedule.rs` is the worker queue with its deadlines, `react.rs` dispatches and
 //! retries, and what fails becomes a dead letter (`aside.rs`). `progress.rs` keeps the cursor behind all that is open,
-//! `clock.rs` is the time. `history.rs` and `explain.rs` read the results of reactions from the journal; `skipped.rs`
-//! records reactions that did not happen, and `diagnose.rs` explains them. What a reaction does is
+//! `clock.rs` is the time, `check.rs` examines files before the start. `history.rs` and `explain.rs` read the results of
+//! reactions from the journal; `skipped.rs` records reactions that did not happen, and `diagnose.rs` explains them. What a
+//! reaction does is
 //! not known here: it is handed to a [`Dispatch`]. `rules/` holds rules over time, which `overtime.rs` runs.
 
 mod aside;
+mod check;
 mod clock;
 mod deadline;
 mod diagnose;
@@ -51,6 +53,7 @@ use brine_core::{Map, Value};
 use parking_lot::{Mutex, RwLock};
 
 pub use aside::Failed;
+pub use check::{check_files, check_rules};
 pub use deadline::Deadline;
 pub use dispatch::{Cause, Dispatch, DispatchError, Dispatched};
 pub use entries::{Entries, Entry, EntryError};
@@ -187,17 +190,6 @@ impl<D: Dispatch> Reactor<D> {
     /// Sets whether the reactor reacts.
     pub fn set_leader(&self, leader: bool) {
         self.leader.store(leader, Ordering::Relaxed);
-    }
-
-    /// Returns the files on disk that entries name and that do not exist, each with its entry's pattern. Reads
-    /// directories: for a thread that may block.
-    pub fn missing_files(&self) -> Vec<(Arc<str>, String)> {
-        let entries = self.entries();
-        let named = entries.all().iter().flat_map(|entry| entry.files.iter().map(|file| (&entry.pattern, file)));
-        named
-            .filter(|(_, file)| self.planner.is_missing(file))
-            .map(|(entry, file)| (entry.clone(), file.clone()))
-            .collect()
     }
 
     /// Forgets the reactions of before a restart when the cursor has passed their events.

@@ -230,6 +230,8 @@ impl Overtime {
                 *next += 1;
                 *next - 1
             };
+            let key = firing.context.get("key").map(ToString::to_string).unwrap_or_default();
+            tracing::info!(rule = firing.rule, key, tag = firing.tag, _seq = firing.seq, "rule fired");
             let packed = pack(&firing);
             works.extend(unpack(number, &packed));
             fired.push((number, packed));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::sls::jinja::{Cancel, Context, Limits};
+use brine_core::sls::jinja::{Cancel, Context, Limits, NoHost};
 use brine_core::sls::yaml::Located;
 use brine_core::{Map, Value, metrics};
 
@@ -113,6 +113,39 @@ impl Planner {
         }
     }
 
+    /// A planner for examining files before there is a reactor: without grains and functions.
+    pub fn for_check(renderer: &str, strict: bool, opts: &Arc<Map>) -> Self {
+        Planner {
+            files: SlsCache::new(Arc::new(NoHost), renderer.to_owned(), strict),
+            opts: Arc::clone(opts),
+            grains: Arc::new(Arc::default),
+            pillar: Arc::default(),
+        }
+    }
+
+    /// Examines a file that an entry names, if it is on disk: whether it exists, its template compiles, and a file
+    /// without tags is one of reactions.
+    pub fn examine(&self, file: &str) -> Vec<String> {
+        let paths = match self.files.named(file) {
+            Ok(paths) => paths,
+            Err(error) => return vec![error.to_string()],
+        };
+        let mut errors = Vec::new();
+        for path in paths.iter().filter(|path| !path.starts_with("salt://")) {
+            let parsed = self.files.get(path).and_then(|source| {
+                let Some(text) = source.static_text() else { return Ok(Vec::new()) };
+                let located = source.parse(&text)?;
+                let read = reaction::read_all(&located, &text.words).into_iter();
+                Ok(read.filter_map(Result::err).map(|error| format!("{path}:{}: {error}", error.line)).collect())
+            });
+            match parsed {
+                Ok(more) => errors.extend(more),
+                Err(error) => errors.push(error.to_string()),
+            }
+        }
+        errors
+    }
+
     /// What the files bound to an event ask for. What is wrong with one does not keep the others from
     /// being read. Between files, a deadline that is over ends it: the plan is then not to be used.
     pub fn plan(&self, subject: &Subject<'_>, bound: &[Bound], keep_rendered: bool) -> Plan {
@@ -173,10 +206,10 @@ impl Planner {
         for path in &*self.files.named(file).map_err(|error| error.to_string())? {
             let source = self.files.get(path).map_err(|error| error.to_string())?;
             let subject = Subject { tag: "", data: Arc::default(), more: None, deadline: None };
-            let (text, words) = source.render(&self.context(&subject, &source)).map_err(|error| error.to_string())?;
-            let mut located = source.parse(&text, &words).map_err(|error| error.to_string())?;
+            let text = source.render(&self.context(&subject, &source)).map_err(|error| error.to_string())?;
+            let mut located = source.parse(&text).map_err(|error| error.to_string())?;
             // There is no event yet.
-            located.value = words.resolve(located.value)?;
+            located.value = text.words.resolve(located.value)?;
             rendered.push((path.clone(), located));
         }
         Ok(rendered)
@@ -200,29 +233,30 @@ impl Planner {
         let started = Instant::now();
         let text = source.render(&self.context(subject, &source));
         metrics::RENDER_SECONDS.observe(started.elapsed().as_secs_f64());
-        let (text, words) = match text {
+        let rendered = match text {
             Ok(rendered) => rendered,
             Err(error) => return plan.problems.push(problem(Arc::clone(&file), error.to_string())),
         };
-        let located = source.parse(&text, &words);
+        let located = source.parse(&rendered);
         if keep_rendered {
-            plan.rendered.push((Arc::clone(&file), words.reveal(&text)));
+            plan.rendered.push((Arc::clone(&file), rendered.words.reveal(&rendered.text)));
         }
         let located = match located {
             Ok(located) => located,
             Err(error) => return plan.problems.push(problem(Arc::clone(&file), error.to_string())),
         };
-        let reactions = reaction::read_all(&located, &words);
+        let reactions = reaction::read_all(&located, &rendered.words);
         if reactions.is_empty() {
             plan.empty.push((Arc::clone(entry), Arc::clone(&file)));
         }
         for one in reactions {
             match one {
-                Ok(written) => {
+                Ok(mut written) => {
+                    written.line = rendered.template_line(written.line);
                     read.push(Read { entry: Arc::clone(entry), file: Arc::clone(&file), written });
                 }
                 Err(error) => {
-                    let message = format!("{file}:{}: {error}", error.line);
+                    let message = format!("{file}:{}: {error}", rendered.template_line(error.line));
                     plan.problems.push(problem(Arc::clone(&file), message));
                 }
             }

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::aside::Failed;
 use crate::deadline::Deadline;
 use crate::plan::{Bound, Plan, Problem, Step, Subject};
+use crate::reaction::Reaction;
 use crate::recover::{self, Key};
 use crate::run::report;
 use crate::schedule::{GaveUp, Outcome};
@@ -161,6 +162,19 @@ impl<D: Dispatch> Reactor<D> {
     async fn carry_out(&self, reacting: &Reacting, step: Step) -> Carried {
         let message = match self.try_out(reacting, &step).await? {
             Ok(dispatched) => {
+                let target = || match &step.reaction {
+                    Reaction::Local(local) => Some(local.tgt.to_string()),
+                    _ => None,
+                };
+                tracing::info!(
+                    tag = reacting.event.tag(),
+                    _seq = reacting.event.seq(),
+                    sls = format!("{}:{}", step.file, step.line),
+                    id = step.label,
+                    fun = step.reaction.name(),
+                    target = target(),
+                    "reaction ran"
+                );
                 metrics::REACTIONS.add(1);
                 let outcome = match dispatched {
                     Dispatched::Done => "done",

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use brine_core::Value;
 use brine_core::function::{Args, CallError};
 use brine_core::glob::{is_pattern, paths};
-use brine_core::sls::jinja::{Context, Host};
+use brine_core::sls::jinja::{Context, Host, SourceLines};
 use brine_core::sls::render::{RenderError, Sls};
 use brine_core::sls::untrusted::Words;
 use brine_core::sls::yaml::Located;
@@ -50,18 +50,27 @@ pub(crate) struct Source {
 
 impl Source {
     /// The text that the file renders to, and what stands for text from the event in it.
-    pub fn render(&self, context: &Context) -> Result<(String, Words), SlsError> {
+    pub fn render(&self, context: &Context) -> Result<Rendered, SlsError> {
         let rendered = if self.strict {
-            self.sls.render_guarded(context, &self.host)
+            self.sls.render_guarded_mapped(context, &self.host)
         } else {
-            self.sls.render_text(context, &self.host).map(|text| (text, Words::new()))
+            self.sls.render_mapped(context, &self.host).map(|(text, lines)| (text, Words::new(), lines))
         };
-        rendered.map_err(|error| self.failed(error))
+        let (text, words, lines) = rendered.map_err(|error| self.failed(error))?;
+        Ok(Rendered { text, words, lines })
     }
 
     /// The data in what the file has rendered to, with the words in it.
-    pub fn parse(&self, text: &str, words: &Words) -> Result<Located, SlsError> {
-        self.sls.parse_guarded(text, words).map_err(|error| self.failed(error))
+    pub fn parse(&self, rendered: &Rendered) -> Result<Located, SlsError> {
+        let Rendered { text, words, lines } = rendered;
+        let parsed = self.sls.parse_guarded(text, words);
+        parsed.map_err(|error| self.failed(error.in_template(text, lines).revealed(words)))
+    }
+
+    /// What the file renders to whatever the event is, if it has no tags.
+    pub fn static_text(&self) -> Option<Rendered> {
+        let text = self.sls.static_text()?.to_owned();
+        Some(Rendered { text, words: Words::new(), lines: SourceLines::default() })
     }
 
     fn failed(&self, error: RenderError) -> SlsError {
@@ -71,6 +80,21 @@ impl Source {
             _ => self.path.to_string(),
         };
         SlsError::Render { path, error: Box::new(error) }
+    }
+}
+
+/// The text that a file renders to.
+pub(crate) struct Rendered {
+    /// With words in place of what came from the event.
+    pub text: String,
+    pub words: Words,
+    lines: SourceLines,
+}
+
+impl Rendered {
+    /// The line of the file that a line of the text comes from, where that is known.
+    pub fn template_line(&self, line: usize) -> usize {
+        self.lines.line(&self.text, line).unwrap_or(line)
     }
 }
 

@@ -125,6 +125,8 @@ pub struct Backend {
     /// What it is and which options it has.
     pub doc: &'static str,
     open: fn(&Options) -> Result<Box<dyn Returner>, ReturnerError>,
+    /// Checks its options and changes nothing.
+    check: fn(&Options) -> Result<(), ReturnerError>,
 }
 
 /// All returners, by name: one line a backend.
@@ -134,6 +136,17 @@ pub static BACKENDS: &[Backend] = &[local_cache::BACKEND, rawfile_json::BACKEND,
 pub fn open(name: &str, options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     match BACKENDS.iter().find(|backend| backend.name == name) {
         Some(backend) => (backend.open)(options),
+        None => Err(unknown(name)),
+    }
+}
+
+/// Checks that there is a returner of this name and that its options can be used. Opens and creates nothing.
+///
+/// # Errors
+/// What [`open`] would fail of, as far as the options say it.
+pub fn check(name: &str, options: &Options) -> Result<(), ReturnerError> {
+    match BACKENDS.iter().find(|backend| backend.name == name) {
+        Some(backend) => (backend.check)(options),
         None => Err(unknown(name)),
     }
 }

@@ -20,6 +20,7 @@ pub(crate) const BACKEND: Backend = Backend {
     doc: "The master's own job cache, in its store: the default of master_job_cache.\n\n\
           keep_jobs_seconds: how long jobs are kept (86400); 0 is for ever.",
     open,
+    check: |options| options.keep_jobs_seconds().map(|_| ()),
 };
 
 /// By jid: what was asked.

@@ -16,6 +16,8 @@ pub(crate) const BACKEND: Backend = Backend {
     doc: "Every return and event as one line of JSON, appended to a file.\n\n\
           rawfile_json.filename: the file (/var/log/salt/events). It is opened anew each time, so it may be rotated.",
     open,
+    // Nothing is opened before it is first used.
+    check: |options| open(options).map(|_| ()),
 };
 
 fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {

@@ -28,6 +28,8 @@ pub(crate) const BACKEND: Backend = Backend {
           redis.password: its password, if it has one.\n\
           keep_jobs_seconds: how long Redis keeps a job (86400); 0 is for ever.",
     open,
+    // Nothing is opened before it is first used.
+    check: |options| open(options).map(|_| ()),
 };
 
 /// How long to wait for the server: for a connection, and for each answer.

@@ -24,6 +24,7 @@ pub(crate) const BACKEND: Backend = Backend {
           sqlite3.database: the file. There is no default.\n\
           sqlite3.timeout: how many seconds to wait for others who write to it (5.0).",
     open,
+    check,
 };
 
 const TABLES: &str = "
@@ -39,7 +40,8 @@ const TABLES: &str = "
     CREATE INDEX IF NOT EXISTS salt_events_alter_time ON salt_events (alter_time);
 ";
 
-fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
+/// The file and the time to wait.
+fn settings(options: &Options) -> Result<(PathBuf, Duration), ReturnerError> {
     let path: Option<String> = options.get(NAME, "database")?;
     let missing = || ReturnerError::Option {
         option: "sqlite3.database".into(),
@@ -49,6 +51,23 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     let timeout: f64 = options.get(NAME, "timeout")?.unwrap_or(5.0);
     let timeout = Duration::try_from_secs_f64(timeout)
         .map_err(|error| ReturnerError::Option { option: "sqlite3.timeout".into(), reason: error.to_string() })?;
+    Ok((path, timeout))
+}
+
+fn check(options: &Options) -> Result<(), ReturnerError> {
+    let (path, _) = settings(options)?;
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    match directory.filter(|directory| !directory.is_dir()) {
+        None => Ok(()),
+        Some(missing) => Err(ReturnerError::Option {
+            option: "sqlite3.database".into(),
+            reason: format!("{} is no directory: create it", missing.display()),
+        }),
+    }
+}
+
+fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
+    let (path, timeout) = settings(options)?;
     let connect = || {
         let mut connection = Connection::open(&path)?;
         connection.busy_timeout(timeout)?;

@@ -1,28 +1,68 @@
 //! Groups of options that several tools share, and what every tool does with them first.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use brine_core::config::{DEFAULT_DIRECTORY, Loaded, MasterConfig, MinionConfig, Warning};
 use brine_core::value::FromValue;
 use brine_core::{Map, Value};
 use clap::{ArgAction, Args};
 use tracing::level_filters::LevelFilter;
 
+use super::log_file::LogFile;
+use super::log_format::{self, LineFormat};
 use super::logging;
 use super::privileges::{self, Owned};
 use crate::output::{self, Outputter};
 use crate::ui::{ColourChoice, Ui, print_plain_error};
 
-/// What every tool has.
+/// Options that every tool shows with `-l debug`: where it looks and whom it talks to. None holds a secret.
+const SHOWN: &[&str] = &[
+    "id",
+    "user",
+    "root_dir",
+    "pki_dir",
+    "cachedir",
+    "sock_dir",
+    "log_file",
+    "log_level",
+    "master",
+    "master_port",
+    "interface",
+    "publish_port",
+    "ret_port",
+    "ciphers",
+    "worker_threads",
+    "file_client",
+    "fileserver_backend",
+    "file_roots",
+    "pillar_roots",
+    "renderer",
+    "saltenv",
+    "pillarenv",
+    "timeout",
+];
+
+/// Whose configuration a tool reads, and what it logs for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A tool that ends when it is done. It logs to the file of its daemon where it can.
+    Tool,
+    /// A daemon: stderr has the time, the log file is created, and options without effect are reported.
+    Daemon,
+    /// Before a daemon: `--check`, or the process that starts the background one. Logs to stderr alone.
+    BeforeDaemon,
+}
+
+/// Common options of all tools.
 #[derive(Args, Debug)]
 pub struct CommonOptions {
     /// Show the version and exit
     #[arg(short = 'V', long, action = ArgAction::Version)]
     version: Option<bool>,
-    /// The folder of the configuration
-    #[arg(short, long, value_name = "DIR", env = "SALT_CONFIG_DIR", hide_env = true, default_value = DEFAULT_DIRECTORY)]
-    config_dir: PathBuf,
+    /// The directory of the configuration (default: /etc/salt); it must exist if it is named
+    #[arg(short, long, value_name = "DIR", env = "SALT_CONFIG_DIR", hide_env = true)]
+    config_dir: Option<PathBuf>,
     #[command(flatten)]
     log: LogOptions,
 }
@@ -35,102 +75,198 @@ struct LogOptions {
     /// What is logged to stderr: all, garbage, trace, debug, profile, info, warning, error, critical, quiet
     #[arg(short, long, value_name = "LEVEL", value_parser = logging::level)]
     log_level: Option<LevelFilter>,
-    /// Log to this file as well
+    /// The log file (default: the option log_file; salt-key: key_logfile)
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
-    /// What is logged to the file
+    /// What is logged to the file (default: the option log_level_logfile)
     #[arg(long, value_name = "LEVEL", value_parser = logging::level)]
     log_file_level: Option<LevelFilter>,
 }
 
+/// The options of a configuration that are about logs.
+struct Configured<'a> {
+    level: &'a str,
+    file_level: Option<&'a str>,
+    file: &'a Path,
+    /// Whether that is not the default.
+    is_named: bool,
+    console_format: Option<&'a str>,
+    console_date: Option<&'a str>,
+    file_format: Option<&'a str>,
+    file_date: Option<&'a str>,
+}
+
+macro_rules! configured {
+    ($config:expr, $file:ident, $default:literal) => {
+        Configured {
+            level: &$config.log_level,
+            file_level: $config.log_level_logfile.as_deref(),
+            file: &$config.$file,
+            is_named: $config.$file != $config.root_dir.join($default),
+            console_format: $config.log_fmt_console.as_deref(),
+            console_date: $config.log_datefmt_console.as_deref().or($config.log_datefmt.as_deref()),
+            file_format: $config.log_fmt_logfile.as_deref(),
+            file_date: $config.log_datefmt_logfile.as_deref(),
+        }
+    };
+}
+
 impl CommonOptions {
-    /// Reads the master's configuration, starts logging as it and the options say, and tells what
-    /// seems wrong with it. `overrides` are options of the command line that count before the files.
+    /// Reads the master's configuration, starts logging as it and the options say, and reports probable mistakes in it.
+    /// `overrides` are options of the command line that count before the files.
     pub fn start_with_master(&self, overrides: &Map) -> anyhow::Result<MasterConfig> {
-        let Loaded { config, warnings } = MasterConfig::load(&self.config_dir, overrides)?;
-        self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
-        Ok(config)
+        let loaded = MasterConfig::load(self.directory()?, overrides)?;
+        self.start(Role::Tool, &configured!(loaded.config, log_file, "var/log/salt/master"))?;
+        Ok(told(loaded, Role::Tool, |config| &config.opts))
+    }
+
+    /// As [`CommonOptions::start_with_master`] for `salt-key`, which has a log file of its own and changes the master's
+    /// files: root becomes the user of the configuration.
+    pub fn start_with_keys(&self) -> anyhow::Result<MasterConfig> {
+        let loaded = MasterConfig::load(self.directory()?, &Map::new())?;
+        let config = &loaded.config;
+        privileges::take_environment(config.user.as_deref())?;
+        self.start(Role::Tool, &configured!(config, key_logfile, "var/log/salt/key"))?;
+        self.take_user(config, &config.key_logfile)?;
+        Ok(told(loaded, Role::Tool, |config| &config.opts))
+    }
+
+    /// As [`CommonOptions::start_with_master`] for tools that change the master's files: root becomes the user of the
+    /// configuration.
+    pub fn start_as_user_of_master(&self) -> anyhow::Result<MasterConfig> {
+        let loaded = MasterConfig::load(self.directory()?, &Map::new())?;
+        let config = &loaded.config;
+        privileges::take_environment(config.user.as_deref())?;
+        self.start(Role::Tool, &configured!(config, log_file, "var/log/salt/master"))?;
+        self.take_user(config, &config.log_file)?;
+        Ok(told(loaded, Role::Tool, |config| &config.opts))
+    }
+
+    fn take_user(&self, config: &MasterConfig, log_file: &Path) -> anyhow::Result<()> {
+        let directories = vec![config.pki_dir.as_path(), &config.cachedir, &config.sock_dir];
+        let owned = Owned { directories, existing: vec![self.log_file(log_file).to_owned()], ..Owned::default() };
+        Ok(privileges::take_user(config.user.as_deref(), &owned, false)?)
     }
 
     /// Reads the minion's configuration, otherwise as [`CommonOptions::start_with_master`].
     pub fn start_with_minion(&self, overrides: &Map) -> anyhow::Result<MinionConfig> {
-        let Loaded { mut config, warnings } = MinionConfig::load(&self.config_dir, overrides)?;
+        let mut loaded = MinionConfig::load(self.directory()?, overrides)?;
+        let opts = &mut loaded.config.opts;
         // Templates ask for whom the minion works.
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.name);
-        if config.opts.get("user").is_none_or(Value::is_nil) {
-            config.opts.insert("user".into(), user.into());
+        if opts.get("user").is_none_or(Value::is_nil) {
+            opts.insert("user".into(), user.into());
         }
-        config.opts.entry("sudo_user".into()).or_insert_with(|| "".into());
-        self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
-        Ok(config)
+        opts.entry("sudo_user".into()).or_insert_with(|| "".into());
+        self.start(Role::Tool, &configured!(loaded.config, log_file, "var/log/salt/minion"))?;
+        Ok(told(loaded, Role::Tool, |config| &config.opts))
     }
 
-    /// Returns the log file of the command line.
-    pub fn log_file(&self) -> Option<PathBuf> {
-        self.log.log_file.clone()
-    }
-
-    /// As [`CommonOptions::start_with_master`]; what has no effect is told too, which the tools leave to the daemon. The
+    /// As [`CommonOptions::start_with_master`]; options without effect are reported too, which tools leave to the daemon. The
     /// environment is that of the user whom root will change to.
-    pub fn start_daemon_with_master(&self, user: Option<&str>) -> anyhow::Result<MasterConfig> {
-        let Loaded { config, warnings } = MasterConfig::load(&self.config_dir, &of_user(user))?;
-        privileges::take_environment(config.user.as_deref())?;
-        self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
-        tell_unused(&warnings);
-        Ok(config)
+    pub fn start_daemon_with_master(&self, role: Role, user: Option<&str>) -> anyhow::Result<MasterConfig> {
+        let loaded = MasterConfig::load(self.directory()?, &of_user(user))?;
+        privileges::take_environment(loaded.config.user.as_deref())?;
+        self.start(role, &configured!(loaded.config, log_file, "var/log/salt/master"))?;
+        Ok(told(loaded, role, |config| &config.opts))
     }
 
     /// As [`CommonOptions::start_daemon_with_master`] for the minion.
-    pub fn start_daemon_with_minion(&self, user: Option<&str>) -> anyhow::Result<MinionConfig> {
-        let Loaded { config, warnings } = MinionConfig::load(&self.config_dir, &of_user(user))?;
-        privileges::take_environment(config.user.as_deref())?;
-        self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
-        tell_unused(&warnings);
-        Ok(config)
-    }
-
-    /// As [`CommonOptions::start_with_master`], for tools that change the master's files: root becomes the user of the
-    /// configuration.
-    pub fn start_as_user_of_master(&self) -> anyhow::Result<MasterConfig> {
-        let Loaded { config, warnings } = MasterConfig::load(&self.config_dir, &Map::new())?;
-        privileges::take_environment(config.user.as_deref())?;
-        self.start(&config.log_level, config.log_level_logfile.as_deref(), &warnings)?;
-        let directories = vec![config.pki_dir.as_path(), &config.cachedir, &config.sock_dir];
-        let owned = Owned { directories, existing: self.log_file().into_iter().collect(), ..Owned::default() };
-        privileges::take_user(config.user.as_deref(), &owned, false)?;
-        Ok(config)
+    pub fn start_daemon_with_minion(&self, role: Role, user: Option<&str>) -> anyhow::Result<MinionConfig> {
+        let loaded = MinionConfig::load(self.directory()?, &of_user(user))?;
+        privileges::take_environment(loaded.config.user.as_deref())?;
+        self.start(role, &configured!(loaded.config, log_file, "var/log/salt/minion"))?;
+        Ok(told(loaded, role, |config| &config.opts))
     }
 
     /// Returns the path of the main file of the configuration.
     pub fn config_file(&self, name: &str) -> PathBuf {
-        self.config_dir.join(name)
+        self.config_dir.as_deref().unwrap_or(Path::new(DEFAULT_DIRECTORY)).join(name)
     }
 
     /// Starts logging without any configuration.
     pub fn start_without_config(&self) -> anyhow::Result<()> {
-        self.start("warning", None, &[])
+        self.directory()?;
+        let config = MasterConfig { key_logfile: PathBuf::new(), ..MasterConfig::default() };
+        self.start(Role::Tool, &configured!(config, key_logfile, "var/log/salt/key"))
     }
 
-    fn start(&self, level: &str, file_level: Option<&str>, warnings: &[Warning]) -> anyhow::Result<()> {
+    /// The log file of a daemon with this option.
+    pub fn log_file<'a>(&'a self, configured: &'a Path) -> &'a Path {
+        self.log.log_file.as_deref().unwrap_or(configured)
+    }
+
+    /// The directory of the configuration. One that is named exists: a daemon on defaults would make itself new keys.
+    fn directory(&self) -> anyhow::Result<&Path> {
+        let Some(named) = self.config_dir.as_deref().filter(|path| !path.as_os_str().is_empty()) else {
+            return Ok(Path::new(DEFAULT_DIRECTORY));
+        };
+        if !named.is_dir() {
+            bail!(
+                "the configuration directory {} is invalid: it does not exist or is not a directory; name an existing \
+                 one with -c or SALT_CONFIG_DIR",
+                named.display()
+            );
+        }
+        Ok(named)
+    }
+
+    fn start(&self, role: Role, configured: &Configured<'_>) -> anyhow::Result<()> {
         let read = |word: &str| logging::level(word).map_err(anyhow::Error::msg);
         let console = match self.log.log_level {
             Some(level) => level,
-            None => read(level).context("option 'log_level'")?,
+            None => read(configured.level).context("option 'log_level'")?,
         };
-        let file_level = match (self.log.log_file_level, file_level) {
+        let file_level = match (self.log.log_file_level, configured.file_level) {
             (Some(level), _) => level,
             (None, Some(word)) => read(word).context("option 'log_level_logfile'")?,
             (None, None) => console,
         };
-        logging::start(console, self.log.log_file.as_deref().map(|file| (file, file_level)))?;
-        for warning in warnings {
-            match warning {
-                Warning::NoDirectory(_) => print_plain_error(format_args!("WARNING: {warning}")),
-                Warning::Unknown { .. } => tracing::warn!("{warning}"),
-                Warning::Unused { .. } => {}
-            }
+        let default = if role == Role::Daemon {
+            (log_format::DAEMON_CONSOLE, log_format::DATE_AND_TIME)
+        } else {
+            (log_format::CONSOLE, log_format::TIME)
+        };
+        let mut wrong = Vec::new();
+        let mut format = |option: &str, template: Option<&str>, date: Option<&str>, default: (&str, &str)| {
+            LineFormat::parse(template.unwrap_or(default.0), date.unwrap_or(default.1)).or_else(|error| {
+                wrong.push(format!("option '{option}': {error}; the default is used"));
+                LineFormat::parse(default.0, default.1)
+            })
+        };
+        let on_console = format("log_fmt_console", configured.console_format, configured.console_date, default)?;
+        let default = (log_format::FILE, log_format::DATE_AND_TIME);
+        let in_file = format("log_fmt_logfile", configured.file_format, configured.file_date, default)?;
+        let file = self.open(role, configured, file_level, &mut wrong).map(|file| (file, file_level, in_file));
+        logging::start((console, on_console), file)?;
+        for wrong in wrong {
+            tracing::warn!("{wrong}");
         }
         Ok(())
+    }
+
+    /// Opens the log file that the options ask for, if there is to be one.
+    fn open(
+        &self,
+        role: Role,
+        configured: &Configured<'_>,
+        level: LevelFilter,
+        wrong: &mut Vec<String>,
+    ) -> Option<LogFile> {
+        let path = self.log_file(configured.file);
+        if role == Role::BeforeDaemon || level == LevelFilter::OFF || path.as_os_str().is_empty() {
+            return None;
+        }
+        if path.to_string_lossy().contains("://") {
+            wrong.push(format!("logging to {} failed: syslog is not supported; name a file", path.display()));
+            return None;
+        }
+        let is_wanted = role == Role::Daemon || self.log.log_file.is_some() || configured.is_named;
+        let mut file = LogFile::new(path, is_wanted);
+        if is_wanted {
+            file.open_now();
+        }
+        Some(file)
     }
 }
 
@@ -139,10 +275,26 @@ fn of_user(user: Option<&str>) -> Map {
     user.map(|user| ("user".into(), user.into())).into_iter().collect()
 }
 
-fn tell_unused(warnings: &[Warning]) {
-    for warning in warnings.iter().filter(|warning| matches!(warning, Warning::Unused { .. })) {
-        tracing::warn!("{warning}");
+/// Reports the files that were read and probable mistakes in them.
+fn told<T>(loaded: Loaded<T>, role: Role, opts: fn(&T) -> &Map) -> T {
+    let Loaded { config, warnings, files } = loaded;
+    for file in files {
+        tracing::debug!(file = %file.display(), "configuration file read");
     }
+    for name in SHOWN {
+        if let Some(value) = opts(&config).get(*name).filter(|value| !value.is_nil()) {
+            tracing::debug!("option {name}: {value}");
+        }
+    }
+    for warning in &warnings {
+        match warning {
+            Warning::NoDirectory(_) => print_plain_error(format_args!("WARNING: {warning}")),
+            Warning::Unknown { .. } => tracing::warn!("{warning}"),
+            Warning::Unused { .. } if role == Role::Tool => {}
+            Warning::Unused { .. } => tracing::warn!("{warning}"),
+        }
+    }
+    config
 }
 
 /// How results are shown.

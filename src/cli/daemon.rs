@@ -1,17 +1,21 @@
 //! What the daemons have in common: their options, going to the background, signals, the pid file.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::ui::print_plain;
 use anyhow::{Context, bail};
+use brine_core::check::Finding;
 use brine_core::files;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::common::Role;
+use crate::ui::print_plain;
 
 /// Set for the process that a daemon goes on in.
 const IN_BACKGROUND: &str = "BRINE_IN_BACKGROUND";
@@ -31,9 +35,14 @@ pub struct DaemonOptions {
     /// The user to run as, if root starts it; default: the option 'user'
     #[arg(short, long, value_name = "USER")]
     user: Option<String>,
-    /// Say what would be started and what of the configuration has no effect, and change nothing
+    /// Check the configuration and change nothing; exit status 1 if the daemon could not start or a part of it not work
     #[arg(long)]
     check: bool,
+}
+
+/// Whether this process is the daemon that another one has started in the background: nobody reads its stderr.
+pub fn is_in_background() -> bool {
+    std::env::var_os(IN_BACKGROUND).is_some()
 }
 
 impl DaemonOptions {
@@ -47,18 +56,23 @@ impl DaemonOptions {
         self.pid_file.as_deref().unwrap_or(configured)
     }
 
-    /// Says what was found, if that is all that is wanted: the status to exit with.
-    pub fn only_check<E: std::error::Error + Send + Sync + 'static>(
-        &self,
-        found: impl FnOnce() -> Result<Vec<String>, E>,
-    ) -> anyhow::Result<Option<ExitCode>> {
+    /// What this process logs for.
+    pub fn role(&self) -> Role {
+        if self.check || self.daemon && !is_in_background() { Role::BeforeDaemon } else { Role::Daemon }
+    }
+
+    /// Prints the findings of `--check`, a line each, and returns the exit status: 1 if something would keep the daemon
+    /// from starting or a part of its configuration from working, else 0. Nothing if `--check` is not given.
+    pub fn only_check(&self, examine: impl FnOnce() -> Vec<Finding>) -> Option<ExitCode> {
         if !self.check {
-            return Ok(None);
+            return None;
         }
-        for line in found()? {
-            print_plain(&line);
+        let findings = examine();
+        for finding in &findings {
+            print_plain(finding);
         }
-        Ok(Some(ExitCode::SUCCESS))
+        let fails = findings.iter().any(Finding::is_failure);
+        Some(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     /// Goes to the background if that is wanted: the status to exit with, for the process that stays.
@@ -69,7 +83,7 @@ impl DaemonOptions {
         pid_file: &Path,
         log_file: &Path,
     ) -> anyhow::Result<Option<ExitCode>> {
-        if !self.daemon || std::env::var_os(IN_BACKGROUND).is_some() {
+        if !self.daemon || is_in_background() {
             return Ok(None);
         }
         let pid_file = self.pid_file(pid_file);
@@ -77,22 +91,16 @@ impl DaemonOptions {
         _ = std::fs::remove_file(pid_file);
         let mut command = Command::new(std::env::current_exe().context("cannot find the program itself")?);
         command.arg(tool).args(words).env(IN_BACKGROUND, "1");
-        if !words.iter().any(|word| word.to_string_lossy().starts_with("--log-file")) {
-            if let Some(folder) = log_file.parent() {
-                create_dir(folder)?;
-            }
-            command.arg("--log-file").arg(log_file);
-        }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let mut child = command.spawn().context("cannot start in the background")?;
         let start = Instant::now();
         // An empty one says that the daemon is about to serve.
         while !std::fs::metadata(pid_file).is_ok_and(|file| file.len() > 0) {
             if let Some(status) = child.try_wait()? {
-                bail!("it ended at once ({status}): {} says why", log_file.display());
+                bail!("it ended at once ({status}): see {}", log_file.display());
             }
             if start.elapsed() > START_TIME {
-                bail!("it did not start within {START_TIME:?}: {} says why", log_file.display());
+                bail!("it did not start within {START_TIME:?}: see {}", log_file.display());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -112,7 +120,7 @@ impl DaemonOptions {
                 return Err(error.into());
             }
         }
-        if std::env::var_os(IN_BACKGROUND).is_some() {
+        if is_in_background() {
             // A session of its own: the terminal's end is not the daemon's.
             _ = nix::unistd::setsid();
         }
@@ -138,19 +146,38 @@ impl Drop for PidFile {
     }
 }
 
-/// Waits for a signal that ends a daemon, and returns its name.
-pub async fn ended() -> anyhow::Result<&'static str> {
-    Ok(end_signals()?.await)
+/// The signals that a daemon handles, from when this exists: without it they end the process at once.
+pub struct Signals {
+    term: Signal,
+    int: Signal,
+    hangup: Signal,
 }
 
-/// Takes over the signals that end a daemon, and returns a future of the name of the first one. To be called before the pid
-/// file is written, which a process that is ended by a signal would leave behind.
-pub fn end_signals() -> anyhow::Result<impl Future<Output = &'static str>> {
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
-        tokio::select! {
-            _ = term.recv() => "SIGTERM",
-            _ = int.recv() => "SIGINT",
+impl Signals {
+    /// Handles signals from now on.
+    pub fn install() -> anyhow::Result<Self> {
+        let handle = |kind| signal(kind).context("handling signals failed");
+        Ok(Signals {
+            term: handle(SignalKind::terminate())?,
+            int: handle(SignalKind::interrupt())?,
+            hangup: handle(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for a signal that ends a daemon, and returns its name. SIGHUP, with which logrotate and admins ask daemons
+    /// for new log files, ends only one that runs on a terminal: the log file is opened again by itself when it was moved.
+    pub async fn ended(&mut self) -> &'static str {
+        loop {
+            tokio::select! {
+                _ = self.term.recv() => return "SIGTERM",
+                _ = self.int.recv() => return "SIGINT",
+                _ = self.hangup.recv() => {
+                    if std::io::stdin().is_terminal() {
+                        return "SIGHUP";
+                    }
+                    tracing::info!("SIGHUP received: the log file is opened again when it was moved");
+                }
+            }
         }
-    })
+    }
 }

@@ -3,16 +3,13 @@
 //! An event is one line whatever is in it: control characters of messages and fields are escaped, and long values cut.
 
 use std::fmt::{self, Write as _};
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::sync::Mutex;
 
 use anyhow::Context as _;
-use brine_core::files;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -20,6 +17,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use super::log_file::LogFile;
+use super::log_format::{LineFormat, Record};
 use crate::escape;
 
 /// Salt's words for levels, most talkative first, with what they mean here.
@@ -41,8 +40,6 @@ const MAX_MESSAGE: usize = 8192;
 const MAX_FIELD: usize = 1024;
 /// Takes the place of the rest.
 const CUT: &str = "...";
-/// The mode of a new log file before the umask: Salt's, which sets the umask 027 here.
-const FILE_MODE: u32 = 0o640;
 
 /// The level of one of Salt's words, for clap's `value_parser`; the error is what its option parser says.
 pub fn level(word: &str) -> Result<LevelFilter, String> {
@@ -54,34 +51,27 @@ pub fn level(word: &str) -> Result<LevelFilter, String> {
 }
 
 /// Starts logging for the whole process: to stderr, and to a file if one is given.
-pub fn start(console: LevelFilter, file: Option<(&Path, LevelFilter)>) -> anyhow::Result<()> {
+pub fn start(
+    console: (LevelFilter, LineFormat),
+    file: Option<(LogFile, LevelFilter, LineFormat)>,
+) -> anyhow::Result<()> {
+    let (level, format) = console;
     let on_stderr = tracing_subscriber::fmt::layer()
-        .event_format(Lines { detailed: false })
+        .event_format(Lines(format))
         .with_writer(io::stderr)
         // A stderr that nobody reads is no reason to panic.
         .log_internal_errors(false)
         .with_ansi(false)
-        .with_filter(console);
-    let in_file = match file {
-        Some((path, level)) => {
-            let opened = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path);
-            let opened = opened.map_err(files::FileError::at("open", path)).context("no log file")?;
-            let layer = tracing_subscriber::fmt::layer()
-                .event_format(Lines { detailed: true })
-                .with_ansi(false)
-                .log_internal_errors(false);
-            Some(layer.with_writer(std::sync::Mutex::new(opened)).with_filter(level))
-        }
-        None => None,
-    };
+        .with_filter(level);
+    let in_file = file.map(|(file, level, format)| {
+        let layer = tracing_subscriber::fmt::layer().event_format(Lines(format)).with_ansi(false);
+        layer.log_internal_errors(false).with_writer(Mutex::new(file)).with_filter(level)
+    });
     tracing_subscriber::registry().with(on_stderr).with(in_file).try_init().context("logging is started already")
 }
 
-/// One event a line.
-struct Lines {
-    /// With time, place and process, for files.
-    detailed: bool,
-}
+/// One event a line, in this format.
+struct Lines(LineFormat);
 
 impl<S, N> FormatEvent<S, N> for Lines
 where
@@ -89,24 +79,11 @@ where
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let metadata = event.metadata();
-        let level = match *metadata.level() {
-            Level::ERROR => "ERROR",
-            Level::WARN => "WARNING",
-            Level::INFO => "INFO",
-            Level::DEBUG => "DEBUG",
-            Level::TRACE => "TRACE",
-        };
-        if self.detailed {
-            let now = jiff::Zoned::now().strftime("%Y-%m-%d %H:%M:%S,%3f").to_string();
-            let line = metadata.line().unwrap_or_default();
-            write!(writer, "{now} [{:<17}:{line:<4}][{level:<8}][{}] ", metadata.target(), std::process::id())?;
-        } else {
-            write!(writer, "[{level:<8}] ")?;
-        }
         let mut text = Text::default();
         event.record(&mut text);
-        writeln!(writer, "{}{}", text.message, text.fields)
+        let message = text.message + &text.fields;
+        self.0.write(&mut writer, &Record { now: &jiff::Zoned::now, metadata: event.metadata(), message: &message })?;
+        writeln!(writer)
     }
 }
 
@@ -159,6 +136,7 @@ impl fmt::Write for Bounded<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::log_format::{CONSOLE, DATE_AND_TIME, FILE};
 
     #[test]
     fn levels_have_salts_names() {
@@ -170,7 +148,7 @@ mod tests {
     }
 
     #[derive(Clone, Default)]
-    struct Sink(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+    struct Sink(std::sync::Arc<Mutex<Vec<u8>>>);
 
     impl io::Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -183,18 +161,20 @@ mod tests {
         }
     }
 
-    fn logged(detailed: bool) -> String {
-        logged_by(detailed, || {
+    fn logged(format: &str) -> String {
+        logged_by(format, || {
             tracing::warn!(minion = %"m1", count = 2, "something is odd");
             tracing::error!("it broke");
             tracing::info!("nobody wants to know");
         })
     }
 
-    fn logged_by(detailed: bool, log: impl FnOnce()) -> String {
+    fn logged_by(format: &str, log: impl FnOnce()) -> String {
         let sink = Sink::default();
         let writer = sink.clone();
-        let layer = tracing_subscriber::fmt::layer().event_format(Lines { detailed }).with_ansi(false);
+        let layer = tracing_subscriber::fmt::layer()
+            .event_format(Lines(LineFormat::parse(format, DATE_AND_TIME).unwrap()))
+            .with_ansi(false);
         let layer = layer.with_writer(move || writer.clone()).with_filter(LevelFilter::WARN);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
         String::from_utf8(sink.0.lock().unwrap().clone()).unwrap()
@@ -205,9 +185,9 @@ mod tests {
         let forged = "x\n2026-11-22 00:00:00,000 [brine_master] FORGED\r\t\u{1b}[2J\u{9b}2J\u{85}\u{2028}\u{202e}";
         let escaped = "x\\n2026-11-22 00:00:00,000 [brine_master] FORGED\\r\\t\\x1b[2J\\x9b2J\\x85\\u2028\\u202e";
         let error = io::Error::other(forged);
-        let text = logged_by(false, || tracing::error!(minion = %forged, error = %error, "{forged}"));
+        let text = logged_by(CONSOLE, || tracing::error!(minion = %forged, error = %error, "{forged}"));
         assert_eq!(text, format!("[ERROR   ] {escaped} minion={escaped} error={escaped}\n"));
-        let debug = logged_by(false, || tracing::error!(text = forged, list = ?[forged]));
+        let debug = logged_by(CONSOLE, || tracing::error!(text = forged, list = ?[forged]));
         assert_eq!(debug.matches('\n').count(), 1, "{debug}");
         assert!(!debug.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\r']), "{debug:?}");
     }
@@ -215,19 +195,19 @@ mod tests {
     #[test]
     fn long_values_are_cut() {
         let long = "\u{1b}".repeat(1_000_000);
-        let text = logged_by(false, || tracing::error!(long = %long, after = 1, "{long}"));
+        let text = logged_by(CONSOLE, || tracing::error!(long = %long, after = 1, "{long}"));
         assert!(text.ends_with("... after=1\n"), "{}", &text[text.len() - 40..]);
         let longest = MAX_MESSAGE + MAX_FIELD + 2 * r"\u202e".len() + "[ERROR   ] ... long=... after=1\n".len();
         assert!(text.len() <= longest, "{}", text.len());
         let whole = "x".repeat(MAX_FIELD);
-        let text = logged_by(false, || tracing::error!(whole = %whole, "it fits"));
+        let text = logged_by(CONSOLE, || tracing::error!(whole = %whole, "it fits"));
         assert_eq!(text, format!("[ERROR   ] it fits whole={whole}\n"));
     }
 
     #[test]
     fn lines_are_salts_on_stderr_and_in_files() {
-        assert_eq!(logged(false), "[WARNING ] something is odd minion=m1 count=2\n[ERROR   ] it broke\n");
-        let in_file = logged(true);
+        assert_eq!(logged(CONSOLE), "[WARNING ] something is odd minion=m1 count=2\n[ERROR   ] it broke\n");
+        let in_file = logged(FILE);
         let line = in_file.lines().last().unwrap();
         let (time, rest) = line.split_at("2026-11-21 02:39:01,123".len());
         assert!(time.chars().all(|c| c.is_ascii_digit() || "- :,".contains(c)), "{line}");

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_core::transport::TransportError;
 use brine_master::{Master, StartError};
 use clap::{CommandFactory, Parser};
 
 use super::common::CommonOptions;
-use super::daemon::{self, DaemonOptions};
+use super::daemon::{self, DaemonOptions, Signals};
 use super::host::OwnHost;
 use super::privileges::{self, Owned};
 use super::usage;
@@ -25,7 +26,7 @@ const STOP_TIME: Duration = Duration::from_secs(3);
 /// Serve minions: keys, jobs, files, pillar, events.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-master                    in the foreground, with /etc/salt/master\n  salt-master -d                 in the background\n  salt-master -c ./etc -l info   another configuration, more log\n  salt-master --check            what would be started, and which options have no effect"
+    after_help = "Examples:\n  salt-master                    in the foreground, with /etc/salt/master\n  salt-master -d                 in the background\n  salt-master -c ./etc -l info   another configuration, more log\n  salt-master --check            whether it could start, and which options have no effect"
 )]
 struct Arguments {
     #[command(flatten)]
@@ -34,26 +35,40 @@ struct Arguments {
     common: CommonOptions,
 }
 
+/// What helps against an address that cannot be listened on.
+fn listen_hint(error: &TransportError) -> &'static str {
+    match error {
+        TransportError::Io { source, .. } if source.kind() == std::io::ErrorKind::AddrNotAvailable => {
+            "the option 'interface' names no address of this host"
+        }
+        TransportError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            "choose ports above 1023, or run this as root"
+        }
+        _ => "is there another salt-master running?",
+    }
+}
+
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words.clone()) {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    let config = match arguments.common.start_daemon_with_master(arguments.daemon.user()) {
+    let config = match arguments.common.start_daemon_with_master(arguments.daemon.role(), arguments.daemon.user()) {
         Ok(config) => config,
         Err(error) => return privileges::shown(NAME, error),
     };
-    if let Some(status) = arguments.daemon.only_check(|| brine_master::check(&config))? {
+    if let Some(status) = arguments.daemon.only_check(|| brine_master::check(&config)) {
         return Ok(status);
     }
-    if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, &config.log_file)? {
+    let log_file = arguments.common.log_file(&config.log_file);
+    if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, log_file)? {
         return Ok(status);
     }
     let owned = Owned {
         directories: vec![&config.pki_dir, &config.cachedir, &config.sock_dir],
         recursive: true,
-        existing: arguments.common.log_file().into_iter().collect(),
+        existing: vec![log_file.to_owned()],
         pid_file: Some(arguments.daemon.pid_file(&config.pidfile)),
     };
     if let Err(error) = privileges::take_user(config.user.as_deref(), &owned, true) {
@@ -66,19 +81,22 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let master = match Master::start(config, Some(host)).await {
             Ok(master) => master,
             Err(StartError::Listen(error)) => {
-                print_plain_error(format_args!(
-                    "{NAME}: cannot listen: {error}; is there another salt-master running?"
-                ));
+                let message = format!("cannot listen: {error}; {}", listen_hint(&error));
+                if daemon::is_in_background() {
+                    tracing::error!("{message}");
+                }
+                print_plain_error(format_args!("{NAME}: {message}"));
                 print_plain_error("The salt master is shutdown. The ports are not available to bind");
                 return Ok(ExitCode::from(PORTS_TAKEN));
             }
             Err(error) => return Err(error.into()),
         };
-        let ended = daemon::end_signals()?;
+        // Before the pid file says that there is a process to be sent signals.
+        let mut signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&pid_file)?;
         let mut status = ExitCode::SUCCESS;
         tokio::select! {
-            signal = ended => tracing::info!(signal, "the master stops"),
+            signal = signals.ended() => tracing::info!(signal, "the master stops"),
             // The init system starts it anew.
             () = master.failed() => status = ExitCode::FAILURE,
         }

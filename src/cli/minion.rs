@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser};
 use tokio_util::sync::CancellationToken;
 
 use super::common::CommonOptions;
-use super::daemon::{self, DaemonOptions};
+use super::daemon::{DaemonOptions, Signals};
 use super::privileges::{self, Owned};
 use super::usage;
 
@@ -17,7 +17,7 @@ const USAGE: &str = "salt-minion [options]";
 /// Do on this host what its master asks for.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-minion                    in the foreground, with /etc/salt/minion\n  salt-minion -d                 in the background\n  salt-minion -c ./etc -l info   another configuration, more log\n  salt-minion --check            what would be started, and which options have no effect"
+    after_help = "Examples:\n  salt-minion                    in the foreground, with /etc/salt/minion\n  salt-minion -d                 in the background\n  salt-minion -c ./etc -l info   another configuration, more log\n  salt-minion --check            whether it could start, and which options have no effect"
 )]
 struct Arguments {
     #[command(flatten)]
@@ -32,20 +32,21 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    let config = match arguments.common.start_daemon_with_minion(arguments.daemon.user()) {
+    let config = match arguments.common.start_daemon_with_minion(arguments.daemon.role(), arguments.daemon.user()) {
         Ok(config) => config,
         Err(error) => return privileges::shown(NAME, error),
     };
-    if let Some(status) = arguments.daemon.only_check(|| brine_minion::check(&config))? {
+    if let Some(status) = arguments.daemon.only_check(|| brine_minion::check(&config)) {
         return Ok(status);
     }
-    if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, &config.log_file)? {
+    let log_file = arguments.common.log_file(&config.log_file);
+    if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, log_file)? {
         return Ok(status);
     }
     let owned = Owned {
         directories: vec![&config.pki_dir, &config.cachedir, &config.sock_dir],
         recursive: true,
-        existing: arguments.common.log_file().into_iter().chain([config.config_dir.join("minion.d")]).collect(),
+        existing: vec![log_file.to_owned(), config.config_dir.join("minion.d")],
         pid_file: Some(arguments.daemon.pid_file(&config.pidfile)),
     };
     if let Err(error) = privileges::take_user(config.user.as_deref(), &owned, true) {
@@ -53,15 +54,17 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     // A daemon has no terminal that would show it.
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', ": "))));
+    brine_minion::report(&config)?;
     // One thread serves the sockets; jobs have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        let ended = daemon::end_signals()?;
+        // Before the pid file says that there is a process to be sent signals.
+        let mut signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&config.pidfile)?;
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         tokio::spawn(async move {
-            let signal = ended.await;
+            let signal = signals.ended().await;
             tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited.");
             stop.cancel();
         });

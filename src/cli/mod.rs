@@ -9,6 +9,8 @@ mod event_line;
 mod host;
 mod key;
 mod link;
+mod log_file;
+mod log_format;
 mod logging;
 mod master;
 mod minion;
@@ -96,6 +98,9 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn start(tool: &Tool, words: Vec<OsString>) -> ExitCode {
     (tool.run)(words).unwrap_or_else(|error| {
+        if daemon::is_in_background() {
+            tracing::error!("{}: {}", tool.name, sentence(&error));
+        }
         print_plain_error(format_args!("{}: {}", tool.name, sentence(&error)));
         ExitCode::FAILURE
     })

@@ -6,6 +6,7 @@ pub(super) const USED: &[&str] = &[
     "conf_file",
     "default_include",
     "disabled_requisites",
+    "fileserver_backend",
     "gitfs_base",
     "gitfs_disable_saltenv_mapping",
     "gitfs_mountpoint",
@@ -33,14 +34,7 @@ pub(super) const USED: &[&str] = &[
 ];
 
 /// Options with the values that say what Brine does.
-pub(super) const AS_IT_IS: &[(&str, &str)] = &[
-    ("fileserver_backend", "file"),
-    ("fileserver_backend", "git"),
-    ("fileserver_backend", "gitfs"),
-    ("fileserver_backend", "roots"),
-    ("master_type", "str"),
-    ("transport", "zeromq"),
-];
+pub(super) const AS_IT_IS: &[(&str, &str)] = &[("master_type", "str"), ("transport", "zeromq")];
 
 /// The names, sorted.
 pub(super) const SALT: &[&str] = &[

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Roots;
-use super::options::below_root;
+use super::options::{below_root, log_below_root};
 use super::rendering::rendering_options;
 use crate::value::{Map, Value};
 
@@ -31,12 +31,24 @@ rendering_options! {
     sock_dir: PathBuf = "/var/run/salt/master".into(),
     /// The file that holds the daemon's process number.
     pidfile: PathBuf = "/var/run/salt-master.pid".into(),
-    /// Where a daemon writes its log.
+    /// The log file of the daemon, and of the tools where it can be written; `''` for none.
     log_file: PathBuf = "/var/log/salt/master".into(),
+    /// The log file of `salt-key`.
+    key_logfile: PathBuf = "/var/log/salt/key".into(),
     /// What is logged to the terminal: garbage, trace, debug, info, warning, error, critical, quiet.
     log_level: String = "warning".into(),
     /// What is logged to the file; default: as `log_level`.
     log_level_logfile: Option<String> = None,
+    /// The shape of log lines on stderr, with Python's `%(name)s` attributes; default: Salt's, for daemons with the time.
+    log_fmt_console: Option<String> = None,
+    /// The shape of log lines in the file; default: Salt's.
+    log_fmt_logfile: Option<String> = None,
+    /// The shape of `%(asctime)s` on stderr, for strftime.
+    log_datefmt: Option<String> = None,
+    /// The same; counts before `log_datefmt`.
+    log_datefmt_console: Option<String> = None,
+    /// The shape of `%(asctime)s` in the file.
+    log_datefmt_logfile: Option<String> = None,
 
     /// How many requests are handled at the same time.
     worker_threads: usize = 5,
@@ -262,8 +274,11 @@ rendering_options! {
 impl MasterConfig {
     fn finish_paths(&mut self) {
         let root = self.root_dir.clone();
-        for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile, &mut self.log_file] {
+        for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile] {
             *path = below_root(&root, path);
+        }
+        for path in [&mut self.log_file, &mut self.key_logfile] {
+            *path = log_below_root(&root, path);
         }
         for path in
             [&mut self.autosign_file, &mut self.autoreject_file, &mut self.autosign_grains_dir].into_iter().flatten()

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Roots;
-use super::options::below_root;
+use super::options::{below_root, log_below_root};
 use super::rendering::rendering_options;
 use crate::value::{Map, Value};
 
@@ -40,12 +40,22 @@ rendering_options! {
     sock_dir: PathBuf = "/var/run/salt/minion".into(),
     /// The file that holds the daemon's process number.
     pidfile: PathBuf = "/var/run/salt-minion.pid".into(),
-    /// Where a daemon writes its log.
+    /// The log file of the daemon, and of the tools where it can be written; `''` for none.
     log_file: PathBuf = "/var/log/salt/minion".into(),
     /// What is logged to the terminal: garbage, trace, debug, info, warning, error, critical, quiet.
     log_level: String = "warning".into(),
     /// What is logged to the file; default: as `log_level`.
     log_level_logfile: Option<String> = None,
+    /// The shape of log lines on stderr, with Python's `%(name)s` attributes; default: Salt's, for daemons with the time.
+    log_fmt_console: Option<String> = None,
+    /// The shape of log lines in the file; default: Salt's.
+    log_fmt_logfile: Option<String> = None,
+    /// The shape of `%(asctime)s` on stderr, for strftime.
+    log_datefmt: Option<String> = None,
+    /// The same; counts before `log_datefmt`.
+    log_datefmt_console: Option<String> = None,
+    /// The shape of `%(asctime)s` in the file.
+    log_datefmt_logfile: Option<String> = None,
 
     /// Seconds between two looks whether the master has accepted the key.
     acceptance_wait_time: u64 = 10,
@@ -167,9 +177,10 @@ impl MinionConfig {
     fn finish_paths(&mut self) {
         self.take_port();
         let root = self.root_dir.clone();
-        for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile, &mut self.log_file] {
+        for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile] {
             *path = below_root(&root, path);
         }
+        self.log_file = log_below_root(&root, &self.log_file);
     }
 
     /// The master may be written with its port: `host:port`.

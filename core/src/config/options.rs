@@ -55,6 +55,12 @@ pub(super) fn below_root(root: &Path, path: &Path) -> PathBuf {
     if relative.as_os_str().is_empty() { root.to_owned() } else { root.join(relative) }
 }
 
+/// As [`below_root`] for a log file: an empty one stays so, and an address of a syslog is no path.
+pub(super) fn log_below_root(root: &Path, path: &Path) -> PathBuf {
+    let is_file = !path.as_os_str().is_empty() && !path.to_string_lossy().contains("://");
+    if is_file { below_root(root, path) } else { path.to_owned() }
+}
+
 /// One option could not be read.
 pub(super) struct BadOption {
     pub name: &'static str,

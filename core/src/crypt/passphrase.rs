@@ -11,7 +11,8 @@ use super::rsa::body;
 use super::{CryptError, token};
 
 /// What is wrong with a key in another form.
-pub(super) const FORM: &str = "it has a passphrase in another form than Salt's: write it anew with one (openssl rsa -aes256 -traditional), or without";
+pub(super) const FORM: &str =
+    "it has a passphrase in another form than Salt's: write it anew in that form (openssl rsa -aes256 -traditional)";
 /// What is wrong with a passphrase that does not open the key.
 pub(super) const WRONG: &str = "the passphrase in `key_pass` is not that of the key";
 

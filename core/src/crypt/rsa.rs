@@ -259,7 +259,7 @@ pub(super) mod tests {
         let told = |text: &str| PrivateKey::from_pem(text).unwrap_err().to_string();
         insta::assert_snapshot!(told(""), @"this is not a usable RSA key: it has no BEGIN and END line of a PEM file");
         insta::assert_snapshot!(told(PUB), @"this is not a usable RSA key: it is not a private key");
-        insta::assert_snapshot!(told(&PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n")), @"this is not a usable RSA key: it has a passphrase in another form than Salt's: write it anew with one (openssl rsa -aes256 -traditional), or without");
+        insta::assert_snapshot!(told(&PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n")), @"this is not a usable RSA key: it has a passphrase in another form than Salt's: write it anew in that form (openssl rsa -aes256 -traditional)");
         insta::assert_snapshot!(told(&PEM.replacen('\n', "\n?", 2)), @"this is not a usable RSA key: what is in it is not base64");
         insta::assert_snapshot!(PublicKey::from_pem(&PUB.replacen("MII", "MIJ", 1)).unwrap_err(), @"this is not a usable RSA key: its numbers are not those of an RSA public key");
         assert!(PublicKey::from_pem(PEM).is_err());

@@ -63,7 +63,8 @@ pub fn backends(options: &Map) -> Vec<String> {
     given.into_iter().map(|name| if name == "git" { "gitfs".into() } else { name }).collect()
 }
 
-/// The file server that a configuration describes. Repositories are not fetched yet: [`Roots::update`] does that.
+/// The file server that a configuration describes; backends that there are not are left out, and reported by
+/// [`crate::check::file_server`]. Repositories are not fetched yet: [`Roots::update`] does that.
 pub fn configured(
     file_roots: IndexMap<String, Vec<PathBuf>>,
     options: &Options,
@@ -72,9 +73,6 @@ pub fn configured(
 ) -> Result<Roots, GitError> {
     let backends = backends(config);
     let place = |name: &str| backends.iter().position(|backend| backend == name);
-    for other in backends.iter().filter(|name| !["roots", "gitfs"].contains(&name.as_str())) {
-        tracing::warn!(backend = other, "this file server backend is not there: roots and gitfs are");
-    }
     let roots = Roots::new(if place("roots").is_some() { file_roots } else { IndexMap::new() }, options);
     let git_first = place("roots").is_none_or(|roots| place("gitfs").is_some_and(|git| git < roots));
     let roots = roots.with_hash_kind(hash_kind(config));

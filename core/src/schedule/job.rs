@@ -9,6 +9,45 @@ use crate::value::{FromValue, Map, Value};
 
 /// How times are written where no form is given.
 pub(super) const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S";
+/// All options of a job, Salt's and those that Brine reads.
+const OPTIONS: &[&str] = &[
+    "after",
+    "args",
+    "cron",
+    "days",
+    "dry_run",
+    "enabled",
+    "fun",
+    "func",
+    "function",
+    "hours",
+    "jid_include",
+    "job_args",
+    "job_kwargs",
+    "kwargs",
+    "maxrunning",
+    "metadata",
+    "minutes",
+    "name",
+    "once",
+    "once_fmt",
+    "persist",
+    "range",
+    "return_config",
+    "return_job",
+    "return_kwargs",
+    "returner",
+    "run_after_skip_range",
+    "run_explicit",
+    "run_on_start",
+    "seconds",
+    "skip_during_range",
+    "skip_explicit",
+    "skip_function",
+    "splay",
+    "until",
+    "when",
+];
 /// Any day will do to see whether a text is a time.
 const SOME_DAY: Date = Date::constant(2026, 1, 1);
 
@@ -109,6 +148,12 @@ impl Job {
             load.insert("jid".into(), word.into());
         }
         Some(load)
+    }
+
+    /// Returns the names in a job's configuration that are no option.
+    pub fn unknown_options(config: &Value) -> Vec<String> {
+        let names = config.as_map().into_iter().flat_map(Map::keys).map(ToString::to_string);
+        names.filter(|name| !name.starts_with('_') && !OPTIONS.contains(&name.as_str())).collect()
     }
 
     /// Reads a job.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::gpg::{Gpg, GpgError};
-use super::jinja::{self, Context, Host, JinjaError, Template, Variables};
+use super::jinja::{self, Context, Host, JinjaError, SourceLines, Template, Variables};
 use super::toml;
 use super::untrusted::{UntrustedError, Words};
 use super::yaml::{self, GuardedError, Located, YamlError};
@@ -71,6 +71,26 @@ pub enum RenderError {
     /// Text from an event that would have changed the structure of the file.
     #[error(transparent)]
     Untrusted(#[from] UntrustedError),
+    /// An error in rendered text whose line is another one in the template.
+    #[error("{error}\n{}", rendered_from(*line, *rendered_line, rendered))]
+    Rendered {
+        /// The error.
+        error: Box<RenderError>,
+        /// The line of the template.
+        line: usize,
+        /// The line of the rendered text.
+        rendered_line: usize,
+        /// The text of that line.
+        rendered: String,
+    },
+}
+
+/// The most characters of a rendered line that an error shows.
+const SHOWN: usize = 200;
+
+fn rendered_from(line: usize, rendered_line: usize, rendered: &str) -> String {
+    let shown: String = rendered.trim().chars().take(SHOWN).collect();
+    format!("line {line} of the template, which renders to line {rendered_line}: {shown}")
 }
 
 impl RenderError {
@@ -80,9 +100,37 @@ impl RenderError {
             RenderError::NotAvailable(_) => Some(1),
             RenderError::Jinja(error) => Some(error.line),
             RenderError::Yaml(error) => Some(error.line),
-            RenderError::Data { line, .. } => Some(*line),
+            RenderError::Data { line, .. } | RenderError::Rendered { line, .. } => Some(*line),
             RenderError::Gpg(_) => None,
             RenderError::Untrusted(error) => Some(error.line),
+        }
+    }
+
+    /// The same error with the line of the template, if that is another one than that of the rendered text.
+    #[must_use]
+    pub fn in_template(self, rendered: &str, lines: &SourceLines) -> Self {
+        let rendered_line = match &self {
+            RenderError::Yaml(error) => error.line,
+            RenderError::Data { line, .. } => *line,
+            _ => return self,
+        };
+        match lines.line(rendered, rendered_line) {
+            Some(line) if line != rendered_line => {
+                let rendered = rendered.lines().nth(rendered_line - 1).unwrap_or_default().to_owned();
+                RenderError::Rendered { error: Box::new(self), line, rendered_line, rendered }
+            }
+            _ => self,
+        }
+    }
+
+    /// The same error with what words stand for in the rendered line that it shows.
+    #[must_use]
+    pub fn revealed(self, words: &Words) -> Self {
+        match self {
+            RenderError::Rendered { error, line, rendered_line, rendered } => {
+                RenderError::Rendered { error, line, rendered_line, rendered: words.reveal(&rendered) }
+            }
+            other => other,
         }
     }
 
@@ -91,6 +139,10 @@ impl RenderError {
         match self {
             RenderError::Jinja(error) => error.summary(),
             RenderError::Yaml(error) => error.message.clone(),
+            RenderError::Rendered { error, rendered_line, rendered, .. } => {
+                let shown: String = rendered.trim().chars().take(SHOWN).collect();
+                format!("{} (it renders to line {rendered_line}: {shown})", error.message())
+            }
             other => other.to_string(),
         }
     }
@@ -151,15 +203,27 @@ impl Sls {
 
     /// Renders. What is empty renders to nothing.
     pub fn render(&self, context: &Context, host: &Arc<dyn Host>) -> Result<Value, RenderError> {
-        self.render_text(context, host).and_then(|text| self.parse(&text))
+        let (text, lines) = self.render_mapped(context, host)?;
+        self.parse(&text).map_err(|error| error.in_template(&text, &lines))
+    }
+
+    /// The text that comes out of the template, and where its lines come from.
+    pub fn render_mapped(&self, context: &Context, host: &Arc<dyn Host>) -> Result<(String, SourceLines), RenderError> {
+        match &self.template {
+            Some(template) => template.render_mapped(context, host).map_err(Into::into),
+            None => Ok((self.source.clone(), SourceLines::default())),
+        }
+    }
+
+    /// The source, if it renders to itself whatever the variables are.
+    pub fn static_text(&self) -> Option<&str> {
+        let has_tags = self.template.is_some() && ["{{", "{%", "{#"].iter().any(|tag| self.source.contains(tag));
+        (!has_tags).then_some(&self.source)
     }
 
     /// The text that comes out of the template.
     pub fn render_text(&self, context: &Context, host: &Arc<dyn Host>) -> Result<String, RenderError> {
-        match &self.template {
-            Some(template) => template.render(context, host).map_err(Into::into),
-            None => Ok(self.source.clone()),
-        }
+        self.render_mapped(context, host).map(|(text, _)| text)
     }
 
     /// The text that comes out of the template, with a word in place of all that its untrusted variables brought.
@@ -167,7 +231,21 @@ impl Sls {
     /// # Errors
     /// An error of the template.
     pub fn render_guarded(&self, context: &Context, host: &Arc<dyn Host>) -> Result<(String, Words), RenderError> {
-        let Some(template) = &self.template else { return Ok((self.source.clone(), Words::new())) };
+        self.render_guarded_mapped(context, host).map(|(text, words, _)| (text, words))
+    }
+
+    /// As [`Sls::render_guarded`], with where the lines of the text come from.
+    ///
+    /// # Errors
+    /// An error of the template.
+    pub fn render_guarded_mapped(
+        &self,
+        context: &Context,
+        host: &Arc<dyn Host>,
+    ) -> Result<(String, Words, SourceLines), RenderError> {
+        let Some(template) = &self.template else {
+            return Ok((self.source.clone(), Words::new(), SourceLines::default()));
+        };
         template.render_guarded(context, host).map_err(|error| match error {
             jinja::GuardedError::Jinja(error) => error.into(),
             jinja::GuardedError::Untrusted(error) => error.into(),
@@ -268,6 +346,26 @@ pub fn render_sls(source: &str, context: &RenderContext<'_>) -> Result<Value, Re
     Sls::compile(context.name, source, context.renderer)?.render(&variables, context.host)
 }
 
+/// Checks that a pipe, such as the option `renderer`, names renderers that there are.
+///
+/// # Errors
+/// The pipe is not available.
+pub fn check_pipe(pipe: &str) -> Result<(), RenderError> {
+    renderers(pipe).map(|_| ()).map_err(|()| RenderError::NotAvailable(pipe.to_owned()))
+}
+
+/// Checks a source without rendering it: its template compiles, and a source without tags parses.
+///
+/// # Errors
+/// What rendering it would fail of, whatever its variables are.
+pub fn check_source(name: &str, source: &str, default: &str) -> Result<(), RenderError> {
+    let sls = Sls::compile(name, source, default)?;
+    match sls.static_text().filter(|_| !sls.steps.contains(&Renderer::Gpg)) {
+        Some(text) => sls.parse(text).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
 /// The pipe of a source, and whether its first line says so.
 fn pipe<'a>(source: &'a str, default: &'a str) -> (&'a str, bool) {
     let first = source.lines().next().unwrap_or_default();
@@ -356,6 +454,46 @@ mod tests {
         ] {
             let error = render(source).unwrap_err();
             assert_eq!((error.line(), error.message()), (Some(line), message.to_owned()), "{source}");
+        }
+    }
+
+    #[test]
+    fn errors_of_rendered_text_name_the_line_of_the_template() {
+        for (source, line, message) in [
+            (
+                "{% for i in [1, 2, 3] %}\nk{{ i }}: 1\n{% endfor %}\nbad: x: y\n",
+                4,
+                "mapping values are not allowed in this context (it renders to line 8: bad: x: y)",
+            ),
+            (
+                "#!jinja|json\n{% for i in [1, 2, 3] %}\n{% endfor %}\n{\"a\": }\n",
+                4,
+                "expected value at line 6 column 7; line 6 (it renders to line 6: {\"a\": })",
+            ),
+            ("a: 1\nb: {{ x }}\na: 2\n", 3, "found conflicting ID 'a'"),
+        ] {
+            let error = render(source).unwrap_err();
+            assert_eq!((error.line(), error.message()), (Some(line), message.to_owned()), "{source}");
+        }
+        let error = render("{% for i in [1, 2, 3] %}\nk{{ i }}: 1\n{% endfor %}\nbad: x: y\n").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "mapping values are not allowed in this context\nline 4 of the template, which renders to line 8: bad: x: y"
+        );
+    }
+
+    #[test]
+    fn sources_are_checked_without_rendering() {
+        for (source, is_good) in [
+            ("a: {{ nothing }}", true),
+            ("a: {% if %}", false),
+            ("a: [1", false),
+            ("{{ x }}: [1", true),
+            ("#!mako|yaml\na: 1", false),
+            ("#!json\n{\"a\": {{ 1 }", false),
+            ("", true),
+        ] {
+            assert_eq!(check_source("t", source, "jinja|yaml").is_ok(), is_good, "{source}");
         }
     }
 

@@ -54,12 +54,14 @@ impl Endpoint {
         match self {
             Endpoint::Tcp(host, port) => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(TransportError::io(self))?;
+                tracing::debug!(endpoint = %self, "connected");
                 prepare(&stream);
                 let (read, write) = stream.into_split();
                 Ok((ReadHalf::Tcp(read), WriteHalf::Tcp(write)))
             }
             Endpoint::Ipc(path) => {
                 let stream = UnixStream::connect(path).await.map_err(TransportError::io(self))?;
+                tracing::debug!(endpoint = %self, "connected");
                 let (read, write) = stream.into_split();
                 Ok((ReadHalf::Unix(read), WriteHalf::Unix(write)))
             }
@@ -114,14 +116,11 @@ impl Listener {
             Endpoint::Tcp(host, port) => {
                 let listener = TcpListener::bind((host.as_str(), *port)).await.map_err(failed())?;
                 let port = listener.local_addr().map_err(failed())?.port();
+                tracing::debug!(endpoint = %Endpoint::Tcp(host.clone(), port), "listening");
                 Ok(Listener { endpoint: Endpoint::Tcp(host.clone(), port), socket: Socket::Tcp(listener), file: None })
             }
             Endpoint::Ipc(path) => {
-                if path.as_os_str().len() > LONGEST_PATH {
-                    let message =
-                        format!("the path has more than {LONGEST_PATH} bytes: set sock_dir to a shorter folder");
-                    return Err(failed()(std::io::Error::other(message)));
-                }
+                Self::check(endpoint)?;
                 if UnixStream::connect(path).await.is_ok() {
                     return Err(failed()(std::io::Error::new(
                         std::io::ErrorKind::AddrInUse,
@@ -135,8 +134,24 @@ impl Listener {
                 let listener = UnixListener::bind(path).map_err(failed())?;
                 std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).map_err(failed())?;
                 let file = Some(file_of(path).map_err(failed())?);
+                tracing::debug!(%endpoint, "listening");
                 Ok(Listener { endpoint: endpoint.clone(), socket: Socket::Unix(listener), file })
             }
+        }
+    }
+
+    /// Checks that the system takes an endpoint's path; nothing is opened.
+    ///
+    /// # Errors
+    /// The path of a unix socket is too long.
+    pub fn check(endpoint: &Endpoint) -> Result<(), TransportError> {
+        match endpoint {
+            Endpoint::Ipc(path) if path.as_os_str().len() > LONGEST_PATH => {
+                let message =
+                    format!("the path has more than {LONGEST_PATH} bytes: set sock_dir to a shorter directory");
+                Err(TransportError::io(endpoint)(std::io::Error::other(message)))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -5,6 +5,7 @@ use brine_core::minion_id::MinionId;
 use brine_core::{Map, crypt::PublicKey, metrics};
 
 use super::{KeyError, KeyState, KeyStore};
+use crate::autosign::AcceptedBy;
 
 /// What a minion that asks to join is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +71,12 @@ impl KeyStore {
             return Ok(Decision::Full);
         }
         let rejects = || self.autosign.lock().rejects(config, id);
-        let accepts = || self.may_autosign(config, id) && self.autosign.lock().accepts(config, id, autosign_grains);
+        let mut by = None;
+        let mut accepts = || {
+            let rule = || self.autosign.lock().accepts(config, id, autosign_grains);
+            by = self.may_autosign(config, id).then(rule).flatten();
+            by.is_some()
+        };
         let decision = match known {
             Some(KeyState::Accepted) if same => return Ok(Decision::Accept),
             _ if config.open_mode && self.may_autosign(config, id) => Decision::Accept,
@@ -105,8 +111,11 @@ impl KeyStore {
         }
         if decision == Decision::Denied {
             tracing::error!(minion = %id, "key denied: the minion shows another key than the known one, which may be an attack");
+        } else if decision == Decision::Accept {
+            let by = by.unwrap_or(AcceptedBy::OpenMode);
+            tracing::info!(minion = %id, %by, fingerprint = %key.fingerprint(), "key accepted");
         } else {
-            tracing::info!(minion = %id, act = decision.act(), "key stored");
+            tracing::info!(minion = %id, act = decision.act(), fingerprint = %key.fingerprint(), "key stored");
         }
         Ok(decision)
     }

@@ -14,7 +14,7 @@ use brine_core::executors::MayBlock;
 use brine_core::store::{BlockingStore, StoreError};
 use brine_core::supervisor::Supervisor;
 use brine_core::target::{Target, TargetKind};
-use brine_reactor::{DETACH, Entries, Options, Reactor};
+use brine_reactor::{DETACH, Entries, EntryError, Options, Reactor};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -65,15 +65,19 @@ fn group_size(shared: &Arc<Shared>) -> brine_reactor::GroupSize {
     })
 }
 
+/// The error of a start with these entries.
+pub(crate) fn wrong(error: &EntryError) -> StartError {
+    StartError::Config { option: "reactor", reason: error.to_string() }
+}
+
 /// Starts the reactor. It runs also when nothing is bound: entries can be added while it runs.
 pub(crate) async fn start(
     shared: &Arc<Shared>,
     store: BlockingStore,
     parts: &mut Supervisor,
 ) -> Result<(), StartError> {
-    let wrong = |error: brine_reactor::EntryError| StartError::Config { option: "reactor", reason: error.to_string() };
     let config = &shared.config;
-    let entries = Entries::from_opts(&config.opts).map_err(wrong)?;
+    let entries = Entries::from_opts(&config.opts).map_err(|error| wrong(&error))?;
     let functions = shared.functions.clone();
     // The reactor's workers are threads of its own.
     let thread = MayBlock::own_thread(Handle::current());

@@ -83,13 +83,9 @@ impl Watched {
 /// Polls the files until `shutdown`.
 pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispatch>>, shutdown: CancellationToken) {
     let (directory, started) = (shared.config.config_dir.clone(), shared.config.opts.clone());
-    let of_start = Arc::clone(&reactor);
-    let start = move || {
-        report_missing(&of_start);
-        Watched::new(directory, started)
-    };
     // Fails only when the runtime ends, as the polls below do.
-    let Ok(mut watched) = shared.executors.disk.run(move |_| start()).await else { return };
+    let watched = shared.executors.disk.run(move |_| Watched::new(directory, started)).await;
+    let Ok(mut watched) = watched else { return };
     loop {
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}
@@ -120,8 +116,8 @@ pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispat
                 );
                 take_rules(&shared, &reactor, rule_files(&opts)).await;
                 reactor.configure(entries);
-                let of_check = Arc::clone(&reactor);
-                _ = shared.executors.disk.run(move |_| report_missing(&of_check)).await;
+                let (entries, config) = (reactor.entries(), Arc::clone(&shared.config));
+                _ = shared.executors.disk.run(move |_| report_files(&entries, &config)).await;
                 shared.fire("salt/reactor/configured", &map! {"reactors" => Value::from(&*reactor.entries())}).await;
             }
             Found::Wrong(error) => {
@@ -134,14 +130,10 @@ pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispat
     }
 }
 
-/// Logs the files that entries name and that do not exist.
-fn report_missing(reactor: &Reactor<MasterDispatch>) {
-    for (entry, file) in reactor.missing_files() {
-        tracing::warn!(
-            entry = &*entry,
-            file,
-            "the reactor entry names a file that does not exist: its events fail until the file is there"
-        );
+/// Logs the files of entries that cannot be used, as the start does.
+fn report_files(entries: &Entries, config: &MasterConfig) {
+    for error in brine_reactor::check_files(entries, &config.renderer, config.reactor_strict_data) {
+        tracing::warn!("{error}");
     }
 }
 

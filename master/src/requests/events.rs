@@ -108,6 +108,8 @@ impl Shared {
             metrics::RETURNS.add(1);
             self.causes.mark(&jid, &mut load);
             let errors = state_errors::of_return(&load);
+            let text = |name: &str| load.get(name).map(ToString::to_string).unwrap_or_default();
+            tracing::debug!(minion = %id, %jid, fun = text("fun"), retcode = text("retcode"), "return received");
             let tag = format!("salt/job/{jid}/ret/{id}");
             let load = self.event_of_return(&tag, &jid, id, load).await?;
             last = self.publish_for(from, &tag, load).await?;

@@ -150,6 +150,8 @@ pub fn apply(context: &WheelContext, act: Act, keys: &[Key]) -> Vec<(Key, Result
     let mut changed = false;
     for (key, _) in results.iter().filter(|(_, result)| result.is_ok()) {
         changed = true;
+        let by = context.host.actor();
+        tracing::info!(minion = %key.id, by, from = key.state.word(), "key {}", act.event_word());
         let mut body = map! {"result" => true, "act" => act.event_word(), "id" => &key.id};
         if let Some(Ok(Some(pem))) = act.leads_to().map(|state| context.keys.get(state, &key.id)) {
             body.insert("pub".into(), pem.trim_end().into());

@@ -23,6 +23,9 @@ pub trait WheelHost: Send + Sync {
     /// Replaces the publish key because a minion must not read on; whether `rotate_aes_key` allows it
     /// is the host's to know.
     fn rotate_key(&self);
+
+    /// Who asks, for the log: a user, or a reaction.
+    fn actor(&self) -> String;
 }
 
 /// The context of wheel functions.

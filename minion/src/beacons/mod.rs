@@ -65,28 +65,35 @@ struct Kind {
     is_available: fn() -> bool,
     /// Checks its options.
     start: fn(&Settings) -> Result<Box<dyn Look>, String>,
+    /// The names of its own options; nothing if these are names of what it watches.
+    options: Option<&'static [&'static str]>,
 }
 
-const fn kind(name: &'static str, start: fn(&Settings) -> Result<Box<dyn Look>, String>) -> Kind {
-    Kind { name, is_available: || true, start }
+type Start = fn(&Settings) -> Result<Box<dyn Look>, String>;
+
+const fn kind(name: &'static str, start: Start, options: &'static [&'static str]) -> Kind {
+    Kind { name, is_available: || true, start, options: Some(options) }
 }
+
+/// The options of the beacons of logins.
+const LOGINS: &[&str] = &["users", "groups", "defaults"];
 
 /// All beacons: one line each.
 static KINDS: &[Kind] = &[
-    Kind { name: "btmp", is_available: || Path::new(btmp::BTMP).is_file(), start: btmp::start },
-    kind("diskusage", diskusage::start),
-    kind("inotify", inotify::start),
-    kind("load", load::start),
-    kind("log", log::start),
-    kind("memusage", memusage::start),
-    kind("network_info", network_info::start),
-    kind("pkg", pkg::start),
-    kind("ps", ps::start),
-    kind("service", service::start),
-    Kind { name: "sh", is_available: sh::is_available, start: sh::start },
-    kind("status", status::start),
-    kind("swapusage", swapusage::start),
-    Kind { name: "wtmp", is_available: || Path::new(wtmp::WTMP).is_file(), start: wtmp::start },
+    Kind { is_available: || Path::new(btmp::BTMP).is_file(), ..kind("btmp", btmp::start, LOGINS) },
+    Kind { options: None, ..kind("diskusage", diskusage::start, &[]) },
+    kind("inotify", inotify::start, &["files", "coalesce"]),
+    kind("load", load::start, &["averages", "onchangeonly", "emitatstartup"]),
+    kind("log", log::start, &["file", "tags"]),
+    kind("memusage", memusage::start, &["percent"]),
+    kind("network_info", network_info::start, &["interfaces"]),
+    kind("pkg", pkg::start, &["pkgs", "refresh"]),
+    kind("ps", ps::start, &["processes"]),
+    kind("service", service::start, &["services"]),
+    Kind { is_available: sh::is_available, ..kind("sh", sh::start, &[]) },
+    Kind { options: None, ..kind("status", status::start, &[]) },
+    kind("swapusage", swapusage::start, &["percent"]),
+    Kind { is_available: || Path::new(wtmp::WTMP).is_file(), ..kind("wtmp", wtmp::start, LOGINS) },
 ];
 
 /// The names of the beacons that can be used on this host.
@@ -107,6 +114,17 @@ fn start(name: &str, config: &Value) -> Result<(Settings, Box<dyn Look>), String
     }
     let look = (kind.start)(&settings)?;
     Ok((settings, look))
+}
+
+/// Returns what a beacon's configuration has beside its options, such as misspelt ones, a sentence each. Beacons ignore
+/// them, as in Salt.
+pub(crate) fn unknown_options(name: &str, config: &Value) -> Vec<String> {
+    let Ok(settings) = Settings::read(name, config) else { return Vec::new() };
+    let Some(kind) = KINDS.iter().find(|kind| kind.name == settings.module) else { return Vec::new() };
+    let Some(known) = kind.options else { return Vec::new() };
+    let unknown = settings.own.iter().map(|(name, _)| name).filter(|name| !known.contains(&name.as_str()));
+    let all = || known.iter().chain(settings::COMMON).copied().collect::<Vec<_>>().join(", ");
+    unknown.map(|name| format!("unknown option '{name}': expected one of {}", all())).collect()
 }
 
 /// Whether the configuration of a beacon can be used.
@@ -205,6 +223,9 @@ impl Started {
         let beacon = start(name, config);
         if let Err(error) = &beacon {
             tracing::error!("beacon '{name}': {error}; it is left out");
+        }
+        for unknown in unknown_options(name, config) {
+            tracing::warn!("beacon '{name}': {unknown}");
         }
         let beacon = beacon.ok();
         let wait = beacon.as_ref().and_then(|(settings, _)| settings.interval).unwrap_or_default();

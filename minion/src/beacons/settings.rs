@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use brine_core::{Map, Value};
 
+/// The options that all beacons have.
+pub(crate) const COMMON: &[&str] = &["beacon_module", "interval", "enabled", "disable_during_state_run", "run_once"];
+
 /// The options of one beacon: those that all beacons have, and its own.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {

@@ -29,7 +29,8 @@ pub enum ChannelError {
     File(#[from] FileError),
     /// The master's key is not the one that is known.
     #[error(
-        "the master's key is not the one in {0}: if the master was really replaced, delete that file; if not, somebody stands between"
+        "the master's key is not the one in {0}: this may be a man in the middle; ask the master's operator for its fingerprint \
+         (`salt-key -F master`), and replace the file only if the master's key was replaced on purpose"
     )]
     ChangedMaster(PathBuf),
     /// The master's key has another fingerprint than `master_finger` says.
@@ -50,7 +51,8 @@ pub enum ChannelError {
     },
     /// The master has its key vouched for, which this minion does not look at.
     #[error(
-        "the master signs its key (master_sign_pubkey): set verify_master_pubkey_sign here too, or switch it off there"
+        "the master signs its key (master_sign_pubkey): copy the public key that signs to this minion and set \
+         verify_master_pubkey_sign"
     )]
     VouchedFor,
     /// The master could not show that it holds its key.
@@ -60,10 +62,16 @@ pub enum ChannelError {
     #[error(transparent)]
     Executor(#[from] ExecutorError),
     /// The key waits to be accepted.
-    #[error("the master has not accepted this minion's key yet: run `salt-key -a {0}` there")]
+    #[error(
+        "the master has not accepted this minion's key yet: compare the fingerprints (`salt-minion --check` here, `salt-key -f {0}` \
+         there), then run `salt-key -a {0}` there"
+    )]
     Pending(MinionId),
     /// The key is rejected.
-    #[error("the master has rejected this minion's key: run `salt-key -d {0}` there to try again")]
+    #[error(
+        "the master has rejected this minion's key: if that was a mistake, compare the fingerprints (`salt-minion --check` here, \
+         `salt-key -f {0}` there), then run `salt-key -a {0} --include-rejected` there"
+    )]
     Rejected(MinionId),
     /// The master wants no cipher that this minion allows.
     #[error(

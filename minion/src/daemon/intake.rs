@@ -22,14 +22,14 @@ pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publicatio
         return;
     }
     if !is_new(connected, &publication.jid).await {
-        tracing::debug!(jid = %publication.jid, "a job is received a second time and is not run again");
+        tracing::debug!(jid = %publication.jid, "job received a second time: it is not run again");
         return;
     }
     let fun = match &publication.fun {
         Value::List(_) => String::new(),
         one => one.to_string(),
     };
-    tracing::info!(jid = %publication.jid, fun = %publication.fun, user = publication.user, "a job");
+    tracing::info!(jid = %publication.jid, fun = %publication.fun, user = publication.user, "job received");
     start_job(connected, &publication.jid, &fun, publication.arg, publication.load, publication.ret);
 }
 

@@ -76,6 +76,9 @@ pub enum MinionError {
     /// A task that the minion cannot go on without has ended.
     #[error("the minion stops: one of its tasks failed, see the log")]
     TaskFailed,
+    /// The configuration is refused before anything is opened.
+    #[error("{0}")]
+    Invalid(String),
     /// No master is configured.
     #[error("option 'master': the list is empty: name the master's host")]
     NoMaster,

@@ -15,6 +15,7 @@ use brine_core::{Map, Value, functions, map, processes};
 
 use crate::context::Context;
 use crate::process::{Output, Program};
+use crate::redact::Redactor;
 use scratch::SCRATCH;
 pub use scratch::{Scratch, script_content};
 
@@ -210,6 +211,15 @@ pub fn start(context: &Context, command: &str, kwargs: &Map) -> Result<u32, Call
 
 /// Runs a program, reads its exit status as the keyword arguments say, and sets the job's retcode.
 fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, CallError> {
+    let is_quiet = kwargs.get("hide_output").is_some_and(Value::is_truthy)
+        || kwargs.get("output_loglevel").and_then(Value::as_str) == Some("quiet");
+    // As Salt does, only the program is logged by default: arguments often hold secrets.
+    let name = program.command.split_whitespace().next().unwrap_or_default();
+    let cwd = program.cwd.as_ref().map(|cwd| cwd.display().to_string());
+    tracing::info!(cwd, runas = program.runas, "executing command '{name}'");
+    if !is_quiet && tracing::enabled!(tracing::Level::DEBUG) {
+        tracing::debug!("command line: {}", Redactor::of(&context.pillar()).hide(&program.command));
+    }
     let mut output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
     if output.timed_out {
         let after = kwargs.get("timeout").map(ToString::to_string).unwrap_or_default();
@@ -229,13 +239,35 @@ fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, 
     {
         output.retcode = 0;
     }
-    if !kwargs.get("ignore_retcode").is_some_and(Value::is_truthy) && output.retcode != 0 {
+    let is_failure = !kwargs.get("ignore_retcode").is_some_and(Value::is_truthy) && output.retcode != 0;
+    if is_failure {
+        tracing::error!(jid = context.job.jid, retcode = output.retcode, "command '{name}' failed");
         context.set_retcode(output.retcode);
+    }
+    if !is_quiet {
+        log_output(context, &output, is_failure);
     }
     if kwargs.get("hide_output").is_some_and(Value::is_truthy) {
         (output.stdout, output.stderr) = (String::new(), String::new());
     }
     Ok(output)
+}
+
+/// Logs the output of a command, of a failed one as errors, without values of the pillar.
+fn log_output(context: &Context, output: &Output, is_failure: bool) {
+    if !(is_failure || tracing::enabled!(tracing::Level::DEBUG)) {
+        return;
+    }
+    let redactor = Redactor::of(&context.pillar());
+    for (name, text) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+        for line in redactor.lines(text) {
+            if is_failure {
+                tracing::error!("{name}: {line}");
+            } else {
+                tracing::debug!("{name}: {line}");
+            }
+        }
+    }
 }
 
 /// Arguments as text that a shell and [`crate::process::split`] read alike.

@@ -16,6 +16,7 @@ use super::slots;
 use crate::context::Context;
 use crate::modules::file::expand;
 use crate::process::cancelled_within;
+use crate::redact::Redactor;
 use crate::states::{StateContext, available};
 use crate::suggest;
 
@@ -53,6 +54,36 @@ const OWN_ARGS: &[&str] = &[
 
 /// What stands for a value that must not be seen.
 const MASK: &str = "**********";
+
+/// Whether nothing of a state may be shown or logged (`no_log`).
+fn is_hidden(chunk: &Chunk) -> bool {
+    chunk.args.get("no_log").is_some_and(Value::is_truthy)
+}
+
+/// Logs that a state starts.
+fn log_start(chunk: &Chunk) {
+    let name = if is_hidden(chunk) { MASK } else { &chunk.id };
+    tracing::info!(sls = chunk.sls, "running state [{name}] {}.{}", chunk.state, chunk.fun);
+}
+
+/// Logs the result of a state: a failed one as an error, with its comment.
+fn log_end(context: &Context, chunk: &Chunk, result: &Map) {
+    let name = if is_hidden(chunk) { MASK } else { &chunk.id };
+    let function = format_args!("{}.{}", chunk.state, chunk.fun);
+    let duration = result.get("duration").map(ToString::to_string).unwrap_or_default();
+    let changes = result.get("changes");
+    match result.get("result") {
+        Some(Value::Bool(false)) => {
+            let comment = Redactor::of(&context.pillar()).hide(&text(result, "comment"));
+            tracing::error!(sls = chunk.sls, duration_ms = duration, "state [{name}] {function} failed: {comment}");
+        }
+        value => {
+            let result = value.map(ToString::to_string).unwrap_or_default();
+            let changed = changes.is_some_and(Value::is_truthy);
+            tracing::info!(duration_ms = duration, result, changed, "state [{name}] {function} completed");
+        }
+    }
+}
 
 /// Calls state functions, and numbers the calls.
 pub(super) struct Caller<'a> {
@@ -109,6 +140,7 @@ impl Caller<'_> {
     /// One attempt.
     fn attempt(&mut self, chunk: &Chunk) -> Result<Map, CallError> {
         let clock = Clock::start();
+        log_start(chunk);
         if let Some(comment) = unfit(self.context, chunk) {
             let number = self.next_number();
             return Ok(map! {
@@ -122,13 +154,14 @@ impl Caller<'_> {
         let mut result = self.try_out(chunk, self.settings.test)?;
         let number = self.next_number();
         result.extend(map! {"__sls__" => sls_of(chunk), "__run_num__" => number});
-        if chunk.args.get("no_log").is_some_and(Value::is_truthy) {
+        if is_hidden(chunk) {
             for key in ["name", "changes", "comment"] {
                 result.get_mut(key).into_iter().for_each(mask);
             }
         }
         clock.write(&mut result);
         result.insert("__id__".into(), (&chunk.id).into());
+        log_end(self.context, chunk, &result);
         Ok(result)
     }
 

@@ -14,6 +14,7 @@ use brine_core::{Map, Value};
 use parking_lot::Mutex;
 
 use crate::context::{Context, FileClient};
+use crate::redact::Redactor;
 
 /// Renders SLS files and templates with what this minion is.
 pub struct Source {
@@ -84,11 +85,31 @@ impl Source {
         let compiled = Sls::compile(path, &source, &self.renderer).map_err(|error| error.to_string())?;
         let mut variables = self.variables(saltenv);
         variables.set_all(&sls_variables(sls, path));
-        compiled
-            .with_gpg(Arc::clone(&self.gpg))
-            .render(&variables, &self.host)
-            .map(Some)
-            .map_err(|error| error.to_string())
+        let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
+        let rendered = compiled.render_mapped(&variables, &self.host).and_then(|(text, lines)| {
+            self.log_rendered(path, saltenv, &text);
+            compiled.parse(&text).map_err(|error| error.in_template(&text, &lines))
+        });
+        rendered.map(Some).map_err(|error| {
+            let (line, message) = (error.line().unwrap_or(1), error.message());
+            tracing::error!(saltenv, "rendering failed: {path}:{line}: {}", self.redactor().hide(&message));
+            error.to_string()
+        })
+    }
+
+    fn redactor(&self) -> Redactor {
+        Redactor::of(&self.context.pillar())
+    }
+
+    /// Logs what a file renders to, a line each, without values of the pillar.
+    fn log_rendered(&self, path: &str, saltenv: &str, text: &str) {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
+        tracing::debug!(saltenv, "salt://{path} rendered:");
+        for (number, line) in self.redactor().lines(text).into_iter().enumerate() {
+            tracing::debug!("{path}:{}: {line}", number + 1);
+        }
     }
 
     /// Renders a text as an SLS.

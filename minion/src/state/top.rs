@@ -77,7 +77,11 @@ impl Top {
         let mut top = Top { errors, ..Top::default() };
         verify(&sections, &mut top.errors);
         let known = |environment: &str| all.iter().any(|one| one == environment);
+        tracing::debug!(state_top, ?environments, "top files read");
         let told = top.matching(&sections, saltenv, facts, &context.config().nodegroups, known);
+        for (saltenv, names) in &top.matches {
+            tracing::debug!(saltenv, "top file matches: {}", names.join(", "));
+        }
         // What cannot be matched in sections that are wrong has been told.
         if top.errors.is_empty() {
             top.errors = told;

@@ -154,14 +154,3 @@ async fn the_reactor_takes_no_more_events_while_too_much_is_behind_an_open_one()
     }
     until(|| metrics::REACTOR_PAUSED.get() == 0).await;
 }
-
-#[tokio::test]
-async fn files_that_do_not_exist_are_known() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "there.sls", NUMBER);
-    let glob = |name: &str| folder.path().join(name).display().to_string();
-    let files = list![file, "/nonexistent", "salt://not/asked.sls", glob("*.sls"), glob("*.none")];
-    let running = start(folder.path(), &map! {"x" => files}.into());
-    let missing: Vec<_> = running.reactor.missing_files().into_iter().map(|(_, file)| file).collect();
-    assert_eq!(missing, ["/nonexistent".to_owned(), glob("*.none")]);
-}

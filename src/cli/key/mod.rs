@@ -57,7 +57,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         arguments.common.start_without_config()?;
         return make_pair(&arguments, name);
     }
-    let config = match arguments.common.start_as_user_of_master() {
+    let config = match arguments.common.start_with_keys() {
         Ok(config) => config,
         Err(error) => return privileges::shown(NAME, error),
     };
@@ -99,6 +99,11 @@ impl WheelHost for Told {
 
     fn rotate_key(&self) {
         self.rotate.store(true, Ordering::Relaxed);
+    }
+
+    fn actor(&self) -> String {
+        let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten();
+        format!("salt-key of {}", user.map_or_else(|| "an unknown user".to_owned(), |user| user.name))
     }
 }
 

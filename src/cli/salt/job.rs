@@ -54,6 +54,7 @@ impl Watch<'_> {
 
     /// A job that has just gone out.
     pub fn add(&mut self, jid: &Jid, minions: &[String]) {
+        tracing::debug!(%jid, minions = minions.join(","), "job published");
         let watch = brine_core::job::Watch::new(jid.clone(), minions.to_vec(), self.job.times, Instant::now());
         self.watches.push(watch);
     }
@@ -80,6 +81,7 @@ impl Watch<'_> {
                     }
                     let returned = self.watches.iter_mut().find_map(|watch| watch.take(&event, Instant::now()));
                     if let Some(one) = returned.and_then(|(_, data): (String, Map)| Return::from_map(data).ok()) {
+                        tracing::debug!(minion = %one.id(), jid = %one.jid(), retcode = one.retcode(), "return received");
                         return Ok(Some(Ended::Returned(Box::new(one))));
                     }
                 }

@@ -29,6 +29,8 @@ pub(super) struct Shared {
     /// The last publish: it is the same for all.
     last: Mutex<Option<(Bytes, Arc<Opened>)>>,
     returns: AtomicU64,
+    /// Why a minion is not in, of the one that failed last.
+    failure: Mutex<Option<String>>,
 }
 
 /// A publish that was opened.
@@ -40,7 +42,22 @@ struct Opened {
 
 impl Shared {
     pub fn new(turns: Semaphore) -> Self {
-        Shared { turns, last: Mutex::default(), returns: AtomicU64::new(0) }
+        Shared { turns, last: Mutex::default(), returns: AtomicU64::new(0), failure: Mutex::default() }
+    }
+
+    /// Takes note of a failure. A master that cannot be reached is reported at once, each message once.
+    fn failed(&self, error: &ChannelError) {
+        let message = error.to_string();
+        let mut last = self.failure.lock();
+        if matches!(error, ChannelError::Transport(_)) && last.as_ref() != Some(&message) {
+            tracing::warn!("the master cannot be reached: {message}; trying again");
+        }
+        *last = Some(message);
+    }
+
+    /// The last failure of a minion.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().clone()
     }
 
     /// How many returns the master has taken.
@@ -113,7 +130,7 @@ impl Simulated {
                     tracing::error!(minion = %this.id, "{error}");
                     return;
                 }
-                Err(error) => tracing::debug!(minion = %this.id, %error, "trying again"),
+                Err(error) => this.shared.failed(&error),
                 Ok(()) => {}
             }
             tokio::time::sleep(PAUSE).await;

@@ -24,6 +24,7 @@ use minion::{Shared, Simulated};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use super::log_format::{self, LineFormat};
 use super::usage;
 use crate::ui::{ColourChoice, Ui};
 
@@ -35,7 +36,7 @@ const SHARE: usize = 32;
 /// Simulate many minions of one master: they answer test.ping and give a fixed return for states.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "The master must accept their keys by itself (auto_accept: True).\n\nExamples:\n  brine swarm --master 127.0.0.1 --minions 1000\n  brine swarm --master salt --minions 100 --cipher aes-192-cbc-hmac    as Salt's own minions\n  brine swarm --master salt --minions 9000 --json                     one line for scripts when all are in"
+    after_help = "For test masters: they must accept the keys by themselves (auto_accept: True), which lets anybody in.\n\nExamples:\n  brine swarm --master 127.0.0.1 --minions 1000\n  brine swarm --master salt --minions 100 --cipher aes-192-cbc-hmac    as Salt's own minions\n  brine swarm --master salt --minions 9000 --json                     one line for scripts when all are in"
 )]
 struct Arguments {
     /// The master
@@ -73,7 +74,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    super::logging::start(tracing::level_filters::LevelFilter::WARN, None)?;
+    let format = LineFormat::parse(log_format::CONSOLE, log_format::TIME)?;
+    super::logging::start((tracing::level_filters::LevelFilter::WARN, format), None)?;
     let own = std::env::temp_dir().join(format!("brine-swarm-{}", std::process::id()));
     let folder = arguments.dir.as_ref().map(std::path::absolute).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -122,7 +124,10 @@ async fn swarm(arguments: &Arguments, folder: &PathBuf) -> anyhow::Result<ExitCo
     while there < arguments.minions {
         tokio::select! {
             _ = readies.recv() => there += 1,
-            _ = progress.tick() => ui.print_error(&format!("{there} of {} minions are in", arguments.minions))?,
+            _ = progress.tick() => {
+                let failure = shared.failure().map(|error| format!("; the last failure: {error}")).unwrap_or_default();
+                ui.print_error(&format!("{there} of {} minions are in{failure}", arguments.minions))?;
+            }
             _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
         }
     }

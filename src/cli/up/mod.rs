@@ -118,14 +118,14 @@ async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyh
     ui.try_print(&story::heading(system, ui.colours()))?;
     system.start_minions()?;
     let mut story = Story::new(system.minions(), ui.colours(), arguments.verbose);
+    let mut signals = super::daemon::Signals::install()?;
     let deadline = tokio::time::Instant::now() + STORY_TIME;
     let (mut told, mut checks) = (false, tokio::time::interval(Duration::from_millis(500)));
     let mut hung_up = std::pin::pin!(hung_up());
     loop {
         let frames = tokio::select! {
             frames = events.recv() => frames.context("the master is gone")?,
-            signal = super::daemon::ended() => {
-                signal?;
+            _ = signals.ended() => {
                 ui.try_print("\nstopping")?;
                 return Ok(if told || !arguments.once { ExitCode::SUCCESS } else { ExitCode::FAILURE });
             }

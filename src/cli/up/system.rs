@@ -57,7 +57,7 @@ impl System {
             &self.folder.join("etc/master"),
             &format!(
                 "# written by brine up\nroot_dir: {root}\npki_dir: {root}/master/pki\ncachedir: {root}/master/cache\n\
-                 sock_dir: {root}/run\npidfile: {root}/run/master.pid\nlog_file: {root}/log/master\n\
+                 sock_dir: {root}/run\npidfile: {root}/run/master.pid\nlog_level_logfile: quiet\n\
                  interface: 127.0.0.1\npublish_port: {publish}\nret_port: {ret}\nfile_roots:\n  base:\n    - {root}/srv/salt\n\
                  pillar_roots:\n  base:\n    - {root}/srv/pillar\nreactor:\n  - 'salt/auth':\n    - {root}/reactor.d/auth.sls\n  \
                  - 'salt/minion/*/start':\n    - {root}/reactor.d/start.sls\n"
@@ -71,7 +71,7 @@ impl System {
                 // Socket paths have to be short: all minions have theirs in one folder.
                 &format!(
                     "# written by brine up\nid: {id}\nroot_dir: {root}\npki_dir: {own}/pki\ncachedir: {own}/cache\n\
-                     sock_dir: {root}/run\npidfile: {root}/run/{id}.pid\nlog_file: {root}/log/{id}\n\
+                     sock_dir: {root}/run\npidfile: {root}/run/{id}.pid\nlog_level_logfile: quiet\n\
                      master: 127.0.0.1\nmaster_port: {ret}\nacceptance_wait_time: 1\nrecon_default: 100\n\
                      grains:\n  home: {own}/home\n"
                 ),

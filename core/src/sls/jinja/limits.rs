@@ -506,11 +506,15 @@ impl Object for Checked {
 
 /// The output of a render. What is beyond the limit is dropped: the next check fails.
 #[derive(Default)]
-pub(super) struct Output(pub Vec<u8>);
+pub(super) struct Output {
+    pub text: Vec<u8>,
+    /// Where literal text came from.
+    pub lines: super::lines::Recorder,
+}
 
 impl io::Write for &mut Output {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        let size = self.0.len().saturating_add(text.len());
+        let size = self.text.len().saturating_add(text.len());
         let fits = with_budget(true, |budget| {
             let fits = within(budget.limits.output, size as u64);
             if !fits {
@@ -519,7 +523,8 @@ impl io::Write for &mut Output {
             fits && budget.exceeded().is_none()
         });
         if fits {
-            self.0.extend_from_slice(text);
+            self.lines.wrote(self.text.len(), text);
+            self.text.extend_from_slice(text);
         }
         Ok(text.len())
     }

@@ -3,7 +3,8 @@
 //!
 //! A source is first brought into minijinja's language (`rewrite`), line by line the same. `value` and
 //! `containers` carry data in and out, `host` is what templates can reach, `import` finds other
-//! templates, `guard` keeps untrusted text out of a template's structure, `filters` and `methods` have what Salt and Python add, `error` tells it in Salt's words.
+//! templates, `guard` keeps untrusted text out of a template's structure, `filters` and `methods` have what Salt and Python add, `error` tells it in Salt's words, `lines` leads
+//! from rendered text back to the template.
 
 mod again;
 mod call;
@@ -16,6 +17,7 @@ mod guard;
 mod host;
 mod import;
 pub mod limits;
+mod lines;
 mod methods;
 mod operators;
 pub mod reference;
@@ -37,6 +39,7 @@ pub use guard::Variables;
 use guard::{Decision, Facts, Guard};
 pub use host::{Host, NoHost};
 pub use limits::{Cancel, LimitExceeded, Limits};
+pub use lines::SourceLines;
 use rewrite::Look;
 
 use super::untrusted::{UntrustedError, Words};
@@ -62,6 +65,10 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
 pub struct Template {
     name: String,
     source: Arc<str>,
+    /// The source in the engine's language, line by line the same.
+    rewritten: Arc<str>,
+    /// Whether the line of options at its start is not in there.
+    has_options: bool,
     environment: Environment<'static>,
     /// Whether it reads other templates: these come from the host, anew with each render.
     imports: bool,
@@ -159,6 +166,7 @@ impl Template {
             chosen = syntax(on("trim_blocks"), on("lstrip_blocks"));
             environment.set_syntax(chosen.clone());
         }
+        let has_options = without.is_some();
         let without = without.as_deref().unwrap_or(source);
         let mut rewritten = rewrite::rewrite(without, look);
         let mut guarded = None;
@@ -170,13 +178,21 @@ impl Template {
             rewritten.text = covered.text;
             guarded = Some(Guarded { variables, facts: covered.facts, decisions });
         }
+        let text: Arc<str> = rewritten.text.as_str().into();
         unbroken(|| environment.add_template_owned(name.to_owned(), rewritten.text))
             .map_err(|error| JinjaError::new(name, source, &error, None, &[]))?;
-        Ok(Template { name: name.to_owned(), source: source.into(), environment, imports: rewritten.imports, guarded })
+        let (name, source) = (name.to_owned(), source.into());
+        let imports = rewritten.imports;
+        Ok(Template { name, source, rewritten: text, has_options, environment, imports, guarded })
     }
 
     /// Renders with these variables. `salt` reaches the host's functions, imports its files.
     pub fn render(&self, context: &Context, host: &Arc<dyn Host>) -> Result<String, JinjaError> {
+        self.render_mapped(context, host).map(|(text, _)| text)
+    }
+
+    /// Renders as [`Template::render`], and returns where the lines of the text come from.
+    pub fn render_mapped(&self, context: &Context, host: &Arc<dyn Host>) -> Result<(String, SourceLines), JinjaError> {
         self.render_with(context, host, None)
     }
 
@@ -185,7 +201,7 @@ impl Template {
         &self,
         context: &Context,
         host: &Arc<dyn Host>,
-    ) -> Result<(String, Words), GuardedError> {
+    ) -> Result<(String, Words, SourceLines), GuardedError> {
         let failed = |message| GuardedError::Jinja(JinjaError::whole(&self.name, message));
         let Some(Guarded { variables, facts, decisions }) = &self.guarded else {
             return Err(failed("render failed: the template was not compiled to be guarded".to_owned()));
@@ -195,7 +211,7 @@ impl Template {
         }
         let guard = Guard::new(&self.name, facts, decisions, *variables);
         match self.render_with(context, host, Some(&guard)) {
-            Ok(text) => Ok((text, guard.words())),
+            Ok((text, lines)) => Ok((text, guard.words(), lines)),
             Err(error) => Err(guard.refused().map_or(GuardedError::Jinja(error), GuardedError::Untrusted)),
         }
     }
@@ -205,7 +221,7 @@ impl Template {
         context: &Context,
         host: &Arc<dyn Host>,
         guard: Option<&Arc<Guard>>,
-    ) -> Result<String, JinjaError> {
+    ) -> Result<(String, SourceLines), JinjaError> {
         let render = limits::Render::begin(&context.limits);
         let remembering = Arc::new(again::Remembering::new(host));
         let host: Arc<dyn Host> = remembering.clone();
@@ -242,7 +258,7 @@ impl Template {
         imports: &import::Imports,
         guard: Option<&Arc<Guard>>,
         render: &limits::Render,
-    ) -> Result<String, minijinja::Error> {
+    ) -> Result<(String, SourceLines), minijinja::Error> {
         let salt = JinjaValue::from_object(host::Salt(Arc::clone(host)));
         let all = context.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let own = [("salt", salt), ("saltenv", JinjaValue::from(context.saltenv.as_str()))];
@@ -255,22 +271,25 @@ impl Template {
             imports.add_to(&mut environment, context.variables.iter().map(|(name, _)| name.as_str()));
         }
         let mut output = limits::Output::default();
+        let template = environment.get_template(&self.name)?;
+        output.lines = lines::Recorder::new(template.source());
         let rendered = unbroken(|| {
-            let rendered = environment.get_template(&self.name)?.render_captured_to(variables, &mut output)?;
+            let rendered = template.render_captured_to(variables, &mut output)?;
             Ok(rendered.state().fuel_levels())
         });
         let consumed = rendered.as_ref().ok().and_then(|levels| *levels).map(|(consumed, _)| consumed);
         render.ended(rendered.as_ref().err(), consumed);
         rendered?;
         limits::check()?;
-        let mut text = String::from_utf8(output.0).map_err(|error| {
+        let lines = output.lines.finish(Arc::clone(&self.rewritten), usize::from(self.has_options));
+        let mut text = String::from_utf8(output.text).map_err(|error| {
             minijinja::Error::new(minijinja::ErrorKind::WriteFailure, "the output is not text").with_source(error)
         })?;
         // As Salt does: Jinja takes a template's last newline away, and a tag that strips cannot have it.
         if self.source.ends_with('\n') {
             text.push('\n');
         }
-        Ok(text)
+        Ok((text, lines))
     }
 }
 

@@ -33,6 +33,49 @@ const MODULES: &[(&str, Module)] = &[
     ("nodegroups", nodegroups),
 ];
 
+/// Examines the options of pillar before any is rendered, and returns why every pillar would have errors: state runs
+/// refuse those.
+pub fn check(opts: &Map) -> Vec<String> {
+    let mut errors = Vec::new();
+    let entries = match opts.get("ext_pillar") {
+        None | Some(Value::Nil) => &[],
+        Some(Value::List(entries)) => &entries[..],
+        Some(other) => {
+            let got = other.type_name();
+            errors.push(format!("option 'ext_pillar' is invalid: expected a list of one-key mappings, got {got}"));
+            &[]
+        }
+    };
+    let excluded = opts.get("exclude_ext_pillar").and_then(Value::as_list).unwrap_or_default();
+    let known = || MODULES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    for entry in entries {
+        let Some(entry) = entry.as_map() else {
+            errors.push(format!("option 'ext_pillar' is invalid: expected a mapping, got {entry}"));
+            continue;
+        };
+        for name in entry.keys().filter(|name| !excluded.contains(name)).map(ToString::to_string) {
+            if !MODULES.iter().any(|(known, _)| *known == name) {
+                errors.push(format!(
+                    "option 'ext_pillar': '{name}' is not supported: every state run fails; remove it, supported are {}",
+                    known()
+                ));
+            } else if name == "git" && !crate::check::has_program("git") {
+                errors.push(
+                    "option 'ext_pillar': the program git is not in the PATH: every state run fails; install git"
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    if let Some(Value::Map(paths)) = opts.get("decrypt_pillar") {
+        let other = paths.iter().filter(|(_, renderer)| renderer.is_truthy() && renderer.as_str() != Some("gpg"));
+        errors.extend(other.map(|(path, renderer)| {
+            format!("option 'decrypt_pillar': '{path}': the renderer '{renderer}' is not supported: use gpg")
+        }));
+    }
+    errors
+}
+
 /// Merges what all entries of `ext_pillar` say over the pillar.
 pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar: &mut Map, errors: &mut Vec<String>) {
     let malformed = || "The \"ext_pillar\" option is malformed".to_owned();

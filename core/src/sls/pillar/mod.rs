@@ -28,6 +28,7 @@ use crate::minion_id::MinionId;
 use crate::target::{Facts, traverse};
 use crate::value::{FromValue, Map, Value};
 
+pub use external::check;
 pub use merge::{Merging, merge, merge_deep};
 use tree::Tree;
 

@@ -23,6 +23,10 @@ impl WheelHost for Recorder {
     fn rotate_key(&self) {
         self.0.lock().push("rotate".into());
     }
+
+    fn actor(&self) -> String {
+        "a test".into()
+    }
 }
 
 struct Fixture {

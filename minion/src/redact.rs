@@ -1,0 +1,90 @@
+//! Text for logs without secrets: what a minion logs of SLS files, commands and states may hold values of its pillar.
+//! These are masked, whatever they are; nobody can tell which of them is a password.
+
+use brine_core::{Map, Value};
+
+/// What stands for a value of the pillar.
+const MASK: &str = "****";
+/// Shorter values are in too many words to be masked.
+const SHORTEST: usize = 4;
+/// The most lines of a text that are logged, and the most bytes.
+const MAX_LINES: usize = 500;
+const MAX_BYTES: usize = 64 << 10;
+
+/// The values of a pillar, longest first.
+pub struct Redactor(Vec<String>);
+
+impl Redactor {
+    /// A redactor for text that may hold values of this pillar.
+    pub fn of(pillar: &Map) -> Self {
+        let mut values = Vec::new();
+        pillar.values().for_each(|value| collect(value, &mut values));
+        values.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
+        values.dedup();
+        Redactor(values)
+    }
+
+    /// The text with values masked.
+    pub fn hide(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for value in &self.0 {
+            if text.contains(value.as_str()) {
+                text = text.replace(value.as_str(), MASK);
+            }
+        }
+        text
+    }
+
+    /// The text with values masked, line by line and bounded, for a log line each.
+    pub fn lines(&self, text: &str) -> Vec<String> {
+        let end = (0..=MAX_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let shown = self.hide(&text[..end]);
+        let mut lines: Vec<String> = shown.lines().take(MAX_LINES).map(str::to_owned).collect();
+        let left = text.lines().count() - lines.len().min(text.lines().count());
+        if left > 0 {
+            lines.push(format!("... {left} more lines"));
+        }
+        lines
+    }
+}
+
+/// Collects the lines of all texts and numbers in a value.
+fn collect(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Map(map) => map.values().for_each(|value| collect(value, into)),
+        Value::List(items) => items.iter().for_each(|value| collect(value, into)),
+        Value::Bool(_) | Value::Nil => {}
+        scalar => {
+            let text = scalar.to_string();
+            into.extend(text.lines().map(str::trim).filter(|line| line.len() >= SHORTEST).map(str::to_owned));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn values_of_the_pillar_are_masked_wherever_they_stand() {
+        let redactor = Redactor::of(&map! {
+            "password" => "s3cret", "users" => list![map! {"pin" => 123_456, "key" => "BEGIN\n  line one\n  line two\nEND"}],
+            "on" => true, "short" => "abc", "longer" => "s3cret-and-more"
+        });
+        assert_eq!(
+            redactor.hide("mysql -ps3cret; s3cret-and-more 123456\n    line one\nabc True"),
+            "mysql -p****; **** ****\n    ****\nabc True"
+        );
+    }
+
+    #[test]
+    fn long_texts_are_bounded() {
+        let redactor = Redactor::of(&Map::new());
+        let lines = redactor.lines(&"x\n".repeat(600));
+        assert_eq!((lines.len(), lines[500].as_str()), (501, "... 100 more lines"));
+        assert!(redactor.lines(&"é".repeat(100_000)).iter().map(String::len).sum::<usize>() <= MAX_BYTES);
+        assert_eq!(redactor.lines("a\nb"), ["a", "b"]);
+    }
+}

@@ -1,0 +1,140 @@
+//! The log file: opened when its first line is written, created with mode 0640, and opened again when it was moved or
+//! removed, as Salt does, so that logrotate needs no signal. A file that cannot be written is reported once on stderr
+//! and tried again with the next line; it ends no process.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::ui::print_plain_error;
+
+/// The mode of a new log file before the umask: Salt's, which sets the umask 027 here.
+const FILE_MODE: u32 = 0o640;
+/// The mode of the directory of a new log file before the umask.
+const DIRECTORY_MODE: u32 = 0o755;
+
+/// A log file that follows its path.
+#[derive(Debug)]
+pub struct LogFile {
+    path: PathBuf,
+    open: Option<(File, Identity)>,
+    /// Whether missing directories are created and failures reported: not for a tool that logs to the daemon's file
+    /// only where it can.
+    is_wanted: bool,
+    /// Whether a failure has been reported since the last success.
+    is_reported: bool,
+}
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+fn identity(metadata: &fs::Metadata) -> Identity {
+    (metadata.dev(), metadata.ino())
+}
+
+impl LogFile {
+    /// A file that must be written, or one that is written if it can be. Nothing is opened yet.
+    pub fn new(path: &Path, is_wanted: bool) -> Self {
+        LogFile { path: path.to_owned(), open: None, is_wanted, is_reported: false }
+    }
+
+    /// Opens the file now, so that a failure is reported at the start.
+    pub fn open_now(&mut self) {
+        let opened = self.current().map(|_| ());
+        self.report(opened);
+    }
+
+    /// Returns the file that is at the path now.
+    fn current(&mut self) -> io::Result<&mut File> {
+        let at_path = fs::metadata(&self.path).ok().map(|found| identity(&found));
+        if at_path.is_none() || self.open.as_ref().map(|(_, open)| *open) != at_path {
+            self.open = None;
+        }
+        let open = self.open.take().map_or_else(|| self.create(), Ok)?;
+        let (file, _) = self.open.insert(open);
+        Ok(file)
+    }
+
+    fn create(&self) -> io::Result<(File, Identity)> {
+        if let Some(directory) = self.path.parent().filter(|_| self.is_wanted) {
+            DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory)?;
+        }
+        let file = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(&self.path)?;
+        let identity = identity(&file.metadata()?);
+        Ok((file, identity))
+    }
+
+    fn report(&mut self, result: io::Result<()>) {
+        match result {
+            Ok(()) => self.is_reported = false,
+            Err(error) => {
+                if self.is_wanted && !std::mem::replace(&mut self.is_reported, true) {
+                    print_plain_error(format_args!(
+                        "WARNING: writing the log file {} failed: {error}; its lines are lost until it can be written",
+                        self.path.display()
+                    ));
+                }
+            }
+        }
+    }
+}
+
+impl Write for LogFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let written = self.current().and_then(|file| file.write_all(line));
+        self.report(written);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn rotated_file_is_opened_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log/salt/master");
+        let mut log = LogFile::new(&path, true);
+        assert!(!path.exists(), "nothing is opened before the first line");
+        log.write_all(b"one\n").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777 & !0o640, 0);
+        fs::rename(&path, path.with_extension("1")).unwrap();
+        log.write_all(b"two\n").unwrap();
+        assert_eq!(fs::read_to_string(path.with_extension("1")).unwrap(), "one\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two\n");
+        fs::remove_dir_all(directory.path().join("log")).unwrap();
+        log.write_all(b"three\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "three\n");
+    }
+
+    #[test]
+    fn file_that_cannot_be_opened_ends_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("file"), "").unwrap();
+        let path = directory.path().join("file/log");
+        let mut log = LogFile::new(&path, true);
+        log.open_now();
+        assert!(log.is_reported);
+        assert_eq!(log.write(b"line\n").unwrap(), 5);
+        fs::remove_file(directory.path().join("file")).unwrap();
+        log.write_all(b"later\n").unwrap();
+        assert!(!log.is_reported);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "later\n");
+    }
+
+    #[test]
+    fn directory_of_an_unwanted_file_is_not_created() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut log = LogFile::new(&directory.path().join("salt/master"), false);
+        log.write_all(b"line\n").unwrap();
+        assert!(!log.is_reported && !directory.path().join("salt").exists());
+    }
+}
