@@ -7,6 +7,7 @@ use std::sync::Arc;
 use brine_core::bus::SocketNames;
 use brine_core::check::{self, Finding};
 use brine_core::config::MasterConfig;
+use brine_core::executors::Executors;
 use brine_core::function::Registry;
 use brine_core::target::{Target, TargetKind};
 use brine_core::transport::{Endpoint, Listener};
@@ -128,10 +129,10 @@ fn keys(config: &MasterConfig) -> Vec<Finding> {
 ///
 /// # Errors
 /// The first one that refuses the start.
-pub(crate) async fn report(config: &Arc<MasterConfig>) -> Result<(), StartError> {
+pub(crate) async fn report(config: &Arc<MasterConfig>, executors: &Executors) -> Result<(), StartError> {
     let examined = Arc::clone(config);
-    // An error is a panic, which the runtime has told: the start goes on and meets it again.
-    let findings = tokio::task::spawn_blocking(move || configuration(&examined)).await.unwrap_or_default();
+    // An error is a panic, which has been logged: the start goes on and meets it again.
+    let findings = executors.render.run(move |_| configuration(&examined)).await.unwrap_or_default();
     check::report(findings).map_err(StartError::Invalid)
 }
 

@@ -180,7 +180,8 @@ impl Master {
     /// and wheel functions.
     pub async fn start(config: MasterConfig, functions: Option<Arc<dyn HostFunctions>>) -> Result<Self, StartError> {
         let config = Arc::new(config);
-        check::report(&config).await?;
+        let executors = Executors::new(config.runner_threads);
+        check::report(&config, &executors).await?;
         let mut config = Arc::unwrap_or_clone(config);
         // Listening comes first: a second master must not touch the first one's files.
         for folder in [&config.pki_dir, &config.cachedir, &config.sock_dir] {
@@ -197,7 +198,6 @@ impl Master {
         let (publish_port, ret_port) = (config.publish_port, config.ret_port);
 
         // The bus.
-        let executors = Executors::new(config.runner_threads);
         let path = config.cachedir.join("brine.redb");
         let open = executors.disk.run(move |thread| {
             let (store, opened) = Store::open(&path, STORE_CACHE)?;

@@ -117,7 +117,7 @@ fn refused(error: ExecutorError, limit: usize) -> PoolError {
     match error {
         ExecutorError::Full(_) => PoolError::Full(limit),
         ExecutorError::Stopped(_) => PoolError::Stopping,
-        error => PoolError::Panicked(error.to_string()),
+        error @ ExecutorError::Panicked(_) => PoolError::Panicked(error.to_string()),
     }
 }
 
