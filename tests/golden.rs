@@ -203,14 +203,12 @@ fn salt_call(line: &str, root: &Path) -> Value {
         Ok(value) => run["return"] = plain(value, "", root),
         Err(_) => run["text"] = plain(out.clone().into(), "", root),
     }
-    if out.trim().is_empty() {
-        let told = String::from_utf8_lossy(&done.stderr).into_owned();
-        // Salt writes the usage to its output.
-        if told.contains("CLI Example") {
-            run["text"] = "<usage>".into();
-        } else {
-            run["stderr"] = plain(told.into(), "", root);
-        }
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    if out.contains("CLI Example") && told.contains("Passed invalid arguments") {
+        // The documentation of the function, which has other words than Salt's.
+        run["text"] = "<usage>".into();
+    } else if out.trim().is_empty() {
+        run["stderr"] = plain(told.into(), "", root);
     }
     run
 }

@@ -186,9 +186,9 @@ async fn a_master_is_believed_as_far_as_it_is_vouched_for() {
         (&signs, Some(&another), Some(&known), true, true, "the signature is not of that key and this one"),
         (&signs, Some(&another), None, true, false, "the signature is not of that key and this one"),
         (&signs, None, None, true, false, "copy this file from the master"),
-        (&signs, Some(&voucher), None, false, false, "set verify_master_pubkey_sign here too"),
+        (&signs, Some(&voucher), None, false, false, "to this minion and set verify_master_pubkey_sign"),
         (&plain, Some(&voucher), None, true, false, "set master_sign_pubkey there"),
-        (&plain, None, Some(&another), false, false, "if the master was really replaced"),
+        (&plain, None, Some(&another), false, false, "only if the master's key was replaced on purpose"),
     ];
     for (number, (system, voucher, master, verify, always, told)) in cases.into_iter().enumerate() {
         let pki_dir = system.path(&format!("minion{number}"));

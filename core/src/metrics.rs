@@ -206,6 +206,7 @@ counters! {
     RETURNS_RETRIED = "brine_returns_retried_total", "Job returns of a minion that were kept because its master did not accept them.";
     OUTPUT_CUT = "brine_command_output_cut_total", "Outputs of commands that were cut at cmd_output_limit.";
     MINION_EVENTS_LOST = "brine_minion_events_lost_total", "Events of a minion that its master did not accept in time.";
+    JOBS_INTERRUPTED = "brine_jobs_interrupted_total", "Jobs that a minion was running when it was killed.";
     JOBS_REFUSED = "brine_jobs_refused_total", "Jobs that a minion refused because too many were waiting.";
     REACTIONS = "brine_reactions_total", "Reactions handed over.";
     TEMPLATE_LIMITS_EXCEEDED = "brine_template_limits_exceeded_total", "Renders that ended at a limit of templates.";

@@ -68,7 +68,6 @@ fn says_failed(value: &Value) -> bool {
 /// Runs a published job to its end on this thread: the load to return to the master.
 pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(job));
-    let proc_file = ProcFile::write(minion, job);
     let context = Context::new(Arc::clone(minion), Arc::clone(job));
     if job.load.get("start_event").is_some_and(Value::is_truthy) {
         tell_start(&context);
@@ -99,7 +98,6 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
             load.insert(name.into(), value.clone());
         }
     }
-    drop(proc_file);
     minion.jobs.lock().shift_remove(&job.jid);
     let retcode = load.get("retcode").map(ToString::to_string).unwrap_or_default();
     tracing::info!(jid = job.jid, fun = job.fun, retcode, "job finished");
@@ -226,6 +224,24 @@ pub fn running(minion: &Minion) -> Vec<Running> {
         Some(job)
     });
     own.into_iter().chain(beside).collect()
+}
+
+/// Takes the published jobs that a killed minion was running: their files are removed.
+pub(crate) fn left_behind(minion: &Minion) -> Vec<Map> {
+    let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
+    let left = files.filter_map(|file| {
+        let told = std::fs::read(file.path()).ok().and_then(|packed| msgpack::unpack_map(&packed).ok());
+        let pid = told.as_ref().and_then(|told| told.get("pid").and_then(u32::from_value));
+        // Those of a `salt-call` stay while it runs.
+        if pid.is_some_and(|pid| pid != std::process::id() && !has_ended(pid)) {
+            return None;
+        }
+        _ = std::fs::remove_file(file.path());
+        told
+    });
+    // A master waits for those that have a target.
+    left.filter(|told| told.get("tgt").is_some_and(|tgt| tgt.is_truthy() && tgt.as_str() != Some("salt-call")))
+        .collect()
 }
 
 /// Whether a process is gone, or its number is another program's by now.

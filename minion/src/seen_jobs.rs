@@ -1,4 +1,7 @@
 //! The ids of the jobs that the minion has received: one that is received again is not run again, also after a restart.
+//!
+//! The file has a line `+ID` for each job that was received and a line `ID` once it begins. A job that had not begun when
+//! the minion was killed is not known after the restart, so that it runs when the master hands it over again.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -10,8 +13,10 @@ use brine_core::{Jid, files};
 
 /// The number of ids that are kept in any case: more than a minion receives while a publish can be opened.
 const AT_LEAST: usize = 10_000;
-/// The length of the longest id with its line end.
-const LINE: usize = 33;
+/// The length of the longest line with its end.
+const LINE: usize = 34;
+/// The number of lines in the file, for each id that is kept, from which on it is written anew.
+const LINES: usize = 4;
 
 /// The last ids, in the order in which they were received. Everything here that writes blocks.
 #[derive(Debug)]
@@ -19,6 +24,10 @@ pub struct SeenJobs {
     limit: usize,
     order: VecDeque<String>,
     known: HashSet<String>,
+    /// Those that have not begun.
+    waiting: HashSet<String>,
+    /// The id after which jobs may have been missed.
+    last: Option<String>,
     file: Option<(PathBuf, File)>,
     /// The number of lines in the file.
     lines: usize,
@@ -27,7 +36,15 @@ pub struct SeenJobs {
 impl SeenJobs {
     /// Returns an empty set in memory that keeps this many ids, and not less than 10,000.
     pub fn new(limit: usize) -> Self {
-        SeenJobs { limit: limit.max(AT_LEAST), order: VecDeque::new(), known: HashSet::new(), file: None, lines: 0 }
+        SeenJobs {
+            limit: limit.max(AT_LEAST),
+            order: VecDeque::new(),
+            known: HashSet::new(),
+            waiting: HashSet::new(),
+            last: None,
+            file: None,
+            lines: 0,
+        }
     }
 
     /// Opens the set that this file keeps. Without the file it goes on in memory.
@@ -45,8 +62,7 @@ impl SeenJobs {
     fn load(&mut self, path: &Path) -> std::io::Result<File> {
         let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
         let mut text = String::new();
-        // Twice the limit is the most that is written.
-        let most = (2 * self.limit * LINE) as u64;
+        let most = (LINES * self.limit * LINE) as u64;
         let length = file.metadata()?.len();
         if length > most {
             file.seek(SeekFrom::Start(length - most))?;
@@ -54,20 +70,43 @@ impl SeenJobs {
         Read::by_ref(&mut file).take(most).read_to_string(&mut text)?;
         for line in text.lines() {
             self.lines += 1;
+            let (jid, has_begun) = line.strip_prefix('+').map_or((line, true), |jid| (jid, false));
             // The last line may have been cut by a crash.
-            if line.parse::<Jid>().is_ok() {
-                self.remember(line);
+            if jid.parse::<Jid>().is_err() {
+                continue;
+            }
+            self.remember(jid);
+            if has_begun {
+                self.waiting.remove(jid);
+            } else {
+                self.waiting.insert(jid.to_owned());
             }
         }
+        // What was received after the first of those that have not begun is handed over again, too, and is known.
+        let first = self.order.iter().position(|jid| self.waiting.contains(jid)).unwrap_or(self.order.len());
+        self.last = first.checked_sub(1).map(|last| self.order[last].clone());
+        let waiting = std::mem::take(&mut self.waiting);
+        self.order.retain(|jid| !waiting.contains(jid));
+        self.known.retain(|jid| !waiting.contains(jid));
         if !text.is_empty() && !text.ends_with('\n') {
             file.write_all(b"\n")?;
         }
         Ok(file)
     }
 
-    /// Returns the id that was received last.
+    /// Returns the id that was received last; after a restart the last one before all that have not begun.
     pub fn last(&self) -> Option<&str> {
-        self.order.back().map(String::as_str)
+        self.last.as_deref()
+    }
+
+    /// Records that a job begins. Jobs that were not received, such as the minion's own, are not recorded.
+    pub fn begin(&mut self, jid: &str) {
+        if !self.waiting.remove(jid) {
+            return;
+        }
+        if let Err(error) = self.append(jid) {
+            tracing::error!(jid, %error, "writing the list of received jobs failed: after a restart the job may run twice");
+        }
     }
 
     /// Adds an id; returns whether it is new.
@@ -75,7 +114,9 @@ impl SeenJobs {
         if !self.remember(jid) {
             return false;
         }
-        if let Err(error) = self.append(jid) {
+        self.waiting.insert(jid.to_owned());
+        self.last = Some(jid.to_owned());
+        if let Err(error) = self.append(&format!("+{jid}")) {
             tracing::error!(jid, %error, "writing the list of received jobs failed: after a restart the job may run twice");
         }
         true
@@ -90,16 +131,18 @@ impl SeenJobs {
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
+            self.waiting.remove(&oldest);
         }
         true
     }
 
-    fn append(&mut self, jid: &str) -> std::io::Result<()> {
+    fn append(&mut self, line: &str) -> std::io::Result<()> {
         let Some((path, file)) = &mut self.file else { return Ok(()) };
-        file.write_all(format!("{jid}\n").as_bytes())?;
+        file.write_all(format!("{line}\n").as_bytes())?;
         self.lines += 1;
-        if self.lines >= 2 * self.limit {
-            let all: String = self.order.iter().flat_map(|jid| [jid, "\n"]).collect();
+        if self.lines >= LINES * self.limit {
+            let mark = |jid: &String| if self.waiting.contains(jid) { "+" } else { "" };
+            let all: String = self.order.iter().flat_map(|jid| [mark(jid), jid, "\n"]).collect();
             files::write_soon(&*path, all.as_bytes(), 0o600).map_err(|error| error.source)?;
             *file = OpenOptions::new().append(true).open(&*path)?;
             self.lines = self.order.len();
@@ -128,9 +171,31 @@ mod tests {
         let mut seen = SeenJobs::open(&path, 0);
         assert_eq!(seen.last(), None);
         assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(2)), seen.insert(&jid(1))), (true, true, false));
+        [1, 2].into_iter().for_each(|n| seen.begin(&jid(n)));
         let mut again = SeenJobs::open(&path, 0);
         assert_eq!(again.last(), Some(jid(2).as_str()));
         assert_eq!((again.insert(&jid(1)), again.insert(&jid(3))), (false, true));
+    }
+
+    #[test]
+    fn a_job_that_has_not_begun_is_new_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen");
+        let mut seen = SeenJobs::open(&path, 0);
+        for n in 1..=4 {
+            assert!(seen.insert(&jid(n)));
+        }
+        assert_eq!(seen.last(), Some(jid(4).as_str()));
+        // The minion is killed while the second one waits for a thread.
+        for n in [1, 4, 3] {
+            seen.begin(&jid(n));
+        }
+        seen.begin("of its own");
+        let mut again = SeenJobs::open(&path, 0);
+        assert_eq!(again.last(), Some(jid(1).as_str()));
+        assert_eq!([1, 2, 3, 4].map(|n| again.insert(&jid(n))), [false, true, false, false]);
+        again.begin(&jid(2));
+        assert_eq!(SeenJobs::open(&path, 0).last(), Some(jid(2).as_str()));
     }
 
     #[test]
@@ -138,7 +203,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seen");
         std::fs::write(&path, format!("{}\n2026", jid(1))).unwrap();
-        assert!(SeenJobs::open(&path, 0).insert(&jid(2)));
+        let mut seen = SeenJobs::open(&path, 0);
+        assert!(seen.insert(&jid(2)));
+        seen.begin(&jid(2));
         let mut seen = SeenJobs::open(&path, 0);
         assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(2))), (false, false));
     }
@@ -150,9 +217,10 @@ mod tests {
         let mut seen = SeenJobs::open(&path, 0);
         for n in 0..3 * AT_LEAST {
             assert!(seen.insert(&jid(n)));
+            seen.begin(&jid(n));
         }
         assert_eq!((seen.order.len(), seen.known.len()), (AT_LEAST, AT_LEAST));
-        assert!(std::fs::read_to_string(&path).unwrap().lines().count() <= 2 * AT_LEAST);
+        assert!(std::fs::read_to_string(&path).unwrap().lines().count() <= LINES * AT_LEAST);
         let mut again = SeenJobs::open(&path, 0);
         assert_eq!((again.insert(&jid(3 * AT_LEAST - 1)), again.insert(&jid(0))), (false, true));
     }

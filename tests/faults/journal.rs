@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use brine_core::Value;
 
 use super::load::RETURNER;
-use super::world::World;
+use super::world::{MINION, World};
 
 /// A page with fewer events is the last one.
 const END: usize = 50;
@@ -21,6 +21,8 @@ pub struct Journal {
     pub returns: Seen,
     pub reacted: Seen,
     pub pushed: Seen,
+    /// Jobs of the minion that it was running when it was killed, and reported so.
+    pub interrupted: Seen,
     /// The sequence numbers of all events below `fault/`, in order.
     pub seqs: Vec<u64>,
 }
@@ -87,6 +89,15 @@ impl Journal {
             ["salt", "job", _, "ret", RETURNER] => {
                 let number = data.and_then(|data| data.get("return")).and_then(Value::as_i64);
                 (&mut self.returns, number.map(i64::cast_unsigned))
+            }
+            ["salt", "job", _, "ret", MINION] => {
+                let field = |name: &str| data.and_then(|data| data.get(name));
+                if !field("return").and_then(Value::as_str).is_some_and(|text| text.starts_with("The minion ended")) {
+                    return;
+                }
+                // `echo NUMBER ...`
+                let line = field("fun_args").and_then(Value::as_list).and_then(|args| args.first()?.as_str());
+                (&mut self.interrupted, line.and_then(|line| line.split(' ').nth(1)?.parse().ok()))
             }
             _ => return,
         };

@@ -88,6 +88,14 @@ async fn compare(
     let journal = Journal::read(world, JOURNAL, everything).await?;
     // Times in the journal are the master's: with a clock that jumps they mean nothing.
     let by_master = (fault != Fault::ClockJumps).then_some(outcome.recovered);
+    // A job that is killed in its middle does not run twice: its minion reports it as interrupted.
+    let ran_or_reported = |file| {
+        let mut all = ran(file);
+        for (number, times) in &journal.interrupted {
+            all.entry(*number).or_insert_with(|| times.clone());
+        }
+        all
+    };
     let mut counts = Vec::new();
     for kind in Kind::ALL {
         let count = match kind {
@@ -95,8 +103,8 @@ async fn compare(
             Kind::Return => Count::of(of(kind), &journal.returns, None),
             Kind::Push => Count::of(of(kind), &journal.pushed, None),
             Kind::RunnerReaction => Count::of(of(kind), &journal.reacted, by_master),
-            Kind::LocalReaction => Count::of(of(kind), &ran(&reactions), Some(outcome.recovered)),
-            Kind::Job => Count::of(of(kind), &ran(&jobs), Some(outcome.recovered)),
+            Kind::LocalReaction => Count::of(of(kind), &ran_or_reported(&reactions), Some(outcome.recovered)),
+            Kind::Job => Count::of(of(kind), &ran_or_reported(&jobs), Some(outcome.recovered)),
             Kind::Subscriber => received(&journal, &outcome.received),
         };
         if count.acknowledged > 0 {

@@ -153,7 +153,8 @@ impl Job {
     /// Returns the names in a job's configuration that are no option.
     pub fn unknown_options(config: &Value) -> Vec<String> {
         let names = config.as_map().into_iter().flat_map(Map::keys).map(ToString::to_string);
-        names.filter(|name| !name.starts_with('_') && !OPTIONS.contains(&name.as_str())).collect()
+        // `run` stands in schedules that Salt's minion has saved.
+        names.filter(|name| !name.starts_with('_') && name != "run" && !OPTIONS.contains(&name.as_str())).collect()
     }
 
     /// Reads a job.

@@ -12,6 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use super::intake::report_interrupted;
 use super::{MinionError, build, minion_id, prepare};
 use crate::channel::{Channel, ChannelError};
 use crate::context::{MasterEvent, Minion};
@@ -62,7 +63,8 @@ impl Connected {
     fn new(config: MinionConfig, bus: Option<Bus>, pool: Arc<JobPool>) -> Result<Self, MinionError> {
         let id = minion_id(&config)?;
         // A daemon has a bus; a call beside it has not.
-        let seen = if bus.is_some() { prepare(&config)? } else { SeenJobs::new(config.minion_jid_queue_hwm) };
+        let is_daemon = bus.is_some();
+        let seen = if is_daemon { prepare(&config)? } else { SeenJobs::new(config.minion_jid_queue_hwm) };
         let config = Arc::new(config);
         let host = config.master.first().ok_or(MinionError::NoMaster)?;
         let grains = crate::grains::collect(&config, id.as_str());
@@ -85,7 +87,7 @@ impl Connected {
         let minion = build(&id, &config, grains, files, Arc::new(upstream), bus);
         let returns = Bounds { count: config.return_queue_count, bytes: config.return_queue_bytes, age: RETURNS_AGE };
         let path = config.cachedir.join(RETURNS);
-        Ok(Connected {
+        let connected = Connected {
             channel,
             id,
             ready: watch::Sender::new(false),
@@ -95,7 +97,11 @@ impl Connected {
             events: Arc::new(Outbox::in_memory("event", EVENTS, &metrics::MINION_EVENTS_LOST)),
             pool,
             minion,
-        })
+        };
+        if is_daemon {
+            report_interrupted(&connected);
+        }
+        Ok(connected)
     }
 
     /// Begins the session. While the key is pending, asks again: soon at first, as somebody may be about to

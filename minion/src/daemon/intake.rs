@@ -78,8 +78,12 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
     let (this, running) = (Arc::clone(connected), Arc::clone(&job));
     let (sender, ran) = oneshot::channel();
     let started = connected.pool.start(fun, move || {
+        // A minion that is killed from here on reports the job as interrupted: its proc file is there.
+        let proc_file = jobs::ProcFile::write(&this.minion, &running);
+        this.seen.lock().begin(&running.jid);
         let mut load = jobs::run(&this.minion, &running);
         let ticket = this.keep_return(&mut load);
+        drop(proc_file);
         // The master gets it while returners work. The receiver is gone when the minion ends.
         _ = sender.send((ticket, load.clone()));
         jobs::keep_return(&this.minion, &load);
@@ -120,6 +124,20 @@ impl Connected {
             }
         }
         self.return_later(failed(self, job, error)).await;
+    }
+}
+
+/// Queues a return for each job that a killed minion has left behind, and removes its file. Blocks.
+pub(super) fn report_interrupted(connected: &Connected) {
+    for told in jobs::left_behind(&connected.minion) {
+        let field = |name: &str| told.get(name).cloned().unwrap_or_default();
+        let (jid, fun) = (field("jid").to_string(), field("fun"));
+        metrics::JOBS_INTERRUPTED.add(1);
+        tracing::error!(jid, %fun, "job interrupted: the minion ended while it ran");
+        let text = "The minion ended while the job ran: it may have been done in part.";
+        let load = map! {"cmd" => "_return", "jid" => jid.as_str(), "id" => connected.id.as_str(), "fun" => fun,
+        "fun_args" => field("arg"), "return" => text, "retcode" => 1, "success" => false};
+        connected.returns.push(&jid, &load);
     }
 }
 

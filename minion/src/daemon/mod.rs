@@ -6,7 +6,6 @@ mod catch_up;
 mod connected;
 mod intake;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -155,7 +154,6 @@ fn prepare(config: &MinionConfig) -> Result<SeenJobs, MinionError> {
     for directory in [&config.cachedir, &config.sock_dir] {
         files::create_private_dir(directory)?;
     }
-    clean_proc(&config.cachedir.join("proc"));
     Ok(SeenJobs::open(&config.cachedir.join(SEEN_JOBS), config.minion_jid_queue_hwm))
 }
 
@@ -214,14 +212,6 @@ async fn stop(connected: &Connected, tasks: Supervisor, shutdown: &CancellationT
         tracing::info!(returns = kept, "returns are kept on disk until the minion starts again");
     }
     connected.pool.executors().stop();
-}
-
-/// What a minion that was killed left behind.
-fn clean_proc(folder: &PathBuf) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.filter_map(Result::ok) {
-        _ = std::fs::remove_file(entry.path());
-    }
 }
 
 async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {

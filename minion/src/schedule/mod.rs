@@ -98,6 +98,7 @@ pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: 
     let (minion, bus) = (Arc::clone(minion), bus.clone());
     let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
     let started = pool.start(&job.fun, move || {
+        let _proc_file = jobs::ProcFile::write(&on_thread, &running);
         let load = told(jobs::run(&on_thread, &running), &scheduled, &Zoned::now());
         if scheduled.return_job == ReturnJob::No && load.get("success") == Some(&Value::Bool(false)) {
             let error = load.get("return").map(ToString::to_string);
