@@ -3,7 +3,7 @@
 //! fields of a return are in a column `rest` that Salt's statements do not mind.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brine_core::event::{self, Event};
 use brine_core::job::{Load, Return, oldest_kept};
@@ -11,7 +11,7 @@ use brine_core::value::python;
 use brine_core::{Jid, Map, MinionId, Value};
 use jiff::{SignedDuration, Timestamp, Zoned};
 use parking_lot::Mutex;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use crate::error::readable;
 use crate::{Backend, Options, Returner, ReturnerError, text};
@@ -39,6 +39,9 @@ const TABLES: &str = "
     );
     CREATE INDEX IF NOT EXISTS salt_events_alter_time ON salt_events (alter_time);
 ";
+
+/// The pause before another try to open a database that another process has locked.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// The file and the time to wait.
 fn settings(options: &Options) -> Result<(PathBuf, Duration), ReturnerError> {
@@ -68,7 +71,7 @@ fn check(options: &Options) -> Result<(), ReturnerError> {
 
 fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     let (path, timeout) = settings(options)?;
-    let connect = || {
+    let connect = || -> rusqlite::Result<Connection> {
         let mut connection = Connection::open(&path)?;
         connection.busy_timeout(timeout)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -79,7 +82,16 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
         transaction.commit()?;
         Ok(connection)
     };
-    let connection = connect().map_err(|source| ReturnerError::Sqlite { path: path.clone(), source })?;
+    let start = Instant::now();
+    let connection = loop {
+        match connect() {
+            // Another process makes the same database: SQLite does not wait for a change of the journal mode.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < timeout => {
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            connected => break connected.map_err(|source| ReturnerError::Sqlite { path: path.clone(), source })?,
+        }
+    };
     let master = options.own_id().unwrap_or_default().to_owned();
     Ok(Box::new(Sqlite { connection: Mutex::new(connection), path, master }))
 }
@@ -312,6 +324,17 @@ mod tests {
 
     fn at(path: &std::path::Path) -> Box<dyn Returner> {
         open(&Options::new(&map! {"sqlite3.database" => path.display().to_string(), "id" => "boss"}, None)).unwrap()
+    }
+
+    #[test]
+    fn a_database_may_be_made_by_several_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("salt.db");
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| at(&path).get_jids(None).unwrap());
+            }
+        });
     }
 
     #[test]
