@@ -1,5 +1,5 @@
 //! Findings about a configuration, made before a daemon starts and reported by it when it does: `--check` prints them,
-//! the start refuses or warns. What is examined is the business of the daemon's crate; this module owns what both
+//! the start refuses or warns. The crates of the daemons decide what to examine; this module owns what both
 //! daemons examine alike: directories, addresses, renderers, top files, backends.
 
 use std::fmt;

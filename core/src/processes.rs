@@ -88,7 +88,7 @@ fn output_with(command: &mut Command, input: &[u8], limit: usize) -> io::Result<
     Ok(Output { status, stdout, stderr })
 }
 
-/// Reads a pipe up to the limit, or to its end and drops what is beyond the limit. Returns what was kept, and whether
+/// Reads a pipe up to the limit, or to its end, dropping all bytes beyond the limit. Returns what was kept, and whether
 /// there was more.
 fn bounded(pipe: Option<impl Read>, limit: usize, to_end: bool) -> io::Result<(Vec<u8>, bool)> {
     let Some(mut pipe) = pipe else { return Ok((Vec::new(), false)) };

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Returns so many seconds, moved into this range. What is not a number counts as the start of the range.
+/// Returns this number of seconds, clamped to the range. NaN becomes the start of the range.
 pub fn within(range: RangeInclusive<f64>, seconds: f64) -> Duration {
     let (least, most) = range.into_inner();
     // Both return the bound if the other one is not a number.

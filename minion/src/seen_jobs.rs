@@ -171,7 +171,9 @@ mod tests {
         let mut seen = SeenJobs::open(&path, 0);
         assert_eq!(seen.last(), None);
         assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(2)), seen.insert(&jid(1))), (true, true, false));
-        [1, 2].into_iter().for_each(|n| seen.begin(&jid(n)));
+        for n in [1, 2] {
+            seen.begin(&jid(n));
+        }
         let mut again = SeenJobs::open(&path, 0);
         assert_eq!(again.last(), Some(jid(2).as_str()));
         assert_eq!((again.insert(&jid(1)), again.insert(&jid(3))), (false, true));

@@ -258,7 +258,7 @@ async fn numbers_go_on_after_a_damaged_store_was_replaced() {
     let event = tokio::time::timeout(Duration::from_secs(60), recovered.recv()).await.unwrap().unwrap();
     assert_eq!(event.data()["moved_to"], folder.path().join("brine.redb.damaged").display().to_string().into());
     let seq = bus.fire_durably("t", &map! {"n" => 402}).await.unwrap();
-    // What was in the old store is counted as missed.
+    // Events of the old store count as missed.
     assert_eq!(numbers_of(slow, seq).await.last(), Some(&seq));
     durable.commit(seq);
     drop((durable, recovered));

@@ -38,7 +38,7 @@ fn takes(value: &Value, room: &mut usize) -> bool {
 
 /// Replaces large values of an event's body by [`TRIMMED`] until it packs to `limit` bytes at most, and returns whether
 /// any was. As in Salt, values that take more than half of the limit go first, wherever they are in nested mappings, then
-/// those of more than 40 %, and so on. Salt publishes what is too large even then; here the largest fields go as a whole.
+/// those of more than 40 %, and so on. Salt publishes a return that is too large even then; here the largest fields go as a whole.
 pub fn trim(body: &mut Map, limit: usize) -> bool {
     let fits = |body: &Map| !may_exceed(body, limit) || msgpack::pack_map(body).len() <= limit;
     if fits(body) {
@@ -74,7 +74,7 @@ fn replace_larger(values: &mut Map, limit: usize) {
     }
 }
 
-/// Returns the bytes that Python's `sys.getsizeof` says a value takes, which Salt goes by: of a list only the list itself.
+/// Returns the size of a value in bytes by Python's `sys.getsizeof`, as Salt measures it: of a list only the list itself.
 fn python_size(value: &Value) -> usize {
     match value {
         Value::Str(text) if text.is_ascii() => 49 + text.len(),

@@ -9,7 +9,7 @@ use crate::value::{FromValue, Map, Value};
 
 /// How times are written where no form is given.
 pub(super) const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S";
-/// All options of a job, Salt's and those that Brine reads.
+/// All options of a job: Salt's, and further ones of Brine.
 const OPTIONS: &[&str] = &[
     "after",
     "args",
@@ -153,7 +153,7 @@ impl Job {
     /// Returns the names in a job's configuration that are no option.
     pub fn unknown_options(config: &Value) -> Vec<String> {
         let names = config.as_map().into_iter().flat_map(Map::keys).map(ToString::to_string);
-        // `run` stands in schedules that Salt's minion has saved.
+        // Salt's minion saves schedules with `run`.
         names.filter(|name| !name.starts_with('_') && name != "run" && !OPTIONS.contains(&name.as_str())).collect()
     }
 

@@ -1,4 +1,4 @@
-//! Plain causes of errors whose messages name classes of Python: what has no such key.
+//! Plain causes of errors whose messages name classes of Python, such as `pillar has no key 'x'`.
 
 use super::error::UNDEFINED;
 
