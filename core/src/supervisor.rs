@@ -116,6 +116,21 @@ impl Supervisor {
     }
 }
 
+/// Starts a task that ends by itself when its owner is dropped, such as the reader of a connection. A panic is logged and
+/// counted.
+pub fn spawn(name: &'static str, run: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        if AssertUnwindSafe(run).catch_unwind().await.is_err() {
+            report_panic(name);
+        }
+    })
+}
+
+fn report_panic(name: &str) {
+    metrics::TASKS_FAILED.add(1);
+    tracing::error!(task = name, "task panicked: this is a defect, please report it");
+}
+
 /// Owns tasks that come and go while a daemon runs, such as batches and connections.
 #[derive(Debug, Clone, Default)]
 pub struct Background {
@@ -131,8 +146,7 @@ impl Background {
             tokio::select! {
                 ended = AssertUnwindSafe(run).catch_unwind() => {
                     if ended.is_err() {
-                        metrics::TASKS_FAILED.add(1);
-                        tracing::error!(task = name, "task panicked: this is a defect, please report it");
+                        report_panic(name);
                     }
                 }
                 () = stopped.cancelled() => {}

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use brine_core::bus::{Bus, Filter, Start, Subscription};
 use brine_core::event::Event;
 use brine_core::store::StoreError;
+use brine_core::supervisor;
 use brine_core::{map, metrics};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -110,7 +111,8 @@ impl<D: Dispatch> Reactor<D> {
             deadline: self.options.deadline,
         };
         let stop_writing = CancellationToken::new();
-        let writer = tokio::spawn(Arc::clone(&self.overtime).write(Arc::clone(&progress), stop_writing.clone()));
+        let writing = Arc::clone(&self.overtime).write(Arc::clone(&progress), stop_writing.clone());
+        let writer = supervisor::spawn("state of the rules", writing);
         let mut follower = Follower {
             scheduler: Scheduler::new(handler, bounds, Arc::clone(&progress)),
             progress,

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_core::metrics;
+use brine_core::supervisor;
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
@@ -152,7 +153,7 @@ impl<H: Handler> Scheduler<H> {
             runtime: Handle::current(),
             closed: CancellationToken::new(),
         });
-        tokio::spawn(Arc::clone(&shared).watch());
+        supervisor::spawn("deadlines of reactions", Arc::clone(&shared).watch());
         Scheduler { shared }
     }
 
@@ -360,7 +361,7 @@ impl<H: Handler> Shared<H> {
             }
             for (key, work) in self.overdue() {
                 let shared = Arc::clone(&self);
-                tokio::spawn(async move {
+                supervisor::spawn("reaction given up", async move {
                     if shared.handler.give_up(&work, GaveUp::Overdue).await {
                         let mut queues = shared.queues.lock();
                         shared.end(&mut queues, key, H::seq(&work));

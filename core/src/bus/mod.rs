@@ -26,6 +26,7 @@ use crate::event::{Event, EventError};
 use crate::executors::{Executor, MayBlock};
 use crate::metrics;
 use crate::store::{Opened, Store, StoreError};
+use crate::supervisor;
 use crate::value::Map;
 use journal::Journal;
 use ring::Ring;
@@ -118,8 +119,8 @@ impl Bus {
         let open = disk.run(move |thread| Journal::open(thread, used, store, opened, keep, &limits));
         let (journal, next, reserved) = open.await.unwrap_or(Err(StoreError::Closed))?;
         let bus = Self::with(limits, Some(journal), next, reserved);
-        tokio::spawn(journal_writer::run(Arc::downgrade(&bus.inner)));
-        tokio::spawn(health::announce(Arc::downgrade(&bus.inner), health));
+        supervisor::spawn("journal writer", journal_writer::run(Arc::downgrade(&bus.inner)));
+        supervisor::spawn("health of the store", health::announce(Arc::downgrade(&bus.inner), health));
         Ok(bus)
     }
 

@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 use super::connection::{Connection, Incoming, Silent};
 use super::zmtp::{self, Limits, Message, SocketType};
 use super::{Endpoint, TransportError};
+use crate::supervisor;
 
 /// The maximum number of messages that are read ahead.
 const AHEAD: usize = 16;
@@ -32,7 +33,7 @@ impl Subscriber {
         }
         writer.flush().await?;
         let (sender, messages) = mpsc::channel(AHEAD);
-        tokio::spawn(receive(Connection::new(reader, writer, None), sender));
+        supervisor::spawn("subscriber", receive(Connection::new(reader, writer, None), sender));
         Ok(Subscriber { messages })
     }
 

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use super::connection::{Connection, Incoming, Source};
 use super::zmtp::{self, Limits, Message, SocketType};
 use super::{Endpoint, Reader, TransportError, Writer};
+use crate::supervisor;
 
 type Reply = oneshot::Sender<Result<Bytes, TransportError>>;
 type Queue = mpsc::Sender<(Bytes, Reply)>;
@@ -144,7 +145,7 @@ impl RequestClient {
         *pool = Pool::Connecting(attempt.clone());
         let this = self.clone();
         // A task of its own: the attempt goes on for the others when a waiting request is given up.
-        tokio::spawn(async move {
+        supervisor::spawn("connecting", async move {
             let connected = this.connect().await;
             let mut pool = this.0.pool.lock();
             outcome.send_replace(Some(match connected {
@@ -189,7 +190,7 @@ impl RequestClient {
         let (reader, writer) = zmtp::connect(&self.0.endpoint, SocketType::Dealer, self.0.limits).await?;
         let any_order = reader.any_order();
         let (queue, requests) = mpsc::channel(if any_order { QUEUED } else { 1 });
-        tokio::spawn(serve(reader, writer, requests, any_order));
+        supervisor::spawn("connection for requests", serve(reader, writer, requests, any_order));
         Ok((queue, any_order))
     }
 }
