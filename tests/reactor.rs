@@ -229,7 +229,8 @@ async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
     // Every event that is in the journal, whatever the firing side knows of it, has its reaction.
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
     let (mut fired, mut done, mut from) = (HashSet::new(), HashSet::new(), 1u64);
-    let start = std::time::Instant::now();
+    // How fast the machine is does not matter, as long as reactions go on.
+    let mut progress = (0, std::time::Instant::now());
     loop {
         let args = Args::positional([from.into(), 5000.into()]);
         let call = Call {
@@ -254,7 +255,10 @@ async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
         if fired.len() == EVENTS as usize && done.is_superset(&fired) {
             break;
         }
-        assert!(start.elapsed() < LONG, "{} fired, {} done", fired.len(), done.len());
+        if done.len() > progress.0 {
+            progress = (done.len(), std::time::Instant::now());
+        }
+        assert!(progress.1.elapsed() < LONG, "{} fired, {} done", fired.len(), done.len());
     }
     assert!(fired.is_superset(&acknowledged.lock().unwrap()));
 }
