@@ -90,6 +90,12 @@ pub fn report(findings: Vec<Finding>) -> Result<(), String> {
     refused.map_or(Ok(()), Err)
 }
 
+/// Examines the directories that both daemons have.
+pub fn directories(pki_dir: &Path, cachedir: &Path, sock_dir: &Path) -> Vec<Finding> {
+    let all = [("pki_dir", pki_dir), ("cachedir", cachedir), ("sock_dir", sock_dir)];
+    all.into_iter().filter_map(|(option, path)| directory(option, path)).collect()
+}
+
 /// Examines whether a directory can be created and written.
 pub fn directory(option: &str, path: &Path) -> Option<Finding> {
     let invalid = |found: &Path, reason: &dyn fmt::Display| {

@@ -77,11 +77,7 @@ fn parts(config: &MasterConfig) -> Vec<Finding> {
 
 /// Examines this host: directories, files and ports, which the start itself needs.
 fn host(config: &MasterConfig) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (option, path) in [("pki_dir", &config.pki_dir), ("cachedir", &config.cachedir), ("sock_dir", &config.sock_dir)]
-    {
-        findings.extend(check::directory(option, path));
-    }
+    let mut findings = check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
     findings.extend(check::file(&config.cachedir.join("brine.redb")));
     let mut ports = vec![
         ("publish_port", &config.interface, config.publish_port),

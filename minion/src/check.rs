@@ -86,11 +86,7 @@ fn parts(config: &MinionConfig) -> Vec<Finding> {
 
 /// Examines the directories of this host, which the start itself needs.
 fn host(config: &MinionConfig) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (option, path) in [("pki_dir", &config.pki_dir), ("cachedir", &config.cachedir), ("sock_dir", &config.sock_dir)]
-    {
-        findings.extend(check::directory(option, path));
-    }
+    let mut findings = check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
     if let Ok(id) = minion_id(config) {
         let socket = SocketNames::minion(id.as_str()).publish_endpoint(&config.sock_dir);
         findings.extend(brine_core::transport::Listener::check(&socket).err().map(Finding::refused));

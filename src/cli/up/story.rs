@@ -1,5 +1,7 @@
 //! The events of the bus, one readable line each, and the results of the first highstates.
 
+use std::collections::HashSet;
+
 use brine_core::event::{Event, SEQ, STAMP};
 use brine_core::value::json;
 use brine_core::{Map, Value};
@@ -17,6 +19,9 @@ pub(super) struct Story {
     verbose: bool,
     /// By minion: the return of its highstate.
     highstates: IndexMap<String, Option<Map>>,
+    /// Ids of the jobs published since this start: a minion that was stopped before its return was acknowledged
+    /// returns the job of an earlier start once more.
+    jobs: HashSet<String>,
 }
 
 /// What is shown first.
@@ -32,13 +37,23 @@ pub(super) fn heading(system: &System, colours: Colours) -> String {
 
 impl Story {
     pub fn new(minions: &[String], colours: Colours, verbose: bool) -> Self {
-        Story { colours, verbose, highstates: minions.iter().map(|id| (id.clone(), None)).collect() }
+        Story {
+            colours,
+            verbose,
+            highstates: minions.iter().map(|id| (id.clone(), None)).collect(),
+            jobs: HashSet::new(),
+        }
     }
 
     /// The lines for an event.
     pub fn tell(&mut self, event: &Event) -> Vec<String> {
         let mut data = event.data();
-        if let Some((_, id)) = event.tag().split_once("/ret/")
+        let job = event.tag().strip_prefix("salt/job/");
+        if let Some(jid) = job.and_then(|job| job.strip_suffix("/new")) {
+            self.jobs.insert(jid.to_owned());
+        }
+        if let Some((jid, id)) = job.and_then(|job| job.split_once("/ret/"))
+            && self.jobs.contains(jid)
             && data.get("fun").and_then(Value::as_str) == Some("state.highstate")
             && let Some(slot) = self.highstates.get_mut(id)
         {
@@ -115,5 +130,28 @@ impl Story {
             out.push_str(&format!("\n(brine is {})", program.display()));
         }
         out
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_return_of_an_earlier_start_does_not_end_the_story() {
+        let minions = ["web1".to_owned()];
+        let mut story = Story::new(&minions, Colours::default(), false);
+        let data = brine_core::map! {"fun" => "state.highstate", "retcode" => 0};
+        let event = |tag: &str| Event::from_map(tag, &data).unwrap();
+        for (tag, complete) in [
+            ("salt/job/1/ret/web1", false),
+            ("salt/job/2/new", false),
+            ("salt/job/1/ret/web1", false),
+            ("salt/job/2/ret/web1", true),
+        ] {
+            story.tell(&event(tag));
+            assert_eq!(story.is_complete(), complete, "after {tag}");
+        }
     }
 }
