@@ -48,7 +48,7 @@ pub mod wire;
 
 pub use event::Event;
 pub use jid::Jid;
-pub use minion_id::MinionId;
+pub use minion_id::{InvalidMinionId, MinionId};
 pub use twister::Twister;
 pub use value::{Map, Value};
 

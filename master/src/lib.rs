@@ -42,7 +42,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use brine_core::Map;
 use brine_core::bus::{Bus, BusError, BusLimits, EventSockets, Filter, JournalLimits, SocketNames, Start};
 use brine_core::config::MasterConfig;
 use brine_core::crypt::{Cipher, CryptError, token};
@@ -56,6 +55,7 @@ use brine_core::store::{Opened, Store, StoreError};
 use brine_core::supervisor::{Background, Supervisor};
 use brine_core::transport::{Allowance, Bounds, Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
 use brine_core::wire::TOPIC_BROADCAST;
+use brine_core::{InvalidMinionId, Map, MinionId};
 use brine_returners::{Returner, ReturnerError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -107,7 +107,7 @@ pub enum StartError {
 
 /// What all parts of a master share.
 pub struct Shared {
-    pub(crate) id: String,
+    pub(crate) id: MinionId,
     pub(crate) config: Arc<MasterConfig>,
     pub(crate) bus: Bus,
     pub(crate) executors: Executors,
@@ -231,7 +231,7 @@ impl Master {
         let batches = executors.disk.run(move |_| batches::Batches::open(&batches));
         let batches = batches.await.unwrap_or(Err(StoreError::Closed))?;
         let shared = Arc::new(Shared {
-            id: config.id.clone().unwrap_or_else(default_id),
+            id: own_id(&config)?,
             bus: bus.clone(),
             disk: Blocking::new(disk, executors.disk.clone()),
             executors,
@@ -426,9 +426,14 @@ fn report_opened(store: &Store, opened: Opened) {
     }
 }
 
-fn default_id() -> String {
-    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
-    format!("{}_master", name.unwrap_or_else(|| "localhost".into()))
+/// Returns the id of the master's own jobs: `id`, or the host's name with `_master`, as in Salt.
+fn own_id(config: &MasterConfig) -> Result<MinionId, StartError> {
+    let of_host = || {
+        let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+        format!("{}_master", name.unwrap_or_else(|| "localhost".into()))
+    };
+    let id = config.id.clone().unwrap_or_else(of_host);
+    id.parse().map_err(|error: InvalidMinionId| StartError::Config { option: "id", reason: error.to_string() })
 }
 
 fn ciphers(names: &[String]) -> Result<Vec<Cipher>, StartError> {

@@ -2,6 +2,7 @@
 //!
 //! Both keep the map that they came as: fields that only some functions or peers know are handed on.
 
+mod call;
 pub mod trim;
 mod watch;
 
@@ -13,6 +14,7 @@ use crate::map;
 use crate::minion_id::{InvalidMinionId, MinionId};
 use crate::value::{FromValue, Map, Value};
 
+pub use call::Call;
 pub use watch::{Due, Times, Watch};
 
 /// A map is not a job or not a return.
@@ -27,6 +29,9 @@ pub enum InvalidJob {
     /// The minion's name is not safe.
     #[error("field 'id': {0}")]
     Id(#[from] InvalidMinionId),
+    /// The packed form is damaged.
+    #[error("the packed job is invalid: {0}")]
+    Body(String),
 }
 
 fn text<'a>(map: &'a Map, field: &'static str) -> Result<&'a str, InvalidJob> {
