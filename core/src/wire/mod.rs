@@ -8,6 +8,7 @@ mod command;
 mod envelope;
 mod peer;
 pub mod private;
+mod proof;
 mod publish;
 pub mod purpose;
 pub mod signed;
@@ -16,6 +17,7 @@ pub use auth::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
 pub use command::{Call, ClientCommand, ListKind, MinionCommand, MinionEvents};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
 pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
+pub use proof::{Proof, TokenRequest};
 pub use publish::{Publication, PublishRequest, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic};
 
 use crate::value::msgpack::UnpackError;
