@@ -56,7 +56,7 @@ async fn errors_of_a_start_in_the_background_are_in_the_log() {
     let log = system.path("var/log/salt/master");
     assert_eq!(started.status.code(), Some(1));
     assert!(stderr(&started).contains(&log.display().to_string()), "{}", stderr(&started));
-    assert!(read(&log).contains("[ERROR   ]") && read(&log).contains("there is no returner 'mysql'"), "{}", read(&log));
+    assert!(read(&log).contains("[ERROR   ]") && read(&log).contains("unknown returner 'mysql'"), "{}", read(&log));
 }
 
 #[tokio::test(flavor = "multi_thread")]

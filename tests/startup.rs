@@ -27,7 +27,7 @@ async fn what_keeps_a_master_from_starting_is_one_sentence() {
         ("root_dir: ROOT\nreactor: 5\n", "option 'reactor': 'reactor' is a list of `tag pattern: [SLS files]`"),
         (
             "root_dir: ROOT\nmaster_job_cache: mongo\ninterface: 127.0.0.1\npublish_port: 0\nret_port: 0\n",
-            "there is no returner 'mongo'",
+            "unknown returner 'mongo'",
         ),
     ] {
         let other = System::new("");
@@ -40,9 +40,9 @@ async fn what_keeps_a_master_from_starting_is_one_sentence() {
 
 /// Configurations that no master can start with, and part of what is said of them.
 const REFUSED: &[(&str, &str)] = &[
-    ("event_return: mysql\n", "option 'event_return': there is no returner 'mysql'"),
-    ("event_return: sqlite3\n", "option 'event_return': option 'sqlite3.database': it is missing"),
-    ("master_job_cache: pgjsonb\n", "option 'master_job_cache': there is no returner 'pgjsonb'"),
+    ("event_return: mysql\n", "option 'event_return': unknown returner 'mysql'"),
+    ("event_return: sqlite3\n", "option 'event_return': option 'sqlite3.database': it is required"),
+    ("master_job_cache: pgjsonb\n", "option 'master_job_cache': unknown returner 'pgjsonb'"),
     ("reactor_cooldown: {'x/*': 60}\n", "'reactor_cooldown': 'x/*': no entry of 'reactor' has this pattern"),
     ("reactor: 5\n", "option 'reactor': 'reactor' is a list"),
     ("ciphers: [rot13]\n", "option 'ciphers': "),
