@@ -6,6 +6,7 @@ use super::known;
 use super::options::Options;
 use super::{MasterConfig, MinionConfig};
 use crate::glob;
+use crate::nearest::nearest;
 use crate::sls::yaml::{self, Located, YamlError};
 use crate::value::{FromValue, Map, Value};
 
@@ -243,7 +244,8 @@ fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value
     }
     let (file, line, name) = (file.to_owned(), line_of(located, name), name.to_owned());
     if known::SALT.binary_search(&name.as_str()).is_err() {
-        let nearest = nearest::<T>(&name);
+        let known = T::DOCS.iter().map(|doc| doc.name).chain(known::SALT.iter().copied());
+        let nearest = nearest(&name, known);
         return Some(Warning::Unknown { file, line, name, nearest });
     }
     let asks_for_something = !(value.is_nil() || matches!(value, Value::Bool(false)) || is_empty(value));
@@ -261,12 +263,6 @@ fn is_empty(value: &Value) -> bool {
 fn values(value: &Value) -> impl Iterator<Item = &Value> {
     let list = value.as_list();
     list.into_iter().flatten().chain(list.is_none().then_some(value))
-}
-
-fn nearest<T: Options>(name: &str) -> Option<&'static str> {
-    let names = T::DOCS.iter().map(|doc| doc.name).chain(known::SALT.iter().copied());
-    let scored = names.map(|known| (strsim::damerau_levenshtein(known, name), known));
-    scored.min().filter(|(distance, _)| *distance <= 1 + name.len() / 4).map(|(_, known)| known)
 }
 
 #[cfg(test)]
