@@ -123,7 +123,7 @@ async fn minion_check_examines_beacons_and_schedules() {
     let found = support::stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{found}");
     for part in [
-        "error: option 'beacons': 'lod': there is no beacon 'lod'",
+        "error: option 'beacons': 'lod': unknown beacon 'lod'",
         "error: option 'beacons': 'load': unknown option 'emitatstart'",
         "error: option 'schedule': job 'a': there is no function 'test.pingg'",
     ] {
