@@ -106,8 +106,8 @@ fn options_that_would_change_the_result_are_refused_with_a_sentence() {
     for (words, message) in [
         (&["salt", "-a", "pam", "*", "test.ping"][..], "salt: error: option --eauth: external authentication is not"),
         (&["salt", "--auth=pam", "*", "test.ping"], "salt: error: option --eauth: external authentication is not"),
-        (&["salt", "-R", "x", "test.ping"], "salt: error: option --range: targets by range need a range server"),
-        (&["salt", "--saltfile", "x", "*", "test.ping"], "salt: error: option --saltfile: Brine reads no Saltfile"),
+        (&["salt", "-R", "x", "test.ping"], "salt: error: option --range: targets by range are not supported"),
+        (&["salt", "--saltfile", "x", "*", "test.ping"], "salt: error: option --saltfile: Saltfiles are not supported"),
         (&["salt-call", "-m", "x", "test.ping"], "salt-call: error: option --module-dirs: Brine does not run Python"),
         (&["salt-call", "-r", "test.ping"], "salt-call: error: option --resources: minions of Brine manage no"),
         (&["salt-run", "--jid", "1", "manage.up"], "salt-run: error: option --jid: the master chooses the job id"),

@@ -55,7 +55,7 @@ fn a_second_up_says_that_one_runs() {
     let second = within_limit(BRINE).args(["up"]).current_dir(folder.path()).output().unwrap();
     let told = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(!second.status.success() && told.contains("is up in") && told.contains("already"), "{told}");
-    assert!(lines.any(|line| line.unwrap().contains("Try, in another terminal")), "it stays up after its story");
+    assert!(lines.any(|line| line.unwrap().contains("Try in another terminal")), "it stays up after its story");
     let pid = nix::unistd::Pid::from_raw(first.id().cast_signed());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     assert!(first.wait().unwrap().success());

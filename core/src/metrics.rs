@@ -1,4 +1,5 @@
-//! Metrics: every counter, gauge and histogram, and their exposition as Prometheus text. Every loss increments one of them.
+//! Metrics: every counter, gauge and histogram, and their exposition as Prometheus text. Every loss increments one of
+//! them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,11 +1,11 @@
 //! Returners: storage of jobs, job returns and events, one file a backend.
 //!
-//! [`open`] opens a returner by its Salt name (`--return redis`, `master_job_cache`, `event_return`) with Salt's options
-//! (`redis.host`, ...). A [`Returner`] is synchronous: masters and minions call it on threads that may block. Nothing here
-//! knows the bus, the master or the minion.
+//! [`open`] opens a returner by its Salt name (`--return redis`, `master_job_cache`, `event_return`) with Salt's
+//! options (`redis.host`, ...). A [`Returner`] is synchronous: masters and minions call it on threads that may block.
+//! Nothing here knows the bus, the master or the minion.
 //!
-//! Storing is idempotent: of several returns of one minion for one job the first is kept, as in Salt's job cache. Events
-//! may therefore be stored again after a crash, and a minion cannot overwrite its return.
+//! Storing is idempotent: of several returns of one minion for one job the first is kept, as in Salt's job cache.
+//! Events may therefore be stored again after a crash, and a minion cannot overwrite its return.
 
 mod encoding;
 mod error;
@@ -77,15 +77,15 @@ pub trait Returner: Send + Sync {
         Err(self.cannot("find jobs"))
     }
 
-    /// Returns the returns of a job: a mapping of minion id, sorted, to those of `return`, `retcode`, `success` and `out`
-    /// that the minion sent. Empty for an unknown job.
+    /// Returns the returns of a job: a mapping of minion id, sorted, to those of `return`, `retcode`, `success` and
+    /// `out` that the minion sent. Empty for an unknown job.
     fn get_jid(&self, jid: &Jid) -> Result<Map, ReturnerError> {
         let _ = jid;
         Err(self.cannot("find returns"))
     }
 
-    /// Returns the loads of at most `limit` jobs, newest first; [`Load::summary`] is the form that listings show. Damaged
-    /// ones are logged and skipped.
+    /// Returns the loads of at most `limit` jobs, newest first; [`Load::summary`] is the form that listings show.
+    /// Damaged ones are logged and skipped.
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
         let _ = limit;
         Err(self.cannot("list jobs"))

@@ -43,9 +43,9 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     Ok(Box::new(LocalCache { store, in_flight: Mutex::default() }))
 }
 
-/// The job cache. Writes are queued in the store in order and share its commits, so a failed write is reported by a later
-/// call. After a crash nothing is missing: the subscriber that writes here commits its cursor behind these writes in the
-/// same store and gets the same events again.
+/// The job cache. Writes are queued in the store in order and share its commits, so a failed write is reported by a
+/// later call. After a crash nothing is missing: the subscriber that writes here commits its cursor behind these
+/// writes in the same store and gets the same events again.
 struct LocalCache {
     store: BlockingStore,
     in_flight: Mutex<VecDeque<Ticket>>,

@@ -38,8 +38,8 @@ impl Options {
         self.store.as_ref()
     }
 
-    /// Returns an option of a returner: from `--return_kwargs`, else the alternative set, else the configuration. An empty
-    /// string counts as unset.
+    /// Returns an option of a returner: from `--return_kwargs`, else the alternative set, else the configuration. An
+    /// empty string counts as unset.
     pub(crate) fn get<T: FromValue>(&self, returner: &str, name: &str) -> Result<Option<T>, ReturnerError> {
         let full = format!("{returner}.{name}");
         let of_alternative = || lookup(&self.opts, &format!("{}.{full}", self.alternative.as_ref()?));

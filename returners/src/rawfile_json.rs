@@ -51,7 +51,8 @@ impl RawfileJson {
     }
 }
 
-/// Writes a line, and truncates the file to its former length if that fails: a partial line would also corrupt the next.
+/// Writes a line, and truncates the file to its former length if that fails: a partial line would also corrupt the
+/// next.
 fn write_line(file: &mut File, mut line: String) -> std::io::Result<()> {
     line.push('\n');
     let before = file.metadata()?;

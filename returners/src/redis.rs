@@ -1,6 +1,6 @@
 //! `redis`: jobs, returns and events in a Redis server, under the keys of Salt's returner: `load:<jid>`, a hash
-//! `ret:<jid>` by minion id, `<minion id>:<function>` with the job id of the newest return, and a set `minions`. Brine adds
-//! the set `minions:<jid>` for [`Returner::save_minions`] and the list `salt_events`.
+//! `ret:<jid>` by minion id, `<minion id>:<function>` with the job id of the newest return, and a set `minions`. Brine
+//! adds the set `minions:<jid>` for [`Returner::save_minions`] and the list `salt_events`.
 
 use std::time::Duration;
 

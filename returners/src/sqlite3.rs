@@ -1,5 +1,6 @@
-//! `sqlite3`: jobs, returns and events in an SQLite database, in the tables of Salt's returner, `jids` and `salt_returns`.
-//! As in Salt, `full_ret` holds the return value alone; the other fields of a return are in the additional column `rest`.
+//! `sqlite3`: jobs, returns and events in an SQLite database, in the tables of Salt's returner, `jids` and
+//! `salt_returns`. As in Salt, `full_ret` holds the return value alone; the other fields of a return are in the
+//! additional column `rest`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! Beacons: they poll this host and publish events.
 //!
-//! One file a beacon, one line in [`KINDS`]. [`Poller`] polls the configured beacons when they are due. The events go over
-//! the minion's own bus as one `__beacons_return` and from there to the master, where each is published as
-//! `salt/beacon/<id>/<name>/<remainder>`. `manage.rs` owns the configuration, which the execution module `beacons` changes
-//! at run time.
+//! One file a beacon, one line in [`KINDS`]. [`Poller`] polls the configured beacons when they are due. The events go
+//! over the minion's own bus as one `__beacons_return` and from there to the master, where each is published as
+//! `salt/beacon/<id>/<name>/<remainder>`. `manage.rs` owns the configuration, which the execution module `beacons`
+//! changes at run time.
 
 mod btmp;
 mod diskusage;
@@ -181,8 +181,8 @@ impl Poller {
         Poller { context, started: HashMap::new() }
     }
 
-    /// Polls the beacons that are due at this time since the start, or within `slack` after it. Returns the events: `tag`,
-    /// `data` and `beacon_name` of each.
+    /// Polls the beacons that are due at this time since the start, or within `slack` after it. Returns the events:
+    /// `tag`, `data` and `beacon_name` of each.
     pub fn poll(&mut self, since_start: Duration, slack: Duration, now: &Zoned) -> Vec<Value> {
         let minion = Arc::clone(&self.context.minion);
         let configured = minion.beacons.all(&minion.pillar.read());

@@ -190,8 +190,8 @@ impl Logins {
     }
 }
 
-/// Parses the fields of a record under Salt's names. Salt assigns four names to six fields: `exit_status` and `session` are
-/// the two halves of the exit status, `time` is the session, `addr` the time in seconds.
+/// Parses the fields of a record under Salt's names. Salt assigns four names to six fields: `exit_status` and
+/// `session` are the two halves of the exit status, `time` is the session, `addr` the time in seconds.
 fn read(entry: &[u8]) -> Map {
     let bytes = |from: usize, len: usize| entry.get(from..from + len).unwrap_or_default();
     let word = |from| i64::from(i32::from_ne_bytes(bytes(from, 4).try_into().unwrap_or_default()));
