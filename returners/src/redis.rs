@@ -111,7 +111,8 @@ impl Redis {
         for wait in RETRIES {
             match &result {
                 Err(error) if is_of_connection(error) => {
-                    tracing::debug!(address = self.address, %error, "redis command failed; retrying over a new connection");
+                    tracing::debug!(address = self.address, %error, "redis command failed; retrying over a new \
+                        connection");
                     std::thread::sleep(wait);
                     result = attempt();
                 }

@@ -20,7 +20,8 @@ const NAME: &str = "sqlite3";
 
 pub(crate) const BACKEND: Backend = Backend {
     name: NAME,
-    doc: "Jobs, returns and events in an SQLite database, in the tables of Salt's returner. Missing tables are created.",
+    doc: "Jobs, returns and events in an SQLite database, in the tables of Salt's returner. Missing tables are \
+          created.",
     options: &[
         BackendOption { name: "sqlite3.database", default: None, doc: "The path of the database file. Required." },
         BackendOption {
@@ -358,7 +359,8 @@ mod tests {
         let connection = Connection::open(&path).unwrap();
         let row: String = connection
             .query_row(
-                "SELECT fun || '|' || jid || '|' || id || '|' || fun_args || '|' || full_ret || '|' || success || '|' || rest FROM salt_returns",
+                "SELECT fun || '|' || jid || '|' || id || '|' || fun_args || '|' || full_ret || '|' || success || \
+                 '|' || rest FROM salt_returns",
                 [],
                 |row| row.get(0),
             )

@@ -107,7 +107,8 @@ fn jinja() -> String {
 
 const LIMITS: [&str; 3] = ["template_fuel", "template_memory", "template_output"];
 
-const ABOUT_LIMITS: &str = "A render has the resources that these options of the master and the minion allow, together with all templates that it
+const ABOUT_LIMITS: &str = "\
+A render has the resources that these options of the master and the minion allow, together with all templates that it
 imports or renders through functions. A render that exceeds a limit fails with an error that names the file, the line and
 the option, and `brine_template_limits_exceeded_total` increases. Formulas stay far below the defaults. A template that
 reads the mine of thousands of minions may need more memory.";
@@ -125,7 +126,8 @@ fn minion() -> String {
 }
 
 /// What holds for the options of both daemons.
-const OPTIONS: &str = "Later files override earlier ones; mappings are merged, and entries of `reactor` and `reactor_rules` are
+const OPTIONS: &str = "\
+Later files override earlier ones; mappings are merged, and entries of `reactor` and `reactor_rules` are
 appended. A misspelt option is a warning that names the nearest known one. A value of the wrong type stops the start with
 file and line. `brine master --check` and `brine minion --check` report both, and options without effect.";
 
@@ -246,7 +248,8 @@ fn metrics_page() -> String {
     page("Metrics", METRICS, &table(&["metric", "type", "labels", "meaning"], rows))
 }
 
-const METRICS: &str = "`metrics_port: 9187` in the master's configuration serves the metrics at `/metrics` in Prometheus' text format, on
+const METRICS: &str = "\
+`metrics_port: 9187` in the master's configuration serves the metrics at `/metrics` in Prometheus' text format, on
 `metrics_interface` (127.0.0.1). `salt-run metrics.show` shows them without a port. Counters begin at 0 with each start of
 the master.
 

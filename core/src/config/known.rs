@@ -27,7 +27,8 @@ pub const MODULE_OPTIONS: &[ModuleOption] = &[
         "default_include",
         "a list of strings",
         "",
-        "Globs of drop-in files, relative to the configuration directory; by default `master.d/*.conf` or `minion.d/*.conf`.",
+        "Globs of drop-in files, relative to the configuration directory; by default `master.d/*.conf` or \
+         `minion.d/*.conf`.",
     ),
     option("disabled_requisites", "a list of strings", "[]", "The requisites that state runs ignore."),
     option(

@@ -16,7 +16,8 @@ pub(super) const KIND: Kind = Kind {
     tag: "",
     options: Options::Keyed(entry(
         "<mount point>",
-        "The percentage from which on the file system is reported, such as `80%`. The name is a mount point, or a regular expression that matches it as a whole.",
+        "The percentage from which on the file system is reported, such as `80%`. The name is a mount point, or a \
+         regular expression that matches it as a whole.",
     )),
     fields: &[entry("diskusage", "The percentage in use."), entry("mount", "The mount point.")],
     is_available: || true,

@@ -73,7 +73,10 @@ pub(super) const KIND: Kind = Kind {
     options: Options::Named(&[
         entry(
             "files",
-            "Required. A mapping of absolute paths to options, or nothing: `mask` (a list of `create`, `delete`, `modify`, `attrib`, `close_write`, ...; by default the first three), `recurse` (False: also watch subdirectories), `auto_add` (False: also watch new subdirectories), `exclude` (a list of path prefixes and globs, or `{<regex>: {regex: True}}`).",
+            "Required. A mapping of absolute paths to options, or nothing: `mask` (a list of `create`, `delete`, \
+             `modify`, `attrib`, `close_write`, ...; by default the first three), `recurse` (False: also watch \
+             subdirectories), `auto_add` (False: also watch new subdirectories), `exclude` (a list of path prefixes \
+             and globs, or `{<regex>: {regex: True}}`).",
         ),
         entry("coalesce", "Whether equal changes of one poll are reported once (False)."),
     ]),

@@ -33,7 +33,8 @@ pub(super) const KIND: Kind = Kind {
     tag: "",
     options: Options::Named(&[entry(
         "interfaces",
-        "A mapping of interface names to `type` (`equal` or `greater`) and values of `bytes_sent`, `bytes_recv`, `packets_sent`, `packets_recv`, `errin`, `errout`, `dropin`, `dropout`.",
+        "A mapping of interface names to `type` (`equal` or `greater`) and values of `bytes_sent`, `bytes_recv`, \
+         `packets_sent`, `packets_recv`, `errin`, `errout`, `dropin`, `dropout`.",
     )]),
     fields: &[entry("interface", "The name of the interface."), entry("network_info", "A mapping of all counters.")],
     is_available: || true,

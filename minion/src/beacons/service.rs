@@ -31,7 +31,10 @@ pub(super) const KIND: Kind = Kind {
     tag: "the name of the service",
     options: Options::Named(&[entry(
         "services",
-        "Required. A mapping of service names to options, or nothing: `onchangeonly` (False), `emitatstartup` (True: report at the first poll, with `onchangeonly`), `delay` (0: the number of seconds that a change must last), `is_running_state` (report only this state), `uncleanshutdown` (the path of a PID file that remains after a crash).",
+        "Required. A mapping of service names to options, or nothing: `onchangeonly` (False), `emitatstartup` (True: \
+         report at the first poll, with `onchangeonly`), `delay` (0: the number of seconds that a change must last), \
+         `is_running_state` (report only this state), `uncleanshutdown` (the path of a PID file that remains after a \
+         crash).",
     )]),
     fields: &[
         entry(

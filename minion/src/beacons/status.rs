@@ -14,7 +14,8 @@ struct Status(Vec<(String, Vec<Value>)>);
 
 pub(super) const KIND: Kind = Kind {
     name: "status",
-    doc: "The results of functions of the execution module `status`, at each poll. Without options those of `loadavg`, `cpustats`, `meminfo`, `vmstats` and `time`.",
+    doc: "The results of functions of the execution module `status`, at each poll. Without options those of \
+          `loadavg`, `cpustats`, `meminfo`, `vmstats` and `time`.",
     tag: "the time of the poll",
     options: Options::Keyed(entry(
         "<function>",

@@ -53,7 +53,8 @@ struct TimeRange {
 pub(super) const LOGIN_OPTIONS: &[Entry] = &[
     entry(
         "users",
-        "A mapping of user names to options: `time_range: {start: 8am, end: 17:30}`, or nothing. With `users` or `groups`, only logins of these users and of members of these groups are reported.",
+        "A mapping of user names to options: `time_range: {start: 8am, end: 17:30}`, or nothing. With `users` or \
+         `groups`, only logins of these users and of members of these groups are reported.",
     ),
     entry("groups", "A mapping of group names to options, in the form of `users`."),
     entry("defaults", "The `time_range` of users and groups without one, or of all logins."),
@@ -61,6 +62,7 @@ pub(super) const LOGIN_OPTIONS: &[Entry] = &[
 
 /// The fields of a login record.
 pub(super) const LOGIN_FIELDS: &[Entry] = &[
+    entry("action", "`login` or `logout`; not for failed logins."),
     entry("user", "The user name."),
     entry("line", "The terminal."),
     entry("hostname", "The remote host."),
@@ -68,7 +70,8 @@ pub(super) const LOGIN_FIELDS: &[Entry] = &[
     entry("PID", "The PID of the login process."),
     entry(
         "inittab, exit_status, session, time, addr",
-        "Further fields of the record, under Salt's names: `exit_status` and `session` are the two halves of the exit status, `time` is the session, `addr` the time in seconds.",
+        "Further fields of the record, under Salt's names: `exit_status` and `session` are the two halves of the \
+         exit status, `time` is the session, `addr` the time in seconds.",
     ),
 ];
 
@@ -77,18 +80,7 @@ pub(super) const KIND: Kind = Kind {
     doc: "Logins and logouts, read from `/var/log/wtmp`.",
     tag: "",
     options: Options::Named(LOGIN_OPTIONS),
-    fields: &[
-        entry("action", "`login` or `logout`."),
-        entry("user", "The user name."),
-        entry("line", "The terminal."),
-        entry("hostname", "The remote host."),
-        entry("type", "The type of the record."),
-        entry("PID", "The PID of the login process."),
-        entry(
-            "inittab, exit_status, session, time, addr",
-            "Further fields of the record, under Salt's names: `exit_status` and `session` are the two halves of the exit status, `time` is the session, `addr` the time in seconds.",
-        ),
-    ],
+    fields: LOGIN_FIELDS,
     is_available: || Path::new(WTMP).is_file(),
     start,
 };
