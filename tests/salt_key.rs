@@ -377,7 +377,7 @@ fn a_configuration_that_is_not_there_or_wrong_is_told() {
     ");
     fs::write(master.path("master"), "max_minions: many\n").unwrap();
     assert_snapshot!(master.key("-l acc", "").replace(&folder, "ETC/"), @r"
-    ! salt-key: ETC/master:1: option 'max_minions': expected a whole number that is not negative, got str
+    ! salt-key: ETC/master:1: option 'max_minions': expected a non-negative integer, got str
     -> 1
     ");
     fs::write(master.path("file"), "").unwrap();

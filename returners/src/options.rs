@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn type_errors_name_the_option() {
         let error = Options::new(&map! {"redis.port" => "x"}, None).get::<u16>("redis", "port").unwrap_err();
-        assert_eq!(error.to_string(), "option 'redis.port': expected a whole number from 0 to 65535, got str");
+        assert_eq!(error.to_string(), "option 'redis.port': expected an integer from 0 to 65535, got str");
     }
 
     #[test]

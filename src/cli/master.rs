@@ -30,9 +30,9 @@ const STOP_TIME: Duration = Duration::from_secs(3);
 )]
 struct Arguments {
     #[command(flatten)]
-    daemon: DaemonOptions,
-    #[command(flatten)]
     common: CommonOptions,
+    #[command(flatten)]
+    daemon: DaemonOptions,
 }
 
 /// Returns a hint about an error of listening.

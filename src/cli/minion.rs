@@ -17,13 +17,13 @@ const USAGE: &str = "salt-minion [options]";
 /// Run jobs of the master on this host.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-minion                    run in the foreground with /etc/salt/minion\n  salt-minion -d                 run in the background\n  salt-minion -c ./etc -l info   use ./etc/minion and log at level info\n  salt-minion --check            report mistakes in the configuration, and the fingerprints of the keys"
+    after_help = "Examples:\n  salt-minion                    run in the foreground with /etc/salt/minion\n  salt-minion -d                 run in the background\n  salt-minion -c ./etc -l info   use ./etc/minion and log at level info\n  salt-minion --check            report mistakes in the configuration, and fingerprints of keys"
 )]
 struct Arguments {
     #[command(flatten)]
-    daemon: DaemonOptions,
-    #[command(flatten)]
     common: CommonOptions,
+    #[command(flatten)]
+    daemon: DaemonOptions,
 }
 
 /// Runs the tool.

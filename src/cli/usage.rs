@@ -38,7 +38,8 @@ pub fn parse_with_stdin<T: FromArgMatches>(
     command: fn() -> Command,
     mut words: Vec<OsString>,
 ) -> anyhow::Result<Result<T, ExitCode>> {
-    let option = clap::Arg::new(ARGS_STDIN).long(ARGS_STDIN).action(ArgAction::SetTrue);
+    let option =
+        clap::Arg::new(ARGS_STDIN).long(ARGS_STDIN).action(ArgAction::SetTrue).help_heading(None::<&'static str>);
     let option = option.help("Read further options and arguments from stdin, one a line");
     let with_option = || command().arg(option.clone());
     let first = |matches: &ArgMatches| Ok((T::from_arg_matches(matches), matches.get_flag(ARGS_STDIN)));

@@ -372,7 +372,7 @@ mod tests {
         for (files, message) in [
             (
                 &[("master", "a.b: 1\nworker_threads: many\n")][..],
-                "/master:2: option 'worker_threads': expected a whole number that is not negative, got str",
+                "/master:2: option 'worker_threads': expected a non-negative integer, got str",
             ),
             (
                 &[("master", ""), ("master.d/x.conf", "\nfile_roots: /srv\n")],

@@ -17,8 +17,6 @@ use super::wire_args;
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct Arguments {
-    #[command(flatten)]
-    pub target: TargetOptions,
     /// Seconds to wait for returns before asking silent minions whether the job still runs
     #[arg(short, long, value_name = "SECONDS", value_parser = integer)]
     pub timeout: Option<i64>,
@@ -99,6 +97,8 @@ pub(super) struct Arguments {
     pub no_parse: Option<String>,
     #[command(flatten)]
     pub common: CommonOptions,
+    #[command(flatten)]
+    pub target: TargetOptions,
     #[command(flatten)]
     pub output: OutputArguments,
     #[arg(hide = true)]

@@ -36,7 +36,7 @@ const SHARE: usize = 32;
 /// Simulate many minions of one master: they answer test.ping, and states with a fixed return.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "The master must accept the keys by itself (auto_accept: True): use it for tests only.\n\nExamples:\n  brine swarm --master 127.0.0.1 --minions 1000\n  brine swarm --master salt --minions 100 --cipher aes-192-cbc-hmac    use Salt's cipher\n  brine swarm --master salt --minions 9000 --json                     print one line of JSON when all have joined"
+    after_help = "The master must accept the keys by itself (auto_accept: True): use it for tests only.\n\nExamples:\n  brine swarm --master 127.0.0.1 --minions 1000\n  brine swarm --master salt --minions 100 --cipher aes-192-cbc-hmac   use Salt's cipher\n  brine swarm --master salt --minions 9000 --json     print JSON when all have joined"
 )]
 struct Arguments {
     /// The address of the master
