@@ -358,7 +358,7 @@ mod tests {
         let (loaded, path) = master(&[
             (
                 "master",
-                "transport: zeromq\nfileserver_backend: [roots, gitfs]\next_pillar: [{cmd_yaml: ls}]\nengines: [{a: {}}]\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\nstate_tabular: True\n",
+                "transport: zeromq\nfileserver_backend: [roots, gitfs]\next_pillar: [{cmd_yaml: ls}]\nengines: [{a: {}}]\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\nstate_tabular: True\nstate_queue: 2\ngit_pillar_branch: main\n",
             ),
             // Which backends there are is examined with the values (`check.rs`).
             ("master.d/s3.conf", "fileserver_backend: [roots, s3fs]\n"),
