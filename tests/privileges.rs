@@ -140,7 +140,7 @@ async fn users_that_cannot_be_changed_to_are_one_sentence() {
         .output()
         .unwrap();
     assert_eq!(setpriv.status.code(), Some(1), "{}", stderr(&setpriv));
-    let expected = "running as user 'root' failed: only root can change to another user: start it as root or as 'root'";
+    let expected = "running as user 'root' failed: only root can change to another user; start it as root or as 'root'";
     assert!(stderr(&setpriv).contains(expected), "{}", stderr(&setpriv));
 }
 

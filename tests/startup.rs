@@ -19,10 +19,7 @@ async fn what_keeps_a_master_from_starting_is_one_sentence() {
     assert!(told.contains(&system.path("cache").display().to_string()), "{told}");
 
     for (text, expected) in [
-        (
-            "worker_threads: many\n",
-            "master:1: option 'worker_threads': expected a non-negative integer, got str",
-        ),
+        ("worker_threads: many\n", "master:1: option 'worker_threads': expected a non-negative integer, got str"),
         ("a: b: c\n", "master:1: mapping values are not allowed in this context"),
         ("root_dir: ROOT\nreactor: 5\n", "option 'reactor': 'reactor' is a list of `tag pattern: [SLS files]`"),
         (

@@ -142,6 +142,9 @@ mod tests {
         ] {
             assert_eq!(wrong("network_info", &config(options)), error);
         }
-        assert!(wrong("network_info", &config(map! {})).starts_with("interface 'lo': it has none of bytes_sent, "));
+        assert!(
+            wrong("network_info", &config(map! {}))
+                .starts_with("interface 'lo': expected at least one of bytes_sent, ")
+        );
     }
 }

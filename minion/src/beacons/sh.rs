@@ -47,7 +47,7 @@ pub(super) const KIND: Kind = Kind {
         entry("args", "The list of arguments."),
         entry("user", "The name of the shell's user."),
     ],
-    is_available: is_available,
+    is_available,
     start,
 };
 

@@ -1,8 +1,8 @@
 //! `brine up`: runs a master and minions below `./.brine` and shows the event bus.
 //!
-//! `system.rs` writes the configuration and runs the daemons, `story.rs` formats the events and the summary.
+//! `system.rs` writes the configuration and runs the daemons, `report.rs` formats the events and the summary.
 
-mod story;
+mod report;
 mod system;
 
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use brine_core::event::Event;
 use brine_core::transport::{Limits, Subscriber};
 use clap::{CommandFactory, Parser};
 use nix::fcntl::{Flock, FlockArg};
-use story::Story;
+use report::Report;
 use system::System;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -27,7 +27,7 @@ use crate::ui::{CLOSED_PIPE_STATUS, ColourChoice, Ui};
 const NAME: &str = "brine up";
 const USAGE: &str = "brine up [options]";
 /// The timeout of the first highstates.
-const STORY_TIME: Duration = Duration::from_secs(60);
+const HIGHSTATE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Run a master and minions below ./.brine and show the event bus.
 #[derive(Parser, Debug)]
@@ -117,11 +117,11 @@ async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyh
         }
         system.check()?;
     };
-    ui.try_print(&story::heading(system, ui.colours()))?;
+    ui.try_print(&report::heading(system, ui.colours()))?;
     system.start_minions()?;
-    let mut story = Story::new(system.minions(), ui.colours(), arguments.verbose);
+    let mut report = Report::new(system.minions(), ui.colours(), arguments.verbose);
     let mut signals = super::daemon::Signals::install()?;
-    let deadline = tokio::time::Instant::now() + STORY_TIME;
+    let deadline = tokio::time::Instant::now() + HIGHSTATE_TIMEOUT;
     let (mut told, mut checks) = (false, tokio::time::interval(Duration::from_millis(500)));
     let mut hung_up = std::pin::pin!(hung_up());
     loop {
@@ -140,17 +140,17 @@ async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyh
                 continue;
             }
             () = tokio::time::sleep_until(deadline), if !told => {
-                bail!("not all minions have returned their highstate within {STORY_TIME:?}: {} missing; see the logs in {}", story.missing(), system.log_dir().display());
+                bail!("not all minions have returned their highstate within {HIGHSTATE_TIMEOUT:?}: {} missing; see the logs in {}", report.missing(), system.log_dir().display());
             }
         };
         let Some(Ok(event)) = frames.into_iter().next().map(Event::from_frame) else { continue };
-        for line in story.lines(&event) {
+        for line in report.lines(&event) {
             ui.try_print(&line)?;
         }
-        if !told && story.is_complete() {
+        if !told && report.is_complete() {
             told = true;
-            ui.try_print(&story.summary(system))?;
-            if let Some(failure) = story.failure() {
+            ui.try_print(&report.summary(system))?;
+            if let Some(failure) = report.failure() {
                 bail!("{failure}");
             }
             if arguments.once {

@@ -14,7 +14,7 @@ use crate::escape::{escape_control, escape_json, escape_line};
 use crate::ui::{Colour, Colours};
 
 /// Formats events and collects the returns of the first highstates.
-pub(super) struct Story {
+pub(super) struct Report {
     colours: Colours,
     verbose: bool,
     /// The return of the highstate, by minion.
@@ -35,9 +35,9 @@ pub(super) fn heading(system: &System, colours: Colours) -> String {
     format!("{}\nThe event bus, live:\n", colours.paint(Colour::LightGreen, &line))
 }
 
-impl Story {
+impl Report {
     pub fn new(minions: &[String], colours: Colours, verbose: bool) -> Self {
-        Story {
+        Report {
             colours,
             verbose,
             highstates: minions.iter().map(|id| (id.clone(), None)).collect(),
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn returns_of_an_earlier_start_are_ignored() {
         let minions = ["web1".to_owned()];
-        let mut story = Story::new(&minions, Colours::default(), false);
+        let mut report = Report::new(&minions, Colours::default(), false);
         let data = brine_core::map! {"fun" => "state.highstate", "retcode" => 0};
         let event = |tag: &str| Event::from_map(tag, &data).unwrap();
         for (tag, complete) in [
@@ -150,8 +150,8 @@ mod tests {
             ("salt/job/1/ret/web1", false),
             ("salt/job/2/ret/web1", true),
         ] {
-            story.lines(&event(tag));
-            assert_eq!(story.is_complete(), complete, "after {tag}");
+            report.lines(&event(tag));
+            assert_eq!(report.is_complete(), complete, "after {tag}");
         }
     }
 }
