@@ -244,9 +244,9 @@ mod tests {
 
     use super::*;
 
-    fn cache(folder: &std::path::Path) -> LocalCache {
+    fn cache(directory: &std::path::Path) -> LocalCache {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (store, _) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+        let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
         let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
         LocalCache { store, in_flight: Mutex::default() }
     }
@@ -257,8 +257,8 @@ mod tests {
 
     #[test]
     fn many_returns_are_written_without_a_commit_for_each() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = cache(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let cache = cache(directory.path());
         let jid = Jid::new();
         let count = IN_FLIGHT + PAGE + 10;
         for number in 0..count {
@@ -272,8 +272,8 @@ mod tests {
 
     #[test]
     fn damaged_rows_fail_alone_and_are_skipped_in_lists() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = cache(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let cache = cache(directory.path());
         let (good, bad) = (Jid::new(), Jid::new());
         for jid in [&good, &bad] {
             cache.save_load(&Load::from_map(map! {"jid" => jid}).unwrap()).unwrap();
@@ -290,10 +290,10 @@ mod tests {
 
     #[test]
     fn returns_survive_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let jid = Jid::new();
-        cache(folder.path()).returner(&returned(&jid, "a")).unwrap();
-        assert_eq!(cache(folder.path()).get_jid(&jid).unwrap().len(), 1);
+        cache(directory.path()).returner(&returned(&jid, "a")).unwrap();
+        assert_eq!(cache(directory.path()).get_jid(&jid).unwrap().len(), 1);
     }
 
     #[test]

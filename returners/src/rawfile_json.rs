@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn each_return_and_event_is_one_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events");
         let returner = at(&path);
         returner.event_return(&[]).unwrap();
         assert!(!path.exists(), "an empty write creates no file");
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn lines_of_several_threads_do_not_interleave() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events");
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let path = &path;

@@ -289,8 +289,8 @@ mod tests {
 
     #[test]
     fn connection_errors_name_the_server() {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("nobody.sock").display().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("nobody.sock").display().to_string();
         let returner = open(&Options::new(&map! {"redis.unix_socket_path" => socket.as_str()}, None)).unwrap();
         let error = returner.get_minions().unwrap_err().to_string();
         assert!(error.starts_with(&format!("redis server {socket} failed: ")), "{error}");

@@ -336,8 +336,8 @@ mod tests {
 
     #[test]
     fn several_processes_may_create_the_database() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("salt.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("salt.db");
         std::thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| at(&path).get_jids(None).unwrap());
@@ -347,8 +347,8 @@ mod tests {
 
     #[test]
     fn rows_have_salts_format() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("salt.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("salt.db");
         let one = map! {
             "jid" => JID, "id" => "web1", "fun" => "test.arg", "fun_args" => list!["a", true], "return" => list![1],
             "retcode" => 0, "success" => true, "extra" => 5,
@@ -372,8 +372,8 @@ mod tests {
 
     #[test]
     fn a_database_of_salt_is_read_and_migrated() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("salt.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("salt.db");
         let salt = Connection::open(&path).unwrap();
         salt.execute_batch(
             r#"CREATE TABLE jids (jid TEXT PRIMARY KEY, load TEXT NOT NULL);
@@ -399,8 +399,8 @@ mod tests {
 
     #[test]
     fn old_events_are_removed_by_their_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("salt.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("salt.db");
         let returner = at(&path);
         let old = Event::from_map("a", &map! {"_stamp" => "2020-01-01T00:00:00.000000", "x" => 1}).unwrap();
         let new = Event::from_map("b", &map! {}).unwrap();
@@ -416,8 +416,8 @@ mod tests {
 
     #[test]
     fn invalid_options_are_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let database = folder.path().join("salt.db").display().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("salt.db").display().to_string();
         for (opts, message) in [
             (map! {}, "option 'sqlite3.database': it is required"),
             (map! {"sqlite3.database" => "/nonexistent/salt.db"}, "sqlite3 database /nonexistent/salt.db failed: "),

@@ -38,8 +38,8 @@ const BEHAVIOUR: &[(&str, Check)] = &[
 /// Runs the table over one backend; `make` creates an empty one in a directory.
 fn behaves(name: &str, make: impl Fn(&Path) -> Box<dyn Returner>) {
     for (behaviour, check) in BEHAVIOUR {
-        let folder = tempfile::tempdir().unwrap();
-        let returner = make(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let returner = make(directory.path());
         assert_eq!(returner.name(), name);
         println!("{name}: {behaviour}");
         check(&*returner);
@@ -48,9 +48,9 @@ fn behaves(name: &str, make: impl Fn(&Path) -> Box<dyn Returner>) {
 
 #[test]
 fn local_cache_behaves() {
-    behaves("local_cache", |folder| {
+    behaves("local_cache", |directory| {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (store, _) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+        let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
         let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
         open("local_cache", &Options::new(&Map::new(), Some(store))).unwrap()
     });
@@ -58,16 +58,16 @@ fn local_cache_behaves() {
 
 #[test]
 fn sqlite3_behaves() {
-    behaves("sqlite3", |folder| {
-        let database = folder.join("salt.db").display().to_string();
+    behaves("sqlite3", |directory| {
+        let database = directory.join("salt.db").display().to_string();
         open("sqlite3", &Options::new(&map! {"sqlite3.database" => database}, None)).unwrap()
     });
 }
 
 #[test]
 fn redis_behaves() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     // Each check uses another of the server's sixteen databases.
     let database = std::cell::Cell::new(0);
     behaves("redis", |_| {

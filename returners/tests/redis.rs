@@ -31,8 +31,8 @@ fn store_a_job(returner: &dyn Returner) {
 
 #[test]
 fn keys_have_salts_format() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     store_a_job(&*returner(&server.opts()));
     let mut beside = connect(&server.opts());
     let mut keys: Vec<String> = beside.keys("*").unwrap();
@@ -55,8 +55,8 @@ fn keys_have_salts_format() {
 
 #[test]
 fn jobs_expire_after_keep_jobs_seconds() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     // A TTL of -1 means no expiry.
     for (seconds, expected) in [(500, 490..=500), (0, -1..=-1)] {
         let mut opts = server.opts();
@@ -74,8 +74,8 @@ fn jobs_expire_after_keep_jobs_seconds() {
 
 #[test]
 fn events_are_listed_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     let events = [Event::from_map("a", &map! {"x" => 1}).unwrap(), Event::from_map("b", &map! {}).unwrap()];
     let returner = returner(&server.opts());
     returner.event_return(&[]).unwrap();
@@ -86,8 +86,8 @@ fn events_are_listed_in_order() {
 
 #[test]
 fn foreign_values_under_the_same_keys_are_skipped() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     let returner = returner(&server.opts());
     store_a_job(&*returner);
     let mut beside = connect(&server.opts());
@@ -103,26 +103,26 @@ fn foreign_values_under_the_same_keys_are_skipped() {
 
 #[test]
 fn the_connection_is_restored_after_a_server_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     let returner = returner(&server.opts());
     store_a_job(&*returner);
     drop(server);
     let error = returner.get_minions().unwrap_err().to_string();
     assert!(error.contains("redis.sock"), "{error}");
-    let server = RedisServer::start(folder.path());
+    let server = RedisServer::start(directory.path());
     store_a_job(&*returner);
     assert_eq!(returner.get_minions().unwrap().len(), 1);
     // A broken connection is retried without an error.
     drop(server);
-    let _server = RedisServer::start(folder.path());
+    let _server = RedisServer::start(directory.path());
     assert_eq!(returner.get_minions().unwrap(), []);
 }
 
 #[test]
 fn a_server_error_does_not_break_the_connection() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     let returner = returner(&server.opts());
     connect(&server.opts()).set::<_, _, ()>("minions", "no set").unwrap();
     let error = returner.get_minions().unwrap_err().to_string();
@@ -132,8 +132,8 @@ fn a_server_error_does_not_break_the_connection() {
 
 #[test]
 fn one_connection_serves_many_calls() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     let mut beside = connect(&server.opts());
     let mut connections = || -> u64 {
         let stats: String = redis::cmd("INFO").arg("stats").query(&mut beside).unwrap();

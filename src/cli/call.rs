@@ -155,7 +155,7 @@ fn overrides(arguments: &Arguments) -> Map {
             given.insert(option.into(), map! {"base" => roots.iter().map(absolute).collect::<Value>()}.into());
         }
     }
-    given.extend(arguments.cachedir.as_ref().map(|folder| ("cachedir".into(), absolute(folder))));
+    given.extend(arguments.cachedir.as_ref().map(|directory| ("cachedir".into(), absolute(directory))));
     given.extend(arguments.timeout.map(|seconds| ("auth_timeout".into(), seconds.into())));
     given.extend(arguments.id.as_ref().map(|id| ("id".into(), id.into())));
     given.extend(arguments.master.as_ref().map(|master| ("master".into(), master.into())));

@@ -111,8 +111,8 @@ impl DaemonOptions {
     /// Writes the PID file, which marks the daemon as serving.
     pub fn write_pid(&self, configured: &Path) -> anyhow::Result<PidFile> {
         let path = self.pid_file(configured).to_owned();
-        if let Some(folder) = path.parent() {
-            create_dir(folder)?;
+        if let Some(directory) = path.parent() {
+            create_dir(directory)?;
         }
         let line = format!("{}\n", std::process::id());
         if let Err(error) = files::write_atomic(&path, line.as_bytes(), 0o644) {

@@ -22,7 +22,7 @@ const USAGE: &str = "brine link [options] DIR";
 struct Arguments {
     /// The directory of the links
     #[arg(value_name = "DIR")]
-    folder: PathBuf,
+    directory: PathBuf,
     /// Replace existing files
     #[arg(short, long)]
     force: bool,
@@ -36,7 +36,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     };
     let binary = std::env::current_exe().context("finding the path of this program failed")?;
     for tool in TOOLS {
-        link(&binary, &arguments.folder.join(tool.name), arguments.force)?;
+        link(&binary, &arguments.directory.join(tool.name), arguments.force)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -143,8 +143,8 @@ mod tests {
         assert_eq!(level("garbage"), Ok(LevelFilter::TRACE));
         assert_eq!(level("Warning"), Ok(LevelFilter::WARN));
         assert_eq!(level("quiet"), Ok(LevelFilter::OFF));
-        let told = level("loud").unwrap_err();
-        assert!(told.starts_with("invalid choice: 'loud' (choose from 'all', 'garbage', "), "{told}");
+        let error = level("loud").unwrap_err();
+        assert!(error.starts_with("invalid choice: 'loud' (choose from 'all', 'garbage', "), "{error}");
     }
 
     #[derive(Clone, Default)]

@@ -149,8 +149,8 @@ fn owner(path: &Path, user: &User, source: io::Error) -> PrivilegeError {
 
 /// Creates an empty PID file of this user, which means that the daemon does not serve yet.
 fn make_pid_file(path: &Path, user: &User) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    if let Some(directory) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
     }
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -238,8 +238,8 @@ mod tests {
     fn owners_are_changed_without_following_links() {
         // Requires root.
         let Some(nobody) = nobody() else { return };
-        let folder = tempfile::tempdir().unwrap();
-        let (own, other) = (folder.path().join("own"), folder.path().join("other"));
+        let directory = tempfile::tempdir().unwrap();
+        let (own, other) = (directory.path().join("own"), directory.path().join("other"));
         fs::create_dir_all(own.join("deep/er")).unwrap();
         fs::create_dir(&other).unwrap();
         for path in [own.join("a"), own.join("deep/er/b"), other.join("c"), other.join("d")] {
@@ -255,7 +255,7 @@ mod tests {
         for name in ["a", "deep", "deep/er", "deep/er/b", "link", "deep/file"] {
             assert_eq!(uid(own.join(name)), nobody.uid.as_raw(), "{name}");
         }
-        for path in [other.clone(), other.join("c"), other.join("d"), folder.path().to_owned()] {
+        for path in [other.clone(), other.join("c"), other.join("d"), directory.path().to_owned()] {
             assert_eq!(uid(path.clone()), 0, "{}", path.display());
         }
     }

@@ -16,12 +16,12 @@ pub struct RedisServer {
 
 impl RedisServer {
     /// Starts a server and waits until it replies to PING.
-    pub fn start(folder: &Path) -> Self {
-        let socket = folder.join("redis.sock");
+    pub fn start(directory: &Path) -> Self {
+        let socket = directory.join("redis.sock");
         let process = Command::new("redis-server")
             .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
             .arg(&socket)
-            .current_dir(folder)
+            .current_dir(directory)
             .stdout(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("redis-server must be installed (Debian's package redis-server): {error}"));

@@ -66,10 +66,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 
 fn make_pair(arguments: &Arguments, name: &str) -> anyhow::Result<ExitCode> {
     let name: MinionId = name.parse().context("the name of the key pair is invalid")?;
-    let folder = &arguments.making.gen_keys_dir;
-    std::fs::create_dir_all(folder).with_context(|| format!("creating {} failed", folder.display()))?;
+    let directory = &arguments.making.gen_keys_dir;
+    std::fs::create_dir_all(directory).with_context(|| format!("creating {} failed", directory.display()))?;
     let bits = usize::try_from(arguments.making.keysize)?;
-    let pair = PrivateKey::load_or_generate(folder, name.as_str(), bits)?;
+    let pair = PrivateKey::load_or_generate(directory, name.as_str(), bits)?;
     let shown = map! {"return" => pair.public().fingerprint()}.into();
     arguments.output.shower(&Map::new())?.show(&shown, "nested")?;
     Ok(ExitCode::SUCCESS)

@@ -119,10 +119,10 @@ impl Simulated {
     /// Authenticates and answers jobs until `shutdown`; sends to `ready` once it has joined.
     pub async fn live(self, ready: mpsc::UnboundedSender<()>, shutdown: CancellationToken) {
         let this = Arc::new(self);
-        let mut told = false;
+        let mut has_joined = false;
         loop {
             let ended = tokio::select! {
-                ended = this.listen(&mut told, &ready) => ended,
+                ended = this.listen(&mut has_joined, &ready) => ended,
                 () = shutdown.cancelled() => return,
             };
             match ended {
@@ -137,16 +137,20 @@ impl Simulated {
         }
     }
 
-    async fn listen(self: &Arc<Self>, told: &mut bool, ready: &mpsc::UnboundedSender<()>) -> Result<(), ChannelError> {
+    async fn listen(
+        self: &Arc<Self>,
+        has_joined: &mut bool,
+        ready: &mpsc::UnboundedSender<()>,
+    ) -> Result<(), ChannelError> {
         self.join().await?;
         let Some(mut publishes) = self.channel.subscribe().await? else { return Ok(()) };
-        if !*told {
+        if !*has_joined {
             let tag = format!("salt/minion/{}/start", self.id);
             let text = format!("Minion {} started", self.id);
             let load =
                 map! {"cmd" => "_minion_event", "id" => &self.id, "tag" => tag, "data" => text, "pretag" => Value::Nil};
             self.channel.request(load).await?;
-            *told = true;
+            *has_joined = true;
             // The receiver is closed when the swarm ends.
             _ = ready.send(());
         }

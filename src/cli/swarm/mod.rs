@@ -77,22 +77,23 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let format = LineFormat::parse(log_format::CONSOLE, log_format::TIME)?;
     super::logging::start((tracing::level_filters::LevelFilter::WARN, format), None)?;
     let own = std::env::temp_dir().join(format!("brine-swarm-{}", std::process::id()));
-    let folder = arguments.dir.as_ref().map(std::path::absolute).transpose()?;
+    let directory = arguments.dir.as_ref().map(std::path::absolute).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = runtime.block_on(swarm(&arguments, folder.as_ref().unwrap_or(&own)));
-    if folder.is_none() {
+    let done = runtime.block_on(swarm(&arguments, directory.as_ref().unwrap_or(&own)));
+    if directory.is_none() {
         // It exists unless the start failed.
         _ = std::fs::remove_dir_all(&own);
     }
     done
 }
 
-async fn swarm(arguments: &Arguments, folder: &PathBuf) -> anyhow::Result<ExitCode> {
-    let mut given = map! {"pki_dir" => folder.clone(), "master" => &arguments.master, "master_port" => arguments.port};
+async fn swarm(arguments: &Arguments, directory: &PathBuf) -> anyhow::Result<ExitCode> {
+    let mut given =
+        map! {"pki_dir" => directory.clone(), "master" => &arguments.master, "master_port" => arguments.port};
     given.extend(arguments.cipher.as_ref().map(|cipher| ("ciphers".into(), vec![cipher.clone()].into())));
     let config = Arc::new(MinionConfig::load(std::path::Path::new("/nonexistent"), &given)?.config);
-    brine_core::files::create_private_dir(folder)?;
-    let key = Arc::new(PrivateKey::load_or_generate(folder, "minion", config.keysize)?);
+    brine_core::files::create_private_dir(directory)?;
+    let key = Arc::new(PrivateKey::load_or_generate(directory, "minion", config.keysize)?);
     let endpoint = Endpoint::Tcp(arguments.master.clone(), arguments.port);
     let limits = Limits { message: config.max_message_size, ..Limits::default() };
     let shared = Arc::new(Shared::new(Semaphore::new(arguments.concurrency.max(1))));

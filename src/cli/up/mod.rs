@@ -61,28 +61,28 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    let folder = std::path::absolute(&arguments.dir)?;
-    std::fs::create_dir_all(&folder).with_context(|| format!("creating {} failed", folder.display()))?;
-    let _lock = lock(&folder)?;
+    let directory = std::path::absolute(&arguments.dir)?;
+    std::fs::create_dir_all(&directory).with_context(|| format!("creating {} failed", directory.display()))?;
+    let _lock = lock(&directory)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(show(&arguments, &folder))
+    runtime.block_on(show(&arguments, &directory))
 }
 
 /// Locks the directory, so that it has one running system. The lock ends with the process.
-fn lock(folder: &Path) -> anyhow::Result<Flock<std::fs::File>> {
-    let path = folder.join("up.lock");
+fn lock(directory: &Path) -> anyhow::Result<Flock<std::fs::File>> {
+    let path = directory.join("up.lock");
     let file = std::fs::File::create(&path).with_context(|| format!("creating {} failed", path.display()))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
         anyhow::anyhow!(
             "a system is already running in {}: use it, or stop it with Ctrl-C in its terminal",
-            folder.display()
+            directory.display()
         )
     })
 }
 
-async fn show(arguments: &Arguments, folder: &Path) -> anyhow::Result<ExitCode> {
+async fn show(arguments: &Arguments, directory: &Path) -> anyhow::Result<ExitCode> {
     let mut ui = Ui::new(if arguments.no_color { ColourChoice::Never } else { ColourChoice::Auto });
-    let mut system = System::start(folder, arguments.minions)?;
+    let mut system = System::start(directory, arguments.minions)?;
     let result = tokio::select! {
         result = follow(arguments, &mut system, &mut ui) => result,
         () = stdout_reader::gone() => Err(io::Error::from(ErrorKind::BrokenPipe).into()),
@@ -122,14 +122,14 @@ async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyh
     let mut report = Report::new(system.minions(), ui.colours(), arguments.verbose);
     let mut signals = super::daemon::Signals::install()?;
     let deadline = tokio::time::Instant::now() + HIGHSTATE_TIMEOUT;
-    let (mut told, mut checks) = (false, tokio::time::interval(Duration::from_millis(500)));
+    let (mut is_complete, mut checks) = (false, tokio::time::interval(Duration::from_millis(500)));
     let mut hung_up = std::pin::pin!(hung_up());
     loop {
         let frames = tokio::select! {
             frames = events.recv() => frames.context("the master has stopped")?,
             _ = signals.ended() => {
                 ui.try_print("\nstopping")?;
-                return Ok(if told || !arguments.once { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+                return Ok(if is_complete || !arguments.once { ExitCode::SUCCESS } else { ExitCode::FAILURE });
             }
             hung_up = &mut hung_up => {
                 hung_up?;
@@ -139,7 +139,7 @@ async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyh
                 system.check()?;
                 continue;
             }
-            () = tokio::time::sleep_until(deadline), if !told => {
+            () = tokio::time::sleep_until(deadline), if !is_complete => {
                 bail!("not all minions have returned their highstate within {HIGHSTATE_TIMEOUT:?}: {} missing; see the logs in {}", report.missing(), system.log_dir().display());
             }
         };
@@ -147,8 +147,8 @@ async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyh
         for line in report.lines(&event) {
             ui.try_print(&line)?;
         }
-        if !told && report.is_complete() {
-            told = true;
+        if !is_complete && report.is_complete() {
+            is_complete = true;
             ui.try_print(&report.summary(system))?;
             if let Some(failure) = report.failure() {
                 bail!("{failure}");

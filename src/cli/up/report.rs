@@ -30,7 +30,7 @@ pub(super) fn heading(system: &System, colours: Colours) -> String {
     let count = system.minions().len();
     let line = format!(
         "brine up: one master on 127.0.0.1:{ret} and :{publish}, {count} minions, all below {}",
-        system.shown_folder()
+        system.shown_directory()
     );
     format!("{}\nThe event bus, live:\n", colours.paint(Colour::LightGreen, &line))
 }
@@ -114,16 +114,16 @@ impl Report {
                 ));
             }
         }
-        let etc = format!("{}/etc", system.shown_folder());
+        let etc = format!("{}/etc", system.shown_directory());
         let first = self.highstates.keys().next().cloned().unwrap_or_default();
         out.push_str(&format!(
             "\nTry in another terminal:\n  brine salt -c {etc} '*' test.ping\n  brine salt -c {etc} '{first}' cmd.run 'uptime'\n  brine salt -c {etc} '*' state.apply test=True\n  brine key -c {etc} -L\n  brine run -c {etc} jobs.list_jobs\n  brine run -c {etc} state.event --follow\nThe states are in {}/srv/salt, their files in {}/minions/*/home.",
-            system.shown_folder(),
-            system.shown_folder()
+            system.shown_directory(),
+            system.shown_directory()
         ));
         if let Ok(program) = std::env::current_exe()
             && !std::env::var_os("PATH")
-                .is_some_and(|paths| std::env::split_paths(&paths).any(|folder| folder.join("brine").exists()))
+                .is_some_and(|paths| std::env::split_paths(&paths).any(|directory| directory.join("brine").exists()))
         {
             let here = std::env::current_dir().unwrap_or_default();
             let program = program.strip_prefix(&here).unwrap_or(&program);

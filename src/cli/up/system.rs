@@ -25,7 +25,7 @@ const STOP_TIME: Duration = Duration::from_secs(10);
 
 /// A master and its minions, a process each.
 pub(super) struct System {
-    folder: PathBuf,
+    directory: PathBuf,
     minions: Vec<String>,
     ports: (u16, u16),
     running: Vec<(String, Child)>,
@@ -33,28 +33,32 @@ pub(super) struct System {
 
 impl System {
     /// Writes the configuration and starts the master. Keys and states of an earlier run are kept.
-    pub fn start(folder: &Path, count: u32) -> anyhow::Result<Self> {
+    pub fn start(directory: &Path, count: u32) -> anyhow::Result<Self> {
         let minions =
             (1..=count.div_ceil(2)).flat_map(|n| [format!("web{n}_youshi"), format!("db{n}")]).take(count as usize);
-        let mut system =
-            System { folder: folder.to_owned(), minions: minions.collect(), ports: free_ports()?, running: Vec::new() };
+        let mut system = System {
+            directory: directory.to_owned(),
+            minions: minions.collect(),
+            ports: free_ports()?,
+            running: Vec::new(),
+        };
         system.write()?;
-        system.spawn("master", &["salt-master", "-c", &path_text(&folder.join("etc"))])?;
+        system.spawn("master", &["salt-master", "-c", &path_text(&directory.join("etc"))])?;
         Ok(system)
     }
 
     fn write(&self) -> anyhow::Result<()> {
         for (path, text) in FILES {
             // Files that the user has edited are kept.
-            let path = self.folder.join(path);
+            let path = self.directory.join(path);
             if !path.exists() {
                 write(&path, text)?;
             }
         }
         let (publish, ret) = self.ports;
-        let root = self.folder.display();
+        let root = self.directory.display();
         write(
-            &self.folder.join("etc/master"),
+            &self.directory.join("etc/master"),
             &format!(
                 "# written by brine up\nroot_dir: {root}\npki_dir: {root}/master/pki\ncachedir: {root}/master/cache\n\
                  sock_dir: {root}/run\npidfile: {root}/run/master.pid\nlog_level_logfile: quiet\n\
@@ -150,23 +154,23 @@ impl System {
     }
 
     /// Returns the directory, relative to the current one if it is below it.
-    pub fn shown_folder(&self) -> String {
+    pub fn shown_directory(&self) -> String {
         let here = std::env::current_dir().unwrap_or_default();
-        self.folder.strip_prefix(&here).unwrap_or(&self.folder).display().to_string()
+        self.directory.strip_prefix(&here).unwrap_or(&self.directory).display().to_string()
     }
 
     /// Returns the directory of the master's event sockets.
     pub fn sock_dir(&self) -> PathBuf {
-        self.folder.join("run")
+        self.directory.join("run")
     }
 
     /// Returns the directory of the logs.
     pub fn log_dir(&self) -> PathBuf {
-        self.folder.join("log")
+        self.directory.join("log")
     }
 
     fn minion_dir(&self, id: &str) -> PathBuf {
-        self.folder.join("minions").join(id)
+        self.directory.join("minions").join(id)
     }
 }
 
@@ -181,8 +185,8 @@ fn path_text(path: &Path) -> String {
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("creating {} failed", folder.display()))?;
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).with_context(|| format!("creating {} failed", directory.display()))?;
     }
     std::fs::write(path, text).with_context(|| format!("writing {} failed", path.display()))
 }
