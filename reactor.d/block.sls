@@ -1,6 +1,6 @@
-{# Blocks an address for ten minutes, on the host where its logins failed. Put the addresses that you log in from into
-   `never`, or a few mistyped passwords lock you out. The name is what the attacker sent: only an address is let into a
-   command. The route also ends with a reboot; `ip route del blackhole ADDRESS` removes it by hand. #}
+{# Blocks an address for ten minutes, on the host with the failed logins. Put the addresses that you log in from into
+   `never`, or a few mistyped passwords lock you out. The attacker controls the value of `key`: only an address is
+   inserted into the command. A reboot removes the route, too; `ip route del blackhole ADDRESS` removes it by hand. #}
 {% set never = ['127.0.0.1', '::1'] %}
 {% if key is match('^[0-9a-fA-F.:]+$') and key not in never %}
 block:

@@ -1,4 +1,4 @@
-{# Tells whoever follows the bus that a minion did not come back. #}
+{# Publishes an event about a minion that did not come back. #}
 tell:
   runner.event.send:
     - tag: alert/not_back

@@ -1,4 +1,4 @@
-{# Ends the orchestration before its next state. The wave that is under way comes to its end. #}
+{# Stops the orchestration before its next state. The current wave finishes. #}
 {% if registers.rollout %}
 stop:
   runner.state.soft_kill:

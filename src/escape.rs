@@ -1,17 +1,16 @@
-//! Escapes text of peers for terminals and logs: control characters, line separators and bidirectional overrides
-//! become visible.
+//! Escapes untrusted text for terminals and logs: control characters, line separators and bidirectional overrides.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// Whether a character must not reach a terminal or a log: Unicode's control characters (C0, DEL, C1), the line and
-/// paragraph separators, and the bidirectional overrides and isolates.
+/// Returns whether a character must not reach a terminal or a log: control characters (C0, DEL, C1), the line and
+/// paragraph separators, and bidirectional overrides and isolates.
 fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Escapes text that may have several lines: line feeds, tabs and the line ends of Windows stay. ESC becomes `?` as
-/// in Salt, other characters Python's escapes (`\x07`, `\u202e`).
+/// Escapes text of several lines: line feeds, tabs and Windows line endings are kept. ESC becomes `?` as in Salt, other
+/// characters become Python's escapes (`\x07`, `\u202e`).
 ///
 /// # Examples
 /// ```
@@ -22,7 +21,7 @@ pub fn escape_control(text: &str) -> Cow<'_, str> {
     escape(text, is_kept, |c, out| if c == '\x1b' { out.write_char('?') } else { write_escaped(c, out) })
 }
 
-/// Escapes text that must stay on one line: tags, ids, log lines.
+/// Escapes text for one line: tags, ids, log lines.
 ///
 /// # Examples
 /// ```
@@ -32,7 +31,7 @@ pub fn escape_line(text: &str) -> Cow<'_, str> {
     escape(text, |_, _| false, write_escaped)
 }
 
-/// Escapes the strings of a JSON text as JSON does (`\u009b`): a parser reads the same value.
+/// Escapes characters of a JSON document by JSON's escapes (`\u009b`), which keeps its value.
 ///
 /// # Examples
 /// ```
@@ -42,7 +41,7 @@ pub fn escape_json(text: &str) -> Cow<'_, str> {
     escape(text, |c, _| c == '\n', |c, out| write!(out, "\\u{:04x}", u32::from(c)))
 }
 
-/// Writes a character so that it is safe on one line of a log or terminal.
+/// Writes a character, escaped if it is unsafe on one line of a log or terminal.
 pub(crate) fn write_safe(c: char, out: &mut impl Write) -> fmt::Result {
     if is_unsafe(c) { write_escaped(c, out) } else { out.write_char(c) }
 }
@@ -79,7 +78,7 @@ fn escape(
     Cow::Owned(out)
 }
 
-/// Characters that no output may pass on, for the tests of this crate.
+/// Characters that no output may contain, for the tests of this crate.
 #[cfg(test)]
 pub(crate) const HOSTILE: &str = "\u{7}\u{8}\u{b}\u{c}\u{e}\u{1b}[2J\u{7f}\u{80}\u{85}\u{9b}2J\u{9f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}";
 
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unsafe_characters_become_visible_and_others_stay() {
+    fn only_unsafe_characters_are_escaped() {
         for (text, several, line, json) in [
             ("plain ü 漢 \u{a0}", "plain ü 漢 \u{a0}", "plain ü 漢 \u{a0}", "plain ü 漢 \u{a0}"),
             ("a\nb\tc", "a\nb\tc", "a\\nb\\tc", "a\nb\\u0009c"),

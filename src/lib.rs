@@ -1,4 +1,4 @@
-//! The command line: one file a tool in [`cli`], and how results are shown and text of peers is escaped.
+//! The command line tools ([`cli`]), their outputters ([`output`]), the terminal ([`ui`]) and escaping ([`escape`]).
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

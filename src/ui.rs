@@ -1,8 +1,8 @@
-//! The only door to the terminal: what is written where, in which colours, and what happens when nobody reads it.
+//! Standard output and standard error: colours, progress, and closed pipes.
 //!
-//! The tools build text and hand it over here; they never print by themselves. Knows nothing of values or outputters.
-//! [`print_plain`] and [`print_plain_error`] escape what they print; text for [`Ui`] may have colours, so its
-//! builder escapes the text of peers in it.
+//! The tools build text and print it through this module alone, which knows neither values nor outputters.
+//! [`print_plain`] and [`print_plain_error`] escape their text. Text for [`Ui`] may contain colours, so its caller
+//! escapes untrusted parts of it.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -11,12 +11,12 @@ use std::path::Path;
 
 use crate::escape::escape_control;
 
-/// One colour of Salt's palette.
+/// A colour of Salt's palette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// Failures, keys of failed jobs, pending keys.
     Red,
-    /// Texts, clean states, accepted keys.
+    /// Strings, unchanged states, accepted keys.
     Green,
     /// Keys, states with changes, summaries.
     Cyan,
@@ -28,7 +28,7 @@ pub enum Colour {
     LightRed,
     /// Heading of accepted keys.
     LightGreen,
-    /// Numbers, truth values, states that would change.
+    /// Numbers, booleans, states that would change.
     LightYellow,
     /// Heading of rejected keys.
     LightBlue,
@@ -53,43 +53,43 @@ impl Colour {
     }
 }
 
-/// Whether colours are written, and how. Off by default.
+/// Whether text is coloured. Off by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Colours {
     enabled: bool,
 }
 
 impl Colours {
-    /// Colours are written.
+    /// Text is coloured.
     pub const ON: Colours = Colours { enabled: true };
-    /// Text stays plain.
+    /// Text is plain.
     pub const OFF: Colours = Colours { enabled: false };
 
-    /// The sequence that starts a colour; empty when colours are off.
+    /// Returns the escape sequence that starts a colour; empty if colours are off.
     pub fn start(self, colour: Colour) -> &'static str {
         if self.enabled { colour.escape() } else { "" }
     }
 
-    /// The sequence that ends any colour; empty when colours are off.
+    /// Returns the escape sequence that ends any colour; empty if colours are off.
     pub fn end(self) -> &'static str {
         if self.enabled { "\x1b[0;0m" } else { "" }
     }
 
-    /// The text in a colour.
+    /// Returns the text in a colour.
     pub fn paint(self, colour: Colour, text: &str) -> String {
         format!("{}{text}{}", self.start(colour), self.end())
     }
 }
 
-/// What the user asked for: `--force-color`, `--no-color`, or neither.
+/// The choice of the user: `--force-color`, `--no-color`, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ColourChoice {
-    /// Colours on a terminal, unless the environment variable NO_COLOR is set to something.
+    /// Colours on a terminal, unless the environment variable `NO_COLOR` is not empty.
     #[default]
     Auto,
     /// Never (`--no-color`).
     Never,
-    /// Always, whatever stdout is (`--force-color`).
+    /// Always (`--force-color`).
     Always,
 }
 
@@ -104,15 +104,15 @@ impl ColourChoice {
     }
 }
 
-/// What a shell reports for a program that was ended by a closed pipe (128 and SIGPIPE's number).
+/// The exit status that a shell reports for a program killed by SIGPIPE.
 pub const CLOSED_PIPE_STATUS: u8 = 141;
 
-/// Ends the process quietly, as tools do whose stdout has no reader any more.
+/// Exits without a message, as tools do when stdout has no reader any more.
 pub fn end_with_closed_pipe() -> ! {
     std::process::exit(CLOSED_PIPE_STATUS.into())
 }
 
-/// Standard output and standard error of one run.
+/// The standard output and standard error of the process.
 pub struct Ui {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
@@ -122,7 +122,7 @@ pub struct Ui {
 }
 
 impl Ui {
-    /// Writes to the process's stdout and stderr.
+    /// Creates a `Ui` for the stdout and stderr of the process.
     pub fn new(choice: ColourChoice) -> Self {
         let no_color = std::env::var("NO_COLOR").ok();
         Ui {
@@ -134,12 +134,12 @@ impl Ui {
         }
     }
 
-    /// The colours to build text with.
+    /// Returns the colours for text.
     pub fn colours(&self) -> Colours {
         self.colours
     }
 
-    /// Sends all further output to a file (`--out-file`); without `append` its old content goes.
+    /// Redirects all further output to a file (`--out-file`), which is truncated without `append`.
     pub fn redirect(&mut self, path: &Path, append: bool) -> io::Result<()> {
         let file = OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path)?;
         self.out = Box::new(file);
@@ -148,7 +148,7 @@ impl Ui {
 
     /// Prints text and a newline on stdout.
     ///
-    /// When nobody reads stdout any more the process ends without a word, as tools in a pipe do.
+    /// If stdout has no reader any more, the process exits without a message.
     pub fn print(&mut self, text: &str) -> io::Result<()> {
         match self.try_print(text) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => end_with_closed_pipe(),
@@ -156,13 +156,13 @@ impl Ui {
         }
     }
 
-    /// As [`Ui::print`], but a closed stdout is an error: for tools that have something to stop first.
+    /// As [`Ui::print`], but a closed stdout is an error, for tools that have to clean up first.
     pub fn try_print(&mut self, text: &str) -> io::Result<()> {
         self.clear_progress()?;
         write_line(&mut self.out, text)
     }
 
-    /// Asks on stdout and reads one line from stdin, without the line's end; nothing at the end of the input.
+    /// Prints a question on stdout and reads a line from stdin, without its line feed; `None` at the end of the input.
     pub fn ask(&mut self, question: &str) -> io::Result<Option<String>> {
         self.clear_progress()?;
         write!(self.out, "{question}")?;
@@ -172,7 +172,7 @@ impl Ui {
         Ok((read > 0).then(|| answer.trim_end_matches(['\r', '\n']).to_owned()))
     }
 
-    /// Prints text and a newline on stderr. A closed stderr is ignored: there is nobody left to tell.
+    /// Prints text and a newline on stderr. A closed stderr is ignored.
     pub fn print_error(&mut self, text: &str) -> io::Result<()> {
         self.clear_progress()?;
         match write_line(&mut self.err, text) {
@@ -181,7 +181,7 @@ impl Ui {
         }
     }
 
-    /// Shows one line of progress on stderr in place of the one before; nothing unless stderr is a terminal.
+    /// Shows a line of progress on stderr, replacing the previous one, if stderr is a terminal.
     pub fn progress(&mut self, text: &str) -> io::Result<()> {
         if self.progress_wanted {
             write!(self.err, "\r\x1b[K{text}")?;
@@ -191,7 +191,7 @@ impl Ui {
         Ok(())
     }
 
-    /// Takes the line of progress away.
+    /// Removes the line of progress.
     pub fn clear_progress(&mut self) -> io::Result<()> {
         if self.progress_shown {
             self.progress_shown = false;
@@ -202,8 +202,8 @@ impl Ui {
     }
 }
 
-/// Prints text and a newline on stdout, control characters escaped. When nobody reads stdout the process ends without
-/// a message, as tools in a pipe do.
+/// Prints text and a newline on stdout, with control characters escaped. If stdout has no reader any more, the process
+/// exits without a message.
 pub fn print_plain(text: impl Display) {
     if let Err(error) = write_line(&mut io::stdout(), &escape_control(&text.to_string())) {
         if error.kind() == ErrorKind::BrokenPipe {
@@ -214,14 +214,13 @@ pub fn print_plain(text: impl Display) {
     }
 }
 
-/// Prints text and a newline on stderr, control characters escaped. A stderr that takes nothing is ignored: there is
-/// nobody left to tell.
+/// Prints text and a newline on stderr, with control characters escaped. Errors of stderr are ignored.
 pub fn print_plain_error(text: impl Display) {
     _ = write_line(&mut io::stderr(), &escape_control(&text.to_string()));
 }
 
 fn write_line(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    // One write for the whole: lines of two programs on one terminal must not mix.
+    // A single write, so that lines of several programs on one terminal do not interleave.
     out.write_all(format!("{text}\n").as_bytes())?;
     out.flush()
 }
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_follow_the_options_then_the_terminal_and_no_color() {
+    fn options_override_the_terminal_and_no_color() {
         for (choice, terminal, no_color, on) in [
             (ColourChoice::Auto, true, None, true),
             (ColourChoice::Auto, true, Some(""), true),
@@ -286,13 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn painting_is_the_bare_text_when_colours_are_off() {
+    fn text_is_plain_without_colours() {
         assert_eq!(Colours::ON.paint(Colour::LightYellow, "x"), "\x1b[0;1;33mx\x1b[0;0m");
         assert_eq!(Colours::OFF.paint(Colour::LightYellow, "x"), "x");
     }
 
     #[test]
-    fn progress_is_replaced_and_gone_before_the_next_output() {
+    fn progress_is_removed_before_output() {
         let (mut ui, out, err) = ui(true);
         ui.progress("1 of 2").unwrap();
         ui.progress("2 of 2").unwrap();
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_progress_without_a_terminal() {
+    fn progress_needs_a_terminal() {
         let (mut ui, _, err) = ui(false);
         ui.progress("1 of 2").unwrap();
         ui.clear_progress().unwrap();
@@ -314,11 +313,11 @@ mod tests {
     fn a_closed_stderr_is_ignored() {
         let (mut ui, ..) = ui(false);
         ui.err = Box::new(Closed);
-        ui.print_error("nobody hears").unwrap();
+        ui.print_error("lost").unwrap();
     }
 
     #[test]
-    fn a_file_takes_the_output_and_is_appended_to_only_when_asked() {
+    fn output_files_are_truncated_unless_appended_to() {
         let path = tempfile::tempdir().unwrap().keep().join("out");
         for (append, expected) in [(false, "x\n"), (true, "x\nx\n"), (false, "x\n")] {
             let (mut ui, out, _) = ui(false);

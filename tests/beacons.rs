@@ -58,9 +58,10 @@ async fn the_reactor_reacts_to_what_a_beacon_sees() {
     assert_eq!(first.get("beacon_name"), Some(&"log".into()));
     // Of what is wrong, one line each.
     let said = system.minion_log("web1");
-    for line in
-        ["beacon 'no_such': there is no beacon 'no_such'", "beacon 'memusage': option 'percent': expected a number"]
-    {
+    for line in [
+        "beacon 'no_such' is invalid: unknown beacon 'no_such'",
+        "beacon 'memusage' is invalid: option 'percent': expected a number",
+    ] {
         assert_eq!(said.matches(line).count(), 1, "{said}");
     }
 }

@@ -39,7 +39,7 @@ async fn follow_prints_one_readable_line_for_each_event() {
     let pretty = stdout(&system.tool("salt-run", &["state.event", "my/go", "count=1", "--since", "1", "pretty=True"]));
     assert!(pretty.starts_with("my/go\t{\n    \"_"), "{pretty}");
     let wrong = system.tool("salt-run", &["jobs.active", "--follow"]);
-    assert!(wrong.status.code() == Some(64) && stderr(&wrong).contains("belong to state.event"), "{wrong:?}");
+    assert!(wrong.status.code() == Some(64) && stderr(&wrong).contains("require state.event"), "{wrong:?}");
     // Live, with colours where they are asked for.
     let words = ["state.event", "--follow", "live/*", "count=1", "--force-color"];
     let mut follower = piped(Command::new(BRINE).arg("salt-run").args(["-c", &system.etc()]).args(words));

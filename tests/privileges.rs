@@ -121,7 +121,7 @@ async fn users_that_cannot_be_changed_to_are_one_sentence() {
         let output = system.tool(tool, &if tool == "salt-run" { vec!["test.arg"] } else { vec![] });
         let told = stderr(&output);
         assert_eq!(output.status.code(), Some(67), "{tool}: {told}");
-        assert!(told.contains("running as user 'no-such-user' failed: there is no such user"), "{tool}: {told}");
+        assert!(told.contains("running as user 'no-such-user' failed: the user does not exist"), "{tool}: {told}");
     }
     let output = system.tool("salt-master", &["-u", "also-none"]);
     assert!(stderr(&output).contains("'also-none'"), "{}", stderr(&output));
@@ -140,7 +140,7 @@ async fn users_that_cannot_be_changed_to_are_one_sentence() {
         .output()
         .unwrap();
     assert_eq!(setpriv.status.code(), Some(1), "{}", stderr(&setpriv));
-    let expected = "running as user 'root' failed: only root can change to another user: start it as root or as 'root'";
+    let expected = "running as user 'root' failed: only root can change to another user; start it as root or as 'root'";
     assert!(stderr(&setpriv).contains(expected), "{}", stderr(&setpriv));
 }
 

@@ -324,7 +324,7 @@ fn a_pair_of_keys_is_made_and_not_replaced() {
     let pair = PrivateKey::load(folder.join("web1.pem"), None).unwrap().unwrap();
     assert_eq!(fs::read_to_string(folder.join("web1.pub")).unwrap(), pair.public().to_pem());
     assert_snapshot!(master.key("--gen-keys ../web1", ""), @r#"
-    ! salt-key: the name of the pair: "../web1" cannot be a minion id: 1 to 255 bytes without '/', '\', control characters or a leading dot can
+    ! salt-key: the name of the key pair is invalid: "../web1" cannot be a minion id: 1 to 255 bytes without '/', '\', control characters or a leading dot can
     -> 1
     "#);
     assert_snapshot!(master.key("--gen-keys web1 --keysize 1024", ""), @r"
@@ -377,7 +377,7 @@ fn a_configuration_that_is_not_there_or_wrong_is_told() {
     ");
     fs::write(master.path("master"), "max_minions: many\n").unwrap();
     assert_snapshot!(master.key("-l acc", "").replace(&folder, "ETC/"), @r"
-    ! salt-key: ETC/master:1: option 'max_minions': expected a whole number that is not negative, got str
+    ! salt-key: ETC/master:1: option 'max_minions': expected a non-negative integer, got str
     -> 1
     ");
     fs::write(master.path("file"), "").unwrap();
@@ -451,7 +451,10 @@ fn a_socket_that_nobody_serves_is_only_a_warning() {
     fs::create_dir_all(&sockets).unwrap();
     drop(std::os::unix::net::UnixListener::bind(sockets.join("master_event_pull.ipc")).unwrap());
     let told = master.key("-y -a p1", "");
-    assert!(told.contains("Key for minion p1 accepted.\n! [WARNING ] the master is not told of the change"), "{told}");
+    assert!(
+        told.contains("Key for minion p1 accepted.\n! [WARNING ] notifying the master of the changed keys failed"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -477,7 +480,7 @@ fn the_binary_is_the_tool_that_it_is_called_by() {
     fs::remove_file(other).unwrap();
     fs::write(other, "something else").unwrap();
     let told = run(&mut Command::new(brine), &links, "");
-    assert!(told.ends_with("is there already and is something else; replace it with --force\n-> 1\n"), "{told}");
+    assert!(told.ends_with("failed: the file exists; replace it with --force\n-> 1\n"), "{told}");
     run(&mut Command::new(brine), &format!("{links} --force"), "");
     assert!(fs::read_link(other).is_ok());
 }

@@ -327,7 +327,7 @@ async fn there_and_back(version: &str) {
 
     // The master goes to Brine.
     master.follow("## The binary").await;
-    let said = master.follow("### Before").await;
+    let said = master.follow("### Prepare").await;
     for told in
         ["external_auth 'pam' is not supported", "unknown option 'company_datacentre'", "2 accepted", "1 rejected"]
     {
@@ -336,7 +336,7 @@ async fn there_and_back(version: &str) {
     for nothing_to_tell in ["fileserver_backend", "ext_pillar'", "hash_type"] {
         assert!(!said.contains(nothing_to_tell), "{said}");
     }
-    master.follow("### There").await;
+    master.follow("### Switch to Brine").await;
     let mut events = master.brine_events("salt/").await;
     master.until_back(&["web1", "web2"]).await;
     let said = master.follow("### Check").await;
@@ -368,20 +368,20 @@ async fn there_and_back(version: &str) {
 
     // A minion goes to Brine.
     web1.follow("## The binary").await;
-    let said = web1.follow("### Before it").await;
+    let said = web1.follow("### Prepare a minion").await;
     for told in ["the minion 'web1' of the master 127.0.0.1", "'tcp_keepalive' has no effect", "the master's key"] {
         assert!(said.contains(told), "'{told}' is not in:\n{said}");
     }
-    web1.follow("### It goes there").await;
+    web1.follow("### Switch the minion to Brine").await;
     fleet.works().await;
     assert!(master.salt_one("web1 test.versions_report").await.to_string().contains("Brine"));
     assert_eq!(master.keys().await, keys);
 
     // The master goes back to Salt, with a minion of each kind, and then the minion.
-    master.follow("### Back").await;
+    master.follow("### Switch back to Salt").await;
     fleet.works().await;
     assert_eq!(master.keys().await, keys);
-    web1.follow("### It goes back").await;
+    web1.follow("### Switch the minion back to Salt").await;
     fleet.works().await;
     assert!(!master.salt_one("web1 test.versions_report").await.to_string().contains("Brine"));
     assert_eq!(master.keys().await, keys);
@@ -400,17 +400,17 @@ async fn keys_with_a_passphrase_and_signed_ones_are_kept() {
     let known = read();
     assert!(known.iter().all(|key| key.contains("ENCRYPTED")));
     fleet.master.follow("## The binary").await;
-    fleet.master.follow("### Before").await;
-    fleet.master.follow("### There").await;
+    fleet.master.follow("### Prepare").await;
+    fleet.master.follow("### Switch to Brine").await;
     fleet.works().await;
     // A minion that has never seen this master knows it by the signature.
     fleet.web1.follow("## The binary").await;
-    fleet.web1.follow("### Before it").await;
+    fleet.web1.follow("### Prepare a minion").await;
     std::fs::remove_file(fleet.web1.path("etc/salt/pki/minion/minion_master.pub")).unwrap();
-    fleet.web1.follow("### It goes there").await;
+    fleet.web1.follow("### Switch the minion to Brine").await;
     fleet.works().await;
     assert!(fleet.web1.path("etc/salt/pki/minion/minion_master.pub").exists());
-    fleet.master.follow("### Back").await;
+    fleet.master.follow("### Switch back to Salt").await;
     fleet.works().await;
     assert_eq!(read(), known);
 }

@@ -42,7 +42,7 @@ fn up_once_tells_the_whole_story_and_leaves_files() {
 }
 
 #[test]
-fn a_second_up_says_that_one_runs() {
+fn a_second_up_in_the_same_directory_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut first = Command::new(BRINE)
         .args(["up", "--minions", "1"])
@@ -54,8 +54,8 @@ fn a_second_up_says_that_one_runs() {
     assert!(lines.next().unwrap().unwrap().contains("1 minions"));
     let second = within_limit(BRINE).args(["up"]).current_dir(folder.path()).output().unwrap();
     let told = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(!second.status.success() && told.contains("is up in") && told.contains("already"), "{told}");
-    assert!(lines.any(|line| line.unwrap().contains("Try, in another terminal")), "it stays up after its story");
+    assert!(!second.status.success() && told.contains("a system is already running in"), "{told}");
+    assert!(lines.any(|line| line.unwrap().contains("Try in another terminal")), "it stays up after its summary");
     let pid = nix::unistd::Pid::from_raw(first.id().cast_signed());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     assert!(first.wait().unwrap().success());

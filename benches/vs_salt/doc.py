@@ -1,4 +1,4 @@
-"""Writing docs/benchmarks.md: an introduction and sections, each replaced as a whole."""
+"""Rewrites sections of docs/benchmarks.md."""
 
 import os
 import re
@@ -7,7 +7,7 @@ PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/benc
 
 
 def _parts(path):
-    """The introduction, and the sections in their order by heading."""
+    """Splits a document into its introduction and its sections by heading, in order."""
     text = ""
     if os.path.exists(path):
         with open(path) as file:
@@ -17,7 +17,7 @@ def _parts(path):
 
 
 def write_section(heading, text, order, path=PATH):
-    """Replaces a section. A new one stands where it belongs in the order; what is not in it stays in front."""
+    """Replaces a section. A new one is inserted at its place in the order; sections that are not in it stay in front."""
     introduction, sections = _parts(path)
     sections[heading] = text.strip()
     others = [name for name in sections if name not in order]
@@ -27,5 +27,5 @@ def write_section(heading, text, order, path=PATH):
 
 
 def table(head, rows):
-    """A Markdown table."""
+    """Formats a Markdown table."""
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in [head, ["---"] * len(head), *rows])

@@ -1,5 +1,5 @@
-//! The load that the reactor is measured under: fires events into a Brine master's bus, follows the bus for the
-//! reactions' own events, and says how many came back and how long each took. `load.py` is the same for Salt.
+//! The load for measurements of the reactor: publishes events on a Brine master's bus, subscribes to the events of the
+//! reactions, and prints their number and latencies. `load.py` does the same for Salt.
 //!
 //!     cargo run --release --example load -- --sock /var/run/salt/master --count 100000
 //!
@@ -21,36 +21,36 @@ use brine_core::value::msgpack;
 use brine_core::{Map, Value, list, map};
 use clap::Parser;
 
-/// Fires events and waits for their reactions.
+/// Publishes events and waits for their reactions.
 #[derive(Debug, Clone, Parser)]
 struct Load {
     /// The master's sock_dir.
     #[arg(long)]
     sock: PathBuf,
-    /// How many events.
+    /// The number of events.
     #[arg(long)]
     count: usize,
-    /// Events a second; as fast as possible without it.
+    /// The number of events per second (default: as fast as possible).
     #[arg(long)]
     rate: Option<f64>,
-    /// Over how many tags the events are spread.
+    /// The number of tags.
     #[arg(long, default_value_t = 16)]
     tags: usize,
     /// Only the last event of each tag has a reaction, by its field `last`: for entries that render to nothing.
     #[arg(long)]
     last_only: bool,
-    /// Fire what a reaction would have fired too, and look for that: the ceiling of this client and the bus.
+    /// Also publish the events of the reactions and wait for these: measures the limit of this client and the bus.
     #[arg(long)]
     echo: bool,
-    /// Seconds without any reaction after which the rest counts as lost.
+    /// The number of seconds without any reaction after which the remaining ones count as lost.
     #[arg(long, default_value_t = 30.0)]
     patience: f64,
 }
 
-/// The size at which a batch is written when events are fired as fast as possible.
+/// The size of a batch when events are published as fast as possible.
 const BATCH: usize = 64 << 10;
 
-/// When each event was fired, in nanoseconds since `began`; 0 before that and once its reaction has been seen.
+/// The time of each event in nanoseconds since `began`; 0 before it is published and after its reaction was received.
 struct Stamps {
     began: Instant,
     fired: Vec<AtomicU64>,
@@ -62,21 +62,21 @@ impl Stamps {
         self.fired[id].store(since.max(1), Ordering::Release);
     }
 
-    /// How long ago the event was fired. Nothing if it was never fired, or has been seen before.
+    /// Returns the time since the event was published; `None` if it was not, or its reaction was received before.
     fn take(&self, id: usize) -> Option<Duration> {
         let fired = self.fired.get(id)?.swap(0, Ordering::AcqRel);
         (fired > 0).then(|| self.began.elapsed().saturating_sub(Duration::from_nanos(fired)))
     }
 }
 
-/// A packed event with holes where its number belongs, so that firing costs a copy and no packing.
+/// A packed event with placeholders for its number, so that publishing costs a copy and no packing.
 struct Template {
     frame: Vec<u8>,
     holes: Vec<usize>,
 }
 
 impl Template {
-    /// `u64::MAX` in `body` is a hole.
+    /// `u64::MAX` in `body` is a placeholder.
     fn new(tag: &str, body: &Map) -> anyhow::Result<Self> {
         let frame = Event::from_map(tag, body)?.frame().to_vec();
         let holes = frame.windows(9).enumerate().filter(|(_, bytes)| bytes[0] == 0xcf && bytes[1..] == [0xff; 8]);
@@ -92,7 +92,7 @@ impl Template {
     }
 }
 
-/// What is fired for one number.
+/// The events for one number.
 struct Templates {
     plain: Vec<Template>,
     last: Vec<Template>,
@@ -164,9 +164,9 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fires all events; says how long that took.
+/// Publishes all events and returns the duration.
 fn fire(load: &Load, stamps: &Stamps) -> anyhow::Result<Duration> {
-    // Sleeps of a few microseconds shall not become sixty.
+    // Reduces the timer slack, so that sleeps of a few microseconds do not take sixty.
     nix::sys::prctl::set_timerslack(1)?;
     let mut templates = Templates::new(load)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -175,7 +175,7 @@ fn fire(load: &Load, stamps: &Stamps) -> anyhow::Result<Duration> {
     for id in 0..load.count {
         let mut now = Instant::now();
         if let Some(rate) = load.rate {
-            // An event counts from when it is due: what has to wait for a slow bus is not let off that.
+            // The latency counts from the time when the event is due, including waiting for a slow bus.
             let due = stamps.began + Duration::from_secs_f64(id as f64 / rate);
             if due > now {
                 runtime.block_on(push.flush())?;
@@ -198,7 +198,7 @@ fn fire(load: &Load, stamps: &Stamps) -> anyhow::Result<Duration> {
     Ok(stamps.began.elapsed())
 }
 
-/// The number that the event of a finished reaction carries.
+/// Returns the number in the event of a finished reaction.
 fn number_of(frame: &[u8]) -> Option<usize> {
     let (tag, body) = split(frame)?;
     if !tag.ends_with(b"/ret") {

@@ -1,4 +1,4 @@
-"""What the reactor measures found, kept as JSON, and the sections of docs/benchmarks.md that are made from it."""
+"""Stores the results of measurements as JSON and generates the sections of docs/benchmarks.md from them."""
 
 import json
 import os
@@ -6,23 +6,23 @@ import os
 import doc
 
 FOLDER = "target/bench"
-MB = 1024  # of the KiB in which memory is measured
-# What the masters and minions are asked: name, words, form, whether more is better, how many times better or how much.
+MB = 1024  # in KiB, the unit of the measured memory
+# The measures of masters and minions: name, description, format, whether more is better, and the target.
 MASTERS = [
-    ("bus", "events/s, one firing and one following process, 100 bytes", "{:,.0f}", True, "200 times"),
+    ("bus", "events/s, one publishing and one subscribed process, 100 bytes", "{:,.0f}", True, "200 times"),
     ("reactions", "reactions/s, a rendered SLS with a runner call each", "{:,.0f}", True, "100 times"),
     ("ping", "`salt '*' test.ping`, one minion, s", "{:.3f}", False, "20 times"),
     ("call", "`salt-call --local test.ping`, s", "{:.3f}", False, "20 times"),
     ("key", "`salt-key -L`, s", "{:.3f}", False, "20 times"),
-    ("join", "new minion to its reactor-driven highstate returned, s", "{:.2f}", False, "5 times"),
-    ("ready", "master's ports open after start, s", "{:.3f}", False, "0.2 s"),
+    ("join", "new minion until the return of its reactor-driven highstate, s", "{:.2f}", False, "5 times"),
+    ("ready", "start until the master's ports are open, s", "{:.3f}", False, "0.2 s"),
     ("master", "master idle, MB PSS", "{:.1f}", False, "30 MB"),
     ("minion", "minion idle, MB PSS", "{:.1f}", False, "12 MB"),
 ]
 
 
 def keep(name, found, quick):
-    """Keeps what one measure found, and writes its section anew. Quick runs have files of their own."""
+    """Stores the results of a measurement and rewrites its section. Quick runs have files of their own."""
     os.makedirs(FOLDER, exist_ok=True)
     with open(f"{FOLDER}/{name}{'-quick' if quick else ''}.json", "w") as out:
         json.dump(found, out, indent=2)
@@ -33,15 +33,15 @@ def keep(name, found, quick):
 
 
 def number(value):
-    """Three digits that count, or whole."""
+    """Formats a number with three significant digits, or as an integer."""
     return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
 
 
 def missing(runs):
-    """How many reactions did not come, and how many came once more, in words."""
+    """Describes the number of missing and duplicated reactions."""
     lost = sum(run["expected"] - run["seen"] for run in runs)
     again = sum(run["again"] for run in runs)
-    return f"{lost or 'no'} reactions missing, {again or 'none'} seen once more"
+    return f"{lost or 'no'} reactions missing, {again or 'none'} duplicated"
 
 
 def masters_part(found):
@@ -51,14 +51,14 @@ def masters_part(found):
         ratio = ours / salt if more_is_better else salt / ours
         rows.append([what, form.format(salt), form.format(ours), f"{ratio:,.0f}", asked])
     return f"""\
-By `benches/vs_salt/run masters`: the same configuration, 3 workers, journal on. Times of commands are medians of ten \
-runs after a warm-up.
+Measured by `benches/vs_salt/run masters`: the same configuration, 3 workers, with journal. Times of commands are \
+medians of ten runs after a warm-up.
 
-{doc.table(["what", "Salt 3008.3", "Brine", "ratio", "asked"], rows)}
+{doc.table(["measure", "Salt 3008.3", "Brine", "ratio", "target"], rows)}
 
-The bus is measured through its sockets, Salt's by its own library, Brine's by pyzmq; reactions are counted by the \
-`salt/run/*/ret` events that a follower sees. Both acceptance_wait_time are 1 s; a Brine minion looks for the first \
-time after 0.1 s."""
+The bus is measured through its sockets, Salt's with its own library, Brine's with pyzmq. Reactions are counted by \
+the `salt/run/*/ret` events that a subscriber receives. `acceptance_wait_time` is 1 s on both; a Brine minion asks \
+for the first time after 0.1 s."""
 
 
 def reactor_part(found):
@@ -79,31 +79,31 @@ def reactor_part(found):
     steady = [one[load] for kind in (salt, brine) for one in kind.values() for load in ("half", "whole")]
     kept = min(run["kept"] / run["asked"] for run in steady)
     return f"""\
-By `benches/vs_salt/run reactor`, Salt 3008.3 and Brine in one run. All reactor entries but one do not match \
-(`bench/no/<n>/*`); that one's SLS file calls `runner.test.arg` with the event's number, by which the reaction's \
-`salt/run/<jid>/ret` is told. Events of 100 bytes on 16 tags.
+Measured by `benches/vs_salt/run reactor`, Salt 3008.3 and Brine in one run. One reactor entry matches; its SLS \
+file calls `runner.test.arg` with the event's number, which identifies the `salt/run/<jid>/ret` of the reaction. \
+Events of 100 bytes on 16 tags.
 
-{doc.table(["what", "entries", "Salt 3008.3", "Brine", "ratio"], rows)}
+{doc.table(["measure", "entries", "Salt 3008.3", "Brine", "ratio"], rows)}
 
-Reactions/s: events fired as fast as the bus takes them, from the first event to the last reaction; median of three \
-runs of about ten seconds. Times: 30 seconds of events fired steadily, at half of those reactions/s and at all of \
-them, each event counted from when it was due (at full load that is mostly its waiting behind others, and the full load is each side's own: Brine's is about 400 \
-times Salt's, so those rows compare no equal loads); at least \
-{kept:.0%} of the events asked for were fired in time; {missing(steady)}. The clients (`load.py` with Salt's own \
-library, `load.rs` on ZeroMQ) and the bus do {number(found["alone"]["salt"])} and {number(found["alone"]["brine"])} a \
-second when the client itself fires what a reaction fires: that is the ceiling of what is measured here. Client and \
-master share the {os.cpu_count()} processors."""
+Reactions/s: events published as fast as the bus accepts them, from the first event to the last reaction; median \
+of three runs of about ten seconds. Latencies: 30 seconds of events at a constant rate, half of these reactions/s \
+and all of them, each from the time when the event was due. The full load is each side's own, about 400 times \
+higher for Brine, and its latency is mostly waiting: these rows do not compare equal loads. At least {kept:.0%} of \
+the events were published in time; {missing(steady)}. The clients (`load.py` with Salt's own library, `load.rs` on \
+ZeroMQ) and the bus do {number(found["alone"]["salt"])} and {number(found["alone"]["brine"])} a second when the \
+client itself publishes the event of the reaction, which is the upper limit of this measurement. Client and master \
+share the {os.cpu_count()} processors."""
 
 
 def fleet_part(found):
     salt, brine = found["salt"], found["brine"]
     rows = []
     for key, what in [
-        ("join", "all let in from cold, s"),
-        ("master_processor", "... processor time of the master, s"),
-        ("swarm_processor", "... processor time of the swarm, s"),
+        ("join", "all minions joined, s"),
+        ("master_processor", "... CPU time of the master, s"),
+        ("swarm_processor", "... CPU time of the swarm, s"),
         ("ping", "`salt '*' test.ping`, s"),
-        ("memory", "master just after the pings, MB PSS"),
+        ("memory", "master right after the pings, MB PSS"),
         ("settled", "master 15 s later, MB PSS"),
     ]:
         for minions, ours in brine.items():
@@ -111,15 +111,15 @@ def fleet_part(found):
             pair = [number(theirs[key]), number(ours[key]), number(theirs[key] / ours[key])] if theirs else ["", number(ours[key]), ""]
             rows.append([what, f"{int(minions):,}", *pair])
     return f"""\
-By `benches/vs_salt/run fleet`, Salt 3008.3 and Brine in one run: fleets of `brine swarm`, which speaks to each master as \
-the master can (Salt's cipher, or AES-256-GCM). From cold: keys that the master has not seen, accepted by \
-`auto_accept`, a session and a start event each, with the master's key not known to the minion. The ping is the median of several, in which all answered. Swarm and \
-master share the {os.cpu_count()} processors.
+Measured by `benches/vs_salt/run fleet`, Salt 3008.3 and Brine in one run: fleets of `brine swarm`, with Salt's \
+cipher for Salt's master and AES-256-GCM for Brine's. Joining: new keys on both sides, accepted by `auto_accept`, \
+a session and a start event for each minion. The ping is the median of several, in which all minions returned. \
+Swarm and master share the {os.cpu_count()} processors.
 
-{doc.table(["what", "minions", "Salt 3008.3", "Brine", "ratio"], rows)}
+{doc.table(["measure", "minions", "Salt 3008.3", "Brine", "ratio"], rows)}
 
-Letting minions in is held back by RSA: one private operation in the master and two in each minion, done by AWS-LC (\
-ARCHITECTURE.md, Sessions)."""
+Joining is limited by RSA: one private operation in the master and two in each minion, executed by AWS-LC \
+(ARCHITECTURE.md, Sessions)."""
 
 
 def states_part(found):
@@ -127,20 +127,21 @@ def states_part(found):
     rows = []
     for key, what, asked in [
         ("again", f"`state.apply` of {found['files']} `file.managed` that change nothing", "30 times"),
-        ("first", "the same for the first time", "10 times"),
+        ("first", "the same, first run", "10 times"),
         ("low", f"`state.show_lowstate` of {found['tree']} SLS files", "50 times"),
     ]:
         theirs, ours = salt[key], brine[key]
         rows.append([f"{what}, s", number(theirs["seconds"]), number(ours["seconds"])])
         rows[-1] += [number(theirs["seconds"] / ours["seconds"]), asked]
-        rows.append(["... most memory, MB", *(f"{one['memory'] / MB:.1f}" for one in (theirs, ours))])
+        rows.append(["... maximum memory, MB", *(f"{one['memory'] / MB:.1f}" for one in (theirs, ours))])
         rows[-1] += [number(theirs["memory"] / ours["memory"]), "60 MB"]
     return f"""\
-By `benches/vs_salt/run states`, Salt 3008.3 and Brine in one run: whole runs of `salt-call --local`, medians of five after \
-a warm-up, with the results checked. The files come from `salt://`; for the first time means that neither they nor the \
-minion's cache are there. Each SLS of the tree includes the one before, imports a map, and has four states with requisites.
+Measured by `benches/vs_salt/run states`, Salt 3008.3 and Brine in one run: whole runs of `salt-call --local`, \
+medians of five after a warm-up, with checked results. The files come from `salt://`; in the first run neither \
+they nor the minion's cache exist. Each SLS of the tree includes the previous one, imports a map, and has four \
+states with requisites.
 
-{doc.table(["what", "Salt 3008.3", "Brine", "ratio", "asked"], rows)}"""
+{doc.table(["measure", "Salt 3008.3", "Brine", "ratio", "target"], rows)}"""
 
 
 def rulebook_part(found):
@@ -150,13 +151,13 @@ def rulebook_part(found):
         ["Brine", f"{found['long']:,}", number(found["brine_long"]), number(found["brine_long"] / found["rulebook"])],
     ]
     return f"""\
-By `benches/vs_salt/run rulebook`: events that match one rule, or one reactor entry, and lead to nothing.
+Measured by `benches/vs_salt/run rulebook`: events that match one rule, or one reactor entry, without an action.
 
-{doc.table(["what", "events", "events/s", "ratio"], rows)}
+{doc.table(["program", "events", "events/s", "ratio"], rows)}
 
-ansible-rulebook ({found["java"]}) makes the events itself; the time of a run with one event is taken off. Brine gets \
-them through its bus; the entry's SLS file is rendered for each and says nothing, but for the last event of each tag, \
-whose reaction ends the time.
+ansible-rulebook ({found["java"]}) generates the events itself; the time of a run with one event is subtracted. \
+Brine receives them through its bus; the SLS file of the entry is rendered for each event and contains a reaction \
+only for the last event of each tag, which ends the measurement.
 
     apt-get install -y openjdk-17-jre-headless
     python3 -m venv target/rulebook-venv
@@ -172,14 +173,15 @@ def soak_part(found):
     rows = [["before", f"{found['before'] / MB:.1f}"]]
     rows += [[minute, f"{size / MB:.1f}"] for minute, size in found["by_minute"].items()]
     return f"""\
-By `benches/vs_salt/run soak`: {found["minutes"]:g} minutes of events fired steadily at {number(found["rate"])} a \
-second, half of the full load, {found["entries"]} reactor entries. {missing([found]).capitalize()}; the time from \
-event to reaction was {number(found["median"])} ms (median) and {number(found["p99"])} ms (99th percentile).
+Measured by `benches/vs_salt/run soak`: {found["minutes"]:g} minutes of events at a constant rate of \
+{number(found["rate"])} per second, half of the full load, {found["entries"]} reactor entries. \
+{missing([found]).capitalize()}; the latency of reactions was {number(found["median"])} ms (median) and \
+{number(found["p99"])} ms (99th percentile).
 
 {doc.table(["minute", "master, MB PSS"], rows)}
 
-Each minute's median. In the second half memory changes by {found["late"]:+.2f} bytes a reaction, give or take \
-{found["error"]:.2f}: {found["verdict"]}. At the end the store with the journal takes \
+Medians of each minute. In the second half memory changes by {found["late"]:+.2f} bytes per reaction, ± \
+{found["error"]:.2f}: {found["verdict"]}. At the end the store including the journal occupies \
 {found["disk"] / 2**20:,.0f} MiB on disk (`event_journal_size` is 1,024)."""
 
 
@@ -193,14 +195,14 @@ def burst_part(found):
     early = f"highest in the first {len(small['sizes'])} s"
     head = ["events", "fired within, s", "all handled after, s", "MB PSS before", early, "highest at all", "at the end"]
     return f"""\
-By `benches/vs_salt/run burst`: events fired as fast as the bus takes them. The reactions of all of them take 100 ms \
-each (`runner.test.sleep`, then `runner.test.arg` with the event's number), {found["threads"]} at the same time \
-(`reactor_worker_threads: {found["threads"]}`). Each burst has a fresh master.
+Measured by `benches/vs_salt/run burst`: events published as fast as the bus accepts them. Each reaction takes 100 \
+ms (`runner.test.sleep`, then `runner.test.arg` with the event's number), {found["threads"]} of them concurrently \
+(`reactor_worker_threads: {found["threads"]}`). Each burst has a new master.
 
 {doc.table(head, rows)}
 
-{missing([small, large]).capitalize()}. While {found["waiting"]:,} more are waiting, the master takes \
-{found["more"]:,.0f} bytes more for each of them: {found["verdict"]}."""
+{missing([small, large]).capitalize()}. While {found["waiting"]:,} further events wait, the master uses \
+{found["more"]:,.0f} additional bytes for each: {found["verdict"]}."""
 
 
 def in_process_part(found):
@@ -213,12 +215,12 @@ By `benches/vs_salt/run in-process`, which runs the two commands below; {os.cpu_
 
 {doc.table(["what", "ns", "events/s"], matching)}
 
-`cargo bench -p brine-core --bench bus`: one task fires 200,000 events of 100 bytes, another follows them.
+`cargo bench -p brine-core --bench bus`: one task publishes 200,000 events of 100 bytes, another receives them.
 
 {doc.table(["what", "events/s"], bus)}"""
 
 
-# By name of the measure, in the order of the document.
+# The sections by name of the measurement, in the order of the document.
 PARTS = {
     "masters": ("Master and minion", masters_part),
     "reactor": ("Reactor", reactor_part),

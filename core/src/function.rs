@@ -491,7 +491,7 @@ mod tests {
                 vec!["x".into(), "many".into()],
                 Map::new(),
                 "Passed invalid arguments to demo.echo: echo() argument 'times': \
-                 expected a whole number that is not negative, got str",
+                 expected a non-negative integer, got str",
             ),
         ] {
             assert_eq!(call(name, positional, keyword), Err(message.to_owned()));

@@ -1,4 +1,5 @@
-//! Counters: what is worth counting, in one place. Nothing is lost without one of these going up.
+//! Metrics: every counter, gauge and histogram, and their exposition as Prometheus text. Every loss increments one of
+//! them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,15 +8,15 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-/// How many sets of labels a family keeps apart; further ones share `(other)`.
+/// The maximum number of label sets of a family; further ones share `(other)`.
 const LABELS: usize = 10_000;
 
-/// A number that only rises.
+/// A number that only increases.
 #[derive(Debug)]
 pub struct Counter {
-    /// Its name, as Prometheus wants it.
+    /// Its Prometheus name.
     pub name: &'static str,
-    /// What it counts.
+    /// Its help text.
     pub help: &'static str,
     value: AtomicU64,
 }
@@ -25,23 +26,23 @@ impl Counter {
         Counter { name, help, value: AtomicU64::new(0) }
     }
 
-    /// Counts.
+    /// Increases the counter.
     pub fn add(&self, count: u64) {
         self.value.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// What has been counted so far.
+    /// Returns the current value.
     pub fn get(&self) -> u64 {
         self.value.load(Ordering::Relaxed)
     }
 }
 
-/// A number that rises and falls.
+/// A number that increases and decreases.
 #[derive(Debug)]
 pub struct Gauge {
-    /// Its name, as Prometheus wants it.
+    /// Its Prometheus name.
     pub name: &'static str,
-    /// What it says.
+    /// Its help text.
     pub help: &'static str,
     value: AtomicI64,
 }
@@ -51,55 +52,55 @@ impl Gauge {
         Gauge { name, help, value: AtomicI64::new(0) }
     }
 
-    /// Sets it.
+    /// Sets the value.
     pub fn set(&self, value: u64) {
         self.value.store(i64::try_from(value).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// Raises it.
+    /// Increases the value.
     pub fn add(&self, by: u64) {
         self.value.fetch_add(i64::try_from(by).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// Lowers it.
+    /// Decreases the value.
     pub fn sub(&self, by: u64) {
         self.value.fetch_sub(i64::try_from(by).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// What it is now.
+    /// Returns the current value.
     pub fn get(&self) -> i64 {
         self.value.load(Ordering::Relaxed)
     }
 }
 
-/// Counters that are kept apart by labels.
+/// A metric with labels.
 #[derive(Debug)]
 pub struct Family {
-    /// Its name, as Prometheus wants it.
+    /// Its Prometheus name.
     pub name: &'static str,
-    /// What it counts.
+    /// Its help text.
     pub help: &'static str,
     /// The names of its labels.
     pub labels: &'static [&'static str],
     children: RwLock<BTreeMap<Vec<String>, Arc<Child>>>,
 }
 
-/// One counter of a family.
+/// The value of a family for one set of labels.
 #[derive(Debug, Default)]
 pub struct Child(AtomicU64);
 
 impl Child {
-    /// Counts.
+    /// Increases the value.
     pub fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Sets it, for families that say how something is now.
+    /// Sets the value, for families of gauges.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// What it is now.
+    /// Returns the current value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -110,7 +111,7 @@ impl Family {
         Family { name, help, labels, children: RwLock::new(BTreeMap::new()) }
     }
 
-    /// The counter with these values of the labels.
+    /// Returns the value for these label values, creating it at 0.
     pub fn with(&self, values: &[&str]) -> Arc<Child> {
         let key: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
         if let Some(child) = self.children.read().get(&key) {
@@ -121,21 +122,21 @@ impl Family {
         Arc::clone(children.entry(key).or_default())
     }
 
-    /// All counters with the values of their labels.
+    /// Returns all values with their label values.
     pub fn all(&self) -> Vec<(Vec<String>, u64)> {
         self.children.read().iter().map(|(values, child)| (values.clone(), child.get())).collect()
     }
 }
 
-/// Upper bounds of the buckets of a histogram, in seconds.
+/// The upper bounds of the buckets of a histogram, in seconds.
 const BUCKETS: [f64; 12] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0];
 
-/// How long something takes.
+/// A distribution of durations.
 #[derive(Debug)]
 pub struct Histogram {
-    /// Its name, as Prometheus wants it.
+    /// Its Prometheus name.
     pub name: &'static str,
-    /// What it measures.
+    /// Its help text.
     pub help: &'static str,
     buckets: [AtomicU64; BUCKETS.len()],
     count: AtomicU64,
@@ -148,7 +149,7 @@ impl Histogram {
         Histogram { name, help, buckets, count: AtomicU64::new(0), micros: AtomicU64::new(0) }
     }
 
-    /// Takes a length of time in seconds.
+    /// Adds a duration in seconds.
     pub fn observe(&self, seconds: f64) {
         if let Some(bucket) = BUCKETS.iter().position(|bound| seconds <= *bound) {
             self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
@@ -157,7 +158,7 @@ impl Histogram {
         self.micros.fetch_add((seconds.max(0.0) * 1e6) as u64, Ordering::Relaxed);
     }
 
-    /// How many, and their sum in seconds.
+    /// Returns the number of durations and their sum in seconds.
     pub fn sum(&self) -> (u64, f64) {
         (self.count.load(Ordering::Relaxed), self.micros.load(Ordering::Relaxed) as f64 / 1e6)
     }
@@ -173,115 +174,117 @@ macro_rules! counters {
 }
 
 counters! {
-    ACCEPT_FAILED = "brine_accept_failed_total", "Connections that could not be taken.";
-    CONNECTIONS_REFUSED = "brine_connections_refused_total", "Connections that were closed because of what they sent.";
-    CONNECTIONS_LIMITED = "brine_connections_limited_total", "Connections that were closed at once because there were too many.";
-    CONNECTIONS_EVICTED = "brine_connections_evicted_total", "Connections of unauthenticated peers that gave way to new ones because there were too many.";
-    MESSAGES_DROPPED = "brine_messages_dropped_total", "Messages that were not kept because unauthenticated peers may not send or hold so much.";
-    SUBSCRIBERS_DROPPED = "brine_subscribers_dropped_total", "Subscribers of the publish port that were disconnected because they were too far behind.";
-    TASKS_PANICKED = "brine_tasks_panicked_total", "Connections and requests that ended by a panic.";
-    REQUESTS = "brine_requests_total", "Requests taken.";
-    REQUESTS_REFUSED = "brine_requests_refused_total", "Requests refused: malformed, unknown, or not allowed.";
-    REPLIES_LOST = "brine_replies_lost_total", "Replies whose receiver went away.";
+    ACCEPT_FAILED = "brine_accept_failed_total", "Incoming connections that could not be accepted.";
+    CONNECTIONS_REFUSED = "brine_connections_refused_total", "Connections closed because of an invalid handshake or message.";
+    CONNECTIONS_LIMITED = "brine_connections_limited_total", "Connections closed on arrival because of `max_connections` or `max_connections_per_address`.";
+    CONNECTIONS_EVICTED = "brine_connections_evicted_total", "Idle connections of unauthenticated peers closed in favour of new ones.";
+    MESSAGES_DROPPED = "brine_messages_dropped_total", "Messages dropped because they exceed the size or memory limit of unauthenticated peers.";
+    SUBSCRIBERS_DROPPED = "brine_subscribers_dropped_total", "Subscribers of the publish port disconnected because they lagged too far behind.";
+    TASKS_PANICKED = "brine_tasks_panicked_total", "Panics in tasks that handle a connection or a request.";
+    REQUESTS = "brine_requests_total", "Requests received.";
+    REQUESTS_REFUSED = "brine_requests_refused_total", "Requests refused: malformed, unknown or not permitted.";
+    REPLIES_LOST = "brine_replies_lost_total", "Replies whose receiver had disconnected.";
     PUBLISHES = "brine_publishes_total", "Jobs published.";
-    PUBLISHES_LOST = "brine_publishes_lost_total", "Publishes that a too slow subscriber missed.";
-    AUTHENTICATIONS = "brine_authentications_total", "Authentications that were accepted.";
-    AUTHENTICATIONS_REFUSED = "brine_authentications_refused_total", "Authentications that were pending, rejected, denied or malformed.";
-    EVENTS = "brine_events_total", "Events that went over the bus.";
-    EVENT_BYTES = "brine_event_bytes_total", "Bytes of events that went over the bus.";
-    EVENTS_REFUSED = "brine_events_refused_total", "Events that were refused: malformed or too large.";
-    EVENTS_MISSED = "brine_events_missed_total", "Events that a subscriber missed because there is no journal or they had left it.";
+    PUBLISHES_LOST = "brine_publishes_lost_total", "Publishes dropped for a subscriber that lagged too far behind.";
+    AUTHENTICATIONS = "brine_authentications_total", "Authentications accepted.";
+    AUTHENTICATIONS_REFUSED = "brine_authentications_refused_total", "Authentications not accepted: pending, rejected, denied, malformed, or above a limit.";
+    EVENTS = "brine_events_total", "Events published on the bus.";
+    EVENT_BYTES = "brine_event_bytes_total", "Bytes of the events published on the bus.";
+    EVENTS_REFUSED = "brine_events_refused_total", "Events refused: malformed, too large, or with a tag that the sender may not use.";
+    EVENTS_MISSED = "brine_events_missed_total", "Events that a subscriber missed: there is no journal, or they had been removed from it.";
     JOURNAL_FAILED = "brine_journal_failed_total", "Events that could not be written to the journal.";
-    TASKS_FAILED = "brine_tasks_failed_total", "Tasks of a daemon that panicked or ended by themselves.";
-    PUBLISHES_CAUGHT_UP = "brine_publishes_caught_up_total", "Jobs handed to minions that were not connected when they were published.";
-    PUBLISHES_MISSED = "brine_publishes_missed_total", "Jobs that a minion was too late for, or that exceeded the answer.";
+    TASKS_FAILED = "brine_tasks_failed_total", "Long-running tasks of a daemon that panicked or ended unexpectedly.";
+    PUBLISHES_CAUGHT_UP = "brine_publishes_caught_up_total", "Jobs delivered late to minions that were disconnected when they were published.";
+    PUBLISHES_MISSED = "brine_publishes_missed_total", "Jobs that a reconnected minion could not be given: too old, or too many.";
     JOURNAL_RESTARTS = "brine_journal_restarts_total", "Restarts of the journal writer after a panic.";
-    STORE_FAILURES = "brine_store_failures_total", "Failures of the store: the disk was full, read-only or broken.";
-    STORE_REFUSED = "brine_store_refused_total", "Writes that the store refused because it had failed or its queue was full.";
-    STORE_DAMAGED = "brine_store_damaged_total", "Reads and writes that met a damaged page or row of the store.";
-    STORE_REPLACED = "brine_store_replaced_total", "Stores that were damaged beyond repair while the master ran: moved aside, with an empty one in their place.";
-    RETURNS = "brine_returns_total", "Job returns taken.";
-    RETURNS_TRIMMED = "brine_returns_trimmed_total", "Returns that exceeded max_event_size, whose events were trimmed.";
-    RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not keep, or that a minion dropped before its master accepted them.";
-    RETURNS_RETRIED = "brine_returns_retried_total", "Job returns of a minion that were kept because its master did not accept them.";
-    OUTPUT_CUT = "brine_command_output_cut_total", "Outputs of commands that were cut at cmd_output_limit.";
+    STORE_FAILURES = "brine_store_failures_total", "Transitions of the store to its failed state: disk full, read-only or broken.";
+    STORE_REFUSED = "brine_store_refused_total", "Writes refused by the store: it had failed, or its queue was full.";
+    STORE_DAMAGED = "brine_store_damaged_total", "Reads and writes that hit a damaged page or row of the store.";
+    STORE_REPLACED = "brine_store_replaced_total", "Stores damaged beyond repair at run time, moved aside and replaced by an empty one.";
+    RETURNS = "brine_returns_total", "Job returns received.";
+    RETURNS_TRIMMED = "brine_returns_trimmed_total", "Returns above `max_event_size` whose events were trimmed.";
+    RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not store, or that a minion dropped before its master accepted them.";
+    RETURNS_RETRIED = "brine_returns_retried_total", "Job returns that a minion kept for retry because its master did not accept them.";
+    OUTPUT_CUT = "brine_command_output_cut_total", "Command outputs truncated at `cmd_output_limit`.";
     MINION_EVENTS_LOST = "brine_minion_events_lost_total", "Events of a minion that its master did not accept in time.";
-    JOBS_INTERRUPTED = "brine_jobs_interrupted_total", "Jobs that a minion was running when it was killed.";
-    JOBS_REFUSED = "brine_jobs_refused_total", "Jobs that a minion refused because too many were waiting.";
-    REACTIONS = "brine_reactions_total", "Reactions handed over.";
-    TEMPLATE_LIMITS_EXCEEDED = "brine_template_limits_exceeded_total", "Renders that ended at a limit of templates.";
+    JOBS_INTERRUPTED = "brine_jobs_interrupted_total", "Jobs interrupted because the minion was killed.";
+    JOBS_REFUSED = "brine_jobs_refused_total", "Jobs that a minion refused because its queue was full.";
+    REACTIONS = "brine_reactions_total", "Reactions dispatched.";
+    TEMPLATE_LIMITS_EXCEEDED = "brine_template_limits_exceeded_total", "Renders that exceeded `template_fuel`, `template_memory` or `template_output`.";
     REACTIONS_FAILED = "brine_reactions_failed_total", "Reactions that failed.";
-    REACTIONS_RETRIED = "brine_reactions_retried_total", "Reactions tried again because their failure could pass.";
-    REACTIONS_LIMITED = "brine_reactions_limited_total", "Reactions left out by reactor_rate_limit, reactor_cooldown and reactor_debounce.";
-    REACTIONS_KNOWN = "brine_reactions_known_total", "Reactions that had been done before a restart and were not done again.";
-    REACTIONS_FORGOTTEN = "brine_reactions_forgotten_total", "Failed reactions that left because too many were put aside.";
-    REACTIONS_OVERDUE = "brine_reactions_overdue_total", "Events whose reactions were cancelled because they exceeded reactor_deadline.";
-    REACTOR_WRITES_FAILED = "brine_reactor_writes_failed_total", "Writes of the reactor that the store refused; each is tried again.";
-    RULE_KEYS_FORGOTTEN = "brine_reactor_rule_keys_forgotten_total", "Keys of rules over time that left because there were too many.";
-    REACTION_LOOPS = "brine_reaction_loops_total", "Events that were not reacted to because too many reactions led to them.";
+    REACTIONS_RETRIED = "brine_reactions_retried_total", "Retries of reactions after a temporary failure.";
+    REACTIONS_LIMITED = "brine_reactions_limited_total", "Reactions suppressed by `reactor_rate_limit`, `reactor_cooldown` or `reactor_debounce`.";
+    REACTIONS_KNOWN = "brine_reactions_known_total", "Reactions not dispatched again after a restart because they had been dispatched before it.";
+    REACTIONS_FORGOTTEN = "brine_reactions_forgotten_total", "Dead letters dropped because there were too many.";
+    REACTIONS_OVERDUE = "brine_reactions_overdue_total", "Events whose reactions were cancelled at `reactor_deadline`.";
+    REACTOR_WRITES_FAILED = "brine_reactor_writes_failed_total", "Writes of the reactor that the store refused; each is retried.";
+    RULE_KEYS_FORGOTTEN = "brine_reactor_rule_keys_forgotten_total", "Keys of rules over time dropped because there were too many.";
+    REACTION_LOOPS = "brine_reaction_loops_total", "Events without reaction because their chain of reactions had reached `reactor_max_depth`.";
     REACTOR_ERRORS = "brine_reactor_errors_total", "Reactor SLS files that could not be read, rendered or compiled.";
 }
 
-/// Reactions by the entry that led to them and what came of them.
+/// Reactions by entry and outcome.
 pub static REACTIONS_BY_ENTRY: Family = Family::new(
     "brine_reactor_reactions_total",
-    "Reactions by entry and outcome: done, no_minion (published to nobody), failed, unreadable.",
+    "Reactions by entry and outcome: done, no_minion (no minion matched the target), failed, unreadable.",
     &["entry", "outcome"],
 );
-/// How far durable subscribers are behind the newest event.
+/// The lag of durable subscribers.
 pub static SUBSCRIBER_LAG: Family = Family::new(
     "brine_subscriber_lag_events",
     "Events that a durable subscriber has not handled yet.",
     &["subscriber"],
 );
-/// Events that wait in memory for a worker of the reactor.
+/// The length of the reactor's queue.
 pub static QUEUE_DEPTH: Gauge =
-    Gauge::new("brine_reactor_queue_depth", "Events that wait for, or are with, a worker of the reactor.");
-/// Threads of reactions that take long.
-pub static REACTOR_DETACHED: Gauge =
-    Gauge::new("brine_reactor_detached_threads", "Threads of slow reactions that count as workers no more.");
-/// Whether the reactor takes no events because too much is open.
-pub static REACTOR_PAUSED: Gauge =
-    Gauge::new("brine_reactor_paused", "1 while the reactor takes no events because too many reactions are open.");
-/// How long it takes to render a reactor SLS.
-pub static RENDER_SECONDS: Histogram =
-    Histogram::new("brine_reactor_render_seconds", "Seconds to render a reactor SLS.");
-/// How long it takes from taking an event to the end of its reactions.
-pub static REACTION_SECONDS: Histogram = Histogram::new(
-    "brine_reactor_reaction_seconds",
-    "Seconds from taking an event to having handed over its reactions.",
+    Gauge::new("brine_reactor_queue_depth", "Events queued for, or handled by, a reactor worker.");
+/// Threads of slow reactions.
+pub static REACTOR_DETACHED: Gauge = Gauge::new(
+    "brine_reactor_detached_threads",
+    "Threads with reactions of more than 10 s, which no longer count as workers; at most 64.",
 );
+/// Whether the reactor is paused.
+pub static REACTOR_PAUSED: Gauge = Gauge::new(
+    "brine_reactor_paused",
+    "1 while the reactor takes no events because too many reactions are unfinished, else 0.",
+);
+/// The durations of renders of reactor SLS files.
+pub static RENDER_SECONDS: Histogram =
+    Histogram::new("brine_reactor_render_seconds", "Time to render a reactor SLS file.");
+/// The durations from taking an event to having dispatched its reactions.
+pub static REACTION_SECONDS: Histogram =
+    Histogram::new("brine_reactor_reaction_seconds", "Time from taking an event to having dispatched its reactions.");
 
-/// Work of the named executors by outcome.
+/// Work items of the executors by outcome.
 pub static EXECUTOR_WORK: Family = Family::new(
     "brine_executor_work_total",
-    "Work of the executors by outcome: done, panicked, refused.",
+    "Work items of the executors by outcome: done, panicked, refused.",
     &["executor", "outcome"],
 );
-/// The time that work waited for a thread of its executor.
+/// The time that work items waited for a thread.
 pub static EXECUTOR_WAIT: Family = Family::new(
     "brine_executor_wait_microseconds_total",
-    "Microseconds that work waited for a thread of its executor.",
+    "Microseconds that work items waited for a thread of their executor.",
     &["executor"],
 );
 
-/// How large the journal is.
-pub static JOURNAL_BYTES: Gauge = Gauge::new("brine_journal_bytes", "Bytes of events in the journal.");
-/// How many events the journal has.
+/// The size of the journal.
+pub static JOURNAL_BYTES: Gauge = Gauge::new("brine_journal_bytes", "Bytes of the events in the journal.");
+/// The number of events in the journal.
 pub static JOURNAL_EVENTS: Gauge = Gauge::new("brine_journal_events", "Events in the journal.");
-/// Whether the store refuses writes.
+/// Whether the store has failed.
 pub static STORE_FAILED: Gauge =
-    Gauge::new("brine_store_failed", "1 while the store refuses writes because the disk takes none, else 0.");
-/// How large the store is.
-pub static STORE_BYTES: Gauge = Gauge::new("brine_store_bytes", "Bytes that the store takes on its disk.");
-/// How many programs follow the event bus through its socket.
+    Gauge::new("brine_store_failed", "1 while the store refuses writes because of a disk failure, else 0.");
+/// The size of the store.
+pub static STORE_BYTES: Gauge = Gauge::new("brine_store_bytes", "Bytes of the store on disk.");
+/// The number of subscribers of the event socket.
 pub static SUBSCRIBERS: Gauge =
-    Gauge::new("brine_event_subscribers", "Programs that follow the event bus through its socket.");
+    Gauge::new("brine_event_subscribers", "Programs subscribed to the event bus through its socket.");
 
-/// How many connections there are on the network ports.
+/// The number of network connections.
 pub static CONNECTIONS: Gauge = Gauge::new("brine_connections", "Open connections of the network ports.");
 
-/// All families: those that count, and those that say how something is now.
+/// All families with their Prometheus types.
 pub static FAMILIES: &[(&Family, &str)] = &[
     (&REACTIONS_BY_ENTRY, "counter"),
     (&SUBSCRIBER_LAG, "gauge"),
@@ -303,10 +306,10 @@ pub static GAUGES: &[&Gauge] = &[
 /// All histograms.
 pub static HISTOGRAMS: &[&Histogram] = &[&RENDER_SECONDS, &REACTION_SECONDS];
 
-/// One number with its name: `name{label="value"}`.
+/// A sample: `name{label="value"}` and its number.
 type Sample = (String, String);
 
-/// All metrics: name, help, kind, and the samples.
+/// Returns all metrics: name, help, Prometheus type and samples.
 fn all() -> Vec<(&'static str, &'static str, &'static str, Vec<Sample>)> {
     let plain = |name: &str, value: String| vec![(name.to_owned(), value)];
     let mut all: Vec<_> =
@@ -340,13 +343,13 @@ fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// All metrics as pairs of name and number, without the buckets of histograms.
+/// Returns all samples except the buckets of histograms.
 pub fn pairs() -> Vec<(String, String)> {
     let samples = all().into_iter().flat_map(|(.., samples)| samples);
     samples.filter(|(name, _)| !name.contains("_bucket{le=")).collect()
 }
 
-/// All metrics as Prometheus text.
+/// Returns all metrics in Prometheus' text format.
 pub fn prometheus() -> String {
     let mut out = String::new();
     for (name, help, kind, samples) in all() {
@@ -364,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_shown_as_prometheus_wants_them() {
+    fn metrics_have_prometheus_text_format() {
         REPLIES_LOST.add(2);
         let text = prometheus();
         assert!(text.contains("# TYPE brine_replies_lost_total counter\nbrine_replies_lost_total "), "{text}");
@@ -383,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_does_not_grow_without_end() {
+    fn the_number_of_label_sets_is_bounded() {
         let family = Family::new("x", "x", &["n"]);
         for n in 0..LABELS + 10 {
             family.with(&[&n.to_string()]).add(1);

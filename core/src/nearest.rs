@@ -1,17 +1,22 @@
-//! The known word that a mistyped one probably means, for hints such as "did you mean '--out'?".
+//! Suggestions for misspelt names: "did you mean '--out'?".
 
-/// Returns the known word that is most like this one; nothing if none differs in few letters only.
+/// Returns the known word with the smallest edit distance to `word`, or `None` if all of them differ too much or one is
+/// equal to `word`. Of several words at the same distance the alphabetically first is returned.
 pub fn nearest<T: AsRef<str>>(word: &str, known: impl IntoIterator<Item = T>) -> Option<T> {
-    // Longer words may differ in more letters; each letter counts, and so does an exchange of two neighbours.
+    // A quarter of the characters may differ, at most three. Swapping two neighbours counts as one edit.
     let limit = (word.chars().count() / 4).clamp(1, 3);
     let mut best: Option<(usize, T)> = None;
     for candidate in known {
-        // Targets may be long: a difference in length is a lower bound of the distance, and cheap.
-        if candidate.as_ref() == word || candidate.as_ref().len().abs_diff(word.len()) > 4 * limit {
+        if candidate.as_ref() == word {
+            return None;
+        }
+        // The difference in length is a cheap lower bound of the distance: targets may be long.
+        if candidate.as_ref().len().abs_diff(word.len()) > 4 * limit {
             continue;
         }
         let distance = strsim::damerau_levenshtein(word, candidate.as_ref());
-        if distance <= limit && best.as_ref().is_none_or(|(least, _)| distance < *least) {
+        let is_nearer = |(least, word): &(usize, T)| (distance, candidate.as_ref()) < (*least, word.as_ref());
+        if distance <= limit && best.as_ref().is_none_or(is_nearer) {
             best = Some((distance, candidate));
         }
     }
@@ -23,8 +28,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_words_that_differ_in_few_letters_are_near() {
-        let known = ["--out", "--out-file", "jobs.list_jobs", "jobs.list_job", "web1"];
+    fn words_within_the_edit_distance_are_suggested() {
+        let known = ["--out", "--out-file", "jobs.list_jobs", "jobs.list_job", "web1", "worker_threads"];
         for (word, is) in [
             ("--oot", Some("--out")),
             ("jobs.lst_jobs", Some("jobs.list_jobs")),
@@ -32,6 +37,9 @@ mod tests {
             ("web1", None),
             ("database", None),
             ("w", None),
+            // At the same distance from both.
+            ("jobs.list_jobx", Some("jobs.list_job")),
+            ("worker_thread", Some("worker_threads")),
         ] {
             assert_eq!(nearest(word, known), is, "{word}");
         }

@@ -1,5 +1,5 @@
-//! Fuzz targets: decoders of bytes from outside, and the languages. Each takes any bytes and panics where a promise
-//! is broken. The harness (`main.rs`) and `libfuzzer/` feed them.
+//! Fuzz targets for decoders and languages. Each takes any bytes and panics if a property is violated. The harness
+//! (`main.rs`) and `libfuzzer/` run them.
 #![allow(clippy::expect_used, reason = "a target that cannot start must stop the run")]
 
 pub mod mutate;
@@ -7,10 +7,10 @@ pub mod targets;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A fuzz target. Returns a coarse fingerprint of what the input led to: inputs with a new one are kept and mutated.
+/// A fuzz target. Returns a coarse fingerprint of the outcome; inputs with a new fingerprint are kept and mutated.
 pub type Target = fn(&[u8]) -> u64;
 
-/// All targets, by name; those that face unauthenticated peers come first.
+/// All targets by name, those exposed to unauthenticated peers first.
 pub const TARGETS: &[(&str, Target)] = &[
     ("zmtp", targets::zmtp::run),
     ("envelope", targets::wire::envelope),
@@ -24,18 +24,18 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("target", targets::text::target),
 ];
 
-/// Returns the target of a name.
+/// Returns the target with this name.
 pub fn target(name: &str) -> Option<Target> {
     TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
 }
 
-/// Returns the fingerprint of an outcome: its kind, and its message without the parts of this input.
+/// Returns the fingerprint of an outcome: its kind, and its message without quoted parts of the input.
 pub fn fingerprint<T, E: std::fmt::Display>(kind: u8, outcome: Result<T, E>) -> u64 {
     let mut hasher = DefaultHasher::new();
     kind.hash(&mut hasher);
     if let Err(error) = outcome {
         let message = error.to_string();
-        // Quoted parts belong to the input.
+        // Quoted parts are from the input.
         let own = message.split(['\'', '"', '`']).step_by(2).flat_map(str::chars);
         for c in own.filter(|c| c.is_ascii_alphabetic() || *c == ' ').take(40) {
             c.hash(&mut hasher);

@@ -1,7 +1,7 @@
-//! Feeds the kept corpus and mutations of it to the fuzz targets for a time.
+//! Runs the fuzz targets on the stored corpus and mutations of it.
 //!
-//! Each target runs in a process of its own with bounded memory. That process writes each input to a file before it
-//! tries it: when the process panics, hangs, is killed or runs out of memory, that input is what did it.
+//! Each target runs in a process of its own with bounded memory. The process stores each input in a file before it
+//! runs it: after a panic, a hang or exhausted memory, the file has the input.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -16,11 +16,11 @@ use brine_fuzz::mutate::{Random, mutate};
 use brine_fuzz::{TARGETS, Target, silence_the_yaml_parser, target};
 
 const USAGE: &str = "usage: brine-fuzz [--seconds N] [--seed N] [TARGET ...]\n       brine-fuzz --input FILE TARGET";
-/// The longest time that one input may take.
+/// The timeout of one input.
 const LONGEST: Duration = Duration::from_secs(10);
-/// The memory of a target's process, in KiB of addresses.
+/// The address space of a target's process, in KiB.
 const MEMORY: &str = "4000000";
-/// The most inputs that are mutated further.
+/// The maximum number of inputs that are mutated further.
 const POOL: usize = 4096;
 
 /// The options of the command line.
@@ -28,14 +28,14 @@ struct Options {
     seconds: u64,
     seed: u64,
     input: Option<PathBuf>,
-    /// The file for the current input: set in the process of a target.
+    /// The file of the current input; set in the process of a target.
     current: Option<PathBuf>,
     targets: Vec<String>,
 }
 
 impl Options {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        // Another seed each time: what fails is kept as a file.
+        // A new seed each time: failing inputs are stored in files.
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let mut options = Options { seconds: 20, seed: now.as_secs(), input: None, current: None, targets: Vec::new() };
         while let Some(word) = words.next() {
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Tries one input.
+/// Runs one input.
 fn reproduce(name: &str, input: &Path) -> std::io::Result<ExitCode> {
     silence_the_yaml_parser();
     if let Some(target) = target(name) {
@@ -93,7 +93,7 @@ fn reproduce(name: &str, input: &Path) -> std::io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs each target in a process of its own, as many at a time as there are processors.
+/// Runs each target in a process of its own, one per processor at a time.
 fn run_all(options: &Options) -> std::io::Result<ExitCode> {
     let scratch = std::env::temp_dir().join(format!("brine-fuzz-{}", std::process::id()));
     fs::create_dir(&scratch)?;
@@ -141,7 +141,7 @@ fn start(name: &str, current: &Path, options: &Options) -> std::io::Result<Child
         .arg(std::env::current_exe()?)
         .args(["--seconds", &options.seconds.to_string(), "--seed", &options.seed.to_string(), name, "--current"])
         .arg(current)
-        // Sockets of a target go with the rest.
+        // Includes the sockets of the target.
         .env("TMPDIR", current.parent().unwrap_or(current))
         .spawn()
 }
@@ -177,7 +177,7 @@ fn run(name: &str, options: &Options, current: &Path) -> std::io::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tries inputs, each written down before, and ends the process when one takes too long.
+/// Runs inputs, each stored in the file before, and exits if one exceeds the timeout.
 struct Attempts {
     target: Target,
     current: File,

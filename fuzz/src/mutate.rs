@@ -1,10 +1,10 @@
-//! Mutations of inputs, from a seed: the same seed gives the same inputs.
+//! Mutates inputs, reproducibly by a seed.
 
-/// The longest input.
+/// The maximum length of an input.
 const LONGEST: usize = 1 << 16;
-/// The most mutations of one input.
+/// The maximum number of mutations of one input.
 const MOST: u64 = 8;
-/// Bytes that decoders and parsers take a special way for.
+/// Bytes with a special meaning for decoders and parsers.
 const PIECES: &[&[u8]] = &[
     b"\x00",
     b"\xff",

@@ -155,12 +155,12 @@ mod tests {
     fn what_cannot_work_is_found() {
         for (options, expected) in [
             (map! {}, None),
-            (map! {"event_return" => "mysql"}, Some("option 'event_return': there is no returner 'mysql'")),
+            (map! {"event_return" => "mysql"}, Some("option 'event_return': unknown returner 'mysql'")),
             (
                 map! {"event_return" => "sqlite3"},
-                Some("option 'event_return': option 'sqlite3.database': it is missing"),
+                Some("option 'event_return': option 'sqlite3.database': it is required"),
             ),
-            (map! {"master_job_cache" => "pgjsonb"}, Some("option 'master_job_cache': there is no returner 'pgjsonb'")),
+            (map! {"master_job_cache" => "pgjsonb"}, Some("option 'master_job_cache': unknown returner 'pgjsonb'")),
             (
                 map! {"reactor_cooldown" => map! {"x" => 60}},
                 Some("option 'reactor': 'reactor_cooldown': 'x': no entry of"),

@@ -157,7 +157,7 @@ mod tests {
             (map! {}, None),
             (map! {"id" => "a/b"}, Some("option 'id': ")),
             (map! {"master" => list![]}, Some("option 'master': ")),
-            (map! {"beacons" => map! {"lod" => list![]}}, Some("option 'beacons': 'lod': there is no beacon 'lod'")),
+            (map! {"beacons" => map! {"lod" => list![]}}, Some("option 'beacons': 'lod': unknown beacon 'lod'")),
             (
                 map! {"beacons" => map! {"load" => list![map! {"averages" => map! {"1m" => list![0, 1]}}, map! {"emitatstart" => true}]}},
                 Some("option 'beacons': 'load': unknown option 'emitatstart'"),

@@ -16,12 +16,12 @@
 //! | [`events`] | the minion's own event bus |
 //! | [`reactions`] | the minion's own reactor |
 //! | `schedule` | jobs that run by themselves |
-//! | `beacons` | what is watched on this host |
+//! | [`beacons`] | polls of this host that publish events |
 //! | `ping` | telling the master now and then that the minion is there |
 //! | `check` | what can be said of a minion before it starts |
 //! | [`grains`], [`fileclient`], [`file_cache`] | facts about this host; files under `salt://`; copies of files |
 
-pub(crate) mod beacons;
+pub mod beacons;
 pub mod channel;
 mod check;
 pub mod context;

@@ -1,4 +1,4 @@
-# Five failed logins from one host within a minute, on any minion that has the btmp beacon.
+# Fires at the fifth failed login of one host within a minute, on any minion with the beacon btmp.
 failed_logins:
   rule.count:
     - tag: salt/beacon/*/btmp/*

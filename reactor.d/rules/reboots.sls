@@ -1,4 +1,4 @@
-# A minion that was told to reboot and has not started ten minutes later.
+# Fires for a minion that has not started ten minutes after a job to reboot it.
 not_back:
   rule.absent:
     - after: salt/job/*/new

@@ -1,4 +1,4 @@
-# States that fail on more than 10 % of the node group "web" within half an hour stop the rollout that runs.
+# Stops the running rollout when states fail on more than 10 % of the node group "web" within half an hour.
 rollout:
   register.last:
     - tag: salt/run/*/new

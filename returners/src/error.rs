@@ -1,76 +1,76 @@
-//! What can go wrong with a returner.
+//! The errors of returners.
 
 use std::path::PathBuf;
 
 use brine_core::store::StoreError;
 
-/// Why something could not be stored or found.
+/// Why a job, return or event could not be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReturnerError {
-    /// There is no such returner.
-    #[error("there is no returner '{name}'{hint}: {known} are known")]
+    /// No returner has this name.
+    #[error("unknown returner '{name}': expected one of {known}{hint}")]
     Unknown {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The nearest one that there is, in words.
+        /// `; did you mean '<name>'?`, or empty.
         hint: String,
-        /// The names that there are.
+        /// The names of all returners, separated by commas.
         known: String,
     },
-    /// The returner cannot do this.
-    #[error("the returner {returner} cannot {what}: use another one for that")]
+    /// The returner does not implement the operation.
+    #[error("returner '{returner}' cannot {operation}: choose another returner")]
     Unsupported {
-        /// Which returner.
+        /// The name of the returner.
         returner: &'static str,
-        /// What it cannot do.
-        what: &'static str,
+        /// The operation, as an infinitive.
+        operation: &'static str,
     },
-    /// An option is wrong or missing.
+    /// An option is missing or invalid.
     #[error("option '{option}': {reason}")]
     Option {
-        /// Which option.
+        /// The full name of the option, such as `redis.port`.
         option: String,
-        /// What is wrong.
+        /// The reason, as a clause.
         reason: String,
     },
-    /// The job cache is in the master's store, and there is none here.
-    #[error("local_cache is in the master's store, which is not open here: a minion cannot return to it")]
+    /// `local_cache` was opened by a process that does not own the master's store.
+    #[error("local_cache stores jobs in the master's store, which only the master opens: choose another returner")]
     NoStore,
-    /// The store does not work.
+    /// A read or write of the store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A file cannot be written.
-    #[error("rawfile_json cannot write to {path}: {source}")]
+    /// A write to the file of `rawfile_json` failed.
+    #[error("writing to {path} (rawfile_json) failed: {source}")]
     File {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A database does not work.
-    #[error("sqlite3 at {path}: {source}")]
+    /// A statement of `sqlite3` failed.
+    #[error("sqlite3 database {path} failed: {source}")]
     Sqlite {
-        /// Where it is.
+        /// The path of the database.
         path: PathBuf,
-        /// What it says.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
-    /// A Redis server does not work or cannot be reached.
-    #[error("redis at {address}: {source}")]
+    /// A connection to Redis or a command failed.
+    #[error("redis server {address} failed: {source}")]
     Redis {
-        /// Which server.
+        /// `host:port`, or the path of the socket.
         address: String,
-        /// What it says.
+        /// The error of the connection or the server.
         source: ::redis::RedisError,
     },
-    /// What is stored is no job or no return (any more).
-    #[error("{returner} holds something unreadable under {key}: {reason}")]
+    /// A stored value does not decode to a job or return.
+    #[error("decoding the value of {key} ({returner}) failed: {reason}")]
     Damaged {
-        /// Which returner.
+        /// The name of the returner.
         returner: &'static str,
-        /// Where it is.
+        /// The key of the value in the returner's storage.
         key: String,
-        /// What is wrong with it.
+        /// The error of the decoder.
         reason: String,
     },
 }
@@ -81,7 +81,8 @@ impl ReturnerError {
     }
 }
 
-/// One of many that were read: one that is damaged is logged and left out.
-pub(crate) fn readable<T>(read: Result<T, ReturnerError>) -> Option<T> {
-    read.inspect_err(|error| tracing::warn!(%error, "a stored job or return is left out")).ok()
+/// Returns a decoded value of a list, or logs the error and returns `None`, so that one damaged value does not hide the
+/// others.
+pub(crate) fn readable<T>(decoded: Result<T, ReturnerError>) -> Option<T> {
+    decoded.inspect_err(|error| tracing::warn!(%error, "a stored job or return is damaged; skipping it")).ok()
 }

@@ -1,55 +1,54 @@
-//! Where job returns and events are stored: one file a backend, all of the same shape.
+//! Returners: storage of jobs, job returns and events, one file a backend.
 //!
-//! A [`Returner`] is synchronous: masters and minions call it on threads that may wait, never on those
-//! of a runtime. Which one is used is said by its Salt name (`--return redis`, `master_job_cache`,
-//! `event_return`), and its options are Salt's (`redis.host`, ...). Nothing here knows of a bus, a
-//! master or a minion.
+//! [`open`] opens a returner by its Salt name (`--return redis`, `master_job_cache`, `event_return`) with Salt's
+//! options (`redis.host`, ...). A [`Returner`] is synchronous: masters and minions call it on threads that may block.
+//! Nothing here knows the bus, the master or the minion.
 //!
-//! What comes twice is kept once: of several returns of one minion for one job the first stays, as in
-//! Salt's job cache. So events may be handed over again after a crash, and a minion cannot change
-//! what it has said.
+//! Storing is idempotent: of several returns of one minion for one job the first is kept, as in Salt's job cache.
+//! Events may therefore be stored again after a crash, and a minion cannot overwrite its return.
 
+mod encoding;
 mod error;
 mod local_cache;
 mod options;
 mod rawfile_json;
 mod redis;
 mod sqlite3;
-mod text;
 
 use std::time::Duration;
 
 use brine_core::event::Event;
 use brine_core::job::{Call, Load, Return};
+use brine_core::nearest::nearest;
 use brine_core::{Jid, Map, MinionId};
 
 pub use error::ReturnerError;
 pub use options::Options;
 
-/// What stores job returns and events. What a backend cannot do, it says:
+/// Storage of jobs, returns and events. Operations that a backend does not implement return
 /// [`ReturnerError::Unsupported`].
 pub trait Returner: Send + Sync {
-    /// Salt's name of it.
+    /// Returns Salt's name of the returner.
     fn name(&self) -> &'static str;
 
-    /// Stores what was asked; a job that is known is replaced.
+    /// Stores the load of a job, replacing an existing one with the same job id.
     fn save_load(&self, load: &Load) -> Result<(), ReturnerError> {
         let _ = load;
         Err(self.cannot("store jobs"))
     }
 
-    /// Stores what a minion returned.
+    /// Stores the return of a minion.
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         let _ = job_return;
         Err(self.cannot("store returns"))
     }
 
-    /// Stores many returns at once, which is quicker than one after the other.
+    /// Stores several returns in one operation.
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         returns.iter().try_for_each(|one| self.returner(one))
     }
 
-    /// Stores calls of the master's own functions, each a job with one return. A damaged one is logged and left out.
+    /// Stores calls of runner and wheel functions, each a job with one return. Damaged ones are logged and skipped.
     fn save_calls(&self, calls: &[Call]) -> Result<(), ReturnerError> {
         for call in calls {
             let job = call.job().map_err(|error| ReturnerError::damaged(self.name(), call.jid().as_str(), error));
@@ -61,44 +60,44 @@ pub trait Returner: Send + Sync {
         Ok(())
     }
 
-    /// Waits until what was stored so far is on disk, where storing does not wait for that by itself.
+    /// Waits until everything stored so far is on disk. Does nothing for backends whose operations wait by themselves.
     fn flush(&self) -> Result<(), ReturnerError> {
         Ok(())
     }
 
-    /// Adds minions that are expected to return for a job: batches and other masters tell them late.
+    /// Adds minions to those expected to return for a job: those of later batches and of masters below this one.
     fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
         let _ = (jid, minions);
         Err(self.cannot("store the minions of a job"))
     }
 
-    /// What was asked in a job, if it is known, with all minions that are expected to return.
+    /// Returns the load of a job with all minions expected to return, or `None` for an unknown job.
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
         let _ = jid;
         Err(self.cannot("find jobs"))
     }
 
-    /// What came back for a job: by minion, sorted, a map of `return`, `retcode`, `success` and `out`,
-    /// those of them that came. Empty if nothing is known.
+    /// Returns the returns of a job: a mapping of minion id, sorted, to those of `return`, `retcode`, `success` and
+    /// `out` that the minion sent. Empty for an unknown job.
     fn get_jid(&self, jid: &Jid) -> Result<Map, ReturnerError> {
         let _ = jid;
         Err(self.cannot("find returns"))
     }
 
-    /// The jobs that are known, newest first, at most `limit` of them. [`Load::summary`] is what
-    /// listings show of each. Those that cannot be read any more are left out and logged.
+    /// Returns the loads of at most `limit` jobs, newest first; [`Load::summary`] is the form that listings show.
+    /// Damaged ones are logged and skipped.
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
         let _ = limit;
         Err(self.cannot("list jobs"))
     }
 
-    /// The newest return of a function, by minion, sorted, in the form of [`Returner::get_jid`].
+    /// Returns each minion's newest return of a function, in the form of [`Returner::get_jid`].
     fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {
         let _ = fun;
         Err(self.cannot("find returns by function"))
     }
 
-    /// The minions that have returned something, sorted.
+    /// Returns the ids of all minions with a stored return, sorted.
     fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
         Err(self.cannot("list minions"))
     }
@@ -109,36 +108,55 @@ pub trait Returner: Send + Sync {
         Err(self.cannot("store events"))
     }
 
-    /// Removes what was asked and returned longer ago than this. No time at all means that everything
-    /// is kept, as `keep_jobs_seconds: 0` does.
+    /// Removes jobs, returns and events older than `older_than`. Zero keeps everything, as `keep_jobs_seconds: 0` does.
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
         let _ = older_than;
         Err(self.cannot("remove old jobs"))
     }
 
-    /// The error for what this returner cannot do.
+    /// Returns the error of an operation that this returner does not implement.
     #[doc(hidden)]
-    fn cannot(&self, what: &'static str) -> ReturnerError {
-        ReturnerError::Unsupported { returner: self.name(), what }
+    fn cannot(&self, operation: &'static str) -> ReturnerError {
+        ReturnerError::Unsupported { returner: self.name(), operation }
     }
 }
 
-/// A kind of returner: what its file tells of it.
+/// A backend: its name, its documentation and its constructor.
 #[derive(Debug, Clone, Copy)]
 pub struct Backend {
-    /// Salt's name of it.
+    /// Salt's name of the returner.
     pub name: &'static str,
-    /// What it is and which options it has.
+    /// What it stores, and where.
     pub doc: &'static str,
+    /// The options that it reads.
+    pub options: &'static [BackendOption],
     open: fn(&Options) -> Result<Box<dyn Returner>, ReturnerError>,
-    /// Checks its options and changes nothing.
+    /// Validates the options without opening or creating anything.
     check: fn(&Options) -> Result<(), ReturnerError>,
 }
 
-/// All returners, by name: one line a backend.
+/// The documentation of one option of a backend.
+#[derive(Debug, Clone, Copy)]
+pub struct BackendOption {
+    /// The full name, such as `redis.host`.
+    pub name: &'static str,
+    /// The default as written in YAML, or `None` for a required or unset option.
+    pub default: Option<&'static str>,
+    /// The meaning of the value, with its unit.
+    pub doc: &'static str,
+}
+
+/// The option that all backends with an expiry of jobs have.
+const KEEP_JOBS_SECONDS: BackendOption = BackendOption {
+    name: "keep_jobs_seconds",
+    default: Some("86400"),
+    doc: "The number of seconds for which a job is kept; 0 keeps it forever.",
+};
+
+/// All backends, sorted by name.
 pub static BACKENDS: &[Backend] = &[local_cache::BACKEND, rawfile_json::BACKEND, redis::BACKEND, sqlite3::BACKEND];
 
-/// Opens the returner of this name.
+/// Opens the returner with this name.
 pub fn open(name: &str, options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     match BACKENDS.iter().find(|backend| backend.name == name) {
         Some(backend) => (backend.open)(options),
@@ -146,10 +164,10 @@ pub fn open(name: &str, options: &Options) -> Result<Box<dyn Returner>, Returner
     }
 }
 
-/// Checks that there is a returner of this name and that its options can be used. Opens and creates nothing.
+/// Validates the name of a returner and its options without opening or creating anything.
 ///
 /// # Errors
-/// What [`open`] would fail of, as far as the options say it.
+/// The errors of [`open`] that follow from the name and the options alone.
 pub fn check(name: &str, options: &Options) -> Result<(), ReturnerError> {
     match BACKENDS.iter().find(|backend| backend.name == name) {
         Some(backend) => (backend.check)(options),
@@ -159,10 +177,7 @@ pub fn check(name: &str, options: &Options) -> Result<(), ReturnerError> {
 
 fn unknown(name: &str) -> ReturnerError {
     let known: Vec<_> = BACKENDS.iter().map(|backend| backend.name).collect();
-    let nearest = known.iter().map(|known| (strsim::jaro_winkler(name, known), *known));
-    // What is less alike than this is another word, not the same one mistyped.
-    let nearest = nearest.filter(|(alike, _)| *alike > 0.75).max_by(|one, other| one.0.total_cmp(&other.0));
-    let hint = nearest.map(|(_, known)| format!(" (did you mean '{known}'?)")).unwrap_or_default();
+    let hint = nearest(name, &known).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
     ReturnerError::Unknown { name: name.to_owned(), hint, known: known.join(", ") }
 }
 
@@ -173,22 +188,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_returner_is_answered_with_the_nearest_one() {
+    fn an_unknown_name_suggests_the_nearest_returner() {
         let message = |name| open(name, &Options::default()).err().unwrap().to_string();
-        insta::assert_snapshot!(message("redsi"), @"there is no returner 'redsi' (did you mean 'redis'?): local_cache, rawfile_json, redis, sqlite3 are known");
-        insta::assert_snapshot!(message("sqlite"), @"there is no returner 'sqlite' (did you mean 'sqlite3'?): local_cache, rawfile_json, redis, sqlite3 are known");
-        insta::assert_snapshot!(message("mongo"), @"there is no returner 'mongo': local_cache, rawfile_json, redis, sqlite3 are known");
+        insta::assert_snapshot!(message("redsi"), @"unknown returner 'redsi': expected one of local_cache, rawfile_json, redis, sqlite3; did you mean 'redis'?");
+        insta::assert_snapshot!(message("sqlite"), @"unknown returner 'sqlite': expected one of local_cache, rawfile_json, redis, sqlite3; did you mean 'sqlite3'?");
+        insta::assert_snapshot!(message("mongo"), @"unknown returner 'mongo': expected one of local_cache, rawfile_json, redis, sqlite3");
     }
 
     #[test]
-    fn every_returner_tells_its_options() {
+    fn every_backend_documents_its_options() {
+        assert!(BACKENDS.is_sorted_by_key(|backend| backend.name));
         for backend in BACKENDS {
-            assert!(backend.doc.lines().count() > 1, "{}", backend.name);
+            assert!(!backend.options.is_empty() && backend.doc.ends_with('.'), "{}", backend.name);
+            for option in backend.options {
+                let is_own = option.name.split_once('.').is_none_or(|(returner, _)| returner == backend.name);
+                assert!(is_own && option.doc.ends_with('.'), "{}", option.name);
+            }
         }
     }
 
     #[test]
-    fn what_a_returner_cannot_do_it_says() {
+    fn default_operations_are_unsupported() {
         struct Nothing;
         impl Returner for Nothing {
             fn name(&self) -> &'static str {
@@ -198,7 +218,7 @@ mod tests {
         let jid = Jid::new();
         let one = Return::from_map(map! {"jid" => &jid, "id" => "a", "return" => 1}).unwrap();
         let load = Load::from_map(map! {"jid" => &jid}).unwrap();
-        let said = [
+        let errors = [
             Nothing.save_load(&load).err(),
             Nothing.returner(&one).err(),
             Nothing.save_returns(&[one]).err(),
@@ -211,7 +231,7 @@ mod tests {
             Nothing.event_return(&[]).err(),
             Nothing.clean_old_jobs(Duration::ZERO).err(),
         ];
-        for error in said {
+        for error in errors {
             assert!(matches!(error, Some(ReturnerError::Unsupported { returner: "nothing", .. })), "{error:?}");
         }
     }

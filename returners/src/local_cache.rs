@@ -1,4 +1,4 @@
-//! `local_cache`: the default job cache, in the master's store.
+//! `local_cache`: the default job cache, stored in the master's store.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,30 +11,31 @@ use jiff::Zoned;
 use parking_lot::Mutex;
 
 use crate::error::readable;
-use crate::{Backend, Options, Returner, ReturnerError};
+use crate::{Backend, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError};
 
 const NAME: &str = "local_cache";
 
 pub(crate) const BACKEND: Backend = Backend {
     name: NAME,
-    doc: "The master's own job cache, in its store: the default of master_job_cache.\n\n\
-          keep_jobs_seconds: how long jobs are kept (86400); 0 is for ever.",
+    doc: "The default of `master_job_cache`: jobs and returns in the master's store (`brine.redb`). Only the master can use \
+          it, and it does not store events, which are in the journal.",
+    options: &[KEEP_JOBS_SECONDS],
     open,
     check: |options| options.keep_jobs_seconds().map(|_| ()),
 };
 
-/// By jid: what was asked.
+/// Loads by job id.
 const LOADS: Table = Table("jobs_load");
-/// By `jid/id`, which no id can be mistaken in: what was returned.
+/// Returns by `<jid>/<minion id>`. Minion ids contain no `/`.
 const RETURNS: Table = Table("jobs_return");
-/// By `jid/id`, with the master's id: the packed body of a call's event.
+/// Packed bodies of the events of calls, by `<jid>/<master id>`.
 const CALLS: Table = Table("jobs_call");
-/// By `jid/id`: the minions that are expected beside those that the load names.
+/// Keys `<jid>/<minion id>` of minions expected to return in addition to those in the load.
 const MINIONS: Table = Table("jobs_minions");
 
-/// How many writes may be under way before the next one waits.
+/// The number of uncommitted writes from which on a write waits for the oldest one.
 const IN_FLIGHT: usize = 1024;
-/// How many pairs are read at once where all are looked at.
+/// The number of rows that a full scan reads at a time.
 const PAGE: usize = 1000;
 
 fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
@@ -42,9 +43,9 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     Ok(Box::new(LocalCache { store, in_flight: Mutex::default() }))
 }
 
-/// The cache. Writes are handed to the store in order and share its commits; that they failed is told
-/// by a later call. What feeds it comes from the journal, whose cursor moves behind these writes in the
-/// same store: after a crash the same comes again.
+/// The job cache. Writes are queued in the store in order and share its commits, so a failed write is reported by a
+/// later call. After a crash nothing is missing: the subscriber that writes here commits its cursor behind these
+/// writes in the same store and gets the same events again.
 struct LocalCache {
     store: BlockingStore,
     in_flight: Mutex<VecDeque<Ticket>>,
@@ -60,7 +61,7 @@ impl LocalCache {
         oldest.map_or(Ok(()), |ticket| Ok(ticket.durable_blocking()?))
     }
 
-    /// Waits until what was written before can be read. Others who read wait as well.
+    /// Waits for all queued writes and returns the store for reading.
     fn settle(&self) -> Result<&BlockingStore, ReturnerError> {
         let mut in_flight = self.in_flight.lock();
         let results: Vec<_> = in_flight.drain(..).map(Ticket::durable_blocking).collect();
@@ -68,14 +69,14 @@ impl LocalCache {
         Ok(&self.store)
     }
 
-    /// Passes each pair of a table to `look`, oldest first.
-    fn each(&self, table: Table, mut look: impl FnMut(&[u8], &[u8])) -> Result<(), ReturnerError> {
+    /// Calls `visit` with each row of a table, oldest first.
+    fn each(&self, table: Table, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), ReturnerError> {
         let store = self.settle()?;
         let mut start = Vec::new();
         loop {
             let page = store.scan(table, &start, PAGE)?;
             for (key, packed) in &page {
-                look(key, packed);
+                visit(key, packed);
             }
             match page.into_iter().nth(PAGE - 1) {
                 Some((key, _)) => start = [&key[..], b"\0"].concat(),
@@ -89,10 +90,10 @@ fn key(jid: &Jid, id: &str) -> Vec<u8> {
     format!("{jid}/{id}").into_bytes()
 }
 
-/// The call in a pair of [`CALLS`].
+/// Decodes a row of [`CALLS`].
 fn call_of(key: &[u8], body: Vec<u8>) -> Result<Call, ReturnerError> {
     let parts = std::str::from_utf8(key).ok().and_then(|key| key.split_once('/'));
-    let (jid, id) = parts.ok_or_else(|| damaged(key, "its key is no call"))?;
+    let (jid, id) = parts.ok_or_else(|| damaged(key, "expected a key of job id and master id"))?;
     let invalid = |error: &dyn std::fmt::Display| damaged(key, error);
     Ok(Call::new(
         id.parse().map_err(|error| invalid(&error))?,
@@ -109,7 +110,7 @@ fn return_of_call(key: &[u8], body: Vec<u8>) -> Result<Return, ReturnerError> {
     call_of(key, body)?.job_return().map_err(|error| damaged(key, error))
 }
 
-/// The minion in a key.
+/// Returns the minion id of a key.
 fn id_of(key: &[u8]) -> Option<MinionId> {
     std::str::from_utf8(key).ok()?.split_once('/')?.1.parse().ok()
 }
@@ -243,9 +244,9 @@ mod tests {
 
     use super::*;
 
-    fn cache(folder: &std::path::Path) -> LocalCache {
+    fn cache(directory: &std::path::Path) -> LocalCache {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (store, _) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+        let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
         let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
         LocalCache { store, in_flight: Mutex::default() }
     }
@@ -256,8 +257,8 @@ mod tests {
 
     #[test]
     fn many_returns_are_written_without_a_commit_for_each() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = cache(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let cache = cache(directory.path());
         let jid = Jid::new();
         let count = IN_FLIGHT + PAGE + 10;
         for number in 0..count {
@@ -270,9 +271,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_told_alone_and_left_out_among_many() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = cache(folder.path());
+    fn damaged_rows_fail_alone_and_are_skipped_in_lists() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = cache(directory.path());
         let (good, bad) = (Jid::new(), Jid::new());
         for jid in [&good, &bad] {
             cache.save_load(&Load::from_map(map! {"jid" => jid}).unwrap()).unwrap();
@@ -282,21 +283,21 @@ mod tests {
         batch.put(LOADS, bad.as_str(), &b"\xc1"[..]).put(RETURNS, key(&bad, "a"), &b"\x80"[..]);
         cache.write(batch).unwrap();
         let error = cache.get_load(&bad).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("local_cache holds something unreadable under {bad}: ")), "{error}");
+        assert!(error.starts_with(&format!("decoding the value of {bad} (local_cache) failed: ")), "{error}");
         assert_eq!(cache.get_jid(&bad).unwrap(), Map::new());
         assert_eq!(cache.get_jids(None).unwrap().iter().map(Load::jid).collect::<Vec<_>>(), [&good]);
     }
 
     #[test]
-    fn what_was_kept_is_there_after_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
+    fn returns_survive_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
         let jid = Jid::new();
-        cache(folder.path()).returner(&returned(&jid, "a")).unwrap();
-        assert_eq!(cache(folder.path()).get_jid(&jid).unwrap().len(), 1);
+        cache(directory.path()).returner(&returned(&jid, "a")).unwrap();
+        assert_eq!(cache(directory.path()).get_jid(&jid).unwrap().len(), 1);
     }
 
     #[test]
-    fn without_the_masters_store_there_is_no_job_cache() {
+    fn opening_without_the_store_fails() {
         assert!(matches!(open(&Options::default()), Err(ReturnerError::NoStore)));
     }
 }

@@ -1,4 +1,4 @@
-//! Options of returners: from the configuration, from an alternative set in it, or from the command line.
+//! The options of returners: from the command line, an alternative set in the configuration, or the configuration.
 
 use brine_core::store::BlockingStore;
 use brine_core::value::FromValue;
@@ -6,10 +6,10 @@ use brine_core::{Map, Value};
 
 use crate::ReturnerError;
 
-/// How long jobs are kept if the configuration does not say it: a day, in seconds.
+/// The default of `keep_jobs_seconds`: one day.
 const KEEP_JOBS: u64 = 86_400;
 
-/// Where a returner finds its options.
+/// The sources of a returner's options, and the store of the master.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     opts: Map,
@@ -19,13 +19,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options in a configuration, and the store that `local_cache` is in.
+    /// Creates options from a configuration and, in the master, the store of `local_cache`.
     pub fn new(opts: &Map, store: Option<BlockingStore>) -> Self {
         Options { opts: opts.clone(), alternative: None, kwargs: Map::new(), store }
     }
 
-    /// With `--return_config` (a prefix such as `alternative` in `alternative.redis.host`) and
-    /// `--return_kwargs` (options by their names without prefix) of one job.
+    /// Adds the `--return_config` of a job (a prefix such as `alternative` in `alternative.redis.host`) and its
+    /// `--return_kwargs` (options by their names without prefix).
     #[must_use]
     pub fn for_job(mut self, alternative: Option<&str>, kwargs: &Map) -> Self {
         self.alternative = alternative.filter(|prefix| !prefix.is_empty()).map(str::to_owned);
@@ -33,12 +33,13 @@ impl Options {
         self
     }
 
-    /// The store, for the returner that lives in it.
+    /// Returns the master's store, or `None` in other processes.
     pub(crate) fn store(&self) -> Option<&BlockingStore> {
         self.store.as_ref()
     }
 
-    /// An option of a returner, from the nearest place that has it; empty text is as good as nothing.
+    /// Returns an option of a returner: from `--return_kwargs`, else the alternative set, else the configuration. An
+    /// empty string counts as unset.
     pub(crate) fn get<T: FromValue>(&self, returner: &str, name: &str) -> Result<Option<T>, ReturnerError> {
         let full = format!("{returner}.{name}");
         let of_alternative = || lookup(&self.opts, &format!("{}.{full}", self.alternative.as_ref()?));
@@ -46,7 +47,7 @@ impl Options {
         found.map(|value| read(&full, value)).transpose()
     }
 
-    /// `keep_jobs_seconds`, else the hours in `keep_jobs` of older configurations; 0 is for ever.
+    /// Returns `keep_jobs_seconds`, or `keep_jobs` converted from hours; 0 means forever.
     pub(crate) fn keep_jobs_seconds(&self) -> Result<u64, ReturnerError> {
         if let Some(seconds) = set(self.opts.get("keep_jobs_seconds")) {
             return read("keep_jobs_seconds", seconds);
@@ -55,7 +56,7 @@ impl Options {
         Ok(hours.map_or(KEEP_JOBS, |hours| hours.saturating_mul(3600)))
     }
 
-    /// The name of this master or minion.
+    /// Returns the id of this master or minion.
     pub(crate) fn own_id(&self) -> Option<&str> {
         self.opts.get("id").and_then(Value::as_str)
     }
@@ -70,7 +71,7 @@ fn read<T: FromValue>(option: &str, value: &Value) -> Result<T, ReturnerError> {
         .map_err(|error| ReturnerError::Option { option: option.to_owned(), reason: error.to_string() })
 }
 
-/// A dotted option, written as one key or as mappings in each other, cut at any of its dots.
+/// Looks up a dotted option, written as one key or as nested mappings split at any of its dots.
 fn lookup<'a>(opts: &'a Map, name: &str) -> Option<&'a Value> {
     let nested =
         || name.match_indices('.').find_map(|(dot, _)| lookup(opts.get(&name[..dot])?.as_map()?, &name[dot + 1..]));
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn options_come_from_the_nearest_place() {
+    fn job_options_override_the_alternative_set_and_the_configuration() {
         let opts = map! {"redis.host" => "a", "redis" => map!{"port" => 7}, "other.redis.host" => "b"};
         assert_eq!(host(&opts, None, &map! {}).as_deref(), Some("a"));
         assert_eq!(host(&opts, Some("other"), &map! {}).as_deref(), Some("b"));
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn dotted_options_may_be_nested_at_any_dot() {
+    fn dotted_options_are_found_nested_at_any_dot() {
         for opts in [
             map! {"other" => map! {"redis" => map! {"host" => "b"}}},
             map! {"other.redis" => map! {"host" => "b"}},
@@ -110,13 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_option_is_named() {
+    fn type_errors_name_the_option() {
         let error = Options::new(&map! {"redis.port" => "x"}, None).get::<u16>("redis", "port").unwrap_err();
-        assert_eq!(error.to_string(), "option 'redis.port': expected a whole number from 0 to 65535, got str");
+        assert_eq!(error.to_string(), "option 'redis.port': expected an integer from 0 to 65535, got str");
     }
 
     #[test]
-    fn jobs_are_kept_as_long_as_the_configuration_says() {
+    fn keep_jobs_seconds_overrides_keep_jobs() {
         for (opts, seconds) in [
             (map! {}, 86_400),
             (map! {"keep_jobs" => 2}, 7200),

@@ -1,4 +1,4 @@
-//! `rawfile_json`: every return and event as one line of JSON, appended to a file. It cannot read back.
+//! `rawfile_json`: appends each return and event to a file as one line of JSON. Write-only.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -7,16 +7,20 @@ use std::path::PathBuf;
 use brine_core::event::Event;
 use brine_core::job::Return;
 
-use crate::{Backend, Options, Returner, ReturnerError, text};
+use crate::{Backend, BackendOption, Options, Returner, ReturnerError, encoding};
 
 const NAME: &str = "rawfile_json";
 
 pub(crate) const BACKEND: Backend = Backend {
     name: NAME,
-    doc: "Every return and event as one line of JSON, appended to a file.\n\n\
-          rawfile_json.filename: the file (/var/log/salt/events). It is opened anew each time, so it may be rotated.",
+    doc: "Appends each return and event to a file as one line of JSON. It cannot be read back, so it is no job cache.",
+    options: &[BackendOption {
+        name: "rawfile_json.filename",
+        default: Some("/var/log/salt/events"),
+        doc: "The path of the file. It is opened for each write, so logrotate needs no `postrotate` command.",
+    }],
     open,
-    // Nothing is opened before it is first used.
+    // The file is opened by the first write.
     check: |options| open(options).map(|_| ()),
 };
 
@@ -31,8 +35,8 @@ struct RawfileJson {
 }
 
 impl RawfileJson {
-    /// Appends lines, each in one write. The file is locked meanwhile, as Salt locks it, so that lines
-    /// of several processes do not mix.
+    /// Appends lines, each in one write. The file is locked, as by Salt, so that lines of several processes do not
+    /// interleave.
     fn append(&self, lines: impl Iterator<Item = String>) -> Result<(), ReturnerError> {
         let mut lines = lines.peekable();
         if lines.peek().is_none() {
@@ -47,13 +51,14 @@ impl RawfileJson {
     }
 }
 
-/// Writes a line whole or not at all: half of one would spoil the next one, too.
+/// Writes a line, and truncates the file to its former length if that fails: a partial line would also corrupt the
+/// next.
 fn write_line(file: &mut File, mut line: String) -> std::io::Result<()> {
     line.push('\n');
     let before = file.metadata()?;
     file.write_all(line.as_bytes()).inspect_err(|_| {
         if before.is_file() {
-            // The error that led here is the one to tell.
+            // The error of the write is the one to report.
             _ = file.set_len(before.len());
         }
     })
@@ -65,15 +70,15 @@ impl Returner for RawfileJson {
     }
 
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.append(std::iter::once(text::of_map(job_return.map())))
+        self.append(std::iter::once(encoding::of_map(job_return.map())))
     }
 
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
-        self.append(returns.iter().map(|one| text::of_map(one.map())))
+        self.append(returns.iter().map(|one| encoding::of_map(one.map())))
     }
 
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
-        self.append(events.iter().map(text::of_event))
+        self.append(events.iter().map(encoding::of_event))
     }
 }
 
@@ -88,12 +93,12 @@ mod tests {
     }
 
     #[test]
-    fn each_return_and_event_is_a_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events");
+    fn each_return_and_event_is_one_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events");
         let returner = at(&path);
         returner.event_return(&[]).unwrap();
-        assert!(!path.exists(), "no events leave no file");
+        assert!(!path.exists(), "an empty write creates no file");
         let one = map! {"jid" => "20261120235852025555", "id" => "web1", "fun" => "test.arg", "return" => "ü\n\u{1}", "retcode" => 0};
         let one = Return::from_map(one).unwrap();
         returner.returner(&one).unwrap();
@@ -107,9 +112,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_several_threads_do_not_mix() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events");
+    fn lines_of_several_threads_do_not_interleave() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events");
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let path = &path;
@@ -128,11 +133,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_is_named() {
+    fn write_errors_name_the_file() {
         let event = Event::from_map("t", &map! {}).unwrap();
         for path in ["/nonexistent/events", "/dev/full"] {
             let error = at(path.as_ref()).event_return(std::slice::from_ref(&event)).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("rawfile_json cannot write to {path}: ")), "{error}");
+            assert!(error.starts_with(&format!("writing to {path} (rawfile_json) failed: ")), "{error}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! `redis`: jobs and returns in a Redis server, under the keys that Salt's returner of this name has:
-//! `load:<jid>`, a hash `ret:<jid>` by minion, `<minion>:<fun>` for the job of the newest return, and a
-//! set `minions`. Beside these: a set `minions:<jid>` for minions that are told late, a list `salt_events`.
+//! `redis`: jobs, returns and events in a Redis server, under the keys of Salt's returner: `load:<jid>`, a hash
+//! `ret:<jid>` by minion id, `<minion id>:<function>` with the job id of the newest return, and a set `minions`. Brine
+//! adds the set `minions:<jid>` for [`Returner::save_minions`] and the list `salt_events`.
 
 use std::time::Duration;
 
@@ -15,30 +15,38 @@ use jiff::Zoned;
 use parking_lot::Mutex;
 
 use crate::error::readable;
-use crate::{Backend, Options, Returner, ReturnerError, text};
+use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError, encoding};
 
 const NAME: &str = "redis";
 
 pub(crate) const BACKEND: Backend = Backend {
     name: NAME,
-    doc: "Jobs, returns and events in a Redis server.\n\n\
-          redis.host, redis.port: where it listens (salt, 6379).\n\
-          redis.unix_socket_path: its socket, which counts before host and port.\n\
-          redis.db: the number of the database (0).\n\
-          redis.password: its password, if it has one.\n\
-          keep_jobs_seconds: how long Redis keeps a job (86400); 0 is for ever.",
+    doc: "Jobs, returns and events in a Redis server, under the keys of Salt's returner. The list `salt_events` keeps the \
+          newest 100,000 events. Clusters are not supported.",
+    options: &[
+        BackendOption { name: "redis.host", default: Some("salt"), doc: "The host name or address of the server." },
+        BackendOption { name: "redis.port", default: Some("6379"), doc: "The port of the server." },
+        BackendOption {
+            name: "redis.unix_socket_path",
+            default: None,
+            doc: "The path of the server's Unix socket; takes precedence over host and port.",
+        },
+        BackendOption { name: "redis.db", default: Some("0"), doc: "The number of the database." },
+        BackendOption { name: "redis.password", default: None, doc: "The password of the server." },
+        KEEP_JOBS_SECONDS,
+    ],
     open,
-    // Nothing is opened before it is first used.
+    // The connection is opened by the first operation.
     check: |options| open(options).map(|_| ()),
 };
 
-/// How long to wait for the server: for a connection, and for each answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The waits before trying again over a new connection.
+/// The timeout of a connection attempt, and of each reply.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The pauses before the retries over a new connection.
 const RETRIES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
-/// How many events the list `salt_events` keeps.
+/// The length of the list `salt_events`.
 const EVENTS: isize = 100_000;
-/// How many keys are asked for, or removed, at once.
+/// The number of keys that one command reads or removes.
 const PAGE: usize = 1000;
 
 fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
@@ -68,32 +76,32 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     }
 }
 
-/// Connects when it is first used: who starts before the server does need not fail.
+/// A client that connects at its first operation, so that a master may start before the server.
 struct Redis {
     client: Client,
     connection: Mutex<Option<Connection>>,
-    /// Which server, for messages.
+    /// The address of the server, for messages.
     address: String,
-    /// How many seconds the server keeps jobs; 0 is for ever.
+    /// The expiry of jobs in seconds; 0 for none.
     lifetime: i64,
 }
 
 impl Redis {
     fn connect(&self) -> RedisResult<Connection> {
-        let connection = self.client.get_connection_with_timeout(PATIENCE)?;
-        connection.set_read_timeout(Some(PATIENCE))?;
-        connection.set_write_timeout(Some(PATIENCE))?;
+        let connection = self.client.get_connection_with_timeout(TIMEOUT)?;
+        connection.set_read_timeout(Some(TIMEOUT))?;
+        connection.set_write_timeout(Some(TIMEOUT))?;
         Ok(connection)
     }
 
-    /// Runs commands, over a new connection if the one there was is broken. What is run may have
-    /// been run before it broke: that changes nothing, but an event may be listed twice.
+    /// Runs commands, and retries them over a new connection if the connection fails. The server may have run them
+    /// already: they are idempotent, except that an event may be listed twice.
     fn run<T>(&self, commands: impl Fn(&mut Connection) -> RedisResult<T>) -> Result<T, ReturnerError> {
         let mut slot = self.connection.lock();
         let mut attempt = || {
             let mut connection = slot.take().map_or_else(|| self.connect(), Ok)?;
             let result = commands(&mut connection);
-            // A connection on which something went wrong may still have answers coming: it is not used again.
+            // A connection with a failed command may still have replies pending, so it is not reused.
             if result.is_ok() {
                 *slot = Some(connection);
             }
@@ -103,7 +111,8 @@ impl Redis {
         for wait in RETRIES {
             match &result {
                 Err(error) if is_of_connection(error) => {
-                    tracing::debug!(address = self.address, %error, "redis is tried again");
+                    tracing::debug!(address = self.address, %error, "redis command failed; retrying over a new \
+                        connection");
                     std::thread::sleep(wait);
                     result = attempt();
                 }
@@ -113,7 +122,7 @@ impl Redis {
         result.map_err(|source| ReturnerError::Redis { address: self.address.clone(), source })
     }
 
-    /// All keys that start so, and the job ids behind.
+    /// Returns the job ids of all keys with this prefix, sorted.
     fn jids(&self, prefix: &str) -> Result<Vec<Jid>, ReturnerError> {
         let keys: Vec<String> = self.run(|connection| {
             let options = ScanOptions::default().with_pattern(format!("{prefix}*")).with_count(PAGE);
@@ -121,7 +130,7 @@ impl Redis {
         })?;
         let mut jids: Vec<Jid> = keys.iter().filter_map(|key| key.strip_prefix(prefix)?.parse().ok()).collect();
         jids.sort();
-        // A scan may find a key twice.
+        // SCAN may return a key twice.
         jids.dedup();
         Ok(jids)
     }
@@ -133,7 +142,7 @@ impl Redis {
     }
 }
 
-/// Whether another connection may help. A server that is loading its data says so and will be ready.
+/// Returns whether a retry over a new connection may succeed: also while the server is loading its data.
 fn is_of_connection(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_connection_dropped()
@@ -141,9 +150,9 @@ fn is_of_connection(error: &RedisError) -> bool {
         || error.code() == Some("LOADING")
 }
 
-/// The returns in answers to `HGET` or `HGETALL`, by minion.
+/// Decodes the replies of `HGET` or `HVALS` to returns by minion id.
 fn by_minion<'a>(key: &str, found: impl IntoIterator<Item = &'a String>) -> Map {
-    let returns = found.into_iter().filter_map(|found| readable(text::to_return(NAME, key, found)));
+    let returns = found.into_iter().filter_map(|found| readable(encoding::to_return(NAME, key, found)));
     let mut returns: Vec<Return> = returns.collect();
     returns.sort_by(|one, other| one.id().cmp(other.id()));
     returns.iter().map(|one| (Value::from(one.id()), one.summary().into())).collect()
@@ -156,7 +165,7 @@ impl Returner for Redis {
 
     fn save_load(&self, load: &Load) -> Result<(), ReturnerError> {
         let mut pipe = ::redis::pipe();
-        pipe.set(format!("load:{}", load.jid()), text::of_map(load.map())).ignore();
+        pipe.set(format!("load:{}", load.jid()), encoding::of_map(load.map())).ignore();
         self.expire(pipe.atomic(), format!("load:{}", load.jid()));
         self.run(|connection| pipe.query(connection))
     }
@@ -170,7 +179,7 @@ impl Returner for Redis {
             let mut pipe = ::redis::pipe();
             for one in page {
                 let (key, id) = (format!("ret:{}", one.jid()), one.id().as_str());
-                pipe.hset_nx(&key, id, text::of_map(one.map())).ignore();
+                pipe.hset_nx(&key, id, encoding::of_map(one.map())).ignore();
                 pipe.set(format!("{id}:{}", one.fun()), one.jid().as_str()).ignore();
                 pipe.sadd("minions", id).ignore();
                 self.expire(&mut pipe, key);
@@ -195,7 +204,7 @@ impl Returner for Redis {
         let (key, minions) = (format!("load:{jid}"), format!("minions:{jid}"));
         let (found, more): (Option<String>, Vec<String>) =
             self.run(|connection| ::redis::pipe().get(&key).smembers(&minions).query(connection))?;
-        let load = found.map(|found| text::to_load(NAME, &key, &found)).transpose()?;
+        let load = found.map(|found| encoding::to_load(NAME, &key, &found)).transpose()?;
         Ok(load.map(|load| load.with_minions(more.iter().filter_map(|id| id.parse().ok()))))
     }
 
@@ -212,9 +221,9 @@ impl Returner for Redis {
         let mut loads = Vec::with_capacity(keys.len());
         for page in keys.chunks(PAGE) {
             let found: Vec<Option<String>> = self.run(|connection| connection.mget(page))?;
-            // One that is not there any more has expired meanwhile.
+            // A missing key has expired since the scan.
             let found = page.iter().zip(found).filter_map(|(key, found)| Some((key, found?)));
-            loads.extend(found.filter_map(|(key, found)| readable(text::to_load(NAME, key, &found))));
+            loads.extend(found.filter_map(|(key, found)| readable(encoding::to_load(NAME, key, &found))));
         }
         Ok(loads)
     }
@@ -248,13 +257,13 @@ impl Returner for Redis {
         if events.is_empty() {
             return Ok(());
         }
-        let lines: Vec<String> = events.iter().map(text::of_event).collect();
+        let lines: Vec<String> = events.iter().map(encoding::of_event).collect();
         self.run(|connection| {
             ::redis::pipe().rpush("salt_events", &lines).ltrim("salt_events", -EVENTS, -1).query(connection)
         })
     }
 
-    /// Redis forgets by itself what has its time; this removes what was stored to be kept longer.
+    /// Redis expires keys by itself; this removes those that were stored with a longer expiry.
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
         let Some(oldest) = oldest_kept(&Zoned::now(), older_than.as_secs()) else { return Ok(()) };
         for prefix in ["load:", "ret:", "minions:"] {
@@ -279,16 +288,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_is_not_there_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("nobody.sock").display().to_string();
+    fn connection_errors_name_the_server() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("nobody.sock").display().to_string();
         let returner = open(&Options::new(&map! {"redis.unix_socket_path" => socket.as_str()}, None)).unwrap();
         let error = returner.get_minions().unwrap_err().to_string();
-        assert!(error.starts_with(&format!("redis at {socket}: ")), "{error}");
+        assert!(error.starts_with(&format!("redis server {socket} failed: ")), "{error}");
     }
 
     #[test]
-    fn options_that_cannot_be_are_named() {
+    fn invalid_options_are_named() {
         for (option, value) in
             [("redis.cluster_mode", "true"), ("redis.port", "70000"), ("redis.db", "x"), ("keep_jobs_seconds", "-1")]
         {

@@ -1,6 +1,6 @@
-//! `sqlite3`: jobs and returns in an SQLite database, in the tables that Salt's returner of this name has:
-//! `jids` and `salt_returns`. `full_ret` holds what the function returned, as Salt has it; the other
-//! fields of a return are in a column `rest` that Salt's statements do not mind.
+//! `sqlite3`: jobs, returns and events in an SQLite database, in the tables of Salt's returner, `jids` and
+//! `salt_returns`. As in Salt, `full_ret` holds the return value alone; the other fields of a return are in the
+//! additional column `rest`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -14,15 +14,22 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use crate::error::readable;
-use crate::{Backend, Options, Returner, ReturnerError, text};
+use crate::{Backend, BackendOption, Options, Returner, ReturnerError, encoding};
 
 const NAME: &str = "sqlite3";
 
 pub(crate) const BACKEND: Backend = Backend {
     name: NAME,
-    doc: "Jobs, returns and events in an SQLite database. Its tables are made if they are missing.\n\n\
-          sqlite3.database: the file. There is no default.\n\
-          sqlite3.timeout: how many seconds to wait for others who write to it (5.0).",
+    doc: "Jobs, returns and events in an SQLite database, in the tables of Salt's returner. Missing tables are \
+          created.",
+    options: &[
+        BackendOption { name: "sqlite3.database", default: None, doc: "The path of the database file. Required." },
+        BackendOption {
+            name: "sqlite3.timeout",
+            default: Some("5.0"),
+            doc: "The number of seconds to wait for a lock that another process holds.",
+        },
+    ],
     open,
     check,
 };
@@ -40,15 +47,15 @@ const TABLES: &str = "
     CREATE INDEX IF NOT EXISTS salt_events_alter_time ON salt_events (alter_time);
 ";
 
-/// The pause before another try to open a database that another process has locked.
+/// The pause before opening a locked database again.
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
-/// The file and the time to wait.
+/// Reads the path of the database and the timeout.
 fn settings(options: &Options) -> Result<(PathBuf, Duration), ReturnerError> {
     let path: Option<String> = options.get(NAME, "database")?;
     let missing = || ReturnerError::Option {
         option: "sqlite3.database".into(),
-        reason: "it is missing: name the file of the database".into(),
+        reason: "it is required: set it to the path of the database file".into(),
     };
     let path = PathBuf::from(path.ok_or_else(missing)?);
     let timeout: f64 = options.get(NAME, "timeout")?.unwrap_or(5.0);
@@ -64,7 +71,7 @@ fn check(options: &Options) -> Result<(), ReturnerError> {
         None => Ok(()),
         Some(missing) => Err(ReturnerError::Option {
             option: "sqlite3.database".into(),
-            reason: format!("{} is no directory: create it", missing.display()),
+            reason: format!("{} is not a directory: create it", missing.display()),
         }),
     }
 }
@@ -75,7 +82,7 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
         let mut connection = Connection::open(&path)?;
         connection.busy_timeout(timeout)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        // With a write-ahead log this loses the last commits if the power fails, but never the database.
+        // With a write-ahead log, a power failure may lose the last commits but does not corrupt the database.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         make_tables(&transaction)?;
@@ -85,7 +92,7 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     let start = Instant::now();
     let connection = loop {
         match connect() {
-            // Another process makes the same database: SQLite does not wait for a change of the journal mode.
+            // Another process is creating the database: the busy timeout does not cover a change of the journal mode.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < timeout => {
                 std::thread::sleep(BUSY_PAUSE);
             }
@@ -107,7 +114,7 @@ fn make_tables(transaction: &Transaction) -> rusqlite::Result<()> {
 struct Sqlite {
     connection: Mutex<Connection>,
     path: PathBuf,
-    /// The name of this master, for its events.
+    /// The id of this master, stored with its events.
     master: String,
 }
 
@@ -133,20 +140,21 @@ fn row_of(row: &Row) -> rusqlite::Result<ReturnRow> {
 }
 
 impl ReturnRow {
-    fn read(self) -> Result<Return, ReturnerError> {
+    /// Decodes the row.
+    fn decode(self) -> Result<Return, ReturnerError> {
         let key = format!("jid {}, id {}", self.jid, self.id);
         let mut map = match &self.rest {
-            Some(rest) => text::to_map(NAME, &key, rest)?,
-            None => self.written_by_salt(),
+            Some(rest) => encoding::to_map(NAME, &key, rest)?,
+            None => self.fields_of_salt(),
         };
         map.insert("jid".into(), self.jid.into());
         map.insert("id".into(), self.id.into());
-        map.insert("return".into(), text::to_value(NAME, &key, &self.full_ret)?);
+        map.insert("return".into(), encoding::to_value(NAME, &key, &self.full_ret)?);
         Return::from_map(map).map_err(|error| ReturnerError::damaged(NAME, &key, error))
     }
 
-    /// What Salt keeps beside the value: the function, and success as a number or a word.
-    fn written_by_salt(&self) -> Map {
+    /// Returns the fields of a row written by Salt, which has no `rest`: `fun` and `success`.
+    fn fields_of_salt(&self) -> Map {
         let mut map = Map::new();
         if let Some(fun) = &self.fun {
             map.insert("fun".into(), fun.as_str().into());
@@ -185,7 +193,7 @@ fn insert_return(transaction: &Transaction, one: &Return) -> rusqlite::Result<()
         Zoned::now().strftime("%Y-%m-%d %H:%M:%S.%6f").to_string(),
         brine_core::value::json::to_json(one.value()),
         success,
-        text::of_map(&rest),
+        encoding::of_map(&rest),
     ])?;
     Ok(())
 }
@@ -199,21 +207,21 @@ impl Sqlite {
         work(&mut self.connection.lock()).map_err(|source| ReturnerError::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Makes changes together or not at all.
+    /// Runs `work` in a transaction.
     fn change(&self, work: impl FnOnce(&Transaction) -> rusqlite::Result<()>) -> Result<(), ReturnerError> {
         self.run(|connection| {
-            // Asked for at the start: a reader that turns into a writer may find that it cannot.
+            // Takes the write lock at the start: upgrading a read lock later may fail with SQLITE_BUSY.
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             work(&transaction)?;
             transaction.commit()
         })
     }
 
-    /// The returns that a query finds, by minion.
+    /// Returns the result of a query as returns by minion id.
     fn returns(&self, query: &str, parameter: &str) -> Result<Map, ReturnerError> {
         let rows: Vec<ReturnRow> =
             self.run(|connection| connection.prepare_cached(query)?.query_map([parameter], row_of)?.collect())?;
-        let returns = rows.into_iter().filter_map(|row| readable(row.read()));
+        let returns = rows.into_iter().filter_map(|row| readable(row.decode()));
         Ok(returns.map(|one| (Value::from(one.id()), one.summary().into())).collect())
     }
 }
@@ -226,7 +234,7 @@ impl Returner for Sqlite {
     fn save_load(&self, load: &Load) -> Result<(), ReturnerError> {
         self.change(|transaction| {
             let insert = "INSERT OR REPLACE INTO jids (jid, load) VALUES (?1, ?2)";
-            transaction.prepare_cached(insert)?.execute([load.jid().as_str(), &text::of_map(load.map())])?;
+            transaction.prepare_cached(insert)?.execute([load.jid().as_str(), &encoding::of_map(load.map())])?;
             Ok(())
         })
     }
@@ -254,12 +262,12 @@ impl Returner for Sqlite {
                 connection.prepare_cached(select)?.query_row([jid.as_str()], |row| row.get(0)).optional()?;
             Ok((found, strings(connection, "SELECT id FROM jid_minions WHERE jid = ?1", [jid.as_str()])?))
         })?;
-        let load = found.map(|found| text::to_load(NAME, jid.as_str(), &found)).transpose()?;
+        let load = found.map(|found| encoding::to_load(NAME, jid.as_str(), &found)).transpose()?;
         Ok(load.map(|load| load.with_minions(more.iter().filter_map(|id| id.parse().ok()))))
     }
 
     fn get_jid(&self, jid: &Jid) -> Result<Map, ReturnerError> {
-        // Salt may have put several rows of a minion here: the first one is set last.
+        // Salt may have written several rows of a minion: the first one is inserted last and wins.
         self.returns(
             "SELECT jid, id, fun, full_ret, success, rest FROM salt_returns WHERE jid = ?1 ORDER BY id, rowid DESC",
             jid.as_str(),
@@ -267,15 +275,15 @@ impl Returner for Sqlite {
     }
 
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
-        // Below zero means no limit to SQLite.
+        // A negative LIMIT is none.
         let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
         let loads =
             self.run(|connection| strings(connection, "SELECT load FROM jids ORDER BY jid DESC LIMIT ?1", [limit]))?;
-        Ok(loads.iter().filter_map(|load| readable(text::to_load(NAME, "jids", load))).collect())
+        Ok(loads.iter().filter_map(|load| readable(encoding::to_load(NAME, "jids", load))).collect())
     }
 
     fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {
-        // Where `max` is asked for, SQLite takes the other columns from the row that has it.
+        // With max(), SQLite takes the bare columns from the row with the maximum.
         self.returns(
             "SELECT max(jid) AS jid, id, fun, full_ret, success, rest FROM salt_returns WHERE fun = ?1
                 GROUP BY id ORDER BY id",
@@ -295,7 +303,7 @@ impl Returner for Sqlite {
             for event in events {
                 let data = event.data();
                 let stamp = data.get(event::STAMP).and_then(Value::as_str).map_or_else(event::stamp, str::to_owned);
-                insert.execute([event.tag(), &text::of_map(&data), &stamp, &self.master])?;
+                insert.execute([event.tag(), &encoding::of_map(&data), &stamp, &self.master])?;
             }
             Ok(())
         })
@@ -327,9 +335,9 @@ mod tests {
     }
 
     #[test]
-    fn a_database_may_be_made_by_several_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("salt.db");
+    fn several_processes_may_create_the_database() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("salt.db");
         std::thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| at(&path).get_jids(None).unwrap());
@@ -338,9 +346,9 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_those_that_salt_writes() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("salt.db");
+    fn rows_have_salts_format() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("salt.db");
         let one = map! {
             "jid" => JID, "id" => "web1", "fun" => "test.arg", "fun_args" => list!["a", true], "return" => list![1],
             "retcode" => 0, "success" => true, "extra" => 5,
@@ -351,20 +359,21 @@ mod tests {
         let connection = Connection::open(&path).unwrap();
         let row: String = connection
             .query_row(
-                "SELECT fun || '|' || jid || '|' || id || '|' || fun_args || '|' || full_ret || '|' || success || '|' || rest FROM salt_returns",
+                "SELECT fun || '|' || jid || '|' || id || '|' || fun_args || '|' || full_ret || '|' || success || \
+                 '|' || rest FROM salt_returns",
                 [],
                 |row| row.get(0),
             )
             .unwrap();
         let rows: i64 = connection.query_row("SELECT count(*) FROM salt_returns", [], |row| row.get(0)).unwrap();
-        assert_eq!(rows, 1, "what comes twice is one row");
+        assert_eq!(rows, 1, "a repeated return is stored once");
         insta::assert_snapshot!(row, @r#"test.arg|20261120235852025555|web1|['a', True]|[1]|1|{"fun": "test.arg", "fun_args": ["a", true], "retcode": 0, "success": true, "extra": 5}"#);
     }
 
     #[test]
-    fn a_database_that_salt_made_is_read_and_gets_what_it_lacks() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("salt.db");
+    fn a_database_of_salt_is_read_and_migrated() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("salt.db");
         let salt = Connection::open(&path).unwrap();
         salt.execute_batch(
             r#"CREATE TABLE jids (jid TEXT PRIMARY KEY, load TEXT NOT NULL);
@@ -377,7 +386,7 @@ mod tests {
             VALUES ('test.ping', '20261120235852025555', ?1, NULL, '2026-11-20 23:58:52', ?2, ?3)";
         salt.execute(insert, ["a", "true", "1"]).unwrap();
         let returner = at(&path);
-        // Both write on: Salt's statement still fits, and a second row of a minion does not hide the first.
+        // Salt can still write to it, and a minion's second row does not hide its first.
         salt.execute(insert, ["b", "\"x\"", ""]).unwrap();
         salt.execute(insert, ["b", "\"y\"", ""]).unwrap();
         salt.execute(insert, ["c", "not json", "1"]).unwrap();
@@ -389,9 +398,9 @@ mod tests {
     }
 
     #[test]
-    fn events_are_kept_with_their_time_until_they_are_old() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("salt.db");
+    fn old_events_are_removed_by_their_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("salt.db");
         let returner = at(&path);
         let old = Event::from_map("a", &map! {"_stamp" => "2020-01-01T00:00:00.000000", "x" => 1}).unwrap();
         let new = Event::from_map("b", &map! {}).unwrap();
@@ -406,12 +415,12 @@ mod tests {
     }
 
     #[test]
-    fn options_that_cannot_be_are_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let database = folder.path().join("salt.db").display().to_string();
+    fn invalid_options_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("salt.db").display().to_string();
         for (opts, message) in [
-            (map! {}, "option 'sqlite3.database': it is missing"),
-            (map! {"sqlite3.database" => "/nonexistent/salt.db"}, "sqlite3 at /nonexistent/salt.db: "),
+            (map! {}, "option 'sqlite3.database': it is required"),
+            (map! {"sqlite3.database" => "/nonexistent/salt.db"}, "sqlite3 database /nonexistent/salt.db failed: "),
             (map! {"sqlite3.database" => database.clone(), "sqlite3.timeout" => -1}, "option 'sqlite3.timeout': "),
         ] {
             let error = open(&Options::new(&opts, None)).err().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! Every returner that can read back behaves the same: one table of behaviour, run over each of them.
+//! One table of behaviour, run over every returner that can read.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
 
 mod support;
@@ -18,28 +18,28 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 type Check = fn(&dyn Returner);
 
-/// What a returner does, each with an empty one of its own.
+/// The checks, each run with an empty returner.
 const BEHAVIOUR: &[(&str, Check)] = &[
-    ("jobs come back with every field", jobs_come_back),
+    ("jobs are returned with every field", jobs_come_back),
     ("a job that is stored again is replaced", jobs_are_replaced),
-    ("minions that are told late are expected too", late_minions),
-    ("returns come back by minion, sorted", returns_come_back),
-    ("many returns at once are as one after the other", many_returns),
-    ("the first return of a minion stays", the_first_return_stays),
-    ("a minion's name is not mistaken for another's job", names_do_not_mix),
-    ("jobs are listed newest first, as many as wanted", jobs_are_listed),
+    ("minions added later are expected", late_minions),
+    ("returns are sorted by minion", returns_come_back),
+    ("several returns are stored in one operation", many_returns),
+    ("the first return of a minion is kept", the_first_return_stays),
+    ("minion ids and job ids with a common prefix stay apart", names_do_not_mix),
+    ("jobs are listed newest first, up to the limit", jobs_are_listed),
     ("calls of the master's own functions are jobs", calls_are_jobs_of_the_master),
     ("the newest return of a function is found", newest_of_function),
-    ("minions are known by their returns", minions_are_known),
-    ("what is unknown is nothing", nothing_is_known),
-    ("old jobs leave, with all that belongs to them", old_jobs_leave),
+    ("minions with returns are listed", minions_are_known),
+    ("unknown jobs are empty", nothing_is_known),
+    ("old jobs are removed with their returns", old_jobs_leave),
 ];
 
-/// Runs the table over one backend; `make` gives an empty one in a folder.
+/// Runs the table over one backend; `make` creates an empty one in a directory.
 fn behaves(name: &str, make: impl Fn(&Path) -> Box<dyn Returner>) {
     for (behaviour, check) in BEHAVIOUR {
-        let folder = tempfile::tempdir().unwrap();
-        let returner = make(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let returner = make(directory.path());
         assert_eq!(returner.name(), name);
         println!("{name}: {behaviour}");
         check(&*returner);
@@ -48,9 +48,9 @@ fn behaves(name: &str, make: impl Fn(&Path) -> Box<dyn Returner>) {
 
 #[test]
 fn local_cache_behaves() {
-    behaves("local_cache", |folder| {
+    behaves("local_cache", |directory| {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (store, _) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+        let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
         let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
         open("local_cache", &Options::new(&Map::new(), Some(store))).unwrap()
     });
@@ -58,17 +58,17 @@ fn local_cache_behaves() {
 
 #[test]
 fn sqlite3_behaves() {
-    behaves("sqlite3", |folder| {
-        let database = folder.join("salt.db").display().to_string();
+    behaves("sqlite3", |directory| {
+        let database = directory.join("salt.db").display().to_string();
         open("sqlite3", &Options::new(&map! {"sqlite3.database" => database}, None)).unwrap()
     });
 }
 
 #[test]
 fn redis_behaves() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
-    // A server has sixteen databases, each of them empty at first.
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
+    // Each check uses another of the server's sixteen databases.
     let database = std::cell::Cell::new(0);
     behaves("redis", |_| {
         let mut opts = server.opts();
@@ -78,18 +78,18 @@ fn redis_behaves() {
 }
 
 #[test]
-fn rawfile_json_says_that_it_cannot_read_back() {
+fn rawfile_json_is_write_only() {
     let returner = open("rawfile_json", &Options::default()).unwrap();
     let error = returner.get_jids(None).unwrap_err();
     assert!(matches!(error, ReturnerError::Unsupported { returner: "rawfile_json", .. }));
-    assert_eq!(error.to_string(), "the returner rawfile_json cannot list jobs: use another one for that");
+    assert_eq!(error.to_string(), "returner 'rawfile_json' cannot list jobs: choose another returner");
 }
 
 fn jid(text: &str) -> Jid {
     text.parse().unwrap()
 }
 
-/// Three jobs made now, oldest first.
+/// Three new job ids, oldest first.
 fn jids() -> [Jid; 3] {
     [Jid::new(), Jid::new(), Jid::new()]
 }
@@ -191,7 +191,7 @@ fn the_first_return_stays(returner: &dyn Returner) {
 }
 
 fn names_do_not_mix(returner: &dyn Returner) {
-    // A process number behind a jid makes one the beginning of the other.
+    // A job id with a PID has the other one as its prefix.
     let (short, long) = (jid("20261120235852025555"), jid("20261120235852025555_7"));
     returner.returner(&returned(&short, "a:b", "test.ping", "short")).unwrap();
     returner.returner(&returned(&long, "*", "test.ping", "long")).unwrap();
@@ -289,13 +289,13 @@ fn old_jobs_leave(returner: &dyn Returner) {
         returner.returner(&returned(jid, "a", "test.ping", true)).unwrap();
     }
     returner.clean_old_jobs(Duration::ZERO).unwrap();
-    assert_eq!(returner.get_jids(None).unwrap().len(), 2, "no time at all keeps everything");
+    assert_eq!(returner.get_jids(None).unwrap().len(), 2, "zero keeps everything");
     returner.clean_old_jobs(HOUR).unwrap();
     assert_eq!(returner.get_jids(None).unwrap().iter().map(Load::jid).collect::<Vec<_>>(), [&new]);
     assert_eq!(returner.get_jid(&old).unwrap(), Map::new());
     assert_eq!(returner.get_jid(&new).unwrap().len(), 1);
     assert_eq!(returner.get_load(&new).unwrap().unwrap().minions(), ids(&["a", "b", "c"]));
-    // Nothing of the old job waits for another one of the same id.
+    // The minions of the removed job are not added to a new one with the same id.
     returner.save_load(&load(&old, "test.ping")).unwrap();
     assert_eq!(returner.get_load(&old).unwrap().unwrap().minions(), ids(&["b", "a"]));
 }

@@ -1,4 +1,4 @@
-//! What is particular to Redis: keys that other tools share, how long they live, a server that goes away.
+//! Behaviour of the redis returner alone: Salt's keys, expiry, and a server that stops and restarts.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
 
 mod support;
@@ -16,8 +16,8 @@ fn returner(opts: &Map) -> Box<dyn Returner> {
     open("redis", &Options::new(opts, None)).unwrap()
 }
 
-/// Another tool's connection to the server.
-fn beside(opts: &Map) -> redis::Connection {
+/// Connects to the server as another program.
+fn connect(opts: &Map) -> redis::Connection {
     let socket = opts.get("redis.unix_socket_path").unwrap();
     redis::Client::open(format!("redis+unix://{socket}")).unwrap().get_connection().unwrap()
 }
@@ -30,11 +30,11 @@ fn store_a_job(returner: &dyn Returner) {
 }
 
 #[test]
-fn keys_are_those_that_salt_writes() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+fn keys_have_salts_format() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     store_a_job(&*returner(&server.opts()));
-    let mut beside = beside(&server.opts());
+    let mut beside = connect(&server.opts());
     let mut keys: Vec<String> = beside.keys("*").unwrap();
     keys.sort();
     insta::assert_snapshot!(keys.join("\n"), @r"
@@ -54,14 +54,14 @@ fn keys_are_those_that_salt_writes() {
 }
 
 #[test]
-fn jobs_expire_when_the_configuration_says() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
-    // Redis answers -1 for what never expires.
+fn jobs_expire_after_keep_jobs_seconds() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
+    // A TTL of -1 means no expiry.
     for (seconds, expected) in [(500, 490..=500), (0, -1..=-1)] {
         let mut opts = server.opts();
         opts.insert("keep_jobs_seconds".into(), seconds.into());
-        let mut beside = beside(&opts);
+        let mut beside = connect(&opts);
         redis::cmd("FLUSHALL").exec(&mut beside).unwrap();
         store_a_job(&*returner(&opts));
         for key in ["load", "ret", "minions"] {
@@ -74,23 +74,23 @@ fn jobs_expire_when_the_configuration_says() {
 
 #[test]
 fn events_are_listed_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     let events = [Event::from_map("a", &map! {"x" => 1}).unwrap(), Event::from_map("b", &map! {}).unwrap()];
     let returner = returner(&server.opts());
     returner.event_return(&[]).unwrap();
     returner.event_return(&events).unwrap();
-    let lines: Vec<String> = beside(&server.opts()).lrange("salt_events", 0, -1).unwrap();
+    let lines: Vec<String> = connect(&server.opts()).lrange("salt_events", 0, -1).unwrap();
     assert_eq!(lines, [r#"{"data": {"x": 1}, "tag": "a"}"#, r#"{"data": {}, "tag": "b"}"#]);
 }
 
 #[test]
-fn what_others_left_under_the_same_keys_is_passed_over() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+fn foreign_values_under_the_same_keys_are_skipped() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     let returner = returner(&server.opts());
     store_a_job(&*returner);
-    let mut beside = beside(&server.opts());
+    let mut beside = connect(&server.opts());
     for (key, value) in [("load:nonsense", "{}"), ("load:20261120235852025556", "not json")] {
         beside.set::<_, _, ()>(key, value).unwrap();
     }
@@ -102,29 +102,29 @@ fn what_others_left_under_the_same_keys_is_passed_over() {
 }
 
 #[test]
-fn a_server_that_comes_back_is_found_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+fn the_connection_is_restored_after_a_server_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     let returner = returner(&server.opts());
     store_a_job(&*returner);
     drop(server);
     let error = returner.get_minions().unwrap_err().to_string();
     assert!(error.contains("redis.sock"), "{error}");
-    let server = RedisServer::start(folder.path());
+    let server = RedisServer::start(directory.path());
     store_a_job(&*returner);
     assert_eq!(returner.get_minions().unwrap().len(), 1);
-    // A connection that broke unseen costs one more try, no error.
+    // A broken connection is retried without an error.
     drop(server);
-    let _server = RedisServer::start(folder.path());
+    let _server = RedisServer::start(directory.path());
     assert_eq!(returner.get_minions().unwrap(), []);
 }
 
 #[test]
-fn an_error_of_the_server_is_told_and_does_not_break_what_follows() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
+fn a_server_error_does_not_break_the_connection() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
     let returner = returner(&server.opts());
-    beside(&server.opts()).set::<_, _, ()>("minions", "no set").unwrap();
+    connect(&server.opts()).set::<_, _, ()>("minions", "no set").unwrap();
     let error = returner.get_minions().unwrap_err().to_string();
     assert!(error.contains("WRONGTYPE"), "{error}");
     assert_eq!(returner.get_jids(None).unwrap(), []);
@@ -132,9 +132,9 @@ fn an_error_of_the_server_is_told_and_does_not_break_what_follows() {
 
 #[test]
 fn one_connection_serves_many_calls() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path());
-    let mut beside = beside(&server.opts());
+    let directory = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(directory.path());
+    let mut beside = connect(&server.opts());
     let mut connections = || -> u64 {
         let stats: String = redis::cmd("INFO").arg("stats").query(&mut beside).unwrap();
         let received = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
@@ -142,7 +142,7 @@ fn one_connection_serves_many_calls() {
     };
     let before = connections();
     let returner = returner(&server.opts());
-    assert_eq!(connections(), before, "opening does not connect yet");
+    assert_eq!(connections(), before, "opening the returner does not connect");
     for _ in 0..5 {
         store_a_job(&*returner);
     }

@@ -1,4 +1,4 @@
-//! `salt-call`: functions of the minion, called on its own host.
+//! `salt-call`: calls execution functions on this host.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,10 +23,10 @@ use crate::ui::{print_plain, print_plain_error};
 
 const NAME: &str = "salt-call";
 const USAGE: &str = "salt-call [options] <function> [arguments]";
-/// Salt's exit status for a function that is not there.
+/// Salt's exit status for an unknown function.
 const NOT_AVAILABLE: u8 = 255;
 const FAILED: u8 = 1;
-/// How the message of an exception begins.
+/// The beginning of an exception's message.
 const EXCEPTION: &str = "The minion function caused an exception";
 
 /// Call a function on this host, with a master or without.
@@ -44,43 +44,43 @@ struct Arguments {
     /// A directory of pillar files, for --local; may be given several times
     #[arg(long, value_name = "DIR", action = ArgAction::Append)]
     pillar_root: Vec<PathBuf>,
-    /// The directory of what the minion keeps
+    /// The cache directory of the minion
     #[arg(long, value_name = "DIR")]
     cachedir: Option<PathBuf>,
-    /// The minion's id
+    /// The id of the minion
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// The master's host
+    /// The address of the master
     #[arg(long, value_name = "HOST")]
     master: Option<String>,
-    /// Returners that the result also goes to, separated by commas
+    /// Returners that store the result in addition, separated by commas
     #[arg(long = "return", value_name = "RETURNERS")]
     r#return: Option<String>,
     /// Do not return the result to the master
     #[arg(long)]
     no_return_event: bool,
-    /// Metadata of the job
+    /// Data that is stored with the job
     #[arg(long, value_name = "MAPPING")]
     set_metadata: Option<String>,
-    /// Seconds that the master may take to authenticate this minion
+    /// Seconds to wait for the authentication by the master
     #[arg(short, long, value_name = "SECONDS", value_parser = usage::integer)]
     timeout: Option<i64>,
     /// Show only states that have changed or failed
     #[arg(long)]
     output_diff: bool,
-    /// Exit with the function's retcode
+    /// Exit with the retcode of the function
     #[arg(long)]
     retcode_passthrough: bool,
-    /// Show the whole return
+    /// Show the whole return, with job id and retcode
     #[arg(long)]
     metadata: bool,
-    /// Show this host's grains
+    /// Show the grains of this host
     #[arg(short, long)]
     grains: bool,
     /// Show the documentation of a function, a module, or all
     #[arg(short, long = "doc", alias = "documentation")]
     doc: bool,
-    /// Keyword arguments that stay text, separated by commas
+    /// Names of keyword arguments that are passed as strings, separated by commas
     #[arg(long, value_name = "NAMES")]
     no_parse: Option<String>,
     #[command(flatten)]
@@ -148,21 +148,21 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 
 fn overrides(arguments: &Arguments) -> Map {
     let mut given = Map::new();
-    // Relative folders are meant from here, whatever the function's own folder is.
+    // Relative paths are relative to the current directory, not to that of the function.
     let absolute = |path: &PathBuf| Value::from(std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     for (option, roots) in [("file_roots", &arguments.file_root), ("pillar_roots", &arguments.pillar_root)] {
         if !roots.is_empty() {
             given.insert(option.into(), map! {"base" => roots.iter().map(absolute).collect::<Value>()}.into());
         }
     }
-    given.extend(arguments.cachedir.as_ref().map(|folder| ("cachedir".into(), absolute(folder))));
+    given.extend(arguments.cachedir.as_ref().map(|directory| ("cachedir".into(), absolute(directory))));
     given.extend(arguments.timeout.map(|seconds| ("auth_timeout".into(), seconds.into())));
     given.extend(arguments.id.as_ref().map(|id| ("id".into(), id.into())));
     given.extend(arguments.master.as_ref().map(|master| ("master".into(), master.into())));
     given
 }
 
-/// What came of a call, or why there was none.
+/// The result of a call, or the error that prevented it.
 enum Called {
     Done(Outcome),
     NotAvailable { message: String, similar: Map, near: Option<String> },
@@ -172,7 +172,7 @@ enum Called {
     Exception(String),
 }
 
-/// Shows the documentation of the functions whose names begin so; none at all is a failure.
+/// Prints the documentation of the functions with this prefix; none is a failure.
 fn show_docs(start: &str) -> ExitCode {
     let functions = Registry::new(MODULES);
     let found: Vec<_> = functions.iter().filter(|function| function.full_name().starts_with(start)).collect();
@@ -188,7 +188,7 @@ fn show_docs(start: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Hands a return to the returners of `--return`. As in Salt, the result is shown all the same when one fails.
+/// Stores a return in the returners of `--return`. As in Salt, the result is shown even if one fails.
 fn return_to(arguments: &Arguments, minion: &Minion, mut load: Map) {
     load.insert("success".into(), true.into());
     let names = arguments.r#return.iter().flat_map(|names| names.split(','));
@@ -203,7 +203,7 @@ fn return_to(arguments: &Arguments, minion: &Minion, mut load: Map) {
     }
 }
 
-/// What came of a call, as the master's job cache and its followers get it.
+/// Returns the event data of a call's return.
 fn job_return(
     minion: &Minion,
     fun: &str,
@@ -280,13 +280,13 @@ fn show(
         Called::Done(outcome) => outcome,
         Called::NotAvailable { message, mut similar, near } => {
             if let Some(near) = near {
-                print_plain_error(format_args!("'{fun}' is no function: did you mean '{near}'?"));
+                print_plain_error(format_args!("unknown function '{fun}': did you mean '{near}'?"));
             }
             if similar.is_empty() {
                 print_plain_error(&message);
                 return Ok(ExitCode::from(NOT_AVAILABLE));
             }
-            // As Salt, with the documentation of what begins so.
+            // As Salt, with the documentation of functions with this prefix.
             similar.insert(fun.into(), message.into());
             arguments.output.shower(opts)?.show(&map! {"local" => similar}.into(), "nested")?;
             return Ok(ExitCode::from(FAILED));

@@ -1,4 +1,4 @@
-//! The tools' way to the master of this machine: requests with a key, a password or a token, and the master's events.
+//! The client of the local master: requests with a key, a password or a token, and subscriptions to its events.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,48 +12,48 @@ use brine_core::value::msgpack;
 use brine_core::wire::{Call, ClientCommand, Envelope, Proof, PublishRequest, TokenRequest};
 use brine_core::{Jid, Map, Value, files};
 
-/// How long the master may take to take a job.
+/// The timeout of publishing a job.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
-/// How long a runner may take.
+/// The timeout of a runner function.
 const CALL_TIME: Duration = Duration::from_secs(24 * 3600);
 
-/// Why the master did not do what it was asked.
+/// The errors of requests to the master.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// It does not answer.
+    /// The master does not answer. The message is Salt's.
     #[error("The salt master could not be contacted. Is master running?")]
     NoMaster(#[source] TransportError),
     /// The key cannot be read.
     #[error(
-        "cannot read {0}: run this as the user that the master runs as or as a user of its publisher_acl, on the master's machine, or authenticate with -a"
+        "reading {0} failed: run the tool as the user that the master runs as or as a user of its publisher_acl, on the master's host, or authenticate with -a"
     )]
     NoKey(PathBuf),
-    /// It does not accept the user.
+    /// The master refuses the key.
     #[error("Authentication failed")]
     Unauthorised,
-    /// The user may not do it, or is not known: the master's words.
+    /// The master does not know the user, or the user is not permitted. The message is the master's.
     #[error("{0}")]
     Denied(String),
-    /// It says what is wrong.
+    /// The master refuses the request with this message.
     #[error("{0}")]
     Refused(String),
-    /// It says something that is not understood.
-    #[error("the master's answer is not understood: {0}")]
+    /// The reply does not decode.
+    #[error("decoding the master's reply failed: {0}")]
     Answer(String),
 }
 
-/// A job that has gone out.
+/// A published job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
-    /// Its id; nothing if it is for nobody.
+    /// Its id; `None` if no minion matches the target.
     pub jid: Option<Jid>,
-    /// Who is expected to return.
+    /// The minions that are expected to return.
     pub minions: Vec<String>,
-    /// Who was named and is not known.
+    /// Unknown minions that the target names.
     pub missing: Vec<String>,
 }
 
-/// The master of this machine.
+/// A client of the local master.
 pub struct MasterClient {
     requests: RequestClient,
     events: Endpoint,
@@ -62,7 +62,7 @@ pub struct MasterClient {
     proof: Option<Proof>,
 }
 
-/// The user who calls, as jobs name it.
+/// Returns the name of the caller for jobs, as Salt forms it.
 pub fn user() -> String {
     let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten();
     let name = user.map_or_else(|| "root".to_owned(), |user| user.name);
@@ -73,12 +73,12 @@ pub fn user() -> String {
 }
 
 impl MasterClient {
-    /// The master of this configuration. Reads the user's key; connects when it is first asked.
+    /// Creates a client for the master of this configuration. Reads the user's key; the first request connects.
     pub fn new(config: &MasterConfig) -> Result<Self, ClientError> {
         let path = brine_master::root_key_path(&config.cachedir, config.user.as_deref());
         let key = match files::read_if_exists(&path) {
             Ok(Some(key)) => key,
-            // It never ran, or this user has no key.
+            // The master has never run, or this user has no key.
             Ok(None) if config.cachedir.join("brine.redb").exists() => return Err(ClientError::NoKey(path)),
             Ok(None) => return Err(ClientError::NoMaster(TransportError::Closed)),
             Err(_) => return Err(ClientError::NoKey(path)),
@@ -141,7 +141,7 @@ impl MasterClient {
         Ok(Published { jid, minions: list("minions"), missing: list("missing") })
     }
 
-    /// Calls a runner function: the data of its answer.
+    /// Calls a runner function and returns the data of its reply.
     pub async fn runner(&self, mut call: Call) -> Result<Value, ClientError> {
         call.key.clone_from(&self.key);
         call.proof.clone_from(&self.proof);
@@ -157,7 +157,7 @@ impl MasterClient {
         }
     }
 
-    /// Calls a runner function that returns data to go on with.
+    /// Calls a runner function and returns its result.
     ///
     /// # Errors
     /// The master cannot be reached, or the function failed.
@@ -173,13 +173,13 @@ impl MasterClient {
         }
     }
 
-    /// Fires an event, by the socket that takes them from any program on this machine.
+    /// Publishes an event through the pull socket.
     pub async fn fire(&self, event: &Event) -> Result<(), ClientError> {
         let mut push = Push::connect(&self.fire).await.map_err(ClientError::NoMaster)?;
         push.send(event.frame()).await.map_err(ClientError::NoMaster)
     }
 
-    /// Follows events whose tags start so. What happens after this returns is seen.
+    /// Subscribes to events with this prefix of their tags. Events after the return of this function are received.
     pub async fn events(&self, prefix: &str) -> Result<Events, ClientError> {
         self.events_of(&[prefix]).await
     }
@@ -193,11 +193,11 @@ impl MasterClient {
     }
 }
 
-/// Events of the master, as they come.
+/// A subscription to the master's events.
 pub struct Events(Subscriber);
 
 impl Events {
-    /// The next one. Safe to drop while it waits.
+    /// Returns the next event. Cancel safe.
     pub async fn next(&mut self) -> Result<Event, ClientError> {
         loop {
             let frames = self.0.recv().await.map_err(ClientError::NoMaster)?;

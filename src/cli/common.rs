@@ -1,4 +1,4 @@
-//! Groups of options that several tools share, and what every tool does with them first.
+//! Groups of options that several tools share, and the start of every tool: configuration, logging, user.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use super::privileges::{self, Owned};
 use crate::output::{self, Outputter};
 use crate::ui::{ColourChoice, Ui, print_plain_error};
 
-/// Options that every tool shows with `-l debug`: where it looks and whom it talks to. None holds a secret.
+/// The options that every tool logs at level debug: paths and addresses. None contains a secret.
 const SHOWN: &[&str] = &[
     "id",
     "user",
@@ -43,14 +43,14 @@ const SHOWN: &[&str] = &[
     "timeout",
 ];
 
-/// Whose configuration a tool reads, and what it logs for.
+/// The role of the process, which determines its log format and warnings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A tool that ends when it is done. It logs to the file of its daemon where it can.
+    /// A command line tool. It logs to the file of its daemon if it can write to it.
     Tool,
-    /// A daemon: stderr has the time, the log file is created, and options without effect are reported.
+    /// A daemon: lines on stderr have the time, the log file is created, options without effect are reported.
     Daemon,
-    /// Before a daemon: `--check`, or the process that starts the background one. Logs to stderr alone.
+    /// `--check`, or the process that starts a daemon in the background. It logs to stderr alone.
     BeforeDaemon,
 }
 
@@ -60,35 +60,35 @@ pub struct CommonOptions {
     /// Show the version and exit
     #[arg(short = 'V', long, action = ArgAction::Version)]
     version: Option<bool>,
-    /// The directory of the configuration (default: /etc/salt); it must exist if it is named
+    /// The configuration directory, which must exist (default: /etc/salt)
     #[arg(short, long, value_name = "DIR", env = "SALT_CONFIG_DIR", hide_env = true)]
     config_dir: Option<PathBuf>,
     #[command(flatten)]
     log: LogOptions,
 }
 
-/// What is logged, and where.
+/// The level and destination of logs.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Logging options")]
 #[expect(clippy::struct_field_names, reason = "they are the names of the options")]
 struct LogOptions {
-    /// What is logged to stderr: all, garbage, trace, debug, profile, info, warning, error, critical, quiet
+    /// The level of the log on stderr: all, garbage, trace, debug, profile, info, warning, error, critical, quiet
     #[arg(short, long, value_name = "LEVEL", value_parser = logging::level)]
     log_level: Option<LevelFilter>,
     /// The log file (default: the option log_file; salt-key: key_logfile)
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
-    /// What is logged to the file (default: the option log_level_logfile)
+    /// The level of the log file (default: the option log_level_logfile)
     #[arg(long, value_name = "LEVEL", value_parser = logging::level)]
     log_file_level: Option<LevelFilter>,
 }
 
-/// The options of a configuration that are about logs.
+/// The log options of a configuration.
 struct Configured<'a> {
     level: &'a str,
     file_level: Option<&'a str>,
     file: &'a Path,
-    /// Whether that is not the default.
+    /// Whether the path is not the default.
     is_named: bool,
     console_format: Option<&'a str>,
     console_date: Option<&'a str>,
@@ -112,34 +112,34 @@ macro_rules! configured {
 }
 
 impl CommonOptions {
-    /// Reads the master's configuration, starts logging as it and the options say, and reports probable mistakes in it.
-    /// `overrides` are options of the command line that count before the files.
+    /// Reads the master's configuration, starts logging, and reports probable mistakes in the configuration.
+    /// `overrides` are options of the command line and take precedence over the files.
     pub fn start_with_master(&self, overrides: &Map) -> anyhow::Result<MasterConfig> {
         let loaded = MasterConfig::load(self.directory()?, overrides)?;
         self.start(Role::Tool, &configured!(loaded.config, log_file, "var/log/salt/master"))?;
-        Ok(told(loaded, Role::Tool, |config| &config.opts))
+        Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
-    /// As [`CommonOptions::start_with_master`] for `salt-key`, which has a log file of its own and changes the master's
-    /// files: root becomes the user of the configuration.
+    /// As [`CommonOptions::start_with_master`] for `salt-key`, which has a log file of its own and writes files of the
+    /// master: root changes to the user of the configuration.
     pub fn start_with_keys(&self) -> anyhow::Result<MasterConfig> {
         let loaded = MasterConfig::load(self.directory()?, &Map::new())?;
         let config = &loaded.config;
         privileges::take_environment(config.user.as_deref())?;
         self.start(Role::Tool, &configured!(config, key_logfile, "var/log/salt/key"))?;
         self.take_user(config, &config.key_logfile)?;
-        Ok(told(loaded, Role::Tool, |config| &config.opts))
+        Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
-    /// As [`CommonOptions::start_with_master`] for tools that change the master's files: root becomes the user of the
-    /// configuration.
+    /// As [`CommonOptions::start_with_master`] for tools that write files of the master: root changes to the user of
+    /// the configuration.
     pub fn start_as_user_of_master(&self) -> anyhow::Result<MasterConfig> {
         let loaded = MasterConfig::load(self.directory()?, &Map::new())?;
         let config = &loaded.config;
         privileges::take_environment(config.user.as_deref())?;
         self.start(Role::Tool, &configured!(config, log_file, "var/log/salt/master"))?;
         self.take_user(config, &config.log_file)?;
-        Ok(told(loaded, Role::Tool, |config| &config.opts))
+        Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
     fn take_user(&self, config: &MasterConfig, log_file: &Path) -> anyhow::Result<()> {
@@ -148,27 +148,27 @@ impl CommonOptions {
         Ok(privileges::take_user(config.user.as_deref(), &owned, false)?)
     }
 
-    /// Reads the minion's configuration, otherwise as [`CommonOptions::start_with_master`].
+    /// As [`CommonOptions::start_with_master`] for the minion's configuration.
     pub fn start_with_minion(&self, overrides: &Map) -> anyhow::Result<MinionConfig> {
         let mut loaded = MinionConfig::load(self.directory()?, overrides)?;
         let opts = &mut loaded.config.opts;
-        // Templates ask for whom the minion works.
+        // Templates read the user of the minion in `opts`.
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.name);
         if opts.get("user").is_none_or(Value::is_nil) {
             opts.insert("user".into(), user.into());
         }
         opts.entry("sudo_user".into()).or_insert_with(|| "".into());
         self.start(Role::Tool, &configured!(loaded.config, log_file, "var/log/salt/minion"))?;
-        Ok(told(loaded, Role::Tool, |config| &config.opts))
+        Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
-    /// As [`CommonOptions::start_with_master`]; options without effect are reported too, which tools leave to the daemon. The
-    /// environment is that of the user whom root will change to.
+    /// As [`CommonOptions::start_with_master`] for the daemon, which also reports options without effect. The
+    /// environment is that of the user that root will change to.
     pub fn start_daemon_with_master(&self, role: Role, user: Option<&str>) -> anyhow::Result<MasterConfig> {
         let loaded = MasterConfig::load(self.directory()?, &of_user(user))?;
         privileges::take_environment(loaded.config.user.as_deref())?;
         self.start(role, &configured!(loaded.config, log_file, "var/log/salt/master"))?;
-        Ok(told(loaded, role, |config| &config.opts))
+        Ok(report(loaded, role, |config| &config.opts))
     }
 
     /// As [`CommonOptions::start_daemon_with_master`] for the minion.
@@ -176,27 +176,28 @@ impl CommonOptions {
         let loaded = MinionConfig::load(self.directory()?, &of_user(user))?;
         privileges::take_environment(loaded.config.user.as_deref())?;
         self.start(role, &configured!(loaded.config, log_file, "var/log/salt/minion"))?;
-        Ok(told(loaded, role, |config| &config.opts))
+        Ok(report(loaded, role, |config| &config.opts))
     }
 
-    /// Returns the path of the main file of the configuration.
+    /// Returns the path of the main configuration file.
     pub fn config_file(&self, name: &str) -> PathBuf {
         self.config_dir.as_deref().unwrap_or(Path::new(DEFAULT_DIRECTORY)).join(name)
     }
 
-    /// Starts logging without any configuration.
+    /// Starts logging with the default configuration.
     pub fn start_without_config(&self) -> anyhow::Result<()> {
         self.directory()?;
         let config = MasterConfig { key_logfile: PathBuf::new(), ..MasterConfig::default() };
         self.start(Role::Tool, &configured!(config, key_logfile, "var/log/salt/key"))
     }
 
-    /// The log file of a daemon with this option.
+    /// Returns the log file: that of the command line, or else the configured one.
     pub fn log_file<'a>(&'a self, configured: &'a Path) -> &'a Path {
         self.log.log_file.as_deref().unwrap_or(configured)
     }
 
-    /// The directory of the configuration. One that is named exists: a daemon on defaults would make itself new keys.
+    /// Returns the configuration directory. One on the command line must exist: a daemon with defaults would create
+    /// new keys.
     fn directory(&self) -> anyhow::Result<&Path> {
         let Some(named) = self.config_dir.as_deref().filter(|path| !path.as_os_str().is_empty()) else {
             return Ok(Path::new(DEFAULT_DIRECTORY));
@@ -245,7 +246,7 @@ impl CommonOptions {
         Ok(())
     }
 
-    /// Opens the log file that the options ask for, if there is to be one.
+    /// Opens the log file of the options, if they name one.
     fn open(
         &self,
         role: Role,
@@ -270,13 +271,13 @@ impl CommonOptions {
     }
 }
 
-/// The user of the command line counts before that of the configuration.
+/// Returns the override for the user of the command line.
 fn of_user(user: Option<&str>) -> Map {
     user.map(|user| ("user".into(), user.into())).into_iter().collect()
 }
 
-/// Reports the files that were read and probable mistakes in them.
-fn told<T>(loaded: Loaded<T>, role: Role, opts: fn(&T) -> &Map) -> T {
+/// Logs the files that were read and probable mistakes in them, and returns the configuration.
+fn report<T>(loaded: Loaded<T>, role: Role, opts: fn(&T) -> &Map) -> T {
     let Loaded { config, warnings, files } = loaded;
     for file in files {
         tracing::debug!(file = %file.display(), "configuration file read");
@@ -297,37 +298,37 @@ fn told<T>(loaded: Loaded<T>, role: Role, opts: fn(&T) -> &Map) -> T {
     config
 }
 
-/// How results are shown.
+/// The format of results.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output options")]
 pub struct OutputArguments {
     /// The outputter: nested, json, yaml, raw, pprint, txt, key, highstate, quiet
     #[arg(long, visible_alias = "output", value_name = "OUTPUTTER")]
     out: Option<String>,
-    /// How many blanks JSON and YAML are indented by; negative for one line
+    /// The number of spaces that JSON and YAML are indented by; negative for one line
     #[arg(long, alias = "output-indent", value_name = "N", value_parser = super::usage::integer)]
     out_indent: Option<i64>,
-    /// Write results to this file
+    /// Write the results to this file
     #[arg(long, alias = "output-file", value_name = "FILE")]
     out_file: Option<PathBuf>,
-    /// Add to the file instead of replacing it
+    /// Append to the file instead of replacing it
     #[arg(long, alias = "output-file-append")]
     out_file_append: bool,
-    /// No colours
+    /// Never use colours
     #[arg(long, alias = "no-colour")]
     no_color: bool,
-    /// Colours even if stdout is no terminal
+    /// Use colours even if stdout is not a terminal
     #[arg(long, alias = "force-colour")]
     force_color: bool,
-    /// Which states are shown at length: full, terse, mixed, changes, filter
+    /// How states are shown: full, terse, mixed, changes, filter
     #[arg(long, alias = "state_output", value_name = "MODE")]
     state_output: Option<String>,
-    /// Whether states that changed nothing are shown: True or False
+    /// Whether to show states without changes: True or False
     #[arg(long, alias = "state_verbose", value_name = "BOOL")]
     state_verbose: Option<String>,
 }
 
-/// Shows results as the options and the configuration want them.
+/// Prints results in the format of the options and the configuration.
 pub struct Shower {
     ui: Ui,
     asked: Option<String>,
@@ -335,7 +336,7 @@ pub struct Shower {
 }
 
 impl OutputArguments {
-    /// Whether there is colour; `config` holds Salt's names (`opts`).
+    /// Returns the choice of colours; `config` are the `opts` of the configuration.
     pub fn colours(&self, config: &Map) -> ColourChoice {
         let wanted = config.get("color").and_then(bool::from_value).unwrap_or(true);
         match (self.force_color, self.no_color || !wanted) {
@@ -345,11 +346,11 @@ impl OutputArguments {
         }
     }
 
-    /// What shows results; `config` holds Salt's names (`opts`). A file for output is opened here.
+    /// Creates the printer of results; `config` are the `opts` of the configuration. Opens the file of `--out-file`.
     pub fn shower(&self, config: &Map) -> anyhow::Result<Shower> {
         let mut ui = Ui::new(self.colours(config));
         if let Some(file) = &self.out_file {
-            ui.redirect(file, self.out_file_append).with_context(|| format!("cannot write to {}", file.display()))?;
+            ui.redirect(file, self.out_file_append).with_context(|| format!("writing to {} failed", file.display()))?;
         }
         let mut options = output::OutputOptions { colours: ui.colours(), ..Default::default() };
         options.set_all(config);
@@ -364,27 +365,27 @@ impl OutputArguments {
 }
 
 impl Shower {
-    /// Whether an outputter was asked for, on the command line or in the configuration.
+    /// Returns whether the command line or the configuration names an outputter.
     pub fn is_asked(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Whether no outputter was asked for, or the one that text is shown with by default.
+    /// Returns whether no outputter is named, or one of the default ones.
     pub fn is_nested(&self) -> bool {
         matches!(self.asked.as_deref(), None | Some("nested" | "highstate"))
     }
 
-    /// Whether what hints at the highstate outputter is shown by it.
+    /// Returns whether returns of states are shown by the highstate outputter.
     pub fn is_highstate(&self) -> bool {
         matches!(self.asked.as_deref(), None | Some("highstate"))
     }
 
-    /// Sets the retcode of what is shown next: the keys of nested output are red if it is not 0.
+    /// Sets the retcode of the next result: the keys of nested output are red if it is not 0.
     pub fn set_retcode(&mut self, retcode: i64) {
         self.options.retcode = retcode;
     }
 
-    /// Shows a line of progress on a terminal, in place of the one before.
+    /// Shows a line of progress on a terminal, replacing the previous one.
     pub fn progress(&mut self, text: &str) -> anyhow::Result<()> {
         Ok(self.ui.progress(text)?)
     }
@@ -394,8 +395,7 @@ impl Shower {
         Ok(self.ui.clear_progress()?)
     }
 
-    /// Shows a value with the outputter that was asked for, else with the one that is hinted at. A value
-    /// that has no text leaves no empty line.
+    /// Prints a value with the named outputter, or else with the one of the hint. Prints no line for an empty text.
     pub fn show(&mut self, value: &Value, hint: &str) -> anyhow::Result<()> {
         let outputter = Outputter::select(self.asked.as_deref(), Some(hint)).unwrap_or_else(|error| {
             tracing::error!("{error}");

@@ -1,4 +1,4 @@
-//! What the daemons have in common: their options, going to the background, signals, the pid file.
+//! The common parts of the daemons: options, running in the background, signals, the PID file.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -17,9 +17,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::common::Role;
 use crate::ui::print_plain;
 
-/// Set for the process that a daemon goes on in.
+/// The environment variable that marks the background process.
 const IN_BACKGROUND: &str = "BRINE_IN_BACKGROUND";
-/// How long a daemon may take to start in the background.
+/// The timeout of a start in the background.
 const START_TIME: Duration = Duration::from_secs(10);
 
 /// Options of daemons.
@@ -29,40 +29,40 @@ pub struct DaemonOptions {
     /// Run in the background
     #[arg(short, long)]
     daemon: bool,
-    /// The file that holds the process number
+    /// The file that holds the PID
     #[arg(long, value_name = "FILE")]
     pid_file: Option<PathBuf>,
-    /// The user to run as, if root starts it; default: the option 'user'
+    /// The user to run as if root starts the daemon (default: the option user)
     #[arg(short, long, value_name = "USER")]
     user: Option<String>,
-    /// Check the configuration and change nothing; exit status 1 if the daemon could not start or a part of it not work
+    /// Check the configuration without changing anything; exit status 1 if the daemon or a part of it would not work
     #[arg(long)]
     check: bool,
 }
 
-/// Whether this process is the daemon that another one has started in the background: nobody reads its stderr.
+/// Returns whether this process is a daemon in the background, whose stderr has no reader.
 pub fn is_in_background() -> bool {
     std::env::var_os(IN_BACKGROUND).is_some()
 }
 
 impl DaemonOptions {
-    /// The user that the command line names.
+    /// Returns the user on the command line.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
 
-    /// The pid file.
+    /// Returns the path of the PID file.
     pub fn pid_file<'a>(&'a self, configured: &'a Path) -> &'a Path {
         self.pid_file.as_deref().unwrap_or(configured)
     }
 
-    /// What this process logs for.
+    /// Returns the role of this process.
     pub fn role(&self) -> Role {
         if self.check || self.daemon && !is_in_background() { Role::BeforeDaemon } else { Role::Daemon }
     }
 
-    /// Prints the findings of `--check`, a line each, and returns the exit status: 1 if something would keep the daemon
-    /// from starting or a part of its configuration from working, else 0. Nothing if `--check` is not given.
+    /// With `--check`, prints the findings, one a line, and returns the exit status: 1 if a finding is a failure, else
+    /// 0. Returns `None` without `--check`.
     pub fn only_check(&self, examine: impl FnOnce() -> Vec<Finding>) -> Option<ExitCode> {
         if !self.check {
             return None;
@@ -75,7 +75,8 @@ impl DaemonOptions {
         Some(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Goes to the background if that is wanted: the status to exit with, for the process that stays.
+    /// With `-d`, starts the background process and returns the exit status of this one; `None` in the process that
+    /// serves.
     pub fn go_to_background(
         &self,
         words: &[OsString],
@@ -87,66 +88,66 @@ impl DaemonOptions {
             return Ok(None);
         }
         let pid_file = self.pid_file(pid_file);
-        // What was left of an earlier one says nothing about this one.
+        // The PID file of an earlier daemon would end the wait below.
         _ = std::fs::remove_file(pid_file);
-        let mut command = Command::new(std::env::current_exe().context("cannot find the program itself")?);
+        let mut command = Command::new(std::env::current_exe().context("finding the path of this program failed")?);
         command.arg(tool).args(words).env(IN_BACKGROUND, "1");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        let mut child = command.spawn().context("cannot start in the background")?;
+        let mut child = command.spawn().context("starting in the background failed")?;
         let start = Instant::now();
-        // An empty one says that the daemon is about to serve.
+        // An empty PID file means that the daemon does not serve yet.
         while !std::fs::metadata(pid_file).is_ok_and(|file| file.len() > 0) {
             if let Some(status) = child.try_wait()? {
-                bail!("it ended at once ({status}): see {}", log_file.display());
+                bail!("the daemon ended at once ({status}): see {}", log_file.display());
             }
             if start.elapsed() > START_TIME {
-                bail!("it did not start within {START_TIME:?}: see {}", log_file.display());
+                bail!("the daemon did not start within {START_TIME:?}: see {}", log_file.display());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(Some(ExitCode::SUCCESS))
     }
 
-    /// Says in the pid file that the daemon serves.
+    /// Writes the PID file, which marks the daemon as serving.
     pub fn write_pid(&self, configured: &Path) -> anyhow::Result<PidFile> {
         let path = self.pid_file(configured).to_owned();
-        if let Some(folder) = path.parent() {
-            create_dir(folder)?;
+        if let Some(directory) = path.parent() {
+            create_dir(directory)?;
         }
         let line = format!("{}\n", std::process::id());
         if let Err(error) = files::write_atomic(&path, line.as_bytes(), 0o644) {
-            // Its directory may be root's, the file the user's.
+            // The file may belong to the user, its directory to root.
             if !path.exists() || std::fs::write(&path, line).is_err() {
                 return Err(error.into());
             }
         }
         if is_in_background() {
-            // A session of its own: the terminal's end is not the daemon's.
+            // A session of its own, so that the end of the terminal does not end the daemon.
             _ = nix::unistd::setsid();
         }
         Ok(PidFile(path))
     }
 }
 
-/// Creates a directory that others may read, whatever the umask says.
+/// Creates a directory with mode 0755, less the umask.
 fn create_dir(path: &Path) -> anyhow::Result<()> {
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
     created.with_context(|| format!("creating {} failed", path.display()))
 }
 
-/// The pid file of a daemon that runs; removed when it ends.
+/// The PID file of a running daemon; removed on drop.
 pub struct PidFile(PathBuf);
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // It may be gone with its folder. In a directory of root's it can only be emptied.
+        // It may have been removed. In a directory of root it can only be truncated.
         if std::fs::remove_file(&self.0).is_err() && self.0.exists() {
             _ = std::fs::write(&self.0, "");
         }
     }
 }
 
-/// The signals that a daemon handles, from when this exists: without it they end the process at once.
+/// The signals that a daemon handles while this value exists; otherwise they kill the process.
 pub struct Signals {
     term: Signal,
     int: Signal,
@@ -154,7 +155,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Handles signals from now on.
+    /// Installs the handlers.
     pub fn install() -> anyhow::Result<Self> {
         let handle = |kind| signal(kind).context("handling signals failed");
         Ok(Signals {
@@ -164,8 +165,8 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal that ends a daemon, and returns its name. SIGHUP, with which logrotate and admins ask daemons
-    /// for new log files, ends only one that runs on a terminal: the log file is opened again by itself when it was moved.
+    /// Waits for a signal that stops the daemon and returns its name. SIGHUP, with which logrotate asks daemons to
+    /// reopen their log files, stops only a daemon on a terminal: a moved log file is reopened without a signal.
     pub async fn ended(&mut self) -> &'static str {
         loop {
             tokio::select! {
@@ -175,7 +176,7 @@ impl Signals {
                     if std::io::stdin().is_terminal() {
                         return "SIGHUP";
                     }
-                    tracing::info!("SIGHUP received: the log file is opened again when it was moved");
+                    tracing::info!("SIGHUP ignored: a moved log file is reopened without it");
                 }
             }
         }

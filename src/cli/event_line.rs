@@ -1,5 +1,5 @@
-//! An event on one line: time, number, tag in the colour of its kind, and a summary of its data. On a terminal the
-//! lines have columns and are cut to its width.
+//! Formats an event on one line: time, sequence number, tag in the colour of its kind, and a summary of its data. On a
+//! terminal the lines have columns and are truncated to its width.
 
 use brine_core::event::{SEQ, STAMP};
 use brine_core::value::json;
@@ -10,17 +10,17 @@ use jiff::tz::TimeZone;
 use crate::escape::escape_line;
 use crate::ui::{Colour, Colours};
 
-/// The width of the column of tags, and that on terminals narrower than [`NARROW`], where job ids are cut.
+/// The width of the column of tags, and its width on terminals narrower than [`NARROW`], where job ids are truncated.
 const TAG: usize = 44;
 const SHORT_TAG: usize = 30;
 const NARROW: usize = 100;
-/// The most characters of a summary where there is no width.
+/// The maximum length of a summary without a terminal.
 const SUMMARY: usize = 400;
-/// How many minions of a job are named.
+/// The maximum number of minions of a job that are named.
 const NAMED: usize = 3;
 
-/// Formats one event, with times in this zone: in columns of a terminal of this width, or with all of its tag and two
-/// blanks between the parts.
+/// Formats an event with its time in this zone: in columns for a terminal of this width, or with the whole tag and two
+/// spaces between the parts.
 pub(super) fn line(tag: &str, data: &Map, width: Option<usize>, zone: &TimeZone, colours: Colours) -> String {
     let seq = data.get(SEQ).map(ToString::to_string).unwrap_or_default();
     let paint = |shown: String| match colour(tag, data) {
@@ -40,7 +40,7 @@ pub(super) fn line(tag: &str, data: &Map, width: Option<usize>, zone: &TimeZone,
     format!("{front}{}{padding}{rest}", paint(shown)).trim_end().to_owned()
 }
 
-/// A tag with the end of its job id alone.
+/// Abbreviates the job id in a tag to its last digits.
 fn short(tag: &str) -> String {
     let is_jid = |part: &str| part.len() == 20 && part.bytes().all(|byte| byte.is_ascii_digit());
     let parts = tag.split('/').map(|part| if is_jid(part) { format!("…{}", &part[13..]) } else { part.to_owned() });
@@ -54,7 +54,7 @@ fn time(data: &Map, zone: &TimeZone) -> String {
     local.map_or_else(|| "--:--:--.---".to_owned(), |time| time.strftime("%H:%M:%S.%3f").to_string())
 }
 
-/// The kinds of events, as their tags tell them.
+/// Returns the colour of an event's kind.
 fn colour(tag: &str, data: &Map) -> Option<Colour> {
     let parts: Vec<_> = tag.split('/').collect();
     Some(match parts[..] {
@@ -105,11 +105,11 @@ fn summary(tag: &str, data: &Map) -> String {
     }
 }
 
-/// A function and its arguments, each with a blank behind it.
+/// Formats a function and its arguments, each followed by a space.
 fn call(data: &Map) -> String {
     let list = data.get("fun_args").or(data.get("arg")).and_then(Value::as_list).unwrap_or_default();
     let words = list.iter().flat_map(|item| match item {
-        // The keyword arguments: marked as such in what minions get, and simply the last in calls on the master.
+        // Keyword arguments: marked in jobs, and the last item in calls of the master.
         Value::Map(map) => map
             .iter()
             .filter(|(key, _)| key.as_str() != Some("__kwarg__"))
@@ -121,14 +121,14 @@ fn call(data: &Map) -> String {
     std::iter::once(fun).chain(words).map(|word| word + " ").collect()
 }
 
-/// The reactor file that led to an event, by its directory and name.
+/// Formats the reactor file that caused an event, as its directory and name.
 fn reaction(data: &Map) -> String {
     let Some(file) = data.get("_sls").and_then(Value::as_str) else { return String::new() };
     let parts: Vec<&str> = file.rsplit('/').take(2).collect();
     format!(", who rendered {}", parts.into_iter().rev().collect::<Vec<_>>().join("/"))
 }
 
-/// The text on one line of at most so many characters.
+/// Returns the text on one line, truncated to `width` characters.
 fn cut(text: &str, width: usize) -> String {
     let one_line = text.replace(['\n', '\r', '\t'], " ");
     let one_line = escape_line(&one_line);

@@ -1,4 +1,4 @@
-//! The execution functions and grains of the master's own host, for templates on the master.
+//! The execution functions and grains of the master's host, for templates of the master.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,14 +12,14 @@ use brine_minion::jobs;
 use brine_minion::masterless::without_pillar;
 use brine_minion::states::is_success;
 
-/// A minion without a master, made when a template first wants something of it.
+/// A masterless minion, created when a template first needs it.
 pub struct OwnHost {
     config: Map,
     minion: OnceLock<Result<Arc<Minion>, String>>,
 }
 
 impl OwnHost {
-    /// The host of a master with this configuration.
+    /// Creates the host functions of a master with this configuration.
     pub fn new(config: &MasterConfig) -> Self {
         let mut given = map! {
             "id" => config.id.clone(),
@@ -31,7 +31,7 @@ impl OwnHost {
             "file_roots" => config.file_roots.clone(),
             "pillar_roots" => config.pillar_roots.clone(),
         };
-        // What a master's configuration says of states and pillar is meant for orchestrations too.
+        // The master's options about states and pillar apply to orchestrations, too.
         for name in [
             "failhard",
             "state_output",
@@ -84,7 +84,7 @@ impl HostFunctions for OwnHost {
     ) -> Result<Orchestrated, String> {
         let minion = Arc::clone(self.minion()?);
         let mut job = Job::local(jid, function, &args);
-        // As of a job that was published: its pillar is rendered for it.
+        // As in a published job, the pillar is rendered for this call.
         job.load = map! {"fun" => function, "jid" => jid};
         job.master = Some(master);
         let context = Context::new(minion, Arc::new(job));
@@ -104,7 +104,7 @@ impl HostFunctions for OwnHost {
         match self.minion() {
             Ok(minion) => Arc::clone(&minion.grains.read()),
             Err(error) => {
-                tracing::error!(error, "the grains of the master's host cannot be collected");
+                tracing::error!(error, "collecting the grains of the master's host failed");
                 Arc::default()
             }
         }

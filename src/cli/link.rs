@@ -1,4 +1,4 @@
-//! `brine link`: links with the names of Salt's tools to this binary.
+//! `brine link`: creates links with the names of Salt's tools.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,16 +14,16 @@ use crate::ui::print_plain;
 
 const USAGE: &str = "brine link [options] DIR";
 
-/// Make links with the names of Salt's tools to this binary
+/// Create links with the names of Salt's tools to this binary
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  brine link /usr/local/bin\n  brine link --force /usr/bin   # take the place of Salt's own tools"
+    after_help = "Examples:\n  brine link /usr/local/bin\n  brine link --force /usr/bin   # replace Salt's own tools"
 )]
 struct Arguments {
-    /// The folder to make them in
+    /// The directory of the links
     #[arg(value_name = "DIR")]
-    folder: PathBuf,
-    /// Replace what is there already
+    directory: PathBuf,
+    /// Replace existing files
     #[arg(short, long)]
     force: bool,
 }
@@ -34,19 +34,19 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    let binary = std::env::current_exe().context("cannot find out where this binary is")?;
+    let binary = std::env::current_exe().context("finding the path of this program failed")?;
     for tool in TOOLS {
-        link(&binary, &arguments.folder.join(tool.name), arguments.force)?;
+        link(&binary, &arguments.directory.join(tool.name), arguments.force)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn link(binary: &Path, link: &Path, force: bool) -> anyhow::Result<()> {
-    let failed = || format!("cannot make the link {}", link.display());
+    let failed = || format!("creating the link {} failed", link.display());
     match fs::symlink_metadata(link) {
         Ok(_) if fs::read_link(link).is_ok_and(|target| target == binary) => return Ok(()),
         Ok(_) if force => fs::remove_file(link).with_context(failed)?,
-        Ok(_) => bail!("{} is there already and is something else; replace it with --force", link.display()),
+        Ok(_) => bail!("creating the link {} failed: the file exists; replace it with --force", link.display()),
         Err(_) => {}
     }
     symlink(binary, link).with_context(failed)?;

@@ -1,6 +1,6 @@
-//! The log file: opened when its first line is written, created with mode 0640, and opened again when it was moved or
-//! removed, as Salt does, so that logrotate needs no signal. A file that cannot be written is reported once on stderr
-//! and tried again with the next line; it ends no process.
+//! The log file: opened by its first line, created with mode 0640, and reopened after it was moved or removed, as in
+//! Salt, so that logrotate needs no signal. A write error is reported once on stderr, and each further line tries
+//! again.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ui::print_plain_error;
 
-/// The mode of a new log file before the umask: Salt's, which sets the umask 027 here.
+/// The mode of a new log file before the umask, as in Salt, which sets the umask 027.
 const FILE_MODE: u32 = 0o640;
 /// The mode of the directory of a new log file before the umask.
 const DIRECTORY_MODE: u32 = 0o755;
@@ -19,8 +19,8 @@ const DIRECTORY_MODE: u32 = 0o755;
 pub struct LogFile {
     path: PathBuf,
     open: Option<(File, Identity)>,
-    /// Whether missing directories are created and failures reported: not for a tool that logs to the daemon's file
-    /// only where it can.
+    /// Whether missing directories are created and failures reported. False for a tool that logs to the daemon's file
+    /// if it can.
     is_wanted: bool,
     /// Whether a failure has been reported since the last success.
     is_reported: bool,
@@ -34,18 +34,18 @@ fn identity(metadata: &fs::Metadata) -> Identity {
 }
 
 impl LogFile {
-    /// A file that must be written, or one that is written if it can be. Nothing is opened yet.
+    /// Creates a log file without opening it.
     pub fn new(path: &Path, is_wanted: bool) -> Self {
         LogFile { path: path.to_owned(), open: None, is_wanted, is_reported: false }
     }
 
-    /// Opens the file now, so that a failure is reported at the start.
+    /// Opens the file, so that a failure is reported at the start.
     pub fn open_now(&mut self) {
         let opened = self.current().map(|_| ());
         self.report(opened);
     }
 
-    /// Returns the file that is at the path now.
+    /// Returns the file at the path, reopened if it was replaced.
     fn current(&mut self) -> io::Result<&mut File> {
         let at_path = fs::metadata(&self.path).ok().map(|found| identity(&found));
         if at_path.is_none() || self.open.as_ref().map(|(_, open)| *open) != at_path {
@@ -71,7 +71,7 @@ impl LogFile {
             Err(error) => {
                 if self.is_wanted && !std::mem::replace(&mut self.is_reported, true) {
                     print_plain_error(format_args!(
-                        "WARNING: writing the log file {} failed: {error}; its lines are lost until it can be written",
+                        "WARNING: writing the log file {} failed: {error}; lines are lost until it can be written",
                         self.path.display()
                     ));
                 }
@@ -103,7 +103,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log/salt/master");
         let mut log = LogFile::new(&path, true);
-        assert!(!path.exists(), "nothing is opened before the first line");
+        assert!(!path.exists(), "the first line opens the file");
         log.write_all(b"one\n").unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777 & !0o640, 0);
         fs::rename(&path, path.with_extension("1")).unwrap();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_cannot_be_opened_ends_nothing() {
+    fn errors_of_the_file_are_retried() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("file"), "").unwrap();
         let path = directory.path().join("file/log");

@@ -1,45 +1,45 @@
-//! The shape of a log line: Salt's options `log_fmt_console`, `log_fmt_logfile` and `log_datefmt*`, which are Python's
-//! `%` templates over the attributes of a log record.
+//! Formats log lines by Salt's options `log_fmt_console`, `log_fmt_logfile` and `log_datefmt*`, which are Python's `%`
+//! format strings over the attributes of a log record.
 
 use std::fmt::{self, Write};
 
 use jiff::Zoned;
 use tracing::Metadata;
 
-/// Salt's shape of a line on a terminal.
+/// Salt's format of a line on a terminal.
 pub const CONSOLE: &str = "[%(levelname)-8s] %(message)s";
-/// The shape of a daemon's line on stderr: Salt's with the time, by which lines of several hosts are compared.
+/// The format of a daemon's line on stderr: Salt's with the time.
 pub const DAEMON_CONSOLE: &str = "%(asctime)s,%(msecs)03d [%(levelname)-8s] %(message)s";
-/// Salt's shape of a line in a file.
+/// Salt's format of a line in a file.
 pub const FILE: &str = "%(asctime)s,%(msecs)03d [%(name)-17s:%(lineno)-4d][%(levelname)-8s][%(process)d] %(message)s";
-/// Salt's shape of the time on a terminal.
+/// Salt's format of the time on a terminal.
 pub const TIME: &str = "%H:%M:%S";
-/// Salt's shape of the time in a file.
+/// Salt's format of the time in a file.
 pub const DATE_AND_TIME: &str = "%Y-%m-%d %H:%M:%S";
 
-/// A template of lines, parsed.
+/// A parsed line format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineFormat {
     parts: Vec<Part>,
-    /// The template of `%(asctime)s`, for strftime.
+    /// The format of `%(asctime)s`, for strftime.
     date: String,
 }
 
-/// A template that cannot be used.
+/// The errors of a format string.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// A `%` begins no conversion.
+    /// A `%` without a valid conversion.
     #[error("the conversion at '{0}' is invalid: expected %(name)s, %(name)d or %%")]
     Conversion(String),
-    /// An attribute that log records do not have.
+    /// An unknown attribute.
     #[error(
         "the attribute '{0}' is unknown: expected one of asctime, msecs, levelname, name, lineno, process, message"
     )]
     Attribute(String),
-    /// The template of the date.
+    /// An invalid date format.
     #[error("the date format '{format}' is invalid: {reason}")]
     Date {
-        /// The template.
+        /// The format string.
         format: String,
         /// The error of strftime.
         reason: String,
@@ -99,18 +99,18 @@ impl Field {
     }
 }
 
-/// One event to be written.
+/// A log event to format.
 pub struct Record<'a> {
-    /// The time of the event, for formats that have one.
+    /// Returns the time of the event; called only for formats with a time.
     pub now: &'a dyn Fn() -> Zoned,
-    /// Its level and place.
+    /// Its level and source position.
     pub metadata: &'a Metadata<'a>,
-    /// Its message with its fields, escaped for one line.
+    /// Its message and fields, escaped for one line.
     pub message: &'a str,
 }
 
 impl LineFormat {
-    /// Parses a template and the template of its times.
+    /// Parses a line format and a date format.
     pub fn parse(template: &str, date: &str) -> Result<Self, FormatError> {
         let wrong = |reason: String| FormatError::Date { format: date.to_owned(), reason };
         jiff::fmt::strtime::format(date, &Zoned::now()).map_err(|error| wrong(error.to_string()))?;
@@ -137,7 +137,7 @@ impl LineFormat {
         Ok(LineFormat { parts, date: date.to_owned() })
     }
 
-    /// Writes a line, without its end.
+    /// Writes a line without line feed.
     pub fn write(&self, out: &mut dyn Write, record: &Record<'_>) -> fmt::Result {
         let has_time =
             |part: &Part| matches!(part, Part::Field { field: Field::Time | Field::Milliseconds | Field::Created, .. });
@@ -186,7 +186,7 @@ impl LineFormat {
     }
 }
 
-/// Salt's name of a level.
+/// Returns Salt's name of a level.
 fn level_name(level: tracing::Level) -> &'static str {
     match level {
         tracing::Level::ERROR => "ERROR",
@@ -197,7 +197,7 @@ fn level_name(level: tracing::Level) -> &'static str {
     }
 }
 
-/// Python's number of a level; 5 is Salt's for `trace`.
+/// Returns Python's number of a level, and Salt's 5 for `trace`.
 fn level_number(level: tracing::Level) -> u8 {
     match level {
         tracing::Level::ERROR => 40,
@@ -208,10 +208,10 @@ fn level_number(level: tracing::Level) -> u8 {
     }
 }
 
-/// The widest field that is padded.
+/// The maximum width of a field.
 const MAX_WIDTH: usize = 200;
 
-/// Parses the conversion at the start of a text: the part, and the text behind it.
+/// Parses the conversion at the start of a text and returns it with the remaining text.
 fn conversion(text: &str) -> Result<(Part, &str), FormatError> {
     let wrong = || FormatError::Conversion(text.chars().take(20).collect());
     let (name, mut rest) = text.strip_prefix("%(").and_then(|rest| rest.split_once(')')).ok_or_else(wrong)?;
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pythons_templates_are_parsed() {
+    fn pythons_format_strings_are_parsed() {
         for template in [CONSOLE, DAEMON_CONSOLE, FILE, "%(colorlevel)s %(colormsg)s", "100%% %(message)s", "", "plain"]
         {
             assert!(LineFormat::parse(template, DATE_AND_TIME).is_ok(), "{template}");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_templates_are_refused_with_their_place() {
+    fn invalid_format_strings_are_refused() {
         for (template, date, message) in [
             (
                 "%(nope)s",

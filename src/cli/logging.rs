@@ -1,6 +1,6 @@
-//! Log lines as Salt writes them: on stderr `[ERROR   ] text`, in files with time, place and process.
+//! Logging in Salt's format: on stderr `[ERROR   ] message`, in files with time, source position and PID.
 //!
-//! An event is one line whatever is in it: control characters of messages and fields are escaped, and long values cut.
+//! An event is always one line: control characters of messages and fields are escaped, and long values truncated.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -21,7 +21,7 @@ use super::log_file::LogFile;
 use super::log_format::{LineFormat, Record};
 use crate::escape;
 
-/// Salt's words for levels, most talkative first, with what they mean here.
+/// Salt's levels, lowest first, with their equivalents.
 const LEVELS: [(&str, LevelFilter); 10] = [
     ("all", LevelFilter::TRACE),
     ("garbage", LevelFilter::TRACE),
@@ -35,13 +35,13 @@ const LEVELS: [(&str, LevelFilter); 10] = [
     ("quiet", LevelFilter::OFF),
 ];
 
-/// The longest message of an event, and the longest value of a field, in bytes: the rest is cut.
+/// The maximum length of an event's message and of a field's value, in bytes.
 const MAX_MESSAGE: usize = 8192;
 const MAX_FIELD: usize = 1024;
-/// Takes the place of the rest.
+/// The mark of a truncated value.
 const CUT: &str = "...";
 
-/// The level of one of Salt's words, for clap's `value_parser`; the error is what its option parser says.
+/// Parses one of Salt's levels, for clap's `value_parser`. The error is that of Python's option parser.
 pub fn level(word: &str) -> Result<LevelFilter, String> {
     let known = LEVELS.iter().find(|(name, _)| *name == word.to_ascii_lowercase());
     known.map(|(_, level)| *level).ok_or_else(|| {
@@ -50,7 +50,7 @@ pub fn level(word: &str) -> Result<LevelFilter, String> {
     })
 }
 
-/// Starts logging for the whole process: to stderr, and to a file if one is given.
+/// Starts logging of the process to stderr, and to a file if one is given.
 pub fn start(
     console: (LevelFilter, LineFormat),
     file: Option<(LogFile, LevelFilter, LineFormat)>,
@@ -59,7 +59,7 @@ pub fn start(
     let on_stderr = tracing_subscriber::fmt::layer()
         .event_format(Lines(format))
         .with_writer(io::stderr)
-        // A stderr that nobody reads is no reason to panic.
+        // A closed stderr must not cause a panic.
         .log_internal_errors(false)
         .with_ansi(false)
         .with_filter(level);
@@ -70,7 +70,7 @@ pub fn start(
     tracing_subscriber::registry().with(on_stderr).with(in_file).try_init().context("logging is started already")
 }
 
-/// One event a line, in this format.
+/// Formats events, one a line.
 struct Lines(LineFormat);
 
 impl<S, N> FormatEvent<S, N> for Lines
@@ -87,7 +87,7 @@ where
     }
 }
 
-/// The message of an event, and its fields behind it.
+/// The message of an event followed by its fields.
 #[derive(Default)]
 struct Text {
     message: String,
@@ -105,19 +105,19 @@ impl Visit for Text {
     }
 }
 
-/// Appends the debug form of a value, escaped for one line and cut after `limit` bytes.
+/// Appends the debug form of a value, escaped for one line and truncated at `limit` bytes.
 fn write_escaped(out: &mut String, value: &dyn fmt::Debug, limit: usize) {
     let mut bounded = Bounded { end: out.len() + limit, out };
-    // The one error is that of the limit.
+    // The only error is that of the limit.
     if write!(bounded, "{value:?}").is_err() {
         out.push_str(CUT);
     }
 }
 
-/// Escapes text that is written to it, and fails at its limit, so that the rest is not even formatted.
+/// A writer that escapes text and fails at its limit, so that the rest is not even formatted.
 struct Bounded<'a> {
     out: &'a mut String,
-    /// The length that `out` may have.
+    /// The maximum length of `out`.
     end: usize,
 }
 
@@ -143,8 +143,8 @@ mod tests {
         assert_eq!(level("garbage"), Ok(LevelFilter::TRACE));
         assert_eq!(level("Warning"), Ok(LevelFilter::WARN));
         assert_eq!(level("quiet"), Ok(LevelFilter::OFF));
-        let told = level("loud").unwrap_err();
-        assert!(told.starts_with("invalid choice: 'loud' (choose from 'all', 'garbage', "), "{told}");
+        let error = level("loud").unwrap_err();
+        assert!(error.starts_with("invalid choice: 'loud' (choose from 'all', 'garbage', "), "{error}");
     }
 
     #[derive(Clone, Default)]
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_cut() {
+    fn long_values_are_truncated() {
         let long = "\u{1b}".repeat(1_000_000);
         let text = logged_by(CONSOLE, || tracing::error!(long = %long, after = 1, "{long}"));
         assert!(text.ends_with("... after=1\n"), "{}", &text[text.len() - 40..]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_salts_on_stderr_and_in_files() {
+    fn lines_have_salts_formats() {
         assert_eq!(logged(CONSOLE), "[WARNING ] something is odd minion=m1 count=2\n[ERROR   ] it broke\n");
         let in_file = logged(FILE);
         let line = in_file.lines().last().unwrap();

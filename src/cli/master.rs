@@ -1,4 +1,4 @@
-//! `salt-master`: the master as a daemon.
+//! `salt-master`: the daemon of the master.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -20,22 +20,22 @@ const NAME: &str = "salt-master";
 const USAGE: &str = "salt-master [options]";
 /// Salt's exit status when the ports are taken.
 const PORTS_TAKEN: u8 = 4;
-/// How long the parts of a master may take to stop.
+/// The timeout of a stop.
 const STOP_TIME: Duration = Duration::from_secs(3);
 
 /// Serve minions: keys, jobs, files, pillar, events.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-master                    in the foreground, with /etc/salt/master\n  salt-master -d                 in the background\n  salt-master -c ./etc -l info   another configuration, more log\n  salt-master --check            whether it could start, and which options have no effect"
+    after_help = "Examples:\n  salt-master                    run in the foreground with /etc/salt/master\n  salt-master -d                 run in the background\n  salt-master -c ./etc -l info   use ./etc/master and log at level info\n  salt-master --check            report mistakes in the configuration and options without effect"
 )]
 struct Arguments {
     #[command(flatten)]
-    daemon: DaemonOptions,
-    #[command(flatten)]
     common: CommonOptions,
+    #[command(flatten)]
+    daemon: DaemonOptions,
 }
 
-/// What helps against an address that cannot be listened on.
+/// Returns a hint about an error of listening.
 fn listen_hint(error: &TransportError) -> &'static str {
     match error {
         TransportError::Io { source, .. } if source.kind() == std::io::ErrorKind::AddrNotAvailable => {
@@ -44,7 +44,7 @@ fn listen_hint(error: &TransportError) -> &'static str {
         TransportError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             "choose ports above 1023, or run this as root"
         }
-        _ => "is there another salt-master running?",
+        _ => "is another salt-master running?",
     }
 }
 
@@ -81,7 +81,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let master = match Master::start(config, Some(host)).await {
             Ok(master) => master,
             Err(StartError::Listen(error)) => {
-                let message = format!("cannot listen: {error}; {}", listen_hint(&error));
+                let message = format!("listening failed: {error}; {}", listen_hint(&error));
                 if daemon::is_in_background() {
                     tracing::error!("{message}");
                 }
@@ -91,22 +91,22 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             }
             Err(error) => return Err(error.into()),
         };
-        // Before the pid file says that there is a process to be sent signals.
+        // Before the PID file invites signals.
         let mut signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&pid_file)?;
         let mut status = ExitCode::SUCCESS;
         tokio::select! {
             signal = signals.ended() => tracing::info!(signal, "the master stops"),
-            // The init system starts it anew.
+            // The init system restarts the master.
             () = master.failed() => status = ExitCode::FAILURE,
         }
         if tokio::time::timeout(STOP_TIME, master.stop()).await.is_err() {
-            tracing::warn!("stopping took more than {STOP_TIME:?}: what still runs is cut off");
+            tracing::warn!("stopping took more than {STOP_TIME:?}; terminating what still runs");
         }
         Ok(status)
     });
-    // A runner function or a template that does not end must not keep the process from ending: dropping the runtime
-    // waits for it, and shutting the runtime down makes it panic where it waits for a timer. It ends with the process.
+    // A runner function or template that does not end must not block the exit: dropping the runtime waits for it, and
+    // shutting the runtime down makes it panic while it waits for a timer.
     std::mem::forget(runtime);
     result
 }

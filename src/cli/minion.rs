@@ -1,4 +1,4 @@
-//! `salt-minion`: the minion as a daemon.
+//! `salt-minion`: the daemon of the minion.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -14,16 +14,16 @@ use super::usage;
 const NAME: &str = "salt-minion";
 const USAGE: &str = "salt-minion [options]";
 
-/// Do on this host what its master asks for.
+/// Run jobs of the master on this host.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-minion                    in the foreground, with /etc/salt/minion\n  salt-minion -d                 in the background\n  salt-minion -c ./etc -l info   another configuration, more log\n  salt-minion --check            whether it could start, and which options have no effect"
+    after_help = "Examples:\n  salt-minion                    run in the foreground with /etc/salt/minion\n  salt-minion -d                 run in the background\n  salt-minion -c ./etc -l info   use ./etc/minion and log at level info\n  salt-minion --check            report mistakes in the configuration, and fingerprints of keys"
 )]
 struct Arguments {
     #[command(flatten)]
-    daemon: DaemonOptions,
-    #[command(flatten)]
     common: CommonOptions,
+    #[command(flatten)]
+    daemon: DaemonOptions,
 }
 
 /// Runs the tool.
@@ -52,13 +52,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Err(error) = privileges::take_user(config.user.as_deref(), &owned, true) {
         return Ok(error.exit(NAME));
     }
-    // A daemon has no terminal that would show it.
+    // A daemon has no terminal for the message of a panic.
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', ": "))));
     brine_minion::report(&config)?;
-    // One thread serves the sockets; jobs have threads of their own.
+    // One thread serves the sockets; jobs run on an executor.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        // Before the pid file says that there is a process to be sent signals.
+        // Before the PID file invites signals.
         let mut signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&config.pidfile)?;
         let shutdown = CancellationToken::new();
@@ -71,7 +71,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         brine_minion::daemon::run(config, shutdown).await?;
         Ok(ExitCode::SUCCESS)
     });
-    // A job that does not end must not keep the minion from ending, and one that waits on the runtime would panic.
+    // A job that does not end must not block the exit, and one that waits on a dropped runtime would panic.
     std::mem::forget(runtime);
     result
 }

@@ -1,5 +1,5 @@
-//! The tools: one file each, and one line in [`TOOLS`]. The binary is the tool whose name it is called
-//! by (a link `salt-key`), or the one that its first word names (`brine key`, `brine salt-key`).
+//! The command line tools, one module and one line in [`TOOLS`] each. The binary runs the tool with the name that it
+//! was called by (a link `salt-key`), or the one that its first argument names (`brine key`, `brine salt-key`).
 
 mod call;
 mod client;
@@ -32,44 +32,44 @@ use std::process::ExitCode;
 
 /// One tool.
 struct Tool {
-    /// Salt's name for it.
+    /// Salt's name of the tool.
     name: &'static str,
-    /// The word behind `brine`.
+    /// The argument of `brine` that selects it.
     word: &'static str,
-    /// What it is for, in a few words.
+    /// Its purpose, for the list of tools.
     about: &'static str,
-    /// Runs it with the words behind its name. An error is told on stderr, and the exit status is 1.
+    /// Runs the tool with its arguments. An error is printed on stderr, with exit status 1.
     run: fn(Vec<OsString>) -> anyhow::Result<ExitCode>,
 }
 
-/// All tools that Salt has too.
+/// The tools of Salt.
 const TOOLS: &[Tool] = &[
     Tool { name: "salt", word: "salt", about: "publish jobs to minions and show their returns", run: salt::run },
     Tool { name: "salt-call", word: "call", about: "call a function on this host", run: call::run },
     Tool { name: "salt-key", word: "key", about: "accept, reject, list and delete the keys of minions", run: key::run },
-    Tool { name: "salt-master", word: "master", about: "the daemon that minions connect to", run: master::run },
-    Tool { name: "salt-minion", word: "minion", about: "the daemon on every host", run: minion::run },
-    Tool { name: "salt-run", word: "run", about: "call functions of the master, follow the event bus", run: run::run },
+    Tool { name: "salt-master", word: "master", about: "run the master", run: master::run },
+    Tool { name: "salt-minion", word: "minion", about: "run the minion", run: minion::run },
+    Tool { name: "salt-run", word: "run", about: "call runner functions, follow the event bus", run: run::run },
 ];
 
-/// What only `brine` itself can do.
+/// The commands of `brine` alone.
 const COMMANDS: &[Tool] = &[
-    Tool { name: "brine up", word: "up", about: "run a master and minions here, and show the event bus", run: up::run },
     Tool {
-        name: "brine swarm",
-        word: "swarm",
-        about: "simulate many minions, to see what a master does with a fleet",
-        run: swarm::run,
+        name: "brine up",
+        word: "up",
+        about: "run a master and minions on this host and show the event bus",
+        run: up::run,
     },
+    Tool { name: "brine swarm", word: "swarm", about: "simulate a fleet of minions to load a master", run: swarm::run },
     Tool {
         name: "brine link",
         word: "link",
-        about: "make links named salt-key, ... in a folder, so that scripts written for Salt go on working",
+        about: "create links with the names of Salt's tools in a directory",
         run: link::run,
     },
 ];
 
-/// Runs the tool that is meant; `words` starts with the name that the binary was called by.
+/// Runs the selected tool; `words` begins with the name that the binary was called by.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut words: Vec<_> = words.into_iter().collect();
     if let Some(status) = brine_minion::process::launcher::intercept(&words) {
@@ -107,7 +107,7 @@ fn start(tool: &Tool, words: Vec<OsString>) -> ExitCode {
     })
 }
 
-/// An error with its causes, of which many are told by the error above them already.
+/// Formats an error with its causes, without causes that the message contains already.
 fn sentence(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -121,15 +121,17 @@ fn sentence(error: &anyhow::Error) -> String {
 const USAGE: &str = "brine <tool> [options]";
 
 fn help() -> String {
-    let mut help = format!("Usage: {USAGE}\n\nAutomation around one event bus, compatible with Salt.\n\nTools:\n");
+    let mut help = format!(
+        "Usage: {USAGE}\n\nConfiguration management and event-driven automation, compatible with Salt.\n\nTools:\n"
+    );
     for tool in TOOLS.iter().chain(COMMANDS) {
         let names = if TOOLS.iter().any(|known| known.name == tool.name) { tool.name } else { "" };
         let _ = writeln!(help, "  {:<8} {names:<14} {}", tool.word, tool.about);
     }
     help.push_str(
-        "\nExamples:\n  brine key -L                  list all keys\n  brine key -a 'web*'           accept the keys of \
-         these minions\n  brine key --help              all options of a tool\n  brine link /usr/local/bin     make \
-         the links salt-key, ...",
+        "\nExamples:\n  brine key -L                  list all keys\n  brine key -a 'web*'           accept the pending \
+         keys of these minions\n  brine key --help              show the options of a tool\n  brine link /usr/local/bin     create \
+         the links salt, salt-key, ...",
     );
     help
 }
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_cause_is_told_twice() {
+    fn causes_are_not_repeated() {
         let cause = std::io::Error::other("the disk is full");
         let error = brine_core::files::FileError::at("write", "/x")(cause);
         let error = anyhow::Error::new(error).context("no keys");

@@ -1,6 +1,6 @@
-//! Running as the user of the configuration: who starts a daemon as root gives up root before any thread starts.
+//! Drops root privileges for the user of the configuration, before any thread starts.
 //!
-//! The user's files are changed first: Salt's daemons and those of a root without `user` leave files of root.
+//! The owner of the daemon's files is changed first: earlier daemons that ran as root have left files of root.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -18,72 +18,72 @@ use nix::unistd::{User, fchown, fchownat, geteuid, initgroups, setgid, setuid};
 
 use crate::ui::print_plain_error;
 
-/// The running binary, also when the file was replaced since.
+/// The running binary, even if its file was replaced since.
 const SELF: &str = "/proc/self/exe";
-/// Salt's exit status for a user that does not exist: that of `sysexits.h`.
+/// Salt's exit status for an unknown user, EX_NOUSER of `sysexits.h`.
 const NO_USER: u8 = 67;
-/// How deep directories are changed: deeper ones are not the daemon's.
+/// The depth to which owners of directories are changed; the daemon creates none below it.
 const MAX_DEPTH: u32 = 64;
 
-/// Why a tool does not run as the user of the configuration.
+/// The errors of changing to the user of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivilegeError {
-    /// There is no such user.
-    #[error("running as user '{0}' failed: there is no such user: create it, or change the option 'user'")]
+    /// The user does not exist.
+    #[error("running as user '{0}' failed: the user does not exist; create it, or change the option 'user'")]
     NoUser(String),
-    /// The process may not change its user.
-    #[error("running as user '{0}' failed: only root can change to another user: start it as root or as '{0}'")]
+    /// The process is not root.
+    #[error("running as user '{0}' failed: only root can change to another user; start it as root or as '{0}'")]
     NotRoot(String),
-    /// The system refuses.
+    /// A system call failed.
     #[error("running as user '{user}' failed: {source}")]
     Change {
         /// The user.
         user: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A directory cannot be created.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A file cannot be given to the user.
+    /// Changing the owner of a file failed.
     #[error("changing the owner of {} to '{user}' failed: {source}", path.display())]
     Owner {
         /// The file or directory.
         path: PathBuf,
         /// The user.
         user: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl PrivilegeError {
-    /// Shows the error and returns the exit status.
+    /// Prints the error and returns the exit status.
     pub fn exit(&self, tool: &str) -> ExitCode {
         print_plain_error(format_args!("{tool}: {self}"));
         ExitCode::from(if matches!(self, PrivilegeError::NoUser(_)) { NO_USER } else { 1 })
     }
 }
 
-/// Shows an error about the user of the configuration and returns the exit status. Other errors are the caller's.
+/// Prints a [`PrivilegeError`] and returns its exit status; returns other errors.
 pub fn shown(tool: &str, error: anyhow::Error) -> anyhow::Result<ExitCode> {
     error.downcast::<PrivilegeError>().map(|error| error.exit(tool))
 }
 
-/// What the user must own.
+/// The files that the user must own.
 #[derive(Debug, Default)]
 pub struct Owned<'a> {
-    /// Directories that are created.
+    /// Directories, created if they are missing.
     pub directories: Vec<&'a Path>,
-    /// Whether what is in the directories is the user's too.
+    /// Whether the owners of the contents are changed, too.
     pub recursive: bool,
-    /// Files and directories that stay as they are if they do not exist.
+    /// Files and directories that are ignored if they are missing.
     pub existing: Vec<PathBuf>,
-    /// The pid file, which is created: its directory may be root's alone.
+    /// The PID file, created here because its directory may belong to root.
     pub pid_file: Option<&'a Path>,
 }
 
-/// The user to change to; nothing if the process is this user, or no user is configured.
+/// Returns the user to change to; `None` if the process runs as this user, or no user is configured.
 fn other(name: Option<&str>) -> Result<Option<User>, PrivilegeError> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let user = User::from_name(name).map_err(|error| change(name, error))?;
@@ -95,8 +95,9 @@ fn change(user: &str, error: impl Into<io::Error>) -> PrivilegeError {
     PrivilegeError::Change { user: user.to_owned(), source: error.into() }
 }
 
-/// Starts this program anew if its environment is not that of the user whom root will change to: child processes look
-/// for their configuration by it. Returns if it is. Users of daemons have no shell that could run commands: it stays.
+/// Executes this program again if its environment is not that of the user that root will change to, because child
+/// processes look for their configuration by it; otherwise returns. `SHELL` is kept: users of daemons often have no
+/// usable one.
 pub fn take_environment(name: Option<&str>) -> Result<(), PrivilegeError> {
     let Some(user) = other(name)?.filter(|_| geteuid().is_root()) else { return Ok(()) };
     let wanted =
@@ -111,8 +112,8 @@ pub fn take_environment(name: Option<&str>) -> Result<(), PrivilegeError> {
     Err(change(&user.name, Command::new(SELF).arg0(name).args(words).envs(differing).exec()))
 }
 
-/// Gives up root for the user of the configuration, whose the files become first. Other users than root must be that
-/// user if `required`.
+/// Changes the owner of the files and drops root privileges for the user of the configuration. With `required`, a
+/// process of any other user is an error.
 pub fn take_user(name: Option<&str>, owned: &Owned<'_>, required: bool) -> Result<(), PrivilegeError> {
     let Some(user) = other(name)? else { return Ok(()) };
     if !geteuid().is_root() {
@@ -146,10 +147,10 @@ fn owner(path: &Path, user: &User, source: io::Error) -> PrivilegeError {
     PrivilegeError::Owner { path: path.to_owned(), user: user.name.clone(), source }
 }
 
-/// Creates an empty pid file of this user, which says that the daemon does not serve yet.
+/// Creates an empty PID file of this user, which means that the daemon does not serve yet.
 fn make_pid_file(path: &Path, user: &User) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    if let Some(directory) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
     }
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -159,14 +160,14 @@ fn make_pid_file(path: &Path, user: &User) -> io::Result<()> {
     Ok(fchown(&file, Some(user.uid), Some(user.gid))?)
 }
 
-/// Gives a directory to a user, with all that is in it if `recursive`.
+/// Changes the owner of a directory, and with `recursive` of its contents.
 fn give(path: &Path, user: &User, recursive: bool) -> Result<(), PrivilegeError> {
     let opened = OpenOptions::new().read(true).custom_flags(OFlag::O_DIRECTORY.bits()).open(path);
     let given = opened.and_then(|directory| give_opened(&directory, user, if recursive { MAX_DEPTH } else { 0 }));
     given.map_err(|error| owner(path, user, error))
 }
 
-/// Goes by opened directories and never through links: the user may change names meanwhile.
+/// Changes owners through file descriptors and never follows links, because the user may replace entries concurrently.
 fn give_opened(directory: &File, user: &User, depth: u32) -> io::Result<()> {
     let status = directory.metadata()?;
     if (status.uid(), status.gid()) != (user.uid.as_raw(), user.gid.as_raw()) {
@@ -178,7 +179,7 @@ fn give_opened(directory: &File, user: &User, depth: u32) -> io::Result<()> {
     for entry in fs::read_dir(format!("/proc/self/fd/{}", directory.as_raw_fd()))? {
         let name = entry?.file_name();
         match give_entry(directory, &name, user, depth - 1) {
-            // It is gone, or something else by now.
+            // The entry was removed or replaced.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             done => done?,
         }
@@ -198,13 +199,13 @@ fn give_entry(directory: &File, name: &OsStr, user: &User, depth: u32) -> io::Re
         return Ok(());
     }
     if is_elsewhere(kind, &status) {
-        tracing::warn!(name = %name.display(), "a file has other names, perhaps elsewhere: its owner is not changed");
+        tracing::warn!(name = %name.display(), "a file has several hard links; its owner is not changed");
         return Ok(());
     }
     Ok(fchownat(directory, name, Some(user.uid), Some(user.gid), AtFlags::AT_SYMLINK_NOFOLLOW)?)
 }
 
-/// Whether a file may have a name in a directory that is not the daemon's.
+/// Returns whether a file may have a hard link outside of the daemon's directories.
 fn is_elsewhere(kind: SFlag, status: &FileStat) -> bool {
     kind == SFlag::S_IFREG && status.st_nlink > 1
 }
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_found_or_refused() {
+    fn unknown_users_are_refused() {
         let own = User::from_uid(geteuid()).unwrap().unwrap();
         for name in [None, Some(""), Some(own.name.as_str())] {
             assert!(other(name).unwrap().is_none(), "{name:?}");
@@ -229,16 +230,16 @@ mod tests {
         let error = other(Some("no-such-user")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "running as user 'no-such-user' failed: there is no such user: create it, or change the option 'user'"
+            "running as user 'no-such-user' failed: the user does not exist; create it, or change the option 'user'"
         );
     }
 
     #[test]
-    fn directories_are_given_without_following_links() {
-        // The rest of these tests is root's.
+    fn owners_are_changed_without_following_links() {
+        // Requires root.
         let Some(nobody) = nobody() else { return };
-        let folder = tempfile::tempdir().unwrap();
-        let (own, other) = (folder.path().join("own"), folder.path().join("other"));
+        let directory = tempfile::tempdir().unwrap();
+        let (own, other) = (directory.path().join("own"), directory.path().join("other"));
         fs::create_dir_all(own.join("deep/er")).unwrap();
         fs::create_dir(&other).unwrap();
         for path in [own.join("a"), own.join("deep/er/b"), other.join("c"), other.join("d")] {
@@ -254,7 +255,7 @@ mod tests {
         for name in ["a", "deep", "deep/er", "deep/er/b", "link", "deep/file"] {
             assert_eq!(uid(own.join(name)), nobody.uid.as_raw(), "{name}");
         }
-        for path in [other.clone(), other.join("c"), other.join("d"), folder.path().to_owned()] {
+        for path in [other.clone(), other.join("c"), other.join("d"), directory.path().to_owned()] {
             assert_eq!(uid(path.clone()), 0, "{}", path.display());
         }
     }

@@ -1,24 +1,24 @@
-//! The options of Salt's tools that Brine's tools do not implement: each is accepted because it changes nothing here, or
-//! refused with a sentence that says why. None is ignored in silence that would have changed the result.
+//! Options of Salt's tools that Brine does not implement. Each is accepted because it has no effect in Brine, or
+//! refused with a message; none that would change the result is ignored silently.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource};
 
 /// The effect of an option that a tool does not implement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// What it asks for is so in any case.
+    /// Accepted: it describes what Brine does anyway.
     Nothing,
-    /// The version is shown: there are no versions of dependencies to report.
+    /// Prints the version: there are no dependencies to report.
     Version,
-    /// The tool ends with this message.
+    /// Refused with this message.
     Refused(&'static str),
 }
 
-/// One option.
+/// An option of Salt.
 #[derive(Debug, Clone, Copy)]
 struct SaltOption {
     short: Option<char>,
-    /// Its long names, without their dashes.
+    /// Its long names without dashes.
     names: &'static [&'static str],
     takes_value: bool,
     effect: Effect,
@@ -33,45 +33,40 @@ const fn value(short: Option<char>, names: &'static [&'static str], effect: Effe
 }
 
 const EAUTH: Effect = Effect::Refused(
-    "salt-key changes files of the master: run it as the user that the master runs as, or call wheel functions with rights of your own",
+    "salt-key changes files of the master: run it as the user that the master runs as, or call wheel functions as a permitted user",
 );
-const RESOURCES: Effect = Effect::Refused("minions of Brine manage no resources");
+const RESOURCES: Effect = Effect::Refused("Brine's minions have no resources");
 const NO_PYTHON: Effect = Effect::Refused("Brine does not run Python modules");
 const EXECUTORS: Effect =
-    Effect::Refused("there are no executors here: functions are called directly (Salt's direct_call)");
-const PROFILING: Effect = Effect::Refused("profiling is not available");
-const SIGNATURE: Effect =
-    Effect::Refused("the master makes the signature of its key by itself: set 'master_sign_pubkey: True'");
-const NO_ROSTER: Effect = Effect::Refused("there is no salt-ssh here, and so no roster");
+    Effect::Refused("executors are not supported: functions are called directly (Salt's direct_call)");
+const PROFILING: Effect = Effect::Refused("profiling is not supported");
+const SIGNATURE: Effect = Effect::Refused("the master signs its key by itself: set 'master_sign_pubkey: True'");
+const NO_ROSTER: Effect = Effect::Refused("salt-ssh and its roster are not supported");
 
 /// Options of every tool.
 const COMMON: &[SaltOption] = &[
-    value(None, &["saltfile"], Effect::Refused("Brine reads no Saltfile: give its options on the command line")),
+    value(None, &["saltfile"], Effect::Refused("Saltfiles are not supported: give the options on the command line")),
     flag(None, &["hard-crash"], Effect::Nothing),
     flag(None, &["versions-report"], Effect::Version),
 ];
 
 const SALT: &[SaltOption] = &[
     flag(Some('H'), &["hosts"], NO_ROSTER),
-    flag(
-        Some('R'),
-        &["range"],
-        Effect::Refused("targets by range need a range server, for which there is no client here"),
-    ),
-    // Not honoured by Salt either.
+    flag(Some('R'), &["range"], Effect::Refused("targets by range are not supported")),
+    // Salt ignores it, too.
     flag(None, &["hide-timeout"], Effect::Nothing),
 ];
 
 const SALT_CALL: &[SaltOption] = &[
-    value(None, &["proxyid"], Effect::Refused("there are no proxy minions here")),
+    value(None, &["proxyid"], Effect::Refused("proxy minions are not supported")),
     value(None, &["module-executors"], EXECUTORS),
     value(None, &["executor-opts"], EXECUTORS),
     value(Some('m'), &["module-dirs"], NO_PYTHON),
     value(None, &["states-dir"], NO_PYTHON),
-    // Grains are collected at each start, when they are first asked for.
+    // Grains are collected at each start when they are first needed.
     flag(None, &["skip-grains"], Effect::Nothing),
     flag(None, &["refresh-grains-cache"], Effect::Nothing),
-    value(None, &["priv"], Effect::Refused("salt-call runs as the user who starts it: use sudo -u USER")),
+    value(None, &["priv"], Effect::Refused("salt-call runs as its caller: use sudo -u USER")),
     flag(Some('r'), &["resources"], RESOURCES),
     value(None, &["tgt"], RESOURCES),
     value(None, &["tgt-type"], RESOURCES),
@@ -91,7 +86,7 @@ const SALT_RUN: &[SaltOption] = &[
 ];
 
 const SALT_KEY: &[SaltOption] = &[
-    value(Some('u'), &["user"], Effect::Refused("salt-key runs as the user who starts it: use sudo -u USER")),
+    value(Some('u'), &["user"], Effect::Refused("salt-key runs as its caller: use sudo -u USER")),
     value(None, &["preserve-minions"], Effect::Refused("the data of a minion is removed with its key")),
     value(None, &["eauth", "auth", "external-auth"], EAUTH),
     flag(Some('T'), &["make-token"], EAUTH),
@@ -104,10 +99,10 @@ const SALT_KEY: &[SaltOption] = &[
     flag(None, &["auto-create"], SIGNATURE),
 ];
 
-// A daemon is restarted by the init system.
+// The init system restarts daemons.
 const DAEMON: &[SaltOption] = &[flag(None, &["disable-keepalive"], Effect::Nothing)];
 
-/// The options of a tool that it does not implement itself.
+/// Returns the options of a Salt tool that Brine does not implement.
 fn of(tool: &str) -> impl Iterator<Item = &'static SaltOption> {
     let own: &[&[SaltOption]] = match tool {
         "salt" => &[COMMON, SALT],
@@ -120,7 +115,7 @@ fn of(tool: &str) -> impl Iterator<Item = &'static SaltOption> {
     own.iter().flat_map(|options| options.iter())
 }
 
-/// Adds the options of Salt's tool of this name that the command does not have itself; help does not list them.
+/// Adds the options of a Salt tool that the command does not have, hidden in its help.
 pub fn add(command: Command, tool: &str) -> Command {
     of(tool).fold(command, |command, option| {
         let [name, aliases @ ..] = option.names else { return command };
@@ -141,19 +136,19 @@ pub fn add(command: Command, tool: &str) -> Command {
     })
 }
 
-/// What a line asks for by an option that its tool does not implement.
+/// The effect of an unimplemented option on the command line.
 pub enum Asked {
-    /// The version.
+    /// The version is printed.
     Version,
-    /// Something that is refused: the long name of the option, and why.
+    /// The option with this long name is refused with this message.
     Refused(&'static str, &'static str),
 }
 
-/// Returns what the line asks for by options that its tool does not implement, if that ends the tool.
+/// Returns the effect of the first unimplemented option that ends the tool.
 pub fn asked(matches: &ArgMatches, tool: &str) -> Option<Asked> {
     of(tool).find_map(|option| {
         let name = option.names.first()?;
-        // An option that the command has itself is not in the matches by this name.
+        // An option of the command itself is not in the matches under this name.
         let given = matches.try_contains_id(name).is_ok_and(|has| has)
             && matches.value_source(name) == Some(ValueSource::CommandLine);
         match option.effect {

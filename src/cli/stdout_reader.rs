@@ -1,5 +1,5 @@
-//! Whether somebody still reads stdout. A tool that waits for events would otherwise notice a closed pipe only with the
-//! next line that it prints.
+//! Detects that stdout has no reader any more. A tool that waits for events would otherwise notice this only when it
+//! prints the next line.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use std::os::unix::fs::FileTypeExt;
 use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
 
-/// Waits until the reader of the pipe that stdout is has closed it. Never returns for a file or a terminal.
+/// Waits until the reader of stdout has closed the pipe. Never returns for a file or a terminal.
 pub(super) async fn gone() {
     if let Ok(stdout) = watched() {
         while let Ok(ready) = stdout.ready(Interest::ERROR).await {
@@ -21,7 +21,7 @@ pub(super) async fn gone() {
     std::future::pending::<()>().await;
 }
 
-/// Opens stdout once more, to be watched only: writes stay blocking.
+/// Duplicates stdout for polling only; writes stay blocking.
 fn watched() -> io::Result<Sender> {
     let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     if stdout.metadata()?.file_type().is_fifo() {

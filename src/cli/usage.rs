@@ -1,5 +1,5 @@
-//! Reading options as Salt's tools do: anywhere on the line, in unambiguous abbreviations, the last of
-//! several counting, and with the same words and exit status (64) for mistakes.
+//! Parses command lines as Salt's tools do: options anywhere and in unambiguous abbreviations, the last of several
+//! wins, with the messages and the exit status (64) of Python's option parser.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -12,13 +12,13 @@ use brine_core::nearest::nearest;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{ArgAction, ArgMatches, Command, FromArgMatches};
 
-/// The option of tools whose line goes on on stdin.
+/// The option that reads further arguments from stdin.
 const ARGS_STDIN: &str = "args-stdin";
-/// The exit status for options that make no sense.
+/// The exit status of usage errors.
 const USAGE_STATUS: u8 = 64;
 
-/// Parses the words behind a tool's name. When there is nothing left to do (help, version, a mistake) that has been
-/// printed, and the exit status is the error. `usage` is the line behind `Usage: `.
+/// Parses the arguments of a tool. Help, version and usage errors are printed, and the error is the exit status.
+/// `usage` is the text after `Usage: `.
 pub fn parse<T: FromArgMatches>(
     name: &'static str,
     usage: &'static str,
@@ -28,7 +28,7 @@ pub fn parse<T: FromArgMatches>(
     parse_by(name, usage, command, &words, T::from_arg_matches)
 }
 
-/// As [`parse`], with an option `--args-stdin`, by which more of the line comes from stdin, a word on each line.
+/// As [`parse`], with the option `--args-stdin`, which reads further arguments from stdin, one a line.
 ///
 /// # Errors
 /// Stdin cannot be read.
@@ -38,7 +38,8 @@ pub fn parse_with_stdin<T: FromArgMatches>(
     command: fn() -> Command,
     mut words: Vec<OsString>,
 ) -> anyhow::Result<Result<T, ExitCode>> {
-    let option = clap::Arg::new(ARGS_STDIN).long(ARGS_STDIN).action(ArgAction::SetTrue);
+    let option =
+        clap::Arg::new(ARGS_STDIN).long(ARGS_STDIN).action(ArgAction::SetTrue).help_heading(None::<&'static str>);
     let option = option.help("Read further options and arguments from stdin, one a line");
     let with_option = || command().arg(option.clone());
     let first = |matches: &ArgMatches| Ok((T::from_arg_matches(matches), matches.get_flag(ARGS_STDIN)));
@@ -84,12 +85,12 @@ fn parse_by<T>(
     })
 }
 
-/// Returns a tool's help.
+/// Returns the help of a tool.
 pub fn help(name: &'static str, usage: &'static str, command: Command) -> String {
     like_python(command.name(name).override_usage(usage)).render_help().to_string()
 }
 
-/// Makes a command read options as Python's option parser does.
+/// Configures a command to parse options as Python's option parser does.
 fn like_python(command: Command) -> Command {
     command
         .version(concat!(env!("CARGO_PKG_VERSION"), " (Brine)"))
@@ -97,21 +98,21 @@ fn like_python(command: Command) -> Command {
         .no_binary_name(true)
         .infer_long_args(true)
         .args_override_self(true)
-        // What follows an option that takes a value is its value, also if it looks like an option.
+        // The argument after an option with a value is its value, even if it begins with a dash.
         .mut_args(|arg| {
             let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append) && !arg.is_positional();
             if takes_value { arg.allow_hyphen_values(true) } else { arg }
         })
 }
 
-/// Says that the options make no sense, and gives the exit status for that.
+/// Prints a usage error and returns its exit status.
 pub fn error(name: &str, usage: &str, message: &str) -> ExitCode {
     print_plain_error(format_args!("Usage: {usage}\n\n{name}: error: {message}"));
     ExitCode::from(USAGE_STATUS)
 }
 
-/// Returns the documentation of a function as Salt's tools print it below the function's name: indented, after an empty
-/// line. That of Salt's own functions is so already.
+/// Formats the documentation of a function as Salt's tools print it below the function's name: indented, after an
+/// empty line. Documentation from Salt's functions has this form already.
 pub fn docstring(doc: &str) -> String {
     if doc.starts_with('\n') {
         return doc.to_owned();
@@ -120,12 +121,12 @@ pub fn docstring(doc: &str) -> String {
     format!("\n{}", lines.collect::<String>().trim_start_matches('\n'))
 }
 
-/// A whole number, for clap's `value_parser`.
+/// Parses an integer, for clap's `value_parser`.
 pub fn integer(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| format!("invalid integer value: '{text}'"))
 }
 
-/// The mistake in the words of Python's option parser, which Salt's users know.
+/// Describes a usage error with the messages of Python's option parser, which Salt's users know.
 fn describe(mistake: &Error, words: &[OsString], command: &Command) -> String {
     let context = |kind| match mistake.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -159,7 +160,7 @@ fn describe(mistake: &Error, words: &[OsString], command: &Command) -> String {
     }
 }
 
-/// All long options of a command, with their dashes.
+/// Returns all long options of a command, with their dashes.
 fn long_options(command: &Command) -> impl Iterator<Item = String> {
     let names = |arg: &clap::Arg| {
         let aliases = arg.get_all_aliases().unwrap_or_default();
@@ -168,7 +169,7 @@ fn long_options(command: &Command) -> impl Iterator<Item = String> {
     command.get_arguments().flat_map(names)
 }
 
-/// The options that an abbreviation may mean, sorted.
+/// Returns the options that an abbreviation matches, sorted.
 fn candidates(option: &str, command: &Command) -> Vec<String> {
     let mut all: Vec<String> = long_options(command).filter(|name| name.starts_with(option)).collect();
     all.retain(|_| option.starts_with("--") && option.len() > 2);
@@ -176,12 +177,12 @@ fn candidates(option: &str, command: &Command) -> Vec<String> {
     all
 }
 
-/// An option as it was typed: clap tells `--timeout <N>` where `-t` stood on the line.
+/// Returns an option as it was typed: clap reports `--timeout <N>` also for `-t`.
 fn spelling(option: &str, words: &[OsString], command: &Command) -> String {
     let long = option.split([' ', '=']).next().unwrap_or_default();
     let known = command.get_arguments().find(|arg| arg.get_long() == long.strip_prefix("--"));
     let is_typed = words.iter().any(|word| {
-        // It may be abbreviated.
+        // The typed option may be abbreviated.
         let word = word.to_string_lossy();
         let name = word.split('=').next().unwrap_or_default();
         name.len() > "--".len() && long.starts_with(name)
@@ -192,7 +193,7 @@ fn spelling(option: &str, words: &[OsString], command: &Command) -> String {
     }
 }
 
-/// A number with a fraction, for clap's `value_parser`.
+/// Parses a floating-point number, for clap's `value_parser`.
 pub fn float(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| format!("invalid floating-point value: '{text}'"))
 }
@@ -223,19 +224,19 @@ mod tests {
     }
 
     #[test]
-    fn options_may_stand_anywhere_be_short_and_come_twice() {
+    fn options_are_parsed_anywhere_abbreviated_and_repeated() {
         let read = parsed("one -t 5 --acc web two -yt7 --yes --acc=-x").unwrap();
         assert_eq!((read.yes, read.timeout, read.accept.as_deref()), (true, Some(7), Some("-x")));
         assert_eq!(read.words, ["one", "two"]);
     }
 
     #[test]
-    fn what_looks_like_an_option_is_a_value_behind_one_that_takes_one() {
+    fn values_may_begin_with_dashes() {
         assert_eq!(parsed("-a --yes").unwrap().accept.as_deref(), Some("--yes"));
     }
 
     #[test]
-    fn mistakes_are_told_in_pythons_words() {
+    fn usage_errors_have_pythons_messages() {
         for (line, message) in [
             ("--nope", "no such option: --nope"),
             ("--nope=1", "no such option: --nope"),

@@ -1,4 +1,4 @@
-//! JSON, in the order of insertion unless sorting is asked for.
+//! Formats values as JSON, in the order of insertion unless `pretty` sorts them.
 
 use brine_core::Value;
 use brine_core::value::json::{sorted, to_json, to_json_pretty};
@@ -6,7 +6,7 @@ use brine_core::value::json::{sorted, to_json, to_json_pretty};
 use super::Indent;
 use crate::escape::escape_json;
 
-/// The whole text of a value.
+/// Formats a value.
 pub fn render(value: &Value, indent: Indent) -> String {
     let text = match indent {
         Indent::Default => to_json_pretty(value, 4),
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indentation_is_four_or_asked_for_or_none() {
+    fn indentation_is_four_or_as_given() {
         let value = Value::from(map! {"b" => list![1, list![]], "a" => "ü"});
         for (indent, text) in [
             (Indent::Default, "{\n    \"b\": [\n        1,\n        []\n    ],\n    \"a\": \"ü\"\n}"),

@@ -1,4 +1,4 @@
-//! salt-key's lists: a heading a state of keys, then the names.
+//! The lists of `salt-key`: a heading for each state, followed by the names of its keys.
 
 use brine_core::Value;
 
@@ -6,7 +6,7 @@ use super::text::sorted_items;
 use crate::escape::{escape_control, escape_line};
 use crate::ui::{Colour, Colours};
 
-/// The field of a key list, its heading, and the colours of heading and names, in the order of printing.
+/// The sections of a key list, in order: field, heading, and the colours of heading and names.
 const SECTIONS: [(&str, &str, Colour, Colour); 5] = [
     ("local", "Local Keys:", Colour::LightMagenta, Colour::Magenta),
     ("minions", "Accepted Keys:", Colour::LightGreen, Colour::Green),
@@ -15,9 +15,9 @@ const SECTIONS: [(&str, &str, Colour, Colour); 5] = [
     ("minions_rejected", "Rejected Keys:", Colour::LightBlue, Colour::Blue),
 ];
 
-/// The whole text of a key list, or nothing if the value is not one.
+/// Formats a key list; `None` if the value is not one.
 ///
-/// A section is a list of names, or a mapping from names to what is shown behind them (key or fingerprint).
+/// A section is a list of names, or a mapping of name to key or fingerprint.
 pub fn render(value: &Value, colours: Colours) -> Option<String> {
     let map = value.as_map()?;
     if !map.keys().all(|key| SECTIONS.iter().any(|(field, ..)| key.as_str() == Some(field))) {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_sections_that_are_there_have_a_heading() {
+    fn each_given_section_has_a_heading() {
         let value = Value::from(map! {
             "minions_pre" => list!["zz2"], "minions_rejected" => list![], "minions" => list!["m2", "m1"],
         });
@@ -64,13 +64,13 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_fingerprints_stand_behind_the_names() {
+    fn keys_and_fingerprints_follow_the_names() {
         let value = Value::from(map! {"local" => map!{"master.pub" => "aa:bb"}, "minions" => map!{"m1" => "1\n2"}});
         assert_eq!(render(&value, Colours::OFF).unwrap(), "Local Keys:\nmaster.pub:  aa:bb\nAccepted Keys:\nm1:  1\n2");
     }
 
     #[test]
-    fn something_else_is_no_key_list() {
+    fn other_values_are_not_key_lists() {
         assert_eq!(render(&Value::from(map! {"bogus" => list!["x"]}), Colours::OFF), None);
         assert_eq!(render(&Value::from("x"), Colours::OFF), None);
     }

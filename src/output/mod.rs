@@ -1,6 +1,6 @@
-//! The outputters: values to the text that people and scripts know from Salt.
+//! The outputters: format values as Salt does, one file each.
 //!
-//! One file an outputter. They build text and know neither terminals nor where it goes; that is [`crate::ui`]'s.
+//! They return text and know neither terminals nor files, which belong to [`crate::ui`].
 
 mod highstate;
 mod json;
@@ -19,7 +19,7 @@ use std::str::FromStr;
 use brine_core::Value;
 pub use options::{Indent, OutputOptions, StateMode, StateOutput};
 
-/// A form of output, by Salt's names.
+/// An outputter, by Salt's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Outputter {
     /// Indented text, the default.
@@ -31,25 +31,25 @@ pub enum Outputter {
     Json,
     /// YAML.
     Yaml,
-    /// Python's literal on one line.
+    /// A Python literal on one line.
     Raw,
-    /// Python's literal, wrapped and sorted.
+    /// A Python literal, wrapped and sorted.
     Pprint,
-    /// Lines with the minion's id in front (`txt` or `text`).
+    /// Lines prefixed with the minion's id (`txt` or `text`).
     Txt,
-    /// salt-key's lists.
+    /// The lists of `salt-key`.
     Key,
-    /// Nothing at all.
+    /// Empty output.
     Quiet,
-    /// The red text for minions that did not answer.
+    /// The red message about minions that did not return.
     NoReturn,
 }
 
-/// There is no outputter of this name. The text is what Salt logs.
+/// An unknown outputter. The message is Salt's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Invalid outputter {0} specified, fall back to nested")]
 pub struct UnknownOutputter(
-    /// The name that was asked for.
+    /// The requested name.
     pub String,
 );
 
@@ -74,10 +74,12 @@ impl FromStr for Outputter {
 }
 
 impl Outputter {
-    /// The outputter for a return: what the user asked for with `--out`, else what the function hints at, else nested.
+    /// Returns the outputter for a return: that of `--out`, else that of the function's hint, else nested.
     ///
-    /// As in Salt, asking for `highstate` changes nothing: states hint at it by themselves, and other returns do not
-    /// have that shape. For an unknown name the error tells what to log; the caller goes on with nested.
+    /// As in Salt, `--out=highstate` has no effect: states have this hint, and other returns do not have this form.
+    ///
+    /// # Errors
+    /// The name is unknown. The caller logs the error and uses nested.
     pub fn select(asked: Option<&str>, hint: Option<&str>) -> Result<Self, UnknownOutputter> {
         match asked.filter(|name| *name != "highstate").or(hint) {
             Some(name) => name.parse(),
@@ -86,10 +88,10 @@ impl Outputter {
     }
 }
 
-/// The text of a value without trailing whitespace; whoever prints it adds the newline.
+/// Formats a value, without trailing whitespace and newline.
 ///
-/// For the return of a minion the value is `{id: return}`. A value that does not have the shape an outputter wants is
-/// shown nested.
+/// For the return of a minion the value is `{id: return}`. A value without the form that the outputter needs is
+/// formatted nested.
 pub fn display(value: &Value, outputter: Outputter, options: &OutputOptions) -> String {
     let nested = || nested::render(value, options);
     let text = match outputter {
@@ -112,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_salts_and_unknown_ones_say_what_salt_logs() {
+    fn unknown_names_have_salts_message() {
         assert_eq!("text".parse(), Ok(Outputter::Txt));
         assert_eq!("quiet".parse(), Ok(Outputter::Quiet));
         assert_eq!(
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_for_highstate_leaves_the_choice_to_the_function() {
+    fn highstate_is_selected_by_the_hint_alone() {
         for (asked, hint, selected) in [
             (None, None, Outputter::Nested),
             (None, Some("highstate"), Outputter::Highstate),
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn trailing_whitespace_is_cut_and_quiet_is_quiet() {
+    fn trailing_whitespace_is_removed() {
         let value = Value::from("x \n\n");
         assert_eq!(display(&value, Outputter::Nested, &OutputOptions::default()), "x");
         assert_eq!(display(&value, Outputter::Quiet, &OutputOptions::default()), "");

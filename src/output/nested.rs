@@ -1,4 +1,4 @@
-//! The default outputter: mappings and lists indented, one item a line.
+//! The default outputter: indented mappings and lists, one item a line.
 
 use brine_core::Value;
 
@@ -7,17 +7,17 @@ use super::text::{lines, sorted_items};
 use crate::escape::escape_control;
 use crate::ui::{Colour, Colours};
 
-/// The whole text of a value.
+/// Formats a value.
 pub fn render(value: &Value, options: &OutputOptions) -> String {
     let key = if options.retcode == 0 { Colour::Cyan } else { Colour::Red };
-    // Marks of nested lists are green, unless the job failed.
+    // Marks of nested lists are green, or red for a failed job.
     let mark = if options.retcode == 0 { Colour::Green } else { Colour::Red };
     let mut out = Nested { colours: options.colours, key, mark, lines: Vec::new() };
     out.value(value, 0, "");
     out.lines.join("\n")
 }
 
-/// The text of a value that is part of another text, some columns in. A mapping starts with its line of dashes.
+/// Formats a value within another text, indented. A mapping begins with its line of dashes.
 pub fn render_indented(value: &Value, indent: usize, colours: Colours) -> String {
     let mut out = Nested { colours, key: Colour::Cyan, mark: Colour::Green, lines: Vec::new() };
     out.value(value, indent, "");
@@ -94,13 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn escape_characters_and_bytes_cannot_hurt_the_terminal() {
+    fn control_characters_and_bytes_are_escaped() {
         let value = Value::from(map! {"a\x1b[1m" => "x\x1b[2Jy", "b" => vec![0xffu8, b'b']});
         assert_eq!(render(&value, &OutputOptions::default()), "a?[1m:\n    x?[2Jy\nb:\n    \u{fffd}b");
     }
 
     #[test]
-    fn empty_things_print_as_salt_prints_them() {
+    fn empty_values_have_salts_format() {
         for (value, text) in [
             (list!["", list![], Value::map(), Value::Nil, list![""]], "|_\n|_\n  ----------\n- None\n|_"),
             (Value::from(map! {"m" => ""}), "m:"),

@@ -1,4 +1,4 @@
-//! What is said of minions that did not return: red lines below their ids.
+//! The message about minions that did not return: red lines below their ids.
 
 use brine_core::Value;
 
@@ -6,7 +6,7 @@ use super::text::{lines, sorted_items};
 use crate::escape::{escape_control, escape_line};
 use crate::ui::{Colour, Colours};
 
-/// The text of a minion that did not answer, with the way to look the job up later.
+/// Returns Salt's message about a minion that did not return.
 pub fn message(jid: &str) -> String {
     format!(
         "Minion did not return. [No response]\n\
@@ -17,7 +17,7 @@ pub fn message(jid: &str) -> String {
     )
 }
 
-/// The whole text of `{id: message}`.
+/// Formats `{id: message}`.
 pub fn render(value: &Value, colours: Colours) -> String {
     let mut out = Vec::new();
     write(value, 0, colours, &mut out);
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_is_red_as_a_whole_and_empty_ones_keep_their_blanks() {
+    fn lines_are_red_including_their_indentation() {
         let value = Value::from(map! {"m2" => "gone\n\nreally"});
         assert_eq!(render(&value, Colours::OFF), "m2:\n    gone\n    \n    really");
         assert_eq!(

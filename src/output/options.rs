@@ -1,23 +1,23 @@
-//! How output is to look: what the configuration and the command line say about it.
+//! The options of outputters, from the configuration and the command line.
 
 use brine_core::value::FromValue;
 use brine_core::{Map, Value};
 
 use crate::ui::Colours;
 
-/// How far JSON and YAML indent (`output_indent`, `--out-indent`).
+/// The indentation of JSON and YAML (`output_indent`, `--out-indent`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Indent {
-    /// The outputter's own: 4 for JSON, 2 for YAML.
+    /// The default of the outputter: 4 for JSON, 2 for YAML.
     #[default]
     Default,
-    /// So many columns; negative means all on one line.
+    /// The number of columns; negative for one line.
     Columns(i64),
-    /// The outputter's own, and sorted by keys (`pretty`).
+    /// The default of the outputter, with sorted keys (`pretty`).
     Pretty,
 }
 
-/// Which states are shown in full and which on one line.
+/// The selection of states shown in full and on one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StateMode {
     /// All in full.
@@ -29,21 +29,21 @@ pub enum StateMode {
     Mixed,
     /// Failures and changes in full.
     Changes,
-    /// As `state_output_exclude` and `state_output_terse` say.
+    /// Selected by `state_output_exclude` and `state_output_terse`.
     Filter,
 }
 
-/// `state_output`: the mode, and whether states show their id instead of their name (`_id`).
+/// `state_output`: the mode, and whether states are shown with their id instead of their name (`_id`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StateOutput {
-    /// What is shown in full.
+    /// The selection of states shown in full.
     pub mode: StateMode,
-    /// The id takes the place of the name.
+    /// Whether the id is shown instead of the name.
     pub by_id: bool,
 }
 
 impl StateOutput {
-    /// Reads Salt's word in any case. Unknown words mean full, as in Salt.
+    /// Parses Salt's values, ignoring case. Unknown values mean full, as in Salt.
     pub fn parse(word: &str) -> Self {
         let word = word.to_ascii_lowercase();
         let (mode, by_id) = word.strip_suffix("_id").map_or((word.as_str(), false), |mode| (mode, true));
@@ -58,14 +58,14 @@ impl StateOutput {
     }
 }
 
-/// How output is to look.
+/// The options of outputters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputOptions {
     /// `output_indent`.
     pub indent: Indent,
-    /// The palette to use.
+    /// The colours.
     pub colours: Colours,
-    /// The job's retcode; keys of nested output are red if it is not 0.
+    /// The retcode of the job; keys of nested output are red if it is not 0.
     pub retcode: i64,
     /// `state_output`.
     pub state_output: StateOutput,
@@ -107,9 +107,8 @@ impl Default for OutputOptions {
 }
 
 impl OutputOptions {
-    /// Takes over what a configuration, or the keywords of a state call, say under Salt's names.
-    ///
-    /// Values of another type than expected are left out, as they would mean nothing.
+    /// Sets the options in a configuration, or in the keyword arguments of a state call, by Salt's names. Values of a
+    /// wrong type are ignored.
     pub fn set_all(&mut self, config: &Map) {
         for (key, value) in config {
             if let Some(key) = key.as_str() {
@@ -131,7 +130,7 @@ impl OutputOptions {
             "state_output_pct" => set_bool(&mut self.state_output_pct, value),
             "state_tabular" => set_bool(&mut self.state_tabular, value),
             "state_compress_ids" => set_bool(&mut self.state_compress_ids, value),
-            // `exclude` and `terse` are the keywords that `state.apply` takes for the filter mode.
+            // `exclude` and `terse` are keyword arguments of `state.apply` for the filter mode.
             "state_output_exclude" | "exclude" => self.state_output_exclude = results(value),
             "state_output_terse" | "terse" => self.state_output_terse = results(value),
             _ => {}
@@ -145,7 +144,7 @@ fn set_bool(field: &mut bool, value: &Value) {
     }
 }
 
-/// A list of results, or one text with commas between them.
+/// Parses a list of results, or a string separated by commas.
 fn results(value: &Value) -> Vec<String> {
     match value {
         Value::Str(text) => {
@@ -163,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_output_knows_salts_words() {
+    fn state_output_has_salts_values() {
         for (word, mode, by_id) in [
             ("full", StateMode::Full, false),
             ("Terse_ID", StateMode::Terse, true),
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_is_read_by_salts_names() {
+    fn options_have_salts_names() {
         let mut options = OutputOptions::default();
         options.set_all(&map! {
             "output_indent" => 2, "state_output" => "terse", "state_verbose" => false, "state_output_pct" => "yes",

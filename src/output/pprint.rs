@@ -1,4 +1,4 @@
-//! The value as Python's `pprint` prints it: 80 columns, keys sorted, long texts cut at blanks.
+//! Formats values as Python's `pprint` does: 80 columns, sorted keys, long strings wrapped at spaces.
 
 use brine_core::value::python::repr;
 use brine_core::{Map, Value};
@@ -8,15 +8,15 @@ use crate::escape::escape_control;
 
 const WIDTH: usize = 80;
 
-/// The whole text of a value.
+/// Formats a value.
 pub fn render(value: &Value) -> String {
     let mut printer = Printer { out: String::new() };
     printer.value(&sorted(value), 0, 0, true);
-    // Python's literals leave little to escape.
+    // Python's literals have escaped most characters already.
     escape_control(&printer.out).into_owned()
 }
 
-/// A copy whose mappings are in the order of Python's `pprint`: by type where keys do not compare, then by key.
+/// Returns a copy with mappings in the order of Python's `pprint`: by type if keys do not compare, then by key.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::List(items) => Value::List(items.iter().map(sorted).collect()),
@@ -41,7 +41,7 @@ struct Printer {
 }
 
 impl Printer {
-    /// Prints a value that starts in column `indent` and must leave `allowance` columns for closing brackets.
+    /// Formats a value that starts in column `indent`, with `allowance` columns reserved for closing brackets.
     fn value(&mut self, value: &Value, indent: usize, allowance: usize, top: bool) {
         let text = repr(value);
         if fits(&text, indent + allowance) {
@@ -87,7 +87,7 @@ impl Printer {
         }
     }
 
-    /// Prints long text as several literals below each other; at the top they stand in parentheses.
+    /// Formats a long string as several literals, one a line, in parentheses at the top level.
     fn text(&mut self, text: &str, indent: usize, allowance: usize, top: bool) {
         let (indent, allowance) = if top { (indent + 1, allowance + 1) } else { (indent, allowance) };
         let pieces = pieces(text, indent, allowance);
@@ -98,7 +98,7 @@ impl Printer {
     }
 }
 
-/// The literals of a long text: one for each line, and more where a line is too long.
+/// Splits a long string into literals: one for each line, and more for long lines.
 fn pieces(text: &str, indent: usize, allowance: usize) -> Vec<String> {
     let literal = |text: &str| repr(&Value::from(text));
     let mut pieces = Vec::new();
@@ -131,7 +131,7 @@ fn pieces(text: &str, indent: usize, allowance: usize) -> Vec<String> {
     pieces
 }
 
-/// Words, each with the blanks behind it; blanks in front of the first are a word of their own.
+/// Splits a line into words, each with the following spaces; leading spaces are a word of their own.
 fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut start = 0;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_cut_at_blanks_and_stands_in_parentheses_at_the_top() {
+    fn long_strings_are_wrapped_at_spaces_in_parentheses() {
         insta::assert_snapshot!(render(&Value::from("word ".repeat(20))), @"
         ('word word word word word word word word word word word word word word word '
          'word word word word word ')

@@ -1,10 +1,10 @@
-//! The value as Python prints it, on one line.
+//! Formats values as Python literals on one line.
 
 use brine_core::Value;
 
 use crate::escape::escape_control;
 
-/// The whole text of a value; text on its own stays bare.
+/// Formats a value; a string alone has no quotes.
 pub fn render(value: &Value) -> String {
     escape_control(&value.to_string()).into_owned()
 }

@@ -1,13 +1,13 @@
-//! Helpers for text that the outputters share: lines as Python splits them, indentation, sorted keys.
+//! Shared helpers of the outputters: Python's splitting of lines, indentation, sorted keys.
 
 use brine_core::Value;
 
-/// The lines of a text as Python's `splitlines` sees them: form feeds and Unicode's line ends count as well.
+/// Splits a text as Python's `splitlines` does, also at form feeds and Unicode's line separators.
 pub fn lines(text: &str) -> Vec<&str> {
     lines_with_ends(text).into_iter().map(|line| line.trim_end_matches(is_line_end)).collect()
 }
 
-/// The same lines, each with its line end.
+/// Splits a text as [`lines`] does, and keeps the line separators.
 pub fn lines_with_ends(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut start = 0;
@@ -30,13 +30,12 @@ fn is_line_end(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// The text with every further line pushed in by some blanks.
+/// Indents every line but the first.
 pub fn hang(text: &str, blanks: usize) -> String {
     text.replace('\n', &format!("\n{}", " ".repeat(blanks)))
 }
 
-/// The keys of a mapping with their values in the order of Python's `sorted`; keys that do not compare with each
-/// other are sorted by their text.
+/// Returns the items of a mapping in the order of Python's `sorted`; keys that do not compare are sorted as strings.
 pub fn sorted_items(map: &brine_core::Map) -> Vec<(&Value, &Value)> {
     let mut items: Vec<_> = map.iter().collect();
     if map.keys().all(|key| key.as_f64().is_some()) {
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_pythons() {
+    fn lines_are_split_as_by_python() {
         for (text, expected) in [
             ("", vec![]),
             ("a", vec!["a"]),
@@ -70,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_sort_as_numbers_and_mixed_keys_as_text() {
+    fn numbers_sort_numerically_and_mixed_keys_as_strings() {
         let keys =
             |map: brine_core::Map| sorted_items(&map).into_iter().map(|(k, _)| k.to_string()).collect::<Vec<_>>();
         assert_eq!(keys(map! {10 => 0, 9 => 0, 100 => 0}), ["9", "10", "100"]);

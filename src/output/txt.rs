@@ -1,11 +1,11 @@
-//! One line after the other, each with the minion's id in front, for `grep` and friends.
+//! Formats values as lines prefixed with the minion's id, for `grep`.
 
 use brine_core::Value;
 
 use super::text::lines;
 use crate::escape::{escape_control, escape_line};
 
-/// The whole text of a value; without ids, text stays bare.
+/// Formats a value; one that is not a mapping has no prefix.
 pub fn render(value: &Value) -> String {
     let Some(map) = value.as_map() else { return escape_control(&value.to_string()).into_owned() };
     let mut out = Vec::new();
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_carries_its_id() {
+    fn every_line_has_the_id() {
         let value = Value::from(map! {"m" => "a\n\nb\n", "n" => list!["x", 1], "o" => "", "p" => Value::Nil});
         assert_eq!(render(&value), "m: a\nm: \nm: b\nn: ['x', 1]\np: None");
         assert_eq!(render(&list![1]), "[1]");

@@ -1,4 +1,4 @@
-//! YAML, as Salt's own outputter writes it.
+//! Formats values as YAML, as Salt's outputter does.
 
 use brine_core::Value;
 use brine_core::sls::yaml::{Style, dump};
@@ -6,7 +6,7 @@ use brine_core::sls::yaml::{Style, dump};
 use super::Indent;
 use crate::escape::escape_control;
 
-/// The whole text of a value. A negative indent puts it all on one line.
+/// Formats a value. A negative indent selects the flow style on one line.
 pub fn render(value: &Value, indent: Indent) -> String {
     // YAML's own escapes cover all but the bidirectional overrides.
     escape_control(&dump(value, style(indent))).into_owned()
@@ -15,7 +15,7 @@ pub fn render(value: &Value, indent: Indent) -> String {
 fn style(indent: Indent) -> Style {
     match indent {
         Indent::Columns(columns) if columns < 0 => Style::FLOW,
-        // YAML's writer knows 2 to 9 columns and takes 2 for anything else.
+        // As PyYAML: 2 to 9 columns, otherwise 2.
         Indent::Columns(columns @ 2..=9) => Style { indent: columns as u8, ..Style::BLOCK },
         _ => Style::BLOCK,
     }
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indentation_is_two_or_asked_for_or_none() {
+    fn indentation_is_two_or_as_given() {
         let value = Value::from(map! {"b" => map!{"d" => list![1, map!{"x" => 1}]}, "a" => "ü"});
         for (indent, text) in [
             (Indent::Default, "a: ü\nb:\n  d:\n  - 1\n  - x: 1\n"),

@@ -1,4 +1,4 @@
-//! Reading configuration: the file, its drop-ins, and what is wrong with them.
+//! Reads a configuration: the main file, its drop-ins and includes, with warnings about probable mistakes.
 
 use std::path::{Path, PathBuf};
 
@@ -6,46 +6,47 @@ use super::known;
 use super::options::Options;
 use super::{MasterConfig, MinionConfig};
 use crate::glob;
+use crate::nearest::nearest;
 use crate::sls::yaml::{self, Located, YamlError};
 use crate::value::{FromValue, Map, Value};
 
-/// Options that drop-ins add to instead of replacing: each drop-in brings its own reactions.
+/// The options that drop-ins extend instead of replace, so that each drop-in can have reactions of its own.
 const LISTS_THAT_GROW: &[&str] = &["reactor", "reactor_rules"];
 
-/// A configuration, and what should be said about it.
+/// A configuration with the warnings about it.
 #[derive(Debug)]
 pub struct Loaded<T> {
     /// The configuration.
     pub config: T,
-    /// What is not an error but probably a mistake.
+    /// Probable mistakes.
     pub warnings: Vec<Warning>,
-    /// The files that were read, in the order in which they count.
+    /// The files that were read, in order of precedence, lowest first.
     pub files: Vec<PathBuf>,
 }
 
-/// Something in the configuration that is probably a mistake.
+/// A probable mistake in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
-    /// The directory does not exist: everything is default.
+    /// The directory does not exist; all options have their defaults.
     NoDirectory(PathBuf),
-    /// An option that neither Brine nor Salt knows.
+    /// An option that is neither Brine's nor Salt's.
     Unknown {
-        /// The file it is in.
+        /// The file.
         file: PathBuf,
-        /// The line it is on.
+        /// The line.
         line: usize,
-        /// Its name.
+        /// The name of the option.
         name: String,
-        /// The known name that is most like it.
+        /// The most similar known name.
         nearest: Option<&'static str>,
     },
-    /// An option that Salt heeds and Brine does not.
+    /// An option that has an effect in Salt and none in Brine.
     Unused {
-        /// The file it is in.
+        /// The file.
         file: PathBuf,
-        /// The line it is on.
+        /// The line.
         line: usize,
-        /// Its name.
+        /// The name of the option.
         name: String,
     },
 }
@@ -67,45 +68,45 @@ impl std::fmt::Display for Warning {
     }
 }
 
-/// Why a configuration cannot be used.
+/// The errors of loading a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("reading {path} failed: {source}")]
     Read {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A file is not YAML.
     #[error("{path}:{}: {}\n{}", .error.line, .error.message, .error.snippet())]
     Yaml {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Where and why.
+        /// The position and the message.
         error: Box<YamlError>,
     },
-    /// A file is YAML, but no mapping.
-    #[error("{path}: a configuration is a mapping of option to value, this is of type {got}")]
+    /// A file is YAML, but not a mapping.
+    #[error("{path}: the configuration is invalid: expected a mapping of option to value, got {got}")]
     NotAMapping {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What it is instead.
+        /// The actual type.
         got: &'static str,
     },
     /// An option has a value of the wrong type.
     #[error("{path}:{line}: option '{name}': expected {expected}, got {got}")]
     WrongType {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// On which line.
+        /// The line.
         line: usize,
-        /// Which option.
+        /// The name of the option.
         name: &'static str,
-        /// What would be right, in words.
+        /// The expected type, in words.
         expected: &'static str,
-        /// What it is instead.
+        /// The actual type.
         got: &'static str,
     },
 }
@@ -116,19 +117,19 @@ struct File {
 }
 
 impl MasterConfig {
-    /// Reads `master` and `master.d/*.conf` in a folder; `overrides` count before both.
+    /// Reads `master` and `master.d/*.conf` in a directory; `overrides` take precedence.
     pub fn load(directory: &Path, overrides: &Map) -> Result<Loaded<Self>, ConfigError> {
         load(directory, overrides)
     }
 }
 
 impl MinionConfig {
-    /// Reads `minion` and `minion.d/*.conf` in a folder; `overrides` count before both.
+    /// Reads `minion` and `minion.d/*.conf` in a directory; `overrides` take precedence.
     pub fn load(directory: &Path, overrides: &Map) -> Result<Loaded<Self>, ConfigError> {
         load(directory, overrides)
     }
 
-    /// The same configuration with what a file says over it, as a state run's `localconfig` has it.
+    /// Returns the configuration with the options of a file merged over it, as `localconfig` of a state run asks.
     pub fn with_file(&self, path: &Path) -> Result<Self, ConfigError> {
         let file = read(path.to_owned())?;
         let mut given = self.opts.clone();
@@ -158,14 +159,14 @@ fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, Conf
     Ok(Loaded { config, warnings, files: files.into_iter().map(|file| file.path).collect() })
 }
 
-/// A configuration of what is given; `files` are where it is from.
+/// Builds a configuration from the given options; `files` are their sources, for errors.
 fn made<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, ConfigError> {
     let mut config = T::from_given(&given).map_err(|bad| {
-        // The last file that gives the option is the one that counts.
-        let place = files.iter().rev().find(|file| file.located.value.get(bad.name).is_some());
+        // The last file with the option takes precedence.
+        let source = files.iter().rev().find(|file| file.located.value.get(bad.name).is_some());
         ConfigError::WrongType {
-            path: place.map_or_else(|| "command line".into(), |file| file.path.clone()),
-            line: place.map_or(0, |file| line_of(&file.located, bad.name)),
+            path: source.map_or_else(|| "command line".into(), |file| file.path.clone()),
+            line: source.map_or(0, |file| line_of(&file.located, bad.name)),
             name: bad.name,
             expected: bad.error.expected,
             got: bad.error.got,
@@ -180,17 +181,17 @@ fn line_of(located: &Located, name: &str) -> usize {
     located.position(&[name.into()]).map_or(0, |position| position.line)
 }
 
-/// The main file, the drop-ins in order of their names, and what the main file includes.
+/// Reads the main file, the drop-ins sorted by name, and the includes of the main file.
 fn files(directory: &Path, name: &str) -> Result<Vec<File>, ConfigError> {
     let mut files = Vec::new();
     let main = directory.join(name);
     if main.exists() {
         files.push(read(main)?);
     }
-    let said =
+    let patterns_of =
         |option| files.first().and_then(|main: &File| Vec::<String>::from_value(main.located.value.get(option)?));
-    let drop_ins = said("default_include").unwrap_or_else(|| vec![format!("{name}.d/*.conf")]);
-    let patterns = drop_ins.into_iter().chain(said("include").unwrap_or_default());
+    let drop_ins = patterns_of("default_include").unwrap_or_else(|| vec![format!("{name}.d/*.conf")]);
+    let patterns = drop_ins.into_iter().chain(patterns_of("include").unwrap_or_default());
     let paths: Vec<_> = patterns.flat_map(|pattern| glob::paths(directory, &pattern)).collect();
     for path in paths {
         files.push(read(path)?);
@@ -208,7 +209,7 @@ fn read(path: PathBuf) -> Result<File, ConfigError> {
     }
 }
 
-/// Later files count before earlier ones; mappings are merged.
+/// Merges an option of a later file over those of earlier ones; mappings are merged recursively.
 fn merge(into: &mut Map, key: &Value, value: &Value) {
     let grows = key.as_str().is_some_and(|name| LISTS_THAT_GROW.contains(&name));
     match (into.get_mut(key), value) {
@@ -225,7 +226,7 @@ fn merge(into: &mut Map, key: &Value, value: &Value) {
     }
 }
 
-/// Entries as a list, whether they were written as one or as a mapping.
+/// Returns entries as a list of one-key mappings, whether they were written as a list or as a mapping.
 fn one_key_maps(value: Value) -> Vec<Value> {
     match value {
         Value::List(list) => list,
@@ -235,38 +236,34 @@ fn one_key_maps(value: Value) -> Vec<Value> {
     }
 }
 
-/// What is to be said of an option, if anything is.
+/// Returns the warning about an option, if it is probably a mistake.
 fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value) -> Option<Warning> {
+    let is_used =
+        T::DOCS.iter().any(|doc| doc.name == name) || known::MODULE_OPTIONS.iter().any(|option| option.name == name);
     // Modules and returners have options of their own, with their name in front of a dot.
-    if name.contains('.') || T::DOCS.iter().any(|doc| doc.name == name) {
+    if name.contains('.') || is_used {
         return None;
     }
     let (file, line, name) = (file.to_owned(), line_of(located, name), name.to_owned());
     if known::SALT.binary_search(&name.as_str()).is_err() {
-        let nearest = nearest::<T>(&name);
+        let known = T::DOCS.iter().map(|doc| doc.name).chain(known::SALT.iter().copied());
+        let nearest = nearest(&name, known);
         return Some(Warning::Unknown { file, line, name, nearest });
     }
-    let asks_for_something = !(value.is_nil() || matches!(value, Value::Bool(false)) || is_empty(value));
-    let done_anyway = known::USED.contains(&name.as_str())
-        || values(value)
-            .all(|value| known::AS_IT_IS.iter().any(|(known, is)| *known == name && value.as_str() == Some(is)));
-    (asks_for_something && !done_anyway).then_some(Warning::Unused { file, line, name })
+    let has_effect_in_salt = !(value.is_nil() || matches!(value, Value::Bool(false)) || is_empty(value));
+    let is_fixed = values(value)
+        .all(|value| known::FIXED_OPTIONS.iter().any(|(known, is)| *known == name && value.as_str() == Some(is)));
+    (has_effect_in_salt && !is_fixed).then_some(Warning::Unused { file, line, name })
 }
 
 fn is_empty(value: &Value) -> bool {
     value.as_map().is_some_and(Map::is_empty) || value.as_list().is_some_and(<[_]>::is_empty)
 }
 
-/// A value, or those in a list.
+/// Iterates over a value, or the items of a list.
 fn values(value: &Value) -> impl Iterator<Item = &Value> {
     let list = value.as_list();
     list.into_iter().flatten().chain(list.is_none().then_some(value))
-}
-
-fn nearest<T: Options>(name: &str) -> Option<&'static str> {
-    let names = T::DOCS.iter().map(|doc| doc.name).chain(known::SALT.iter().copied());
-    let scored = names.map(|known| (strsim::damerau_levenshtein(known, name), known));
-    scored.min().filter(|(distance, _)| *distance <= 1 + name.len() / 4).map(|(_, known)| known)
 }
 
 #[cfg(test)]
@@ -291,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn reactor_entries_grow_in_whatever_form_they_are_written() {
+    fn reactor_entries_of_drop_ins_are_appended_in_any_form() {
         for (main, drop_in) in [
             ("{a: [/1.sls], b: /2.sls}", "[{a: [/3.sls]}]"),
             ("[{a: [/1.sls]}, {b: /2.sls}]", "{a: [/3.sls]}"),
@@ -328,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_option_is_told_with_its_nearest() {
+    fn unknown_options_are_reported_with_a_suggestion() {
         let (loaded, path) = master(&[(
             "master",
             "# comment\nworker_thread: 2\nredis.host: x\nzmq_filtering: False\nqqqqqqqqqqqq: 1\n",
@@ -344,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn more_files_are_included() {
+    fn included_files_are_read() {
         let (loaded, _) = master(&[
             ("master", "include: [more/*.yml, none]\ndefault_include: drop.d/*.conf\nworker_threads: 1\n"),
             ("drop.d/a.conf", "worker_threads: 2\ntimeout: 2\n"),
@@ -357,11 +354,11 @@ mod tests {
     }
 
     #[test]
-    fn what_salt_heeds_and_brine_does_not_is_told() {
+    fn options_without_effect_are_reported() {
         let (loaded, path) = master(&[
             (
                 "master",
-                "transport: zeromq\nfileserver_backend: [roots, gitfs]\next_pillar: [{cmd_yaml: ls}]\nengines: [{a: {}}]\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\n",
+                "transport: zeromq\nfileserver_backend: [roots, gitfs]\next_pillar: [{cmd_yaml: ls}]\nengines: [{a: {}}]\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\nstate_tabular: True\nstate_queue: 2\ngit_pillar_branch: main\n",
             ),
             // Which backends there are is examined with the values (`check.rs`).
             ("master.d/s3.conf", "fileserver_backend: [roots, s3fs]\n"),
@@ -371,17 +368,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_file_and_line() {
+    fn errors_name_file_and_line() {
         for (files, message) in [
             (
                 &[("master", "a.b: 1\nworker_threads: many\n")][..],
-                "/master:2: option 'worker_threads': expected a whole number that is not negative, got str",
+                "/master:2: option 'worker_threads': expected a non-negative integer, got str",
             ),
             (
                 &[("master", ""), ("master.d/x.conf", "\nfile_roots: /srv\n")],
-                "/master.d/x.conf:2: option 'file_roots': expected a mapping of environment to a list of folders, got str",
+                "/master.d/x.conf:2: option 'file_roots': expected a mapping of environment to a list of directories, got str",
             ),
-            (&[("master", "- a\n")], "/master: a configuration is a mapping of option to value, this is of type list"),
+            (
+                &[("master", "- a\n")],
+                "/master: the configuration is invalid: expected a mapping of option to value, got list",
+            ),
             (&[("master", "a: b: c\n")], "/master:1: mapping values are not allowed in this context\na: b: c\n    ^"),
         ] {
             let (loaded, path) = master(files);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_means_defaults() {
+    fn a_missing_directory_means_defaults() {
         let loaded = MinionConfig::load(Path::new("/nonexistent"), &map! {"id" => "m1"}).unwrap();
         assert_eq!(loaded.warnings[0].to_string(), "CONFIG '/nonexistent' directory does not exist.");
         assert_eq!(loaded.config.id.as_deref(), Some("m1"));
@@ -401,5 +401,20 @@ mod tests {
     #[test]
     fn the_known_names_are_sorted() {
         assert!(known::SALT.is_sorted());
+        assert!(known::MODULE_OPTIONS.is_sorted_by_key(|option| option.name));
+    }
+
+    #[test]
+    fn ignored_options_have_no_use() {
+        let ignored: Vec<_> = known::ignored_options().collect();
+        for (name, is_ignored) in [
+            ("engines", true),
+            ("worker_threads", false),
+            ("acceptance_wait_time", false),
+            ("gitfs_remotes", false),
+            ("transport", false),
+        ] {
+            assert_eq!(ignored.contains(&name), is_ignored, "{name}");
+        }
     }
 }

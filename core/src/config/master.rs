@@ -8,239 +8,247 @@ use super::rendering::rendering_options;
 use crate::value::{Map, Value};
 
 rendering_options! {
-    /// The master's configuration, as `/etc/salt/master` and `master.d/*.conf` say it.
+    /// The master's configuration, read from `/etc/salt/master` and `master.d/*.conf`.
     MasterConfig for "master";
 
-    /// The folder that all other folders are below.
+    /// The directory that all other default paths are relative to.
     root_dir: PathBuf = "/".into(),
     /// The address to listen on.
     interface: String = "0.0.0.0".into(),
-    /// The port that publishes go out on.
+    /// The TCP port on which jobs are published.
     publish_port: u16 = 4505,
-    /// The port that requests come in on.
+    /// The TCP port on which requests of minions are received.
     ret_port: u16 = 4506,
-    /// The master's own id; default: the host's name with `_master` behind it.
+    /// The id of the master; by default the host name with `_master` appended.
     id: Option<String> = None,
-    /// The user to run as: root, and nobody else, can start the daemon to run as another user.
+    /// The user that the daemon runs as. Only root can start it to run as another user.
     user: Option<String> = None,
-    /// Where keys are kept.
+    /// The directory of the master's key and the keys of minions.
     pki_dir: PathBuf = "/etc/salt/pki/master".into(),
-    /// Where the store (journal, job cache, minion data) and the root key are kept.
+    /// The directory of the store (`brine.redb`: journal, job cache, minion data) and of the root key.
     cachedir: PathBuf = "/var/cache/salt/master".into(),
-    /// Where the event bus has its sockets.
+    /// The directory of the event bus' sockets.
     sock_dir: PathBuf = "/var/run/salt/master".into(),
-    /// The file that holds the daemon's process number.
+    /// The file that holds the PID of the daemon.
     pidfile: PathBuf = "/var/run/salt-master.pid".into(),
-    /// The log file of the daemon, and of the tools where it can be written; `''` for none.
+    /// The log file of the daemon, also used by its tools if they can write to it; `''` for none.
     log_file: PathBuf = "/var/log/salt/master".into(),
     /// The log file of `salt-key`.
     key_logfile: PathBuf = "/var/log/salt/key".into(),
-    /// What is logged to the terminal: garbage, trace, debug, info, warning, error, critical, quiet.
+    /// The lowest level that is logged to stderr: all, garbage, trace, debug, profile, info, warning, error, critical
+    /// or quiet.
     log_level: String = "warning".into(),
-    /// What is logged to the file; default: as `log_level`.
+    /// The lowest level that is logged to the log file; by default `log_level`.
     log_level_logfile: Option<String> = None,
-    /// The shape of log lines on stderr, with Python's `%(name)s` attributes; default: Salt's, for daemons with the time.
+    /// The format of log lines on stderr, with Python's `%(name)s` attributes; by default Salt's, for daemons with
+    /// date and time in front.
     log_fmt_console: Option<String> = None,
-    /// The shape of log lines in the file; default: Salt's.
+    /// The format of log lines in the log file; by default Salt's.
     log_fmt_logfile: Option<String> = None,
-    /// The shape of `%(asctime)s` on stderr, for strftime.
+    /// The format of `%(asctime)s` on stderr, as for strftime.
     log_datefmt: Option<String> = None,
-    /// The same; counts before `log_datefmt`.
+    /// The same as `log_datefmt`, over which it takes precedence.
     log_datefmt_console: Option<String> = None,
-    /// The shape of `%(asctime)s` in the file.
+    /// The format of `%(asctime)s` in the log file, as for strftime.
     log_datefmt_logfile: Option<String> = None,
 
-    /// How many requests are handled at the same time.
+    /// The number of requests that are handled concurrently.
     worker_threads: usize = 5,
-    /// Seconds that `salt` waits before it asks who is still working.
+    /// The number of seconds that `salt` waits for returns before it asks the silent minions whether the job still
+    /// runs.
     timeout: u64 = 5,
-    /// Seconds that minions have to say whether a job still runs.
+    /// The number of seconds that minions have to answer whether a job still runs.
     gather_job_timeout: u64 = 10,
-    /// The largest message that is taken from the network, in bytes.
+    /// The maximum size of a message from the network, in bytes.
     max_message_size: usize = 64 << 20,
-    /// The number of network connections; 0 for three quarters of the limit on open files. Half of them are kept for
-    /// addresses from which a minion or a client has authenticated.
+    /// The maximum number of network connections; 0 for three quarters of the limit on open files. Half of them are
+    /// reserved for addresses from which a minion or a client has authenticated.
     max_connections: usize = 0,
-    /// The number of network connections from one address; 0 for a quarter of `max_connections`, or for seven eighths
-    /// where a minion or a client has authenticated.
+    /// The maximum number of network connections of one address; 0 for a quarter of `max_connections`, or seven
+    /// eighths if a minion or a client has authenticated from it.
     max_connections_per_address: usize = 0,
-    /// The largest message in bytes that is taken from an address from which nobody has authenticated.
+    /// The maximum size of a message from an address that has not authenticated, in bytes.
     unauthenticated_message_size: usize = 64 << 10,
-    /// How many bytes of messages all unauthenticated connections may have under way.
+    /// The maximum number of bytes of unfinished messages of all unauthenticated connections.
     unauthenticated_memory: usize = 64 << 20,
-    /// Seconds that a peer may take for a message that it has begun, and for reading a reply.
+    /// The number of seconds that a peer has to finish a message that it has begun, and to read a reply.
     message_timeout: u64 = 60,
-    /// The largest event that is taken, in bytes. The event of a larger return is trimmed; the job cache has it whole.
+    /// The maximum size of an event, in bytes. The event of a larger return is trimmed; the job cache keeps the return
+    /// whole.
     max_event_size: usize = 1 << 20,
-    /// How many MiB of returns larger than `max_event_size` the job cache keeps whole, a quarter of it for one minion. What
-    /// exceeds this is kept trimmed, as its event.
+    /// The number of MiB of returns larger than `max_event_size` that the job cache keeps whole, a quarter of it per
+    /// minion. Returns beyond that are trimmed there, too.
     large_returns_size: u64 = 1024,
 
-    /// How many hours jobs are kept in the job cache.
+    /// The number of hours for which jobs are kept in the job cache; 0 for ever.
     keep_jobs: u64 = 24,
-    /// How many seconds jobs are kept; counts before `keep_jobs`.
+    /// The number of seconds for which jobs are kept; takes precedence over `keep_jobs`.
     keep_jobs_seconds: Option<u64> = None,
-    /// Whether jobs are kept at all.
+    /// Whether jobs are stored.
     job_cache: bool = true,
-    /// Whether calls of runner functions are kept as jobs.
+    /// Whether calls of runner functions are stored as jobs.
     runner_returns: bool = true,
-    /// The returner that keeps jobs.
+    /// The returner that stores jobs.
     master_job_cache: String = "local_cache".into(),
-    /// Returners that every event is handed to.
+    /// The returners that store events.
     event_return: Vec<String> = Vec::new(),
-    /// Only events whose tags match one of these globs are handed to `event_return`.
+    /// Globs of tags: only matching events are stored by `event_return`.
     event_return_whitelist: Vec<String> = Vec::new(),
-    /// Events whose tags match one of these globs are not handed to `event_return`.
+    /// Globs of tags: matching events are not stored by `event_return`.
     event_return_blacklist: Vec<String> = Vec::new(),
-    /// Runner functions that the master runs by itself, by name.
+    /// Scheduled runner functions, by name of the job.
     schedule: Map = Map::new(),
-    /// Seconds between two runs of the maintenance task.
+    /// The number of seconds between two runs of the maintenance task.
     loop_interval: u64 = 60,
-    /// Hours that events stay in the journal.
+    /// The number of hours for which events stay in the journal.
     event_journal_hours: u64 = 24,
-    /// How many MiB the journal's events may take on disk before the oldest ones leave; their disk use stays below 1.3
-    /// times this. Events that a durable subscriber (the reactor, the job cache, event returners) has not handled stay
-    /// until there is twice as much.
+    /// The disk space of the journal's events in MiB. When it is exceeded, the oldest events are removed; disk use
+    /// stays below 1.3 times this value. Events that a durable subscriber (the reactor, the job cache, event
+    /// returners) has not handled are kept up to twice this value.
     event_journal_size: u64 = 1024,
 
-    /// The port that metrics are served on, as Prometheus text at `/metrics`; 0 for none.
+    /// The TCP port on which metrics are served in Prometheus' text format at `/metrics`; 0 for none.
     metrics_port: u16 = 0,
-    /// The address that metrics are served on.
+    /// The address on which metrics are served.
     metrics_interface: String = "127.0.0.1".into(),
 
-    /// Bits of the keys that are made.
+    /// The length of new RSA keys, in bits.
     keysize: usize = 2048,
-    /// The passphrase of the master's key, if it has one.
+    /// The passphrase of the master's key.
     key_pass: Option<String> = None,
-    /// Whether minions are shown a signature of the master's public key (their `verify_master_pubkey_sign`).
+    /// Whether authentication replies carry a signature of the master's public key, for the minions'
+    /// `verify_master_pubkey_sign`.
     master_sign_pubkey: bool = false,
-    /// The name of the key pair below `pki_dir` that makes this signature.
+    /// The name of the key pair in `pki_dir` that signs the master's public key.
     master_sign_key_name: String = "master_sign".into(),
-    /// The passphrase of that key, if it has one.
+    /// The passphrase of the key `master_sign_key_name`.
     signing_key_pass: Option<String> = None,
-    /// Whether the signature is not made but read from a file below `pki_dir`.
+    /// Whether the signature is read from a file in `pki_dir` instead of computed.
     master_use_pubkey_signature: bool = false,
-    /// The name of that file; default: `master_pubkey_signature`, as up to Salt 3007, or `<id>_pubkey_signature`.
+    /// The name of that file; by default `master_pubkey_signature`, as up to Salt 3007, or `<id>_pubkey_signature`.
     master_pubkey_signature: Option<String> = None,
-    /// Accept every key. Not for anything that matters.
+    /// Whether every new key is accepted. For tests only.
     auto_accept: bool = false,
-    /// Accept every key and also changed ones: no authentication at all.
+    /// Whether every key is accepted, also a changed one: no authentication at all. For tests only.
     open_mode: bool = false,
     /// A file of ids, globs and regular expressions, one a line, whose keys are accepted.
     autosign_file: Option<PathBuf> = None,
     /// A file of ids, globs and regular expressions, one a line, whose keys are rejected.
     autoreject_file: Option<PathBuf> = None,
-    /// Minutes after which a file in `minions_autosign` below `pki_dir` no longer lets its minion in; 0 for never.
+    /// The number of minutes after which a file in `minions_autosign` below `pki_dir` no longer accepts its minion; 0
+    /// for never.
     autosign_timeout: u64 = 120,
-    /// A folder with one file a grain: a minion that sends one of the values in it is accepted.
+    /// A directory with one file per grain: the key of a minion whose grain has a value listed in the file is
+    /// accepted.
     autosign_grains_dir: Option<PathBuf> = None,
-    /// Whether `autosign_file` and the like may be writable for their group.
+    /// Whether `autosign_file` and similar files may be writable by their group.
     permissive_pki_access: bool = false,
-    /// How many accepted minions there may be; 0 for no limit.
+    /// The maximum number of accepted keys; 0 for no limit.
     max_minions: usize = 0,
-    /// How many keys may wait for a decision; further minions are asked to come back later. 0 for no limit.
+    /// The maximum number of pending keys; further minions are asked to retry later. 0 for no limit.
     max_pending_keys: usize = 20_000,
-    /// How many authentications a second one address may send in the long run; ten times as many at once. Further ones
-    /// wait, then are dropped. 0 for no limit.
+    /// The number of authentications per second and address in the long run, with bursts of ten times as many. Excess
+    /// ones wait and are then dropped. 0 for no limit.
     auth_rate_limit: u32 = 1000,
-    /// How many runner and wheel functions may run at a time; further ones wait.
+    /// The number of runner and wheel functions that run concurrently; further calls wait.
     runner_threads: usize = 256,
-    /// For how many seconds a job that was published while a Brine minion was reconnecting is handed to it afterwards;
-    /// 0 turns this off.
+    /// The number of seconds for which a published job is delivered to a Brine minion that was disconnected; 0 turns
+    /// this off.
     publish_catch_up: u64 = 60,
-    /// Seconds after which the session keys are replaced.
+    /// The number of seconds after which the session keys are rotated.
     publish_session: u64 = 86_400,
-    /// Whether the session keys are replaced when a key is deleted or rejected.
+    /// Whether the session keys are rotated when a key is deleted or rejected.
     rotate_aes_key: bool = true,
-    /// The oldest protocol version that is spoken with.
+    /// The lowest protocol version that minions may use.
     minimum_auth_version: i64 = 3,
-    /// The session ciphers that minions may choose: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac` (Salt).
+    /// The session ciphers that minions may choose from: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac` (Salt).
     ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
-    /// Whether publishes are signed with Salt's cipher, too; with AES-256-GCM they always are.
+    /// Whether publishes with Salt's cipher are signed. Publishes with AES-256-GCM always are.
     sign_pub_messages: bool = true,
-    /// Whether returns of minions that do not sign them (their `minion_sign_messages`) are refused.
+    /// Whether unsigned returns are refused; minions sign them with `minion_sign_messages`.
     require_minion_sign_messages: bool = false,
-    /// Whether returns whose signature is not that of their minion's key are refused, and not only logged.
+    /// Whether returns with an invalid signature are refused instead of only logged.
     drop_messages_signature_fail: bool = false,
-    /// Whether a job goes only to the minions of its target where minions filter publishes too (their `zmq_filtering`).
-    /// Minions that do not filter get every job in any case.
+    /// Whether jobs are sent only to the targeted minions among those with `zmq_filtering`. Minions without it receive
+    /// every job.
     zmq_filtering: bool = false,
-    /// Seconds after which a minion's request counts as replayed; 0 for never.
+    /// The number of seconds after which a minion's request counts as replayed; 0 for never.
     request_server_ttl: u64 = 0,
-    /// Which functions minions may have run by others: regular expressions of minions, each with a list of
-    /// regular expressions of functions.
+    /// The functions that minions may publish to other minions: a mapping of regular expressions of minion ids to
+    /// lists of regular expressions of functions.
     peer: Map = Map::new(),
-    /// Which runner functions minions may call, in the form of `peer`.
+    /// The runner functions that minions may call, in the form of `peer`.
     peer_run: Map = Map::new(),
-    /// Which functions minions may ask the mine for, in the form of `peer`; not given: all.
+    /// The functions whose mine data minions may read, in the form of `peer`; all if unset.
     mine_get: Option<Map> = None,
-    /// Whether a minion may have its own key forgotten.
+    /// Whether a minion may delete its own key.
     allow_minion_key_revoke: bool = true,
-    /// Whether there are masters below this one that bring the returns of their minions.
+    /// Whether syndics may return results of their minions.
     order_masters: bool = false,
-    /// Whether minions may give the master files to keep (`cp.push`).
+    /// Whether minions may push files to the master (`cp.push`).
     file_recv: bool = false,
-    /// The largest such file, in MiB.
+    /// The maximum size of a pushed file, in MiB.
     file_recv_max_size: u64 = 100,
-    /// Groups of minions by name, each a compound target.
+    /// Node groups by name, each a compound target.
     nodegroups: Map = Map::new(),
 
-    /// Seconds between two fetches of the repositories in `gitfs_remotes`.
+    /// The number of seconds between two fetches of the repositories in `gitfs_remotes`.
     gitfs_update_interval: u64 = 60,
     /// The name of the top file.
     state_top: String = "top.sls".into(),
-    /// The environment whose top file alone counts.
+    /// The only environment whose top file is read.
     state_top_saltenv: Option<String> = None,
-    /// How the top files of several environments become one: merge, same, merge_all.
+    /// How the top files of several environments are merged: merge, same or merge_all.
     top_file_merging_strategy: String = "merge".into(),
-    /// The order in which environments are looked at.
+    /// The order in which environments are merged.
     env_order: Vec<String> = Vec::new(),
-    /// The environment whose top file counts for all with `top_file_merging_strategy: same`.
+    /// The environment whose top file applies to all with `top_file_merging_strategy: same`.
     default_top: String = "base".into(),
-    /// Whether minions stop at the first state that fails.
+    /// Whether minions stop a state run at the first failed state.
     failhard: bool = false,
-    /// Whether states run in the order in which they are written.
+    /// Whether states run in the order of their definition.
     state_auto_order: bool = true,
-    /// Whether minions tell of each state as it is done.
+    /// Whether minions publish an event for each finished state.
     state_events: bool = false,
-    /// Which states minions put together before they run; `True` for all that can be.
+    /// The state modules whose states minions aggregate; `True` for all.
     state_aggregate: Value = Value::Bool(false),
     /// Options of the Jinja environment of templates.
     jinja_env: Map = Map::new(),
     /// Options of the Jinja environment of SLS files.
     jinja_sls_env: Map = Map::new(),
-    /// Whether blanks in front of Jinja blocks go.
+    /// Whether whitespace before a Jinja block is removed.
     jinja_lstrip_blocks: bool = false,
-    /// Whether the line break behind a Jinja block goes.
+    /// Whether the newline after a Jinja block is removed.
     jinja_trim_blocks: bool = false,
-    /// Whether rendered pillars are kept in memory, by minion.
+    /// Whether rendered pillars are cached in memory, by minion.
     pillar_cache: bool = false,
-    /// For how many seconds.
+    /// The number of seconds for which rendered pillars are cached.
     pillar_cache_ttl: u64 = 3600,
 
-    /// Which reactor SLS files belong to which event tags: a list of one-key maps.
+    /// The reactor SLS files by event tag: a list of one-key mappings of tag glob to files.
     reactor: Value = Value::List(Vec::new()),
-    /// Files of rules over time: paths, globs of paths, `salt://` paths.
+    /// The files of rules over time: paths, globs of paths, or `salt://` paths.
     reactor_rules: Vec<String> = Vec::new(),
-    /// How many events are reacted to side by side.
+    /// The number of events that are reacted to concurrently.
     reactor_worker_threads: usize = 10,
-    /// How many events wait for that in memory; more of them wait in the journal.
+    /// The number of events that wait for a reactor worker in memory; further ones wait in the journal.
     reactor_worker_hwm: usize = 10_000,
-    /// How many seconds the reactions to one event may take, with the functions that they call. Then they are cancelled
-    /// and kept as dead letters (`reactor.failed`).
+    /// The number of seconds that the reactions to one event may take, including the functions that they call. Then
+    /// they are cancelled and become dead letters (`reactor.failed`).
     reactor_deadline: u64 = 3600,
-    /// How often a reaction is tried again whose failure may pass.
+    /// The number of retries of a reaction with a temporary failure.
     reactor_retries: u32 = 5,
-    /// How many reactions may lead from one to the next before they count as a loop.
+    /// The length of a chain of reactions from which on it counts as a loop.
     reactor_max_depth: u64 = 16,
-    /// Whether reactions refuse text from events that would change the structure of a rendered reactor SLS, or match
-    /// more minions or keys than itself; without it such text is read as Salt reads it.
+    /// Whether text from events may neither change the structure of a rendered reactor SLS nor match more minions or
+    /// keys than itself. `False` inserts such text into the YAML unchecked, as Salt does.
     reactor_strict_data: bool = true,
     /// How often an entry may react, by its pattern: `10/1m`, or `{rate: 10/1m, by: id}`.
     reactor_rate_limit: Map = Map::new(),
-    /// For how long an entry passes over events after a reaction, by its pattern: `60`, or `{within: 60, by: id}`.
+    /// The number of seconds for which an entry ignores events after a reaction, by its pattern: `60`, or `{within:
+    /// 60, by: id}`.
     reactor_cooldown: Map = Map::new(),
-    /// For how long there must be quiet before an entry reacts, once, to the last event, by its pattern.
+    /// The time without events after which an entry reacts once, to the last event, by its pattern.
     reactor_debounce: Map = Map::new(),
 
     /// Systems that authenticate users, each with the entries of its users.
@@ -263,31 +271,31 @@ rendering_options! {
     /// The password of all users of the system `sharedsecret` of `external_auth`.
     sharedsecret: Option<String> = None,
 
-    /// Whether `salt/auth` events are fired.
+    /// Whether `salt/auth` events are published.
     auth_events: bool = true,
-    /// The acts (`pend`, `denied`, ...) whose `salt/auth` events also tell the grains to sign by.
+    /// The acts (`pend`, `denied`, ...) whose `salt/auth` events include the minion's `autosign_grains`.
     auth_events_autosign_grains: Vec<String> = Vec::new(),
-    /// Whether `salt/stats` events tell how long requests take.
+    /// Whether `salt/stats` events with the durations of requests are published.
     master_stats: bool = false,
-    /// Seconds between two of them.
+    /// The number of seconds between two `salt/stats` events.
     master_stats_event_iter: u64 = 60,
-    /// Whether a new job is also told under its bare id, as Salt did up to 3007.
+    /// Whether a new job is also published under its bare job id, as up to Salt 3007.
     bare_jid_events: bool = false,
-    /// Whether `minion/refresh` events are fired.
+    /// Whether `minion/refresh` events are published.
     minion_data_cache_events: bool = true,
-    /// Whether `salt/fileserver/roots/update` events are fired.
+    /// Whether `salt/fileserver/roots/update` events are published.
     fileserver_events: bool = false,
-    /// Seconds between two looks at the files in `file_roots`, for `fileserver_events`.
+    /// The number of seconds between two checks of `file_roots` for changes, for `fileserver_events`.
     roots_update_interval: u64 = 60,
-    /// Whether `salt/presence` events are fired.
+    /// Whether `salt/presence` events are published.
     presence_events: bool = false,
-    /// The outputter of `salt` when nothing else says.
+    /// The default outputter of `salt`.
     output: Option<String> = None,
-    /// Whether there is colour on terminals.
+    /// Whether output on terminals is coloured.
     color: bool = true,
-    /// Which states the highstate outputter shows at length.
+    /// How the highstate outputter shows states: full, terse, mixed, changes or filter, also with `_id` appended.
     state_output: String = "full".into(),
-    /// Whether the highstate outputter shows states that changed nothing.
+    /// Whether the highstate outputter shows states that succeeded without changes.
     state_verbose: bool = true,
 }
 
@@ -307,7 +315,7 @@ impl MasterConfig {
         }
     }
 
-    /// How long jobs are kept.
+    /// Returns how long jobs are kept.
     pub fn job_lifetime(&self) -> std::time::Duration {
         std::time::Duration::from_secs(self.keep_jobs_seconds.unwrap_or(self.keep_jobs * 3600))
     }

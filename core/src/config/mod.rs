@@ -1,8 +1,9 @@
-//! The master's and the minion's configuration: typed, with defaults and documentation in one place.
+//! The configuration of the master and the minion: types, defaults and documentation of every option in one place.
 //!
-//! `master.rs` and `minion.rs` declare the options, `rendering.rs` those that both have; `load.rs` reads files and
-//! drop-ins; `known.rs` lists what else Salt knows, so that a mistyped name is told from one that has no effect here;
-//! `template_opts.rs` has what templates see.
+//! `master.rs` and `minion.rs` declare the options, `rendering.rs` those that both have. `load.rs` reads the files and
+//! drop-ins. `known.rs` lists Salt's other options, so that an option without effect is told from a misspelt one.
+//! `template_opts.rs` adds the defaults that templates see in `opts`. The pages docs/reference/master.md and minion.md
+//! are generated from here.
 
 mod known;
 mod load;
@@ -12,11 +13,12 @@ mod options;
 mod rendering;
 mod template_opts;
 
+pub use known::{FIXED_OPTIONS, MODULE_OPTIONS, ModuleOption, ignored_options};
 pub use load::{ConfigError, Loaded, Warning};
 pub use master::MasterConfig;
 pub use minion::MinionConfig;
 pub use options::{OptionDoc, Roots};
 pub use template_opts::template_opts;
 
-/// Where configuration is looked for when nothing else is said.
+/// The default configuration directory.
 pub const DEFAULT_DIRECTORY: &str = "/etc/salt";

@@ -1,4 +1,4 @@
-//! How options are declared, and the types they have beyond the plain ones.
+//! The macro that declares options, and the types of their values.
 
 use std::path::{Path, PathBuf};
 
@@ -6,17 +6,17 @@ use indexmap::IndexMap;
 
 use crate::value::{FromValue, Map, Value};
 
-/// Folders by environment: `file_roots` and `pillar_roots`.
+/// Directories by environment: `file_roots` and `pillar_roots`.
 pub type Roots = IndexMap<String, Vec<PathBuf>>;
 
-/// What an option is, for people.
+/// The documentation of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionDoc {
     /// Its name.
     pub name: &'static str,
-    /// Its documentation, line by line.
+    /// Its description, line by line.
     pub doc: &'static [&'static str],
-    /// What is expected, in words.
+    /// The type of its value, in words.
     pub expected: &'static str,
 }
 
@@ -34,7 +34,7 @@ impl From<PathBuf> for Value {
 }
 
 impl FromValue for Roots {
-    const EXPECTED: &'static str = "a mapping of environment to a list of folders";
+    const EXPECTED: &'static str = "a mapping of environment to a list of directories";
     fn from_value(value: &Value) -> Option<Self> {
         value.as_map()?.iter().map(|(key, value)| Some((String::from_value(key)?, Vec::from_value(value)?))).collect()
     }
@@ -47,45 +47,43 @@ impl From<Roots> for Value {
     }
 }
 
-/// Brings a path below `root_dir`, as Salt does with all of its own folders: one that is below it
-/// already stays as it is.
+/// Prefixes a path with `root_dir`, as Salt does with its own directories, unless it has the prefix already.
 pub(super) fn below_root(root: &Path, path: &Path) -> PathBuf {
     let relative = path.strip_prefix(root).unwrap_or(path);
     let relative = relative.strip_prefix("/").unwrap_or(relative);
     if relative.as_os_str().is_empty() { root.to_owned() } else { root.join(relative) }
 }
 
-/// As [`below_root`] for a log file: an empty one stays so, and an address of a syslog is no path.
+/// As [`below_root`] for a log file; an empty path and the address of a syslog server are returned unchanged.
 pub(super) fn log_below_root(root: &Path, path: &Path) -> PathBuf {
     let is_file = !path.as_os_str().is_empty() && !path.to_string_lossy().contains("://");
     if is_file { below_root(root, path) } else { path.to_owned() }
 }
 
-/// One option could not be read.
+/// The error of one option.
 pub(super) struct BadOption {
     pub name: &'static str,
     pub error: crate::value::WrongType,
 }
 
-/// What `options!` makes of a declaration, seen by the loader.
+/// The interface of a configuration to the loader, implemented by `options!`.
 pub(super) trait Options: Sized {
-    /// All options, in the order of their declaration.
+    /// The documentation of all options, in the order of their declaration.
     const DOCS: &'static [OptionDoc];
-    /// `master` or `minion`: the name of the file.
+    /// The name of the main file: `master` or `minion`.
     const FILE: &'static str;
 
-    /// Reads what is given, the rest is default.
+    /// Converts the given options; the others keep their defaults.
     fn from_given(given: &Map) -> Result<Self, BadOption>;
 
-    /// Brings folders below `root_dir`, fills in what depends on other options and on the folder
-    /// that the configuration was read from.
+    /// Prefixes paths with `root_dir` and sets options that depend on others or on the configuration directory.
     fn finish(&mut self, directory: &Path);
 
-    /// All options with their values, under what was given beside them.
+    /// Fills `opts` with the values of all options and with the given options that are not declared.
     fn fill_opts(&mut self, given: Map);
 }
 
-/// Declares a configuration: a struct with a field an option, its defaults and its documentation.
+/// Declares a configuration: a struct with one field per option, its default and its documentation.
 macro_rules! options {
     (
         $(#[doc = $struct_doc:literal])*
@@ -96,9 +94,9 @@ macro_rules! options {
         #[derive(Debug, Clone)]
         pub struct $name {
             $($(#[doc = $doc])* pub $option: $type,)*
-            /// Every option by name, also those that only modules know: `opts` in templates.
+            /// All options by name, including those that only modules read: `opts` in templates.
             pub opts: $crate::value::Map,
-            /// The folder that the configuration was read from.
+            /// The configuration directory.
             pub config_dir: std::path::PathBuf,
         }
 
@@ -145,7 +143,7 @@ macro_rules! options {
         }
 
         impl $name {
-            /// What each option is.
+            /// Returns the documentation of all options, in the order of their declaration.
             pub fn docs() -> &'static [$crate::config::OptionDoc] {
                 <Self as $crate::config::options::Options>::DOCS
             }
@@ -160,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_brought_below_the_root_once() {
+    fn paths_are_prefixed_once() {
         for (root, path, result) in [
             ("/", "/etc/salt/pki", "/etc/salt/pki"),
             ("/tmp/x", "/etc/salt/pki", "/tmp/x/etc/salt/pki"),

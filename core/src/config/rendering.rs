@@ -1,64 +1,66 @@
-//! The options of who serves files and renders pillar: the master, and a minion that works without one.
+//! The options of serving files and rendering pillar, which the master and masterless minions have in common.
 
 use std::path::PathBuf;
 
 use super::Roots;
 
-/// As `options!`, with these options behind the others.
+/// Declares a configuration as `options!` does, with these options added.
 macro_rules! rendering_options {
     ($($own:tt)*) => { $crate::config::options::options! {
         $($own)*
 
-        /// Where state and other files are, by environment.
+        /// The directories of state and other files, by environment.
         file_roots: Roots = $crate::config::rendering::roots("/srv/salt"),
-        /// Where pillar files are, by environment.
+        /// The directories of pillar files, by environment.
         pillar_roots: Roots = $crate::config::rendering::roots("/srv/pillar"),
         /// Globs of file names that are not served.
         file_ignore_glob: Vec<String> = Vec::new(),
         /// Regular expressions of file names that are not served.
         file_ignore_regex: Vec<String> = Vec::new(),
-        /// Whether links may lead out of their file root, and are walked in lists.
+        /// Whether symbolic links may point outside their file root, and are followed in listings.
         fileserver_followsymlinks: bool = true,
-        /// Whether lists of files leave links out.
+        /// Whether listings omit symbolic links.
         fileserver_ignoresymlinks: bool = false,
-        /// The renderers of SLS files that do not say.
+        /// The render pipe of SLS files without a `#!` line.
         renderer: String = "jinja|yaml".into(),
-        /// How many steps a template may take: instructions, and one for each 64 bytes that it works on. 0 for no limit.
+        /// The number of steps that a render may take: one per instruction and one per 64 bytes processed. 0 for no
+        /// limit.
         template_fuel: u64 = $crate::sls::jinja::limits::DEFAULT_FUEL,
-        /// How many bytes of memory a template may hold at a time. 0 for no limit.
+        /// The number of bytes of memory that a render may hold at a time. 0 for no limit.
         template_memory: u64 = $crate::sls::jinja::limits::DEFAULT_MEMORY,
-        /// How many bytes a template may render to. 0 for no limit.
+        /// The number of bytes that a template may render to. 0 for no limit.
         template_output: u64 = $crate::sls::jinja::limits::DEFAULT_OUTPUT,
-        /// Pillar from elsewhere: a list of one-key maps, a module with its arguments each.
+        /// External pillar sources: a list of one-key mappings of module to arguments.
         ext_pillar: Value = Value::List(Vec::new()),
-        /// Whether pillar files go over what `ext_pillar` brings, and see it.
+        /// Whether pillar files override the external pillar and can read it while they render. By default the
+        /// external pillar overrides pillar files.
         ext_pillar_first: bool = false,
-        /// How pillar that comes later goes over the earlier: smart, recurse, overwrite, aggregate, none.
+        /// How several sources of pillar are merged: smart, recurse, overwrite, aggregate or none.
         pillar_source_merging_strategy: String = "smart".into(),
-        /// Whether lists of pillar are put together instead of replaced.
+        /// Whether lists of several pillar sources are concatenated instead of replaced.
         pillar_merge_lists: bool = false,
-        /// Whether what a pillar file includes goes over the file.
+        /// Whether included pillar files override the file that includes them.
         pillar_includes_override_sls: bool = false,
-        /// Whether minions are not told what is wrong with a pillar file, only that something is.
+        /// Whether minions are told only that rendering a pillar file failed, without the error.
         pillar_safe_render_error: bool = true,
-        /// Paths in the pillar at which values are opened that are sealed: a list, or a mapping to `gpg`.
+        /// Pillar paths whose values are decrypted: a list of paths, or a mapping of path to renderer (`gpg`).
         decrypt_pillar: Value = Value::List(Vec::new()),
-        /// What is between the keys of such a path.
+        /// The separator of the keys in a `decrypt_pillar` path.
         decrypt_pillar_delimiter: String = ":".into(),
-        /// The folder of the keys for values that are sealed with PGP; `gpgkeys` beside the configuration otherwise.
+        /// The GnuPG home directory for encrypted values; by default `gpgkeys` in the configuration directory.
         gpg_keydir: Option<PathBuf> = None,
-        /// Whether a value that cannot be opened is an error. It stays sealed otherwise.
+        /// Whether a value that cannot be decrypted is an error. Otherwise it stays encrypted.
         gpg_decrypt_must_succeed: bool = true,
-        /// Whether opened values are kept in memory.
+        /// Whether decrypted values are cached in memory.
         gpg_cache: bool = false,
-        /// For how many seconds.
+        /// The number of seconds for which decrypted values are cached.
         gpg_cache_ttl: u64 = 86400,
     } };
 }
 
 pub(super) use rendering_options;
 
-/// The roots of `base` alone.
+/// Returns roots with one directory for `base`.
 pub(super) fn roots(folder: &str) -> Roots {
     Roots::from([("base".to_owned(), vec![PathBuf::from(folder)])])
 }

@@ -374,7 +374,7 @@ mod tests {
         for (options, error) in [
             (map! {"seconds" => 5, "when" => "5pm"}, "of seconds, when only one can be used"),
             (map! {"cron" => "* * * * *", "when" => "5pm"}, "of when, cron only one can be used"),
-            (map! {"seconds" => "often"}, "option 'seconds': expected a whole number, got str"),
+            (map! {"seconds" => "often"}, "option 'seconds': expected an integer, got str"),
             (map! {"seconds" => -5}, "option 'seconds': expected a number that is not negative, got -5"),
             (map! {"cron" => "61 * * * *"}, "option 'cron': '61' is no number from 0 to 59"),
             (map! {"range" => "8am"}, "option 'range': expected start and end, got 8am"),

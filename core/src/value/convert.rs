@@ -76,7 +76,7 @@ pub trait FromValue: Sized {
 }
 
 impl FromValue for Value {
-    const EXPECTED: &'static str = "anything";
+    const EXPECTED: &'static str = "any value";
     fn from_value(value: &Value) -> Option<Self> {
         Some(value.clone())
     }
@@ -100,7 +100,7 @@ impl FromValue for bool {
 }
 
 impl FromValue for i64 {
-    const EXPECTED: &'static str = "a whole number";
+    const EXPECTED: &'static str = "an integer";
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Int(n) => Some(*n),
@@ -123,11 +123,11 @@ macro_rules! narrow {
 }
 
 narrow! {
-    u64 => "a whole number that is not negative",
-    u32 => "a whole number that is not negative",
-    u16 => "a whole number from 0 to 65535",
-    usize => "a whole number that is not negative",
-    i32 => "a whole number"
+    u64 => "a non-negative integer",
+    u32 => "a non-negative integer",
+    u16 => "an integer from 0 to 65535",
+    usize => "a non-negative integer",
+    i32 => "an integer"
 }
 
 impl FromValue for f64 {
@@ -141,7 +141,7 @@ impl FromValue for f64 {
 }
 
 impl FromValue for String {
-    const EXPECTED: &'static str = "text";
+    const EXPECTED: &'static str = "a string";
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Str(s) => Some(s.clone()),

@@ -1,4 +1,4 @@
-//! Templates over variables of any kind: each renders or is refused.
+//! Templates over variables of any type: each renders or is refused.
 
 use std::sync::Arc;
 
@@ -103,8 +103,8 @@ const EXPRESSIONS: &[&str] = &[
     "a | zip(b) | list",
 ];
 
-/// The first byte chooses the expression. The lines behind it are two variables, and the expression that the last
-/// choice stands for.
+/// The first byte selects the expression. The following lines are two variables, and the expression for the last
+/// selection.
 pub fn run(bytes: &[u8]) -> u64 {
     let (which, text) = bytes.split_first().map_or((0, ""), |(which, text)| (*which, text_of(text)));
     let mut lines = text.splitn(3, '\n');

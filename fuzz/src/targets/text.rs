@@ -10,7 +10,7 @@ use brine_core::{Map, list, map};
 use super::text_of;
 use crate::fingerprint;
 
-/// Any text is loaded as YAML or refused; a loaded value is dumped so that it loads as the same value.
+/// Any text loads as YAML or is refused; a loaded value survives dumping and loading.
 pub fn yaml(bytes: &[u8]) -> u64 {
     let read = load(text_of(bytes));
     if let Ok(value) = &read {
@@ -49,7 +49,7 @@ impl Facts for Minion {
     }
 }
 
-/// Any target of any kind matches or is refused. The first byte chooses the kind.
+/// Any target of any type matches or is refused. The first byte selects the type.
 pub fn target(bytes: &[u8]) -> u64 {
     let (kind, text) = bytes.split_first().map_or((0, ""), |(kind, text)| (*kind, text_of(text)));
     let minion = Minion(map! {"os" => "Debian", "roles" => list!["web", 7]});

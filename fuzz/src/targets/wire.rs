@@ -1,5 +1,4 @@
-//! Messages of the wire: any bytes are decoded or refused; a decoded value is packed so that it decodes as the same
-//! value.
+//! Wire messages: any bytes are decoded or refused; a decoded value survives encoding and decoding.
 
 use brine_core::event::Event;
 use brine_core::value::msgpack::{Budget, entries, pack, unpack};
@@ -10,7 +9,7 @@ use brine_core::{Map, Value};
 
 use crate::fingerprint;
 
-/// Requests as they come from the network.
+/// Requests from the network.
 pub fn envelope(bytes: &[u8]) -> u64 {
     let read = Envelope::unpack(&bytes.to_vec().into(), Budget::UNAUTHENTICATED);
     if let Ok(Envelope::Clear { load, .. }) = &read {
@@ -25,7 +24,7 @@ pub fn msgpack(bytes: &[u8]) -> u64 {
     let read = unpack(bytes);
     if let Ok(value) = &read {
         assert_eq!(entries.is_ok(), value.as_map().is_some());
-        // NaN is not equal to itself: the texts are compared.
+        // NaN is not equal to itself, so the encoded forms are compared.
         assert_eq!(unpack(&pack(value)).map(|again| again.to_string()), Ok(value.to_string()));
     }
     fingerprint(u8::from(entries.is_ok()), read)
@@ -39,7 +38,7 @@ pub fn auth(bytes: &[u8]) -> u64 {
     fingerprint(1, request) ^ reply.unwrap_or_default()
 }
 
-/// Frames of the event bus, which local programs send.
+/// Frames of the event bus, sent by local programs.
 pub fn event(bytes: &[u8]) -> u64 {
     let read = Event::from_frame(bytes.to_vec().into());
     if let Ok(event) = &read {

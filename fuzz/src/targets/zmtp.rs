@@ -1,4 +1,4 @@
-//! ZMTP: whatever a peer sends, from its first byte or after the handshake, is messages or ends the connection.
+//! ZMTP: any bytes of a peer, from the first byte or after the handshake, are messages or end the connection.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fingerprint;
 
-/// How long a connection may last after its peer has closed it.
+/// The timeout of a connection after its peer has closed it.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A greeting.
 const GREETING: &[u8] = b"\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
@@ -22,7 +22,7 @@ const GREETING: &[u8] = b"\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL\0\0\0\0\0\0\0\0\0\0
 const PUBLISHER_READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03PUB";
 const REQUESTER_READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03REQ";
 
-/// The two ends that are attacked: a request server, and a listener that stands for a publisher.
+/// The attacked ends: a request server, and a listener in the role of a publisher.
 struct Ends {
     runtime: Runtime,
     router: Endpoint,
@@ -56,7 +56,7 @@ fn limits() -> Limits {
     Limits { message: 1 << 20, ..Limits::default() }
 }
 
-/// The first byte chooses who is attacked, and whether the handshake is done before.
+/// The first byte selects the attacked end, and whether the handshake precedes the input.
 pub fn run(bytes: &[u8]) -> u64 {
     let Some((mode, bytes)) = bytes.split_first() else { return 0 };
     let ends = &*ENDS;
@@ -81,7 +81,7 @@ async fn as_publisher(ends: &Ends, is_shaken: bool, bytes: &[u8]) -> u64 {
         if is_shaken {
             _ = peer.write_all(&[GREETING, PUBLISHER_READY].concat()).await;
         }
-        // A subscriber that has heard enough closes the connection.
+        // The subscriber may have closed the connection.
         _ = peer.write_all(bytes).await;
         _ = peer.shutdown().await;
         peer

@@ -1,12 +1,24 @@
-//! `btmp`: logins that failed, as the system keeps them.
+//! `btmp`: failed logins, from the system's records.
 
-use super::Look;
+use std::path::Path;
+
 use super::settings::Settings;
-use super::wtmp::start_for;
+use super::wtmp::{LOGIN_FIELDS, LOGIN_OPTIONS, start_for};
+use super::{Beacon, Kind, Options};
 
-/// The file of logins that failed.
-pub(super) const BTMP: &str = "/var/log/btmp";
+/// The file of failed logins.
+const BTMP: &str = "/var/log/btmp";
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "btmp",
+    doc: "Failed logins, read from `/var/log/btmp`.",
+    tag: "",
+    options: Options::Named(LOGIN_OPTIONS),
+    fields: LOGIN_FIELDS,
+    is_available: || Path::new(BTMP).is_file(),
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     start_for(settings, BTMP, false)
 }

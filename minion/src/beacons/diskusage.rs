@@ -1,16 +1,30 @@
-//! `diskusage`: file systems that are fuller than they may be.
+//! `diskusage`: file systems above a usage.
 
 use brine_core::{Map, map};
 use fancy_regex::Regex;
 use nix::sys::statvfs::statvfs;
 
 use super::settings::{Settings, number, percent};
-use super::{Look, Moment};
+use super::{Beacon, Kind, Moment, Options, entry};
 
-/// Mount points, by a pattern for their whole name, and from how many percent on they are told.
+/// Anchored patterns of mount points, each with the percentage from which on they are reported.
 struct DiskUsage(Vec<(Regex, f64)>);
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "diskusage",
+    doc: "File systems with at least the given usage, at each poll.",
+    tag: "",
+    options: Options::Keyed(entry(
+        "<mount point>",
+        "The percentage from which on the file system is reported, such as `80%`. The name is a mount point, or a \
+         regular expression that matches it as a whole.",
+    )),
+    fields: &[entry("diskusage", "The percentage in use."), entry("mount", "The mount point.")],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let one = |(mount, most): &(String, _)| {
         let pattern = format!("^(?:{mount})$");
         let pattern = Regex::new(&pattern).map_err(|error| format!("mount point '{mount}': {error}"))?;
@@ -33,12 +47,12 @@ impl DiskUsage {
     }
 }
 
-/// How full a file system is for those who are not root, in percent.
+/// Returns the usage of a file system for users other than root, in percent.
 fn usage(mount: &str) -> Option<f64> {
     let status = match statvfs(mount) {
         Ok(status) => status,
         Err(error) => {
-            tracing::warn!(beacon = "diskusage", mount, %error, "a mount point cannot be asked for its usage");
+            tracing::warn!(beacon = "diskusage", mount, %error, "reading the usage of a mount point failed");
             return None;
         }
     };
@@ -46,14 +60,14 @@ fn usage(mount: &str) -> Option<f64> {
     Some(percent(used, used + status.blocks_available()))
 }
 
-/// The mount points in a table of mounts, in which blanks are written as `\040`.
+/// Parses the mount points of `/proc/self/mounts`, in which spaces are escaped as `\040`.
 fn mount_points(table: &str) -> Vec<String> {
     let points = table.lines().filter_map(|line| line.split_whitespace().nth(1));
     points.map(|point| point.replace("\\040", " ").replace("\\011", "\t")).collect()
 }
 
-impl Look for DiskUsage {
-    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+impl Beacon for DiskUsage {
+    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         Ok(self.tell(&mount_points(&super::read("/proc/self/mounts")?), usage))
     }
 }

@@ -1,4 +1,4 @@
-//! `inotify`: files and folders that change.
+//! `inotify`: changes of files and directories.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags as Flags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
 use super::settings::{Settings, flag};
-use super::{Look, Moment};
+use super::{Beacon, Kind, Moment, Options, entry};
 
-/// What can be watched for, by the names of the configuration.
+/// The flags of inotify by their names in the configuration.
 const MASKS: &[(&str, Flags)] = &[
     ("access", Flags::IN_ACCESS),
     ("attrib", Flags::IN_ATTRIB),
@@ -33,18 +33,18 @@ const MASKS: &[(&str, Flags)] = &[
     ("oneshot", Flags::IN_ONESHOT),
     ("onlydir", Flags::IN_ONLYDIR),
 ];
-/// The most events of one look.
-const MOST: usize = 10_000;
+/// The maximum number of events of one poll.
+const MAX_EVENTS: usize = 10_000;
 
 struct Files {
     coalesce: bool,
     files: Vec<File>,
-    /// Opened at the first look, and again when the kernel refuses to go on with it.
+    /// Opened by the first poll, and again after an error.
     notify: Option<Inotify>,
     watches: HashMap<WatchDescriptor, Watched>,
 }
 
-/// A file or folder of the configuration.
+/// A configured file or directory.
 struct File {
     path: PathBuf,
     mask: Flags,
@@ -59,14 +59,36 @@ enum Excluded {
     Regex(Regex),
 }
 
-/// What a watch of the kernel's stands for.
+/// The path of an inotify watch.
 struct Watched {
     path: PathBuf,
-    /// Which of [`Files::files`] it is for.
+    /// The index of its entry in [`Files::files`].
     file: usize,
 }
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "inotify",
+    doc: "Changes of files and directories, reported by the kernel.",
+    tag: "the configured path",
+    options: Options::Named(&[
+        entry(
+            "files",
+            "Required. A mapping of absolute paths to options, or nothing: `mask` (a list of `create`, `delete`, \
+             `modify`, `attrib`, `close_write`, ...; by default the first three), `recurse` (False: also watch \
+             subdirectories), `auto_add` (False: also watch new subdirectories), `exclude` (a list of path prefixes \
+             and globs, or `{<regex>: {regex: True}}`).",
+        ),
+        entry("coalesce", "Whether equal changes of one poll are reported once (False)."),
+    ]),
+    fields: &[
+        entry("path", "The changed file or directory."),
+        entry("change", "The change, such as `IN_MODIFY` or `IN_CREATE|IN_ISDIR`."),
+    ],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let files = settings.map("files")?.iter().map(|(path, options)| file(&path.to_string(), options));
     let files = files.collect::<Result<_, String>>()?;
     let coalesce = settings.flag("coalesce", false)?;
@@ -97,14 +119,14 @@ fn file(path: &str, options: &Value) -> Result<File, String> {
     let excluded = options.get("exclude").and_then(Value::as_list).unwrap_or_default();
     let excluded = excluded.iter().map(|entry| excluded_by(entry).map_err(in_file)).collect::<Result<_, _>>()?;
     if !path.starts_with('/') {
-        return Err(format!("{path}: the path does not begin with '/'"));
+        return Err(format!("{path}: expected an absolute path"));
     }
-    // `components` leaves out what is there twice, and an end of '/'.
+    // Normalizes repeated and trailing slashes.
     let path = Path::new(path).components().collect();
     Ok(File { path, mask, recurse: set("recurse")?, auto_add: set("auto_add")?, excluded })
 }
 
-/// A path, a glob, or a mapping of one of these to its options.
+/// Parses an entry of `exclude`: a path, a glob, or a mapping of one of these to options.
 fn excluded_by(entry: &Value) -> Result<Excluded, String> {
     let (text, is_regex) = match entry {
         Value::Map(map) => {
@@ -129,15 +151,15 @@ impl File {
         })
     }
 
-    /// What the kernel is asked for: new folders are seen also where they are not told.
-    fn asked(&self) -> Flags {
+    /// Returns the flags of the watch: new subdirectories are always watched for with `auto_add`.
+    fn flags(&self) -> Flags {
         if self.auto_add { self.mask | Flags::IN_CREATE | Flags::IN_MOVED_TO } else { self.mask }
     }
 }
 
 impl Files {
     fn tell(&mut self) -> Result<Vec<Map>, String> {
-        let failed = |error: Errno| format!("the kernel does not watch files: {error}");
+        let failed = |error: Errno| format!("watching files failed: {error}");
         if self.notify.is_none() {
             self.watches.clear();
             self.notify = Some(Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).map_err(failed)?);
@@ -148,7 +170,7 @@ impl Files {
             if event.mask.contains(Flags::IN_Q_OVERFLOW) {
                 tracing::warn!(
                     beacon = "inotify",
-                    "more has happened to files than the kernel keeps: some is not told"
+                    "the kernel's event queue overflowed; some changes are not reported"
                 );
                 continue;
             }
@@ -161,11 +183,11 @@ impl Files {
         Ok(told)
     }
 
-    /// What the kernel has for us.
+    /// Reads the queued events.
     fn events(&self) -> nix::Result<Vec<InotifyEvent>> {
         let mut all = Vec::new();
         let Some(notify) = &self.notify else { return Ok(all) };
-        while all.len() < MOST {
+        while all.len() < MAX_EVENTS {
             match notify.read_events() {
                 Ok(events) => all.extend(events),
                 Err(Errno::EAGAIN) => break,
@@ -184,7 +206,7 @@ impl Files {
         let tells = file.mask.intersects(kind) || kind.intersects(Flags::IN_IGNORED | Flags::IN_UNMOUNT);
         let (excluded, adds) = (file.excludes(&path), file.auto_add && file.recurse);
         if kind.contains(Flags::IN_IGNORED) {
-            // The file is gone; if it comes again, it is watched again.
+            // The file was removed; a new one is watched again.
             self.watches.remove(&event.wd);
         }
         if excluded {
@@ -202,7 +224,7 @@ impl Files {
         tells.then(|| map! {"tag" => text(&folder), "path" => text(&path), "change" => change})
     }
 
-    /// Watches what is configured and is not watched yet.
+    /// Adds watches for configured paths that have none.
     fn watch_all(&mut self) {
         for number in 0..self.files.len() {
             let (path, recurse) = (self.files[number].path.clone(), self.files[number].recurse);
@@ -213,16 +235,16 @@ impl Files {
         }
     }
 
-    /// Watches a file or folder, and with `recurse` the folders below it. Links to folders are not followed.
+    /// Watches a path, and with `recurse` its subdirectories. Symbolic links to directories are not followed.
     fn watch(&mut self, path: &Path, number: usize, recurse: bool) {
         let (Some(notify), Some(file)) = (&self.notify, self.files.get(number)) else { return };
-        match notify.add_watch(path, file.asked()) {
+        match notify.add_watch(path, file.flags()) {
             Ok(watch) => _ = self.watches.insert(watch, Watched { path: path.to_owned(), file: number }),
-            // It may be gone again.
+            // It was removed in the meantime.
             Err(Errno::ENOENT) => return,
             Err(error) => {
                 let path = path.display();
-                tracing::warn!(beacon = "inotify", %path, %error, "a path cannot be watched");
+                tracing::warn!(beacon = "inotify", %path, %error, "watching a path failed");
                 return;
             }
         }
@@ -242,8 +264,8 @@ impl Files {
     }
 }
 
-impl Look for Files {
-    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+impl Beacon for Files {
+    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         self.tell().inspect_err(|_| self.notify = None)
     }
 }
@@ -347,7 +369,7 @@ mod tests {
         let files = |options: Map| list![map! {"files" => map! {"/x" => options}}];
         for (config, error) in [
             (list![], "option 'files' is missing"),
-            (list![map! {"files" => map! {"x" => map! {}}}], "x: the path does not begin with '/'"),
+            (list![map! {"files" => map! {"x" => map! {}}}], "x: expected an absolute path"),
             (files(map! {"recurse" => "deep"}), "/x: option 'recurse': expected True or False, got deep"),
             (files(map! {"exclude" => list![map! {"(" => map! {"regex" => true}}]}), "/x: exclude '('"),
             (files(map! {"mask" => list!["dance"]}), "/x: mask 'dance' is none of access, "),

@@ -1,21 +1,38 @@
-//! `load`: the load averages of this host, when one of them leaves its range.
+//! `load`: load averages outside their range.
 
 use brine_core::{Map, Value};
 
 use super::settings::{Settings, number};
-use super::{Look, Moment};
+use super::{Beacon, Kind, Moment, Options, entry};
 
 const NAMES: [&str; 3] = ["1m", "5m", "15m"];
 
 struct Load {
-    /// The lowest and highest value, where the configuration has them.
+    /// The configured ranges.
     ranges: [Option<(f64, f64)>; 3],
     on_change: bool,
     at_start: bool,
     last: Option<[f64; 3]>,
 }
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "load",
+    doc: "Load averages outside their range, at each poll.",
+    tag: "",
+    options: Options::Named(&[
+        entry(
+            "averages",
+            "Required. A mapping of `1m`, `5m`, `15m` to a list of the lowest and the highest accepted value.",
+        ),
+        entry("onchangeonly", "Whether an average is reported only when it leaves its range (False)."),
+        entry("emitatstartup", "Whether the first poll may report, with `onchangeonly` (True)."),
+    ]),
+    fields: &[entry("1m, 5m, 15m", "The load averages.")],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let averages = settings.map("averages")?;
     let mut ranges = [None; 3];
     for (range, name) in ranges.iter_mut().zip(NAMES) {
@@ -26,7 +43,7 @@ pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
         *range = Some((number(name, low)?, number(name, high)?));
     }
     if ranges.iter().all(Option::is_none) {
-        return Err("option 'averages': it has none of 1m, 5m, 15m".into());
+        return Err("option 'averages': expected at least one of 1m, 5m, 15m".into());
     }
     let (on_change, at_start) = (settings.flag("onchangeonly", false)?, settings.flag("emitatstartup", true)?);
     Ok(Box::new(Load { ranges, on_change, at_start, last: None }))
@@ -48,13 +65,13 @@ impl Load {
     }
 }
 
-impl Look for Load {
-    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+impl Beacon for Load {
+    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         let text = super::read("/proc/loadavg")?;
         let mut numbers = text.split_whitespace().map(str::parse);
         match (numbers.next(), numbers.next(), numbers.next()) {
             (Some(Ok(one)), Some(Ok(five)), Some(Ok(fifteen))) => Ok(self.tell([one, five, fifteen])),
-            _ => Err(format!("/proc/loadavg cannot be understood: {text}")),
+            _ => Err(format!("parsing /proc/loadavg failed: {text}")),
         }
     }
 }
@@ -95,7 +112,7 @@ mod tests {
     fn options_are_checked() {
         for (config, error) in [
             (list![], "option 'averages' is missing"),
-            (list![map! {"averages" => map! {}}], "option 'averages': it has none of 1m, 5m, 15m"),
+            (list![map! {"averages" => map! {}}], "option 'averages': expected at least one of 1m, 5m, 15m"),
             (
                 list![map! {"averages" => map! {"1m" => 2}}],
                 "averages of 1m: expected a list of the lowest and highest value, got 2",

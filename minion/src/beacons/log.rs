@@ -1,4 +1,4 @@
-//! `log`: lines of a log file that a regular expression matches.
+//! `log`: lines of a log file that match a regular expression.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -8,58 +8,75 @@ use brine_core::{Map, Value, map};
 use fancy_regex::Regex;
 
 use super::settings::{Settings, text};
-use super::{Look, Moment};
+use super::{Beacon, Kind, Moment, Options, entry};
 
-/// The most that is read at one look. What is beyond is read at the next.
+/// The maximum number of bytes that one poll reads; the next one continues.
 const AT_ONCE: u64 = 4 << 20;
 
 struct Log {
     file: PathBuf,
-    /// Tags, with what their lines begin with.
+    /// Tags, each with the expression that its lines begin with.
     tags: Vec<(String, Regex)>,
-    /// What is wrong with the configuration of a tag, until it is told.
-    wrong: Vec<Map>,
-    /// How far the file has been read; nothing before the first look, which finds only its end.
-    place: Option<u64>,
+    /// Events about invalid expressions, for the first poll.
+    errors: Vec<Map>,
+    /// The offset behind the last line read; `None` before the first poll, which starts at the end of the file.
+    offset: Option<u64>,
 }
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "log",
+    doc: "New lines of a log file that begin with a regular expression.",
+    tag: "the name of the matching tag",
+    options: Options::Named(&[
+        entry("file", "Required. The path of the log file."),
+        entry("tags", "A mapping of tag names to `{regex: <expression>}`."),
+    ]),
+    fields: &[
+        entry("match", "`yes`; `no` for an invalid expression."),
+        entry("raw", "The line."),
+        entry("error", "The error of an invalid expression."),
+    ],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let file = text("file", settings.get("file").ok_or("option 'file' is missing")?)?;
-    let (mut tags, mut wrong) = (Vec::new(), Vec::new());
+    let (mut tags, mut errors) = (Vec::new(), Vec::new());
     for (tag, options) in settings.get("tags").and_then(Value::as_map).into_iter().flatten() {
         let Some(pattern) = options.get("regex").and_then(Value::as_str).filter(|text| !text.is_empty()) else {
-            tracing::warn!(beacon = "log", file, %tag, "a tag has no regex and is left out");
+            tracing::warn!(beacon = "log", file, %tag, "a tag has no regex; ignoring it");
             continue;
         };
         match Regex::new(&format!("^(?:{pattern})")) {
             Ok(regex) => tags.push((tag.to_string(), regex)),
             Err(error) => {
-                tracing::error!(beacon = "log", file, %tag, %error, "a regex cannot be read");
-                wrong.push(map! {"tag" => tag.to_string(), "match" => "no", "raw" => "", "error" => "bad regex"});
+                tracing::error!(beacon = "log", file, %tag, %error, "a regex is invalid");
+                errors.push(map! {"tag" => tag.to_string(), "match" => "no", "raw" => "", "error" => "bad regex"});
             }
         }
     }
-    Ok(Box::new(Log { file: file.into(), tags, wrong, place: None }))
+    Ok(Box::new(Log { file: file.into(), tags, errors, offset: None }))
 }
 
 impl Log {
     fn tell(&mut self) -> std::io::Result<Vec<Map>> {
         let mut file = File::open(&self.file)?;
         let end = file.metadata()?.len();
-        let mut told = std::mem::take(&mut self.wrong);
-        let Some(place) = self.place.replace(end) else { return Ok(told) };
-        // A file that is shorter than it was has been written anew.
-        let place = if place > end { 0 } else { place };
-        file.seek(SeekFrom::Start(place))?;
+        let mut told = std::mem::take(&mut self.errors);
+        let Some(offset) = self.offset.replace(end) else { return Ok(told) };
+        // A file that has shrunk was truncated or rotated.
+        let offset = if offset > end { 0 } else { offset };
+        file.seek(SeekFrom::Start(offset))?;
         let mut bytes = Vec::new();
         file.take(AT_ONCE).read_to_end(&mut bytes)?;
         let whole = match bytes.iter().rposition(|byte| *byte == b'\n') {
             Some(last) => last + 1,
-            // A line that is still being written, unless it is longer than anything that is read.
+            // An unfinished line, unless it exceeds the size of a read.
             None if (bytes.len() as u64) < AT_ONCE => 0,
             None => bytes.len(),
         };
-        self.place = Some(place + whole as u64);
+        self.offset = Some(offset + whole as u64);
         for line in String::from_utf8_lossy(&bytes[..whole]).lines() {
             for (tag, regex) in &self.tags {
                 let event = |is: &str, raw, error| map! {"tag" => tag, "match" => is, "raw" => raw, "error" => error};
@@ -74,9 +91,9 @@ impl Log {
     }
 }
 
-impl Look for Log {
-    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        self.tell().map_err(|error| format!("{} cannot be read: {error}", self.file.display()))
+impl Beacon for Log {
+    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+        self.tell().map_err(|error| format!("reading {} failed: {error}", self.file.display()))
     }
 }
 
@@ -94,7 +111,7 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         writeln!(file, "error: old").unwrap();
         let tags = vec![("bad".into(), Regex::new("^(?:error)").unwrap())];
-        let mut log = Log { file: file.path().to_owned(), tags, wrong: Vec::new(), place: None };
+        let mut log = Log { file: file.path().to_owned(), tags, errors: Vec::new(), offset: None };
         let raws = |told: Vec<Map>| told.iter().map(|event| event.get("raw").unwrap().to_string()).collect::<Vec<_>>();
         assert!(log.tell().unwrap().is_empty());
         write!(file, "error: new\nno error\nerror: ha").unwrap();
@@ -119,8 +136,8 @@ mod tests {
         let context = crate::testing::context(&[]);
         let moment = Moment { context: &context, now: &jiff::Zoned::now() };
         let bad = map! {"tag" => "a/b", "match" => "no", "raw" => "", "error" => "bad regex"};
-        assert_eq!(beacon.look(&moment).unwrap(), [bad]);
-        assert!(beacon.look(&moment).unwrap().is_empty());
+        assert_eq!(beacon.poll(&moment).unwrap(), [bad]);
+        assert!(beacon.poll(&moment).unwrap().is_empty());
         assert_eq!(wrong("log", &list![]), "option 'file' is missing");
     }
 }

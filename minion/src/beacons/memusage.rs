@@ -1,9 +1,9 @@
-//! `memusage`: memory in use, from so many percent on.
+//! `memusage`: memory usage above a percentage.
 
 use brine_core::{Map, map};
 
 use super::settings::{Settings, number, percent};
-use super::{Look, Moment};
+use super::{Beacon, Kind, Moment, Options, entry};
 
 struct Usage {
     field: &'static str,
@@ -11,24 +11,34 @@ struct Usage {
     of: fn(&str) -> Option<f64>,
 }
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "memusage",
+    doc: "Memory usage of at least the given percentage, at each poll.",
+    tag: "",
+    options: Options::Named(&[entry("percent", "Required. The percentage, such as `63%`.")]),
+    fields: &[entry("memusage", "The percentage in use.")],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     start_for(settings, "memusage", |info| {
         let (total, free) = (kilobytes(info, "MemTotal")?, kilobytes(info, "MemAvailable")?);
         Some(percent(total.saturating_sub(free), total))
     })
 }
 
-/// A beacon for one percentage out of `/proc/meminfo`.
+/// Creates a beacon for one percentage of `/proc/meminfo`.
 pub(super) fn start_for(
     settings: &Settings,
     field: &'static str,
     of: fn(&str) -> Option<f64>,
-) -> Result<Box<dyn Look>, String> {
+) -> Result<Box<dyn Beacon>, String> {
     let most = number("percent", settings.get("percent").ok_or("option 'percent' is missing")?)?;
     Ok(Box::new(Usage { field, most, of }))
 }
 
-/// An amount in `/proc/meminfo`.
+/// Returns a value of `/proc/meminfo`, in kB.
 pub(super) fn kilobytes(info: &str, name: &str) -> Option<u64> {
     let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     value.split_whitespace().next()?.parse().ok()
@@ -36,13 +46,13 @@ pub(super) fn kilobytes(info: &str, name: &str) -> Option<u64> {
 
 impl Usage {
     fn tell(&self, info: &str) -> Result<Vec<Map>, String> {
-        let used = (self.of)(info).ok_or("/proc/meminfo does not say it")?;
+        let used = (self.of)(info).ok_or("parsing /proc/meminfo failed: a field is missing")?;
         Ok(if used >= self.most { vec![map! {self.field => used}] } else { Vec::new() })
     }
 }
 
-impl Look for Usage {
-    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+impl Beacon for Usage {
+    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         self.tell(&super::read("/proc/meminfo")?)
     }
 }
@@ -51,7 +61,7 @@ impl Look for Usage {
 mod tests {
     use brine_core::list;
 
-    use super::super::tests::{look_at, wrong};
+    use super::super::tests::{poll_once, wrong};
     use super::*;
 
     const INFO: &str =
@@ -73,7 +83,7 @@ mod tests {
     #[test]
     fn both_are_asked_of_this_host() {
         for (name, limit, told) in [("memusage", "0%", 1), ("swapusage", "0%", 1), ("memusage", "101%", 0)] {
-            let events = look_at(name, &list![map! {"percent" => limit}]).unwrap();
+            let events = poll_once(name, &list![map! {"percent" => limit}]).unwrap();
             assert_eq!(events.len(), told, "{name}");
             for event in events {
                 assert!((0.0..=100.0).contains(&event.get(name).unwrap().as_f64().unwrap()));

@@ -1,9 +1,9 @@
-//! Beacons: what is watched on this host, and the events that tell of it.
+//! Beacons: they poll this host and publish events.
 //!
-//! One file a beacon. [`Watch`] looks when it is time; what was seen goes onto the minion's own bus as
-//! `__beacons_return`, and from there to the master, where each answer is an event
-//! `salt/beacon/<id>/<name>/<tag of the answer>`. `manage.rs` holds the configuration, which the execution
-//! module `beacons` changes while the minion runs.
+//! One file a beacon, one line in [`KINDS`]. [`Poller`] polls the configured beacons when they are due. The events go
+//! over the minion's own bus as one `__beacons_return` and from there to the master, where each is published as
+//! `salt/beacon/<id>/<name>/<remainder>`. `manage.rs` owns the configuration, which the execution module `beacons`
+//! changes at run time.
 
 mod btmp;
 mod diskusage;
@@ -23,7 +23,6 @@ mod swapusage;
 mod wtmp;
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,147 +36,167 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::manage::{Configured, answer};
+pub use self::settings::COMMON_OPTIONS;
 use self::settings::Settings;
 use crate::context::{Context, Job, Minion};
 use crate::ticks::Ticks;
 
-/// The event that carries what beacons saw over the minion's own bus, in its field `beacons`.
+/// The tag of the event that carries the events of one poll over the minion's own bus, in its field `beacons`.
 pub(crate) const RETURN: &str = "__beacons_return";
 
-/// What a beacon sees beside the host itself.
+/// The context of a poll.
 pub(crate) struct Moment<'a> {
-    /// For the execution functions that it calls.
+    /// The context for execution functions.
     pub context: &'a Context,
-    /// The time.
+    /// The time of the poll.
     pub now: &'a Zoned,
 }
 
-/// A beacon that has been started. What it remembers is its own.
-pub(crate) trait Look: Send {
-    /// Looks, and tells what is worth an event: its fields, of which `tag` goes to the end of the event's tag.
-    fn look(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String>;
+/// A configured beacon with its state.
+pub(crate) trait Beacon: Send {
+    /// Polls the host and returns the data of an event each; a field `tag` is appended to the event's tag.
+    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String>;
 }
 
-/// A beacon that there is.
-struct Kind {
-    name: &'static str,
-    /// Whether this host has what it needs.
+/// A kind of beacon: its documentation and its constructor.
+pub struct Kind {
+    /// Salt's name of the beacon.
+    pub name: &'static str,
+    /// The condition that it reports.
+    pub doc: &'static str,
+    /// The remainder of its events' tags; empty if they have none.
+    pub tag: &'static str,
+    /// Its own options, in addition to [`COMMON_OPTIONS`].
+    pub options: Options,
+    /// The fields of its events, in addition to `id`.
+    pub fields: &'static [Entry],
+    /// Returns whether the host has everything that the beacon needs.
     is_available: fn() -> bool,
-    /// Checks its options.
-    start: fn(&Settings) -> Result<Box<dyn Look>, String>,
-    /// The names of its own options; nothing if these are names of what it watches.
-    options: Option<&'static [&'static str]>,
+    /// Validates the options and creates the beacon.
+    start: fn(&Settings) -> Result<Box<dyn Beacon>, String>,
 }
 
-type Start = fn(&Settings) -> Result<Box<dyn Look>, String>;
-
-const fn kind(name: &'static str, start: Start, options: &'static [&'static str]) -> Kind {
-    Kind { name, is_available: || true, start, options: Some(options) }
+/// The own options of a beacon.
+pub enum Options {
+    /// A fixed set of names.
+    Named(&'static [Entry]),
+    /// Any names: those of the watched objects.
+    Keyed(Entry),
 }
 
-/// The options of the beacons of logins.
-const LOGINS: &[&str] = &["users", "groups", "defaults"];
+/// The documentation of an option or a field.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// Its meaning, and the default of an option in parentheses.
+    pub doc: &'static str,
+}
 
-/// All beacons: one line each.
-static KINDS: &[Kind] = &[
-    Kind { is_available: || Path::new(btmp::BTMP).is_file(), ..kind("btmp", btmp::start, LOGINS) },
-    Kind { options: None, ..kind("diskusage", diskusage::start, &[]) },
-    kind("inotify", inotify::start, &["files", "coalesce"]),
-    kind("load", load::start, &["averages", "onchangeonly", "emitatstartup"]),
-    kind("log", log::start, &["file", "tags"]),
-    kind("memusage", memusage::start, &["percent"]),
-    kind("network_info", network_info::start, &["interfaces"]),
-    kind("pkg", pkg::start, &["pkgs", "refresh"]),
-    kind("ps", ps::start, &["processes"]),
-    kind("service", service::start, &["services"]),
-    Kind { is_available: sh::is_available, ..kind("sh", sh::start, &[]) },
-    Kind { options: None, ..kind("status", status::start, &[]) },
-    kind("swapusage", swapusage::start, &["percent"]),
-    Kind { is_available: || Path::new(wtmp::WTMP).is_file(), ..kind("wtmp", wtmp::start, LOGINS) },
+const fn entry(name: &'static str, doc: &'static str) -> Entry {
+    Entry { name, doc }
+}
+
+/// All beacons, sorted by name.
+pub static KINDS: &[Kind] = &[
+    btmp::KIND,
+    diskusage::KIND,
+    inotify::KIND,
+    load::KIND,
+    log::KIND,
+    memusage::KIND,
+    network_info::KIND,
+    pkg::KIND,
+    ps::KIND,
+    service::KIND,
+    sh::KIND,
+    status::KIND,
+    swapusage::KIND,
+    wtmp::KIND,
 ];
 
-/// The names of the beacons that can be used on this host.
+/// Returns the names of the beacons that are available on this host.
 pub(crate) fn available() -> impl Iterator<Item = &'static str> {
     KINDS.iter().filter(|kind| (kind.is_available)()).map(|kind| kind.name)
 }
 
-/// Reads what is configured for a beacon and starts it; or says what is wrong.
-fn start(name: &str, config: &Value) -> Result<(Settings, Box<dyn Look>), String> {
+/// Creates a beacon from its configuration.
+fn start(name: &str, config: &Value) -> Result<(Settings, Box<dyn Beacon>), String> {
     let settings = Settings::read(name, config)?;
     let module = settings.module.as_str();
     let kind = KINDS.iter().find(|kind| kind.name == module).ok_or_else(|| {
         let known: Vec<_> = available().collect();
-        format!("there is no beacon '{module}': use one of {}", known.join(", "))
+        format!("unknown beacon '{module}': expected one of {}", known.join(", "))
     })?;
     if !(kind.is_available)() {
-        return Err(format!("the beacon '{module}' needs what this host does not have"));
+        return Err(format!("beacon '{module}' is not available on this host: {}", kind.doc));
     }
-    let look = (kind.start)(&settings)?;
-    Ok((settings, look))
+    let beacon = (kind.start)(&settings)?;
+    Ok((settings, beacon))
 }
 
-/// Returns what a beacon's configuration has beside its options, such as misspelt ones, a sentence each. Beacons ignore
-/// them, as in Salt.
+/// Returns a message for each unknown option in a beacon's configuration. Beacons ignore them, as in Salt.
 pub(crate) fn unknown_options(name: &str, config: &Value) -> Vec<String> {
     let Ok(settings) = Settings::read(name, config) else { return Vec::new() };
     let Some(kind) = KINDS.iter().find(|kind| kind.name == settings.module) else { return Vec::new() };
-    let Some(known) = kind.options else { return Vec::new() };
-    let unknown = settings.own.iter().map(|(name, _)| name).filter(|name| !known.contains(&name.as_str()));
-    let all = || known.iter().chain(settings::COMMON).copied().collect::<Vec<_>>().join(", ");
+    let Options::Named(own) = kind.options else { return Vec::new() };
+    let unknown =
+        settings.own.iter().map(|(name, _)| name).filter(|name| !own.iter().any(|known| known.name == **name));
+    let all = || own.iter().chain(COMMON_OPTIONS).map(|option| option.name).collect::<Vec<_>>().join(", ");
     unknown.map(|name| format!("unknown option '{name}': expected one of {}", all())).collect()
 }
 
-/// Whether the configuration of a beacon can be used.
+/// Validates the configuration of a beacon.
 pub(crate) fn check(name: &str, config: &Value) -> Result<(), String> {
     start(name, config).map(|_| ())
 }
 
-/// Reads a file of the kernel's.
+/// Reads a file of procfs.
 fn read(path: &str) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"))
+    std::fs::read_to_string(path).map_err(|error| format!("reading {path} failed: {error}"))
 }
 
 /// A configured beacon.
 struct Started {
     config: Value,
-    /// Nothing if the configuration is wrong, which was said when it came.
-    beacon: Option<(Settings, Box<dyn Look>)>,
-    /// When it looks next, since the start of the watch.
+    /// `None` if the configuration is invalid, which was logged when it was read.
+    beacon: Option<(Settings, Box<dyn Beacon>)>,
+    /// The time of the next poll, since the start of the poller.
     due: Duration,
-    /// What went wrong at the last look, so that it is not said every time.
+    /// The error of the last poll, so that a repeated one is not reported again.
     error: Option<String>,
 }
 
-/// Looks at what is watched, when it is time.
-pub(crate) struct Watch {
+/// Polls the configured beacons when they are due.
+pub(crate) struct Poller {
     context: Context,
     started: HashMap<String, Started>,
 }
 
-impl Watch {
-    /// A watch that has not looked yet.
+impl Poller {
+    /// Creates a poller; the first poll starts the beacons.
     pub fn new(minion: &Arc<Minion>) -> Self {
         let job = Arc::new(Job::local(&Jid::new(), "beacons", &Args::default()));
         let context = Context::new(Arc::clone(minion), job);
-        Watch { context, started: HashMap::new() }
+        Poller { context, started: HashMap::new() }
     }
 
-    /// Looks at all that is due at this time since the start; `slack` is how much too early a look may come.
-    /// Gives the events: `tag`, `data` and `beacon_name` of each.
-    pub fn turn(&mut self, since_start: Duration, slack: Duration, now: &Zoned) -> Vec<Value> {
+    /// Polls the beacons that are due at this time since the start, or within `slack` after it. Returns the events:
+    /// `tag`, `data` and `beacon_name` of each.
+    pub fn poll(&mut self, since_start: Duration, slack: Duration, now: &Zoned) -> Vec<Value> {
         let minion = Arc::clone(&self.context.minion);
         let configured = minion.beacons.all(&minion.pillar.read());
         if configured.get("enabled").is_some_and(|enabled| !enabled.is_truthy()) {
             return Vec::new();
         }
-        // A beacon whose configuration has changed begins anew.
+        // A beacon with a changed configuration is started again.
         self.started.retain(|name, started| configured.get(name.as_str()) == Some(&started.config));
         let states_run = || minion.jobs.lock().values().any(|job| job.fun.starts_with("state."));
         let mut events = Vec::new();
         for (name, config) in configured.iter().filter(|(name, _)| name.as_str() != Some("enabled")) {
             let name = name.to_string();
             let started = self.started.entry(name.clone()).or_insert_with(|| Started::new(&name, config, since_start));
-            let Some((settings, look)) = &mut started.beacon else { continue };
+            let Some((settings, beacon)) = &mut started.beacon else { continue };
             if !settings.enabled || since_start + slack < started.due {
                 continue;
             }
@@ -190,7 +209,7 @@ impl Watch {
             }
             let tag = |rest: &str| format!("salt/beacon/{}/{name}/{rest}", minion.id);
             let event = |tag: String, data: Map| map! {"tag" => tag, "data" => data, "beacon_name" => &settings.module};
-            match look.look(&Moment { context: &self.context, now }) {
+            match beacon.poll(&Moment { context: &self.context, now }) {
                 Ok(told) => {
                     started.error = None;
                     events.extend(told.into_iter().map(|mut data| {
@@ -199,13 +218,13 @@ impl Watch {
                         Value::from(event(tag(&rest), data))
                     }));
                     if settings.once {
-                        // Also where it is in the pillar, which this does not change.
+                        // A beacon of the pillar is disabled here alone.
                         settings.enabled = false;
                         minion.beacons.set_enabled(&name, false);
                     }
                 }
                 Err(error) if started.error.as_ref() != Some(&error) => {
-                    tracing::error!(beacon = name, error, "a beacon cannot look");
+                    tracing::error!(beacon = name, error, "polling a beacon failed");
                     let mut told = event(tag(""), map! {"id" => &minion.id, "_error" => &error});
                     told.insert("error".into(), error.as_str().into());
                     events.push(told.into());
@@ -222,7 +241,7 @@ impl Started {
     fn new(name: &str, config: &Value, since_start: Duration) -> Self {
         let beacon = start(name, config);
         if let Err(error) = &beacon {
-            tracing::error!("beacon '{name}': {error}; it is left out");
+            tracing::error!("beacon '{name}' is invalid: {error}; ignoring it");
         }
         for unknown in unknown_options(name, config) {
             tracing::warn!("beacon '{name}': {unknown}");
@@ -233,7 +252,7 @@ impl Started {
     }
 }
 
-/// Looks every `loop_interval` once the minion is ready, or at once with `beacons_before_connect`.
+/// Polls every `loop_interval` seconds once the minion is ready, or from the start with `beacons_before_connect`.
 pub(crate) async fn run(
     minion: Arc<Minion>,
     render: Executor,
@@ -244,25 +263,25 @@ pub(crate) async fn run(
     let (config, every) = (&minion.config, Duration::from_secs(minion.config.loop_interval.max(1)));
     let Some(mut ticks) = Ticks::begin(config.beacons_before_connect, ready, every, shutdown).await else { return };
     let start = Instant::now();
-    let mut watch = Watch::new(&minion);
+    let mut poller = Poller::new(&minion);
     while ticks.next().await {
-        let looked = render.run(move |_| {
-            let events = watch.turn(start.elapsed(), every / 2, &Zoned::now());
-            (watch, events)
+        let polled = render.run(move |_| {
+            let events = poller.poll(start.elapsed(), every / 2, &Zoned::now());
+            (poller, events)
         });
         let events;
-        (watch, events) = match looked.await {
-            Ok(looked) => looked,
+        (poller, events) = match polled.await {
+            Ok(polled) => polled,
             Err(error) => {
-                tracing::error!(%error, "reading beacons failed; all start again");
-                (Watch::new(&minion), Vec::new())
+                tracing::error!(%error, "polling beacons failed; restarting all");
+                (Poller::new(&minion), Vec::new())
             }
         };
         if events.is_empty() {
             continue;
         }
         if let Err(error) = bus.fire(RETURN, &map! {"beacons" => events}).await {
-            tracing::error!(%error, "what beacons saw could not be told");
+            tracing::error!(%error, "publishing events of beacons failed");
         }
     }
 }
@@ -274,27 +293,27 @@ pub(crate) mod tests {
     use super::*;
     use crate::testing;
 
-    /// What is wrong with a configuration.
+    /// Returns the error of a configuration.
     pub fn wrong(name: &str, config: &Value) -> String {
         check(name, config).unwrap_err()
     }
 
-    /// What a beacon tells at its first look at this host.
-    pub fn look_at(name: &str, config: &Value) -> Result<Vec<Map>, String> {
+    /// Returns the data of a beacon's first poll on this host.
+    pub fn poll_once(name: &str, config: &Value) -> Result<Vec<Map>, String> {
         let (_, mut beacon) = start(name, config)?;
-        beacon.look(&Moment { context: &testing::context(&[]), now: &Zoned::now() })
+        beacon.poll(&Moment { context: &testing::context(&[]), now: &Zoned::now() })
     }
 
-    fn watch(configured: Map, pillar: Map) -> Watch {
+    fn poller(configured: Map, pillar: Map) -> Poller {
         let minion = testing::minion(&[]);
         minion.beacons.replace(configured);
         *minion.pillar.write() = Arc::new(map! {"beacons" => pillar});
-        Watch::new(&minion)
+        Poller::new(&minion)
     }
 
-    /// The tags of what is told after so many seconds.
-    fn tags(watch: &mut Watch, seconds: f64) -> Vec<String> {
-        let events = watch.turn(Duration::from_secs_f64(seconds), Duration::from_millis(500), &Zoned::now());
+    /// Returns the tags of the events after so many seconds.
+    fn tags(poller: &mut Poller, seconds: f64) -> Vec<String> {
+        let events = poller.poll(Duration::from_secs_f64(seconds), Duration::from_millis(500), &Zoned::now());
         let mut tags: Vec<String> = events.iter().map(|event| event.get("tag").unwrap().to_string()).collect();
         tags.sort();
         tags
@@ -310,67 +329,81 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn beacons_look_when_it_is_time() {
-        let configured =
-            map! {"ps" => stopped(map! {}), "slow" => ps!("interval" => 3), "off" => ps!("enabled" => false)};
-        let mut watch = watch(configured, map! {});
-        let (fast, slow) = ("salt/beacon/test-minion/ps/".to_owned(), "salt/beacon/test-minion/slow/".to_owned());
-        for (seconds, expected) in [
-            (0.0, vec![&fast]),
-            (1.0, vec![&fast]),
-            // A little too early counts, or it would be late by a whole loop.
-            (2.99, vec![&fast, &slow]),
-            (4.0, vec![&fast]),
-            (6.01, vec![&fast, &slow]),
-            // Late: what was missed is not made up for.
-            (20.0, vec![&fast, &slow]),
-            (21.0, vec![&fast]),
-            (23.0, vec![&fast, &slow]),
-        ] {
-            assert_eq!(tags(&mut watch, seconds).iter().collect::<Vec<_>>(), expected, "{seconds}");
+    fn every_beacon_is_documented() {
+        assert!(KINDS.is_sorted_by_key(|kind| kind.name));
+        for kind in KINDS {
+            let own = match &kind.options {
+                Options::Named(own) => *own,
+                Options::Keyed(key) => std::slice::from_ref(key),
+            };
+            let docs = own.iter().chain(kind.fields).map(|entry| entry.doc);
+            assert!(docs.chain([kind.doc]).all(|doc| doc.ends_with('.')), "{}", kind.name);
+            assert!(!kind.fields.is_empty(), "{}", kind.name);
         }
     }
 
     #[test]
-    fn an_event_has_what_the_beacon_tells_and_the_minions_id() {
-        let mut watch = watch(map! {"mine" => ps!()}, map! {});
-        let events = watch.turn(Duration::ZERO, Duration::ZERO, &Zoned::now());
+    fn beacons_are_polled_at_their_interval() {
+        let configured =
+            map! {"ps" => stopped(map! {}), "slow" => ps!("interval" => 3), "off" => ps!("enabled" => false)};
+        let mut poller = poller(configured, map! {});
+        let (fast, slow) = ("salt/beacon/test-minion/ps/".to_owned(), "salt/beacon/test-minion/slow/".to_owned());
+        for (seconds, expected) in [
+            (0.0, vec![&fast]),
+            (1.0, vec![&fast]),
+            // Slightly early counts; otherwise the poll would be late by a whole loop.
+            (2.99, vec![&fast, &slow]),
+            (4.0, vec![&fast]),
+            (6.01, vec![&fast, &slow]),
+            // Missed polls are not made up for.
+            (20.0, vec![&fast, &slow]),
+            (21.0, vec![&fast]),
+            (23.0, vec![&fast, &slow]),
+        ] {
+            assert_eq!(tags(&mut poller, seconds).iter().collect::<Vec<_>>(), expected, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn events_contain_the_data_of_the_beacon_and_the_minion_id() {
+        let mut poller = poller(map! {"mine" => ps!()}, map! {});
+        let events = poller.poll(Duration::ZERO, Duration::ZERO, &Zoned::now());
         let data = map! {"no-such" => "Stopped", "id" => "test-minion"};
         let event = map! {"tag" => "salt/beacon/test-minion/mine/", "data" => data, "beacon_name" => "ps"};
         assert_eq!(events, [Value::from(event)]);
     }
 
     #[test]
-    fn a_wrong_beacon_does_not_hold_up_the_others() {
+    fn an_invalid_beacon_does_not_affect_the_others() {
         let configured = map! {"none" => list![], "load" => 5, "ps" => stopped(map! {})};
-        let mut watch = watch(configured, map! {"of_pillar" => ps!()});
+        let mut poller = poller(configured, map! {"of_pillar" => ps!()});
         let expected = ["salt/beacon/test-minion/of_pillar/", "salt/beacon/test-minion/ps/"];
-        assert_eq!(tags(&mut watch, 0.0), expected);
+        assert_eq!(tags(&mut poller, 0.0), expected);
         let error = wrong("none", &list![]);
-        assert!(error.starts_with("there is no beacon 'none': use one of "), "{error}");
+        assert!(error.starts_with("unknown beacon 'none': expected one of "), "{error}");
     }
 
     #[test]
-    fn what_cannot_be_looked_at_is_told_once() {
-        let mut watch = watch(map! {"log" => list![map! {"file" => "/nonexistent/log"}]}, map! {});
-        let events = watch.turn(Duration::ZERO, Duration::ZERO, &Zoned::now());
-        let error = "/nonexistent/log cannot be read: No such file or directory (os error 2)";
+    fn a_repeated_error_is_reported_once() {
+        let mut poller = poller(map! {"log" => list![map! {"file" => "/nonexistent/log"}]}, map! {});
+        let events = poller.poll(Duration::ZERO, Duration::ZERO, &Zoned::now());
+        let error = "reading /nonexistent/log failed: No such file or directory (os error 2)";
         let data = map! {"id" => "test-minion", "_error" => error};
         let event =
             map! {"tag" => "salt/beacon/test-minion/log/", "data" => data, "beacon_name" => "log", "error" => error};
         assert_eq!(events, [Value::from(event)]);
-        assert!(tags(&mut watch, 1.0).is_empty());
+        assert!(tags(&mut poller, 1.0).is_empty());
     }
 
     #[test]
-    fn beacons_can_be_disabled_looked_with_once_and_rest_while_states_run() {
-        let mut all_off = watch(map! {"ps" => stopped(map! {}), "enabled" => false}, map! {});
+    fn beacons_can_be_disabled_run_once_and_pause_during_state_runs() {
+        let mut all_off = poller(map! {"ps" => stopped(map! {}), "enabled" => false}, map! {});
         assert!(tags(&mut all_off, 0.0).is_empty());
-        let mut once = watch(map! {"ps" => stopped(map! {"run_once" => true})}, map! {});
+        let mut once = poller(map! {"ps" => stopped(map! {"run_once" => true})}, map! {});
         assert_eq!((tags(&mut once, 0.0).len(), tags(&mut once, 1.0).len()), (1, 0));
-        let mut of_pillar = watch(map! {}, map! {"ps" => stopped(map! {"run_once" => true})});
+        let mut of_pillar = poller(map! {}, map! {"ps" => stopped(map! {"run_once" => true})});
         assert_eq!((tags(&mut of_pillar, 0.0).len(), tags(&mut of_pillar, 1.0).len()), (1, 0));
-        let mut resting = watch(map! {"ps" => stopped(map! {"disable_during_state_run" => true})}, map! {});
+        let mut resting = poller(map! {"ps" => stopped(map! {"disable_during_state_run" => true})}, map! {});
         let job = Arc::new(Job::local(&Jid::new(), "state.apply", &Args::default()));
         resting.context.minion.jobs.lock().insert("1".into(), job);
         assert!(tags(&mut resting, 0.0).is_empty());

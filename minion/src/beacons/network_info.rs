@@ -1,11 +1,11 @@
-//! `network_info`: counters of network interfaces, when they have reached or passed a value.
+//! `network_info`: counters of network interfaces that equal or exceed a value.
 
 use brine_core::{Map, Value, map};
 
 use super::settings::{Settings, number};
-use super::{Look, Moment};
+use super::{Beacon, Kind, Moment, Options, entry};
 
-/// The counters, and their columns in the kernel's table.
+/// The counters with their columns in `/proc/net/dev`.
 const COUNTERS: [(&str, usize); 8] = [
     ("bytes_sent", 8),
     ("bytes_recv", 0),
@@ -21,13 +21,27 @@ struct NetworkInfo(Vec<Interface>);
 
 struct Interface {
     name: String,
-    /// Told when a counter is above its value, not when it is just that.
+    /// `type: greater`: reported when a counter exceeds its value, not when it equals it.
     above: bool,
-    /// A value for some of [`COUNTERS`].
+    /// The configured values, in the order of [`COUNTERS`].
     values: [Option<u64>; 8],
 }
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "network_info",
+    doc: "Interfaces with a counter that equals or exceeds a value, at each poll.",
+    tag: "",
+    options: Options::Named(&[entry(
+        "interfaces",
+        "A mapping of interface names to `type` (`equal` or `greater`) and values of `bytes_sent`, `bytes_recv`, \
+         `packets_sent`, `packets_recv`, `errin`, `errout`, `dropin`, `dropout`.",
+    )]),
+    fields: &[entry("interface", "The name of the interface."), entry("network_info", "A mapping of all counters.")],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let none = Map::new();
     let interfaces = settings.get("interfaces").map_or(Ok(&none), |_| settings.map("interfaces"))?;
     let one = |(name, options): (&Value, &Value)| {
@@ -43,14 +57,17 @@ pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
             Some(_) => return Err(format!("interface '{name}': option 'type': expected equal or greater")),
         };
         if values.iter().all(Option::is_none) {
-            return Err(format!("interface '{name}': it has none of {}", COUNTERS.map(|(name, _)| name).join(", ")));
+            return Err(format!(
+                "interface '{name}': expected at least one of {}",
+                COUNTERS.map(|(name, _)| name).join(", ")
+            ));
         }
         Ok(Interface { name: name.to_string(), above, values })
     };
     Ok(Box::new(NetworkInfo(interfaces.iter().map(one).collect::<Result<_, String>>()?)))
 }
 
-/// An interface's counters in the kernel's table, in the order of [`COUNTERS`].
+/// Parses an interface's counters in `/proc/net/dev`, in the order of [`COUNTERS`].
 fn counters(table: &str, name: &str) -> Option<[u64; 8]> {
     let line = table.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'))?;
     let columns: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -75,8 +92,8 @@ impl NetworkInfo {
     }
 }
 
-impl Look for NetworkInfo {
-    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+impl Beacon for NetworkInfo {
+    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         Ok(self.tell(&super::read("/proc/net/dev")?))
     }
 }
@@ -85,7 +102,7 @@ impl Look for NetworkInfo {
 mod tests {
     use brine_core::list;
 
-    use super::super::tests::{look_at, wrong};
+    use super::super::tests::{poll_once, wrong};
     use super::*;
 
     const TABLE: &str = "Inter-|   Receive            |  Transmit\n face |bytes packets\n    \
@@ -115,7 +132,7 @@ mod tests {
     fn this_host_has_counters_and_options_are_checked() {
         let config = |options: Map| list![map! {"interfaces" => map! {"lo" => options}}];
         assert!(
-            look_at("network_info", &config(map! {"type" => "greater", "bytes_sent" => 1u64 << 62}))
+            poll_once("network_info", &config(map! {"type" => "greater", "bytes_sent" => 1u64 << 62}))
                 .unwrap()
                 .is_empty()
         );
@@ -125,6 +142,9 @@ mod tests {
         ] {
             assert_eq!(wrong("network_info", &config(options)), error);
         }
-        assert!(wrong("network_info", &config(map! {})).starts_with("interface 'lo': it has none of bytes_sent, "));
+        assert!(
+            wrong("network_info", &config(map! {}))
+                .starts_with("interface 'lo': expected at least one of bytes_sent, ")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! `pkg`: packages that are installed, removed, or have a newer version.
+//! `pkg`: packages that were installed or removed, or have an upgrade.
 
 use std::collections::HashMap;
 
@@ -6,16 +6,33 @@ use brine_core::function::{Args, CallError};
 use brine_core::{Map, Value, map};
 
 use super::settings::Settings;
-use super::{Look, Moment};
+use super::{Beacon, Kind, Moment, Options, entry};
 
 struct Packages {
     names: Vec<String>,
     refresh: bool,
-    /// What was found the last time.
+    /// The status of each package at the last poll.
     last: HashMap<String, &'static str>,
 }
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "pkg",
+    doc: "Packages that were installed or removed, or have an upgrade, since the last poll.",
+    tag: "",
+    options: Options::Named(&[
+        entry("pkgs", "Required. A list of package names."),
+        entry("refresh", "Whether the package lists are refreshed before each poll (False)."),
+    ]),
+    fields: &[
+        entry("pkg", "The name of the package."),
+        entry("version", "The installed version, or that of the upgrade."),
+        entry("status", "`installed`, `not-installed` or `upgrade`."),
+    ],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let names = settings.get("pkgs").ok_or("option 'pkgs' is missing")?;
     let names = names.as_list().ok_or_else(|| format!("option 'pkgs': expected a list of packages, got {names}"))?;
     let names = names.iter().map(ToString::to_string).collect();
@@ -23,7 +40,7 @@ pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
 }
 
 impl Packages {
-    /// Tells of a package if it is otherwise than the last time: which version there is, and a newer one.
+    /// Returns the event of a package whose status has changed since the last poll.
     fn tell(&mut self, name: &str, installed: &str, newer: &str) -> Option<Map> {
         let (status, version) = match (installed, newer) {
             ("", _) => ("not-installed", Value::Nil),
@@ -35,8 +52,8 @@ impl Packages {
     }
 }
 
-impl Look for Packages {
-    fn look(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+impl Beacon for Packages {
+    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         let ask = |fun: &str, args: Args| moment.context.call(fun, args).map_err(|error: CallError| error.to_string());
         if self.refresh {
             ask("pkg.refresh_db", Args::default())?;
@@ -59,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_changed_since_the_last_look_is_told() {
+    fn changes_since_the_last_poll_are_reported() {
         let mut packages = Packages { names: vec![], refresh: false, last: HashMap::new() };
         for (installed, newer, told) in [
             ("1.0", "", None),

@@ -1,4 +1,4 @@
-//! `ps`: processes that run or do not.
+//! `ps`: processes that run or do not run.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -6,28 +6,41 @@ use std::path::Path;
 use brine_core::{Map, Value, map};
 
 use super::settings::Settings;
-use super::{Look, Moment};
+use super::{Beacon, Kind, Moment, Options, entry};
 
-/// The kernel keeps so much of a program's name.
-const KEPT: usize = 15;
+/// The length to which the kernel truncates the name of a process.
+const COMM_LEN: usize = 15;
 
-/// Names of processes, and what is wanted of each.
-struct Ps(Vec<(String, Wanted)>);
+/// The processes by name, with the state that is reported.
+struct Ps(Vec<(String, Reported)>);
 
-/// When a process is told.
+/// The reported state of a process.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum Reported {
     Running,
     Stopped,
-    /// Anything else: told, as false, when it does not run.
+    /// For any other value of the option: False is reported if it does not run.
     Missing,
 }
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "ps",
+    doc: "Processes that run or do not run, at each poll.",
+    tag: "",
+    options: Options::Named(&[entry(
+        "processes",
+        "Required. A mapping of process names to `running` or `stopped`: the state that is reported.",
+    )]),
+    fields: &[entry("<process>", "`Running`, `Stopped`, or False.")],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let wanted = |value: &Value| match value.as_str() {
-        Some("running") => Wanted::Running,
-        Some("stopped") => Wanted::Stopped,
-        _ => Wanted::Missing,
+        Some("running") => Reported::Running,
+        Some("stopped") => Reported::Stopped,
+        _ => Reported::Missing,
     };
     let processes = settings.map("processes")?;
     Ok(Box::new(Ps(processes.iter().map(|(name, value)| (name.to_string(), wanted(value))).collect())))
@@ -35,12 +48,12 @@ pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
 
 impl Ps {
     fn tell(&self, running: &HashSet<String>) -> Vec<Map> {
-        let one = |(name, wanted): &(String, Wanted)| {
+        let one = |(name, wanted): &(String, Reported)| {
             let name = name.as_str();
             match (wanted, running.contains(name)) {
-                (Wanted::Running, true) => Some(map! {name => "Running"}),
-                (Wanted::Stopped, false) => Some(map! {name => "Stopped"}),
-                (Wanted::Missing, false) => Some(map! {name => false}),
+                (Reported::Running, true) => Some(map! {name => "Running"}),
+                (Reported::Stopped, false) => Some(map! {name => "Stopped"}),
+                (Reported::Missing, false) => Some(map! {name => false}),
                 _ => None,
             }
         };
@@ -48,18 +61,18 @@ impl Ps {
     }
 }
 
-/// The names of all processes.
+/// Returns the names of all processes.
 fn names() -> Result<HashSet<String>, String> {
     let entries = std::fs::read_dir("/proc").map_err(|error| format!("/proc cannot be read: {error}"))?;
     Ok(entries.filter_map(|entry| name(&entry.ok()?.path())).collect())
 }
 
-/// The name of one process: what the kernel says or, where that is cut off, the program's.
+/// Returns the name of a process: the kernel's or, where that is truncated, the file name of the program.
 pub(super) fn name(folder: &Path) -> Option<String> {
     folder.file_name()?.to_str()?.parse::<u32>().ok()?;
-    // A process may end while it is looked at.
+    // The process may have ended.
     let name = std::fs::read_to_string(folder.join("comm")).ok()?.trim_end_matches('\n').to_owned();
-    if name.len() < KEPT {
+    if name.len() < COMM_LEN {
         return Some(name);
     }
     let line = std::fs::read(folder.join("cmdline")).unwrap_or_default();
@@ -69,8 +82,8 @@ pub(super) fn name(folder: &Path) -> Option<String> {
     Some(if program.starts_with(&name) { program.to_owned() } else { name })
 }
 
-impl Look for Ps {
-    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+impl Beacon for Ps {
+    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         Ok(self.tell(&names()?))
     }
 }
@@ -85,11 +98,11 @@ mod tests {
     #[test]
     fn processes_are_told_when_they_are_as_asked() {
         let ps = Ps(vec![
-            ("a".into(), Wanted::Running),
-            ("b".into(), Wanted::Running),
-            ("a".into(), Wanted::Stopped),
-            ("b".into(), Wanted::Stopped),
-            ("c".into(), Wanted::Missing),
+            ("a".into(), Reported::Running),
+            ("b".into(), Reported::Running),
+            ("a".into(), Reported::Stopped),
+            ("b".into(), Reported::Stopped),
+            ("c".into(), Reported::Missing),
         ]);
         let running = HashSet::from(["a".to_owned()]);
         assert_eq!(ps.tell(&running), [map! {"a" => "Running"}, map! {"b" => "Stopped"}, map! {"c" => false}]);

@@ -1,4 +1,4 @@
-//! `service`: services that run or do not, always or when that changes.
+//! `service`: services that run or do not run, at each poll or on a change.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use brine_core::function::Args;
 use brine_core::{Map, Value, map};
 
 use super::settings::{Settings, flag, number, text};
-use super::{Look, Moment};
+use super::{Beacon, Kind, Moment, Options, entry};
 
 struct Services(Vec<Service>);
 
@@ -14,18 +14,40 @@ struct Service {
     name: String,
     on_change: bool,
     at_start: bool,
-    /// Seconds for which a change must last.
+    /// The number of seconds that a change must last.
     delay: i64,
-    /// It is told only while it runs, or only while it does not.
+    /// The only state that is reported.
     only: Option<bool>,
-    /// The file that is left behind by a service that crashed.
+    /// The PID file that remains after a crash.
     pid_file: Option<String>,
     last: Option<bool>,
-    /// When the change came that has not been told yet.
+    /// The time of a change that is not reported yet.
     since: Option<i64>,
 }
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "service",
+    doc: "Services that run or do not run, at each poll.",
+    tag: "the name of the service",
+    options: Options::Named(&[entry(
+        "services",
+        "Required. A mapping of service names to options, or nothing: `onchangeonly` (False), `emitatstartup` (True: \
+         report at the first poll, with `onchangeonly`), `delay` (0: the number of seconds that a change must last), \
+         `is_running_state` (report only this state), `uncleanshutdown` (the path of a PID file that remains after a \
+         crash).",
+    )]),
+    fields: &[
+        entry(
+            "<service>",
+            "A mapping with `running`, and with `uncleanshutdown` for a stopped service whether the PID file exists.",
+        ),
+        entry("service_name", "The name of the service."),
+    ],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let services = settings.map("services")?;
     let one = |(name, options): (&Value, &Value)| {
         let none = Map::new();
@@ -50,8 +72,8 @@ pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
 }
 
 impl Service {
-    /// Whether a service is told, at this time in seconds.
-    fn is_told(&mut self, running: bool, now: i64) -> bool {
+    /// Returns whether the service is reported at this time in seconds.
+    fn is_reported(&mut self, running: bool, now: i64) -> bool {
         if self.only.is_some_and(|only| only != running) {
             return false;
         }
@@ -84,14 +106,14 @@ impl Service {
     }
 }
 
-impl Look for Services {
-    fn look(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+impl Beacon for Services {
+    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         let now = moment.now.timestamp().as_second();
         let mut told = Vec::new();
         for service in &mut self.0 {
             let status = moment.context.call("service.status", Args::positional([service.name.as_str().into()]));
             let running = status.map_err(|error| error.to_string())?.is_truthy();
-            if service.is_told(running, now) {
+            if service.is_reported(running, now) {
                 told.push(service.event(running));
             }
         }
@@ -144,7 +166,7 @@ mod tests {
             ),
             ("only down", Service { only: Some(false), ..service() }, vec![(up, 1), (down, 2)], &[false, true]),
         ] {
-            let all: Vec<bool> = seen.into_iter().map(|(running, now)| service.is_told(running, now)).collect();
+            let all: Vec<bool> = seen.into_iter().map(|(running, now)| service.is_reported(running, now)).collect();
             assert_eq!(all, told, "{what}");
         }
     }

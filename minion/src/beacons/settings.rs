@@ -1,38 +1,46 @@
-//! What the configuration says of one beacon.
+//! The configuration of one beacon.
 
 use std::time::Duration;
 
 use brine_core::{Map, Value};
 
-/// The options that all beacons have.
-pub(crate) const COMMON: &[&str] = &["beacon_module", "interval", "enabled", "disable_during_state_run", "run_once"];
+use super::{Entry, entry};
 
-/// The options of one beacon: those that all beacons have, and its own.
+/// The options of all beacons.
+pub const COMMON_OPTIONS: &[Entry] = &[
+    entry("beacon_module", "The kind of beacon, if the name of its configuration is another one."),
+    entry("interval", "The number of seconds between two polls (the minion's `loop_interval`)."),
+    entry("enabled", "Whether the beacon is polled (True)."),
+    entry("disable_during_state_run", "Whether the beacon is not polled while states are applied (False)."),
+    entry("run_once", "Whether the beacon is disabled after its first poll (False)."),
+];
+
+/// The options of one beacon: the common ones, and its own.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
-    /// Which beacon it is, if its name is another one: `beacon_module`.
+    /// The kind of beacon: `beacon_module`, or the name of the configuration.
     pub module: String,
-    /// The time between two looks; every loop of the minion without one.
+    /// The time between two polls; `None` for every loop of the minion.
     pub interval: Option<Duration>,
-    /// Whether it looks at all.
+    /// Whether it is polled.
     pub enabled: bool,
-    /// Whether it rests while states are applied: `disable_during_state_run`.
+    /// `disable_during_state_run`.
     pub rests_during_states: bool,
-    /// Whether it is disabled once it has looked: `run_once`.
+    /// `run_once`.
     pub once: bool,
-    /// Its own options, in their order.
+    /// Its own options, in the order of the configuration.
     pub own: Vec<(String, Value)>,
 }
 
 impl Settings {
-    /// Reads a list of mappings, as Salt has it, or one mapping.
+    /// Parses a list of one-key mappings, Salt's form, or one mapping.
     pub fn read(name: &str, config: &Value) -> Result<Self, String> {
         let entries: Vec<(&Value, &Value)> = match config {
             Value::Nil => Vec::new(),
             Value::Map(map) => map.iter().collect(),
             Value::List(list) => {
                 let maps: Option<Vec<&Map>> = list.iter().map(Value::as_map).collect();
-                let maps = maps.ok_or("an entry of its list is no mapping: write '- option: value'")?;
+                let maps = maps.ok_or("an entry is not a mapping: write '- option: value'")?;
                 maps.into_iter().flatten().collect()
             }
             other => return Err(format!("expected a list of options, got {}", other.type_name())),
@@ -60,34 +68,34 @@ impl Settings {
         Ok(settings)
     }
 
-    /// One of its own options; the last if it is there several times.
+    /// Returns one of its own options; the last of several with the same name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.own.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// An option that is a mapping and must be there.
+    /// Returns a required option that is a mapping.
     pub fn map(&self, name: &str) -> Result<&Map, String> {
         let value = self.get(name).ok_or_else(|| format!("option '{name}' is missing"))?;
         value.as_map().ok_or_else(|| format!("option '{name}': expected a mapping, got {}", value.type_name()))
     }
 
-    /// An option that is true or false.
+    /// Returns an option that is a boolean.
     pub fn flag(&self, name: &str, default: bool) -> Result<bool, String> {
         self.get(name).map_or(Ok(default), |value| flag(name, value))
     }
 }
 
-/// An option's value that must be true or false.
+/// Converts the value of an option to a boolean.
 pub(crate) fn flag(name: &str, value: &Value) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| format!("option '{name}': expected True or False, got {value}"))
 }
 
-/// An option's value that must be text.
+/// Converts the value of an option to a string.
 pub(crate) fn text(name: &str, value: &Value) -> Result<String, String> {
-    value.as_str().map(str::to_owned).ok_or_else(|| format!("option '{name}': expected text, got {value}"))
+    value.as_str().map(str::to_owned).ok_or_else(|| format!("option '{name}': expected a string, got {value}"))
 }
 
-/// A number, or text that is one; a `%` behind it is left out.
+/// Converts the value of an option, a number or a string such as `80%`, to a number.
 pub(crate) fn number(name: &str, value: &Value) -> Result<f64, String> {
     let wrong = || format!("option '{name}': expected a number, got {value}");
     match value {
@@ -104,7 +112,7 @@ fn seconds(value: &Value) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("option 'interval': expected seconds, got {value}"))
 }
 
-/// `part` of `whole` as a percentage with one digit behind the point.
+/// Returns `part` of `whole` as a percentage with one decimal.
 pub(crate) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 1000.0).round() / 10.0 }
 }
@@ -140,11 +148,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (config, error) in [
-            (list!["word"], "an entry of its list is no mapping: write '- option: value'"),
+            (list!["word"], "an entry is not a mapping: write '- option: value'"),
             (Value::from(5), "expected a list of options, got int"),
             (list![map! {"interval" => "often"}], "option 'interval': expected a number, got often"),
             (list![map! {"interval" => -1}], "option 'interval': expected seconds, got -1"),
-            (list![map! {"beacon_module" => 1}], "option 'beacon_module': expected text, got 1"),
+            (list![map! {"beacon_module" => 1}], "option 'beacon_module': expected a string, got 1"),
         ] {
             assert_eq!(Settings::read("mine", &config).unwrap_err(), error);
         }

@@ -12,9 +12,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid, User};
 
 use super::settings::Settings;
-use super::{Look, Moment};
+use super::{Beacon, Kind, Moment, Options, entry};
 
-/// The longest queue of lines that a traced shell can have between two looks.
+/// The maximum number of queued lines of a traced shell between two polls.
 const WAITING: usize = 10_000;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct Traced {
 
 impl Drop for Traced {
     fn drop(&mut self) {
-        // It lets go of the shell when it is asked to end, which is not so when it is killed.
+        // strace detaches from the shell on SIGTERM, but not on SIGKILL.
         if let Ok(pid) = i32::try_from(self.strace.id()) {
             _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }
@@ -37,17 +37,31 @@ impl Drop for Traced {
     }
 }
 
-pub(super) fn start(_settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "sh",
+    doc: "Commands executed in interactive shells, traced by `strace`.",
+    tag: "the PID of the shell",
+    options: Options::Named(&[]),
+    fields: &[
+        entry("cmd", "The path of the program."),
+        entry("args", "The list of arguments."),
+        entry("user", "The name of the shell's user."),
+    ],
+    is_available,
+    start,
+};
+
+fn start(_settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     Ok(Box::new(Shells::default()))
 }
 
-/// Whether this host has strace.
+/// Returns whether strace is in the `PATH`.
 pub(super) fn is_available() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join("strace").is_file())
 }
 
-/// The processes whose command line is a login shell's, with their users.
+/// Returns the PIDs and users of processes whose command line is that of an interactive shell.
 fn shells(proc: &Path, known: &str) -> Vec<(u32, String)> {
     let known: Vec<&str> = known.lines().filter(|line| line.starts_with('/')).collect();
     let one = |folder: &Path| {
@@ -74,13 +88,13 @@ fn owner(folder: &Path) -> Option<String> {
 fn trace(pid: u32, user: String) -> Result<Traced, String> {
     let mut command = Command::new("strace");
     command.args(["-f", "-e", "execve", "-p", &pid.to_string()]);
-    let failed = |error: std::io::Error| format!("strace cannot be run: {error}");
+    let failed = |error: std::io::Error| format!("starting strace failed: {error}");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut strace = processes::start(&mut command).map_err(failed)?;
     let (tell, lines) = mpsc::sync_channel(WAITING);
     if let Some(output) = strace.stderr.take() {
         std::thread::spawn(move || {
-            // Ends with strace. What does not fit is lost rather than that the shell waits.
+            // Ends with strace. Lines that exceed the queue are dropped; otherwise the shell would block.
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 _ = tell.try_send(line);
             }
@@ -89,7 +103,7 @@ fn trace(pid: u32, user: String) -> Result<Traced, String> {
     Ok(Traced { strace, lines, user })
 }
 
-/// What a line of strace's says of a command: the words in quotes behind `execve`.
+/// Parses a line of strace: the quoted strings after `execve`.
 fn command(line: &str, pid: u32, user: &str) -> Option<Map> {
     let (_, call) = line.split_once("execve")?;
     let mut words = call.split('"').skip(1).step_by(2);
@@ -98,8 +112,8 @@ fn command(line: &str, pid: u32, user: &str) -> Option<Map> {
     Some(map! {"args" => args, "tag" => pid.to_string(), "cmd" => cmd, "user" => user})
 }
 
-impl Look for Shells {
-    fn look(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+impl Beacon for Shells {
+    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         for (pid, user) in shells(Path::new("/proc"), &super::read("/etc/shells")?) {
             if let Entry::Vacant(place) = self.0.entry(pid) {
                 place.insert(trace(pid, user)?);

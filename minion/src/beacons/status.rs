@@ -1,22 +1,36 @@
-//! `status`: what functions of the execution module `status` say, one event a look.
+//! `status`: results of functions of the execution module `status`, one event a poll.
 
 use brine_core::function::{Args, CallError};
 use brine_core::{Map, Value, map};
 
 use super::settings::Settings;
-use super::{Look, Moment};
+use super::{Beacon, Kind, Moment, Options, entry};
 
-/// What is told where nothing is configured.
+/// The functions that are called without options.
 const DEFAULT: [&str; 5] = ["loadavg", "cpustats", "meminfo", "vmstats", "time"];
 
-/// Functions, and the parts of what they say.
+/// Functions, each with the parts of its result that are reported.
 struct Status(Vec<(String, Vec<Value>)>);
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "status",
+    doc: "The results of functions of the execution module `status`, at each poll. Without options those of \
+          `loadavg`, `cpustats`, `meminfo`, `vmstats` and `time`.",
+    tag: "the time of the poll",
+    options: Options::Keyed(entry(
+        "<function>",
+        "The keys or list indexes of the function's result that are reported, or `all`.",
+    )),
+    fields: &[entry("data", "A mapping of function to result.")],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let mut wanted = Vec::new();
     for (function, items) in &settings.own {
         if !crate::modules::has(&format!("status.{function}")) {
-            return Err(format!("there is no function status.{function}"));
+            return Err(format!("unknown function status.{function}"));
         }
         wanted.push((function.clone(), items.as_list().map_or_else(|| vec![items.clone()], <[Value]>::to_vec)));
     }
@@ -26,7 +40,7 @@ pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
     Ok(Box::new(Status(wanted)))
 }
 
-/// The parts of a value that are asked for, by name or, of lists, by place.
+/// Returns the requested parts of a value, by key or list index.
 fn parts(data: Value, items: &[Value]) -> Value {
     let mut chosen = Map::new();
     for item in items {
@@ -35,12 +49,12 @@ fn parts(data: Value, items: &[Value]) -> Value {
             _ if item.as_str() == Some("all") => return data,
             Value::Map(map) => map.get(item),
             Value::List(list) => place().and_then(|place| list.get(place)),
-            // One value is its own first part.
+            // A scalar is its own first part.
             one => Some(one).filter(|_| place() == Some(0)),
         };
         match part {
             Some(part) => _ = chosen.insert(item.clone(), part.clone()),
-            None => return format!("there is no '{item}': it is {}", known(&data)).into(),
+            None => return format!("unknown part '{item}': expected {}", known(&data)).into(),
         }
     }
     chosen.into()
@@ -52,19 +66,19 @@ fn known(data: &Value) -> String {
             let names: Vec<String> = map.keys().map(ToString::to_string).collect();
             format!("one of {}", names.join(", "))
         }
-        Value::List(list) => format!("a list of {}", list.len()),
-        _ => "one value, 'all'".into(),
+        Value::List(list) => format!("an index below {}", list.len()),
+        _ => "'all'".into(),
     }
 }
 
-impl Look for Status {
-    fn look(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+impl Beacon for Status {
+    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         let mut told = Map::new();
         for (function, items) in &self.0 {
             let data = match moment.context.call(&format!("status.{function}"), Args::default()) {
                 Ok(data) => parts(data, items),
                 Err(CallError::Execution(error)) => {
-                    tracing::warn!(beacon = "status", function, error, "a part of the status cannot be told");
+                    tracing::warn!(beacon = "status", function, error, "reading a part of the status failed");
                     Value::map()
                 }
                 Err(error) => return Err(error.to_string()),
@@ -80,7 +94,7 @@ impl Look for Status {
 mod tests {
     use brine_core::list;
 
-    use super::super::tests::{look_at, wrong};
+    use super::super::tests::{poll_once, wrong};
     use super::*;
 
     #[test]
@@ -89,10 +103,10 @@ mod tests {
         for (data, items, expected) in [
             (load(), list!["all"], load()),
             (load(), list!["1-min"], map! {"1-min" => 0.5}.into()),
-            (load(), list!["2-min"], "there is no '2-min': it is one of 1-min, 5-min".into()),
+            (load(), list!["2-min"], "unknown part '2-min': expected one of 1-min, 5-min".into()),
             (list!["a", "b"], list![1], map! {1 => "b"}.into()),
             ("now".into(), list![0], map! {0 => "now"}.into()),
-            ("now".into(), list![1], "there is no '1': it is one value, 'all'".into()),
+            ("now".into(), list![1], "unknown part '1': expected 'all'".into()),
         ] {
             assert_eq!(parts(data, items.as_list().unwrap()), expected);
         }
@@ -104,11 +118,11 @@ mod tests {
             (list![], DEFAULT.to_vec()),
             (list![map! {"time" => list!["all"]}, map! {"loadavg" => list!["1-min"]}], vec!["time", "loadavg"]),
         ] {
-            let told = look_at("status", &config).unwrap();
+            let told = poll_once("status", &config).unwrap();
             let data = told[0].get("data").unwrap().as_map().unwrap();
             assert_eq!(data.keys().map(|name| name.as_str().unwrap()).collect::<Vec<_>>(), names);
             assert!(told[0].get("tag").unwrap().as_str().unwrap().parse::<jiff::civil::DateTime>().is_ok());
         }
-        assert_eq!(wrong("status", &list![map! {"dance" => list!["all"]}]), "there is no function status.dance");
+        assert_eq!(wrong("status", &list![map! {"dance" => list!["all"]}]), "unknown function status.dance");
     }
 }

@@ -1,10 +1,20 @@
-//! `swapusage`: swap space in use, from so many percent on.
+//! `swapusage`: swap usage above a percentage.
 
-use super::Look;
 use super::memusage::{kilobytes, start_for};
 use super::settings::{Settings, percent};
+use super::{Beacon, Kind, Options, entry};
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+pub(super) const KIND: Kind = Kind {
+    name: "swapusage",
+    doc: "Swap usage of at least the given percentage, at each poll.",
+    tag: "",
+    options: Options::Named(&[entry("percent", "Required. The percentage, such as `13%`.")]),
+    fields: &[entry("swapusage", "The percentage in use.")],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     start_for(settings, "swapusage", |info| {
         let (total, free) = (kilobytes(info, "SwapTotal")?, kilobytes(info, "SwapFree")?);
         Some(percent(total.saturating_sub(free), total))

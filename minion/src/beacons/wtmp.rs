@@ -1,9 +1,9 @@
-//! `wtmp`: logins and logouts, as the system keeps them; `btmp`: logins that failed.
+//! `wtmp`: logins and logouts, from the system's records. `btmp` reads records of the same form.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use brine_core::schedule::dates;
 use brine_core::{Map, Value, map};
@@ -12,32 +12,32 @@ use jiff::civil::DateTime;
 use nix::unistd::{Gid, Group, User};
 
 use super::settings::Settings;
-use super::{Look, Moment};
+use super::{Beacon, Entry, Kind, Moment, Options, entry};
 
-/// The file of logins.
-pub(super) const WTMP: &str = "/var/log/wtmp";
-/// The size of one entry, on Linux with 64 bits.
+/// The file of logins and logouts.
+const WTMP: &str = "/var/log/wtmp";
+/// The size of a record on 64-bit Linux.
 const SIZE: u64 = 384;
-/// The most that is read at one look. What is beyond is read at the next.
+/// The maximum number of bytes that one poll reads; the next one continues.
 const AT_ONCE: u64 = 1000 * SIZE;
-/// The type of an entry for a login, and for its end.
+/// The types of login and logout records.
 const LOGIN: i16 = 7;
 const LOGOUT: i16 = 8;
 
 struct Logins {
     file: PathBuf,
-    /// Whether the end of a login is told as such: not of those that failed.
+    /// Whether events have an `action`: not those of failed logins.
     has_actions: bool,
     users: Vec<Who>,
     groups: Vec<Who>,
     defaults: Option<TimeRange>,
-    /// How far the file has been read; nothing before the first look, which finds only its end.
-    place: Option<u64>,
-    /// Who is logged in on which line: the entry of a logout does not say.
+    /// The offset behind the last record read; `None` before the first poll, which starts at the end of the file.
+    offset: Option<u64>,
+    /// The users by terminal: logout records have none.
     on_line: HashMap<String, String>,
 }
 
-/// Somebody whose logins are told, at any time or at these.
+/// A user or group whose logins are reported, at any time or in a time range.
 struct Who {
     name: String,
     times: Option<TimeRange>,
@@ -49,12 +49,48 @@ struct TimeRange {
     end: String,
 }
 
-pub(super) fn start(settings: &Settings) -> Result<Box<dyn Look>, String> {
+/// The options of the beacons of logins.
+pub(super) const LOGIN_OPTIONS: &[Entry] = &[
+    entry(
+        "users",
+        "A mapping of user names to options: `time_range: {start: 8am, end: 17:30}`, or nothing. With `users` or \
+         `groups`, only logins of these users and of members of these groups are reported.",
+    ),
+    entry("groups", "A mapping of group names to options, in the form of `users`."),
+    entry("defaults", "The `time_range` of users and groups without one, or of all logins."),
+];
+
+/// The fields of a login record.
+pub(super) const LOGIN_FIELDS: &[Entry] = &[
+    entry("action", "`login` or `logout`; not for failed logins."),
+    entry("user", "The user name."),
+    entry("line", "The terminal."),
+    entry("hostname", "The remote host."),
+    entry("type", "The type of the record."),
+    entry("PID", "The PID of the login process."),
+    entry(
+        "inittab, exit_status, session, time, addr",
+        "Further fields of the record, under Salt's names: `exit_status` and `session` are the two halves of the \
+         exit status, `time` is the session, `addr` the time in seconds.",
+    ),
+];
+
+pub(super) const KIND: Kind = Kind {
+    name: "wtmp",
+    doc: "Logins and logouts, read from `/var/log/wtmp`.",
+    tag: "",
+    options: Options::Named(LOGIN_OPTIONS),
+    fields: LOGIN_FIELDS,
+    is_available: || Path::new(WTMP).is_file(),
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     start_for(settings, WTMP, true)
 }
 
-/// The beacon for one file of logins.
-pub(super) fn start_for(settings: &Settings, file: &str, has_actions: bool) -> Result<Box<dyn Look>, String> {
+/// Creates the beacon for a file of login records.
+pub(super) fn start_for(settings: &Settings, file: &str, has_actions: bool) -> Result<Box<dyn Beacon>, String> {
     let who = |name: &str| -> Result<Vec<Who>, String> {
         let Some(value) = settings.get(name) else { return Ok(Vec::new()) };
         let all = value.as_map().ok_or_else(|| format!("option '{name}': expected a mapping, got {value}"))?;
@@ -69,7 +105,7 @@ pub(super) fn start_for(settings: &Settings, file: &str, has_actions: bool) -> R
     };
     let (users, groups) = (who("users")?, who("groups")?);
     let file = file.into();
-    Ok(Box::new(Logins { file, has_actions, users, groups, defaults, place: None, on_line: HashMap::new() }))
+    Ok(Box::new(Logins { file, has_actions, users, groups, defaults, offset: None, on_line: HashMap::new() }))
 }
 
 fn times(of: &str, options: Option<&Value>) -> Result<Option<TimeRange>, String> {
@@ -77,7 +113,7 @@ fn times(of: &str, options: Option<&Value>) -> Result<Option<TimeRange>, String>
     let part = |name: &str| {
         let text =
             range.get(name).map(ToString::to_string).ok_or_else(|| format!("{of}: time_range has no '{name}'"))?;
-        let wrong = format!("{of}: '{text}' is no time: write it as 8am or 17:30");
+        let wrong = format!("{of}: '{text}' is not a time: expected a time such as 8am or 17:30");
         dates::parse(&text, jiff::civil::Date::constant(2026, 1, 1)).map(|_| text).ok_or(wrong)
     };
     Ok(Some(TimeRange { start: part("start")?, end: part("end")? }))
@@ -91,7 +127,7 @@ impl TimeRange {
 }
 
 impl Logins {
-    /// Whether a login of this user is told now.
+    /// Returns whether a login of this user is reported at this time.
     fn wants(&self, user: &str, now: DateTime, is_member: impl Fn(&str) -> bool) -> bool {
         let in_time = |times: Option<&TimeRange>| times.or(self.defaults.as_ref()).is_none_or(|range| range.has(now));
         if self.users.is_empty() && self.groups.is_empty() {
@@ -106,13 +142,13 @@ impl Logins {
         let mut file = File::open(&self.file)?;
         let end = file.metadata()?.len();
         let end = end - end % SIZE;
-        let Some(place) = self.place.replace(end) else { return Ok(Vec::new()) };
-        // A file that is shorter than it was has been rotated.
-        let place = if place > end { 0 } else { place };
-        file.seek(SeekFrom::Start(place))?;
+        let Some(offset) = self.offset.replace(end) else { return Ok(Vec::new()) };
+        // A file that has shrunk was rotated.
+        let offset = if offset > end { 0 } else { offset };
+        file.seek(SeekFrom::Start(offset))?;
         let mut bytes = Vec::new();
-        file.take(AT_ONCE.min(end - place)).read_to_end(&mut bytes)?;
-        self.place = Some(place + bytes.len() as u64);
+        file.take(AT_ONCE.min(end - offset)).read_to_end(&mut bytes)?;
+        self.offset = Some(offset + bytes.len() as u64);
         let mut told = Vec::new();
         for entry in bytes.chunks_exact(SIZE as usize) {
             let mut event = read(entry);
@@ -146,9 +182,8 @@ impl Logins {
     }
 }
 
-/// The fields of one entry, by Salt's names. Of these `exit_status` and `session` are the two parts of the exit
-/// status, `time` is the session and `addr` the time in seconds: Salt names four fields in the place of six, and
-/// its users go by that.
+/// Parses the fields of a record under Salt's names. Salt assigns four names to six fields: `exit_status` and
+/// `session` are the two halves of the exit status, `time` is the session, `addr` the time in seconds.
 fn read(entry: &[u8]) -> Map {
     let bytes = |from: usize, len: usize| entry.get(from..from + len).unwrap_or_default();
     let word = |from| i64::from(i32::from_ne_bytes(bytes(from, 4).try_into().unwrap_or_default()));
@@ -171,16 +206,16 @@ fn read(entry: &[u8]) -> Map {
     }
 }
 
-/// Whether a user is in a group, as the first or a further one.
+/// Returns whether a group is the primary or a supplementary group of a user.
 fn is_member(user: &str, group: &str) -> bool {
     let Ok(Some(group)) = Group::from_name(group) else { return false };
     let first = || User::from_name(user).ok().flatten().map(|user| user.gid);
     group.mem.iter().any(|member| member == user) || first() == Some(Gid::from_raw(group.gid.as_raw()))
 }
 
-impl Look for Logins {
-    fn look(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        self.tell(moment.now).map_err(|error| format!("{} cannot be read: {error}", self.file.display()))
+impl Beacon for Logins {
+    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+        self.tell(moment.now).map_err(|error| format!("reading {} failed: {error}", self.file.display()))
     }
 }
 
@@ -224,7 +259,7 @@ mod tests {
             users: who("users"),
             groups: who("groups"),
             defaults: times("defaults", settings.get("defaults"))?,
-            place: None,
+            offset: None,
             on_line: HashMap::new(),
         })
     }
@@ -292,7 +327,7 @@ mod tests {
             ),
             (
                 list![map! {"users" => map! {"ada" => map! {"time_range" => map! {"start" => "early"}}}}],
-                "users: ada: 'early' is no time: write it as 8am or 17:30",
+                "users: ada: 'early' is not a time: expected a time such as 8am or 17:30",
             ),
         ] {
             assert_eq!(logins(&config).map(|_| ()).unwrap_err(), error);

@@ -187,7 +187,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
 pub struct CommandLine(pub String);
 
 impl FromValue for CommandLine {
-    const EXPECTED: &'static str = "text or a list of words";
+    const EXPECTED: &'static str = "a string or a list of strings";
     fn from_value(value: &Value) -> Option<Self> {
         let Value::List(words) = value else { return String::from_value(value).map(CommandLine) };
         Some(CommandLine(words.iter().map(|word| quote(&word.to_string())).collect::<Vec<_>>().join(" ")))

@@ -1,4 +1,4 @@
-//! A real Redis server for a test: on a unix socket in the test's own folder, ended on drop.
+//! A Redis server for a test, on a Unix socket in the test's directory; terminated on drop.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,30 +8,30 @@ use std::time::{Duration, Instant};
 
 use brine_core::{Map, map};
 
-/// Debian's `redis-server`.
+/// A running `redis-server`.
 pub struct RedisServer {
     process: Child,
     socket: PathBuf,
 }
 
 impl RedisServer {
-    /// Starts a server and waits until it answers.
-    pub fn start(folder: &Path) -> Self {
-        let socket = folder.join("redis.sock");
+    /// Starts a server and waits until it replies to PING.
+    pub fn start(directory: &Path) -> Self {
+        let socket = directory.join("redis.sock");
         let process = Command::new("redis-server")
             .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
             .arg(&socket)
-            .current_dir(folder)
+            .current_dir(directory)
             .stdout(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("redis-server must be installed (Debian's package redis-server): {error}"));
         let mut server = RedisServer { process, socket };
-        let patience = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(20);
         while !server.answers() {
             if let Some(status) = server.process.try_wait().unwrap() {
                 panic!("redis-server ended with {status}");
             }
-            assert!(Instant::now() < patience, "redis-server does not answer");
+            assert!(Instant::now() < deadline, "redis-server does not answer");
             std::thread::yield_now();
         }
         server
@@ -49,7 +49,7 @@ impl RedisServer {
         ping().unwrap_or(false)
     }
 
-    /// The configuration that leads to it.
+    /// Returns the returner options for this server.
     pub fn opts(&self) -> Map {
         map! {"redis.unix_socket_path" => self.socket.display().to_string()}
     }

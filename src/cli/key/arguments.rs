@@ -1,4 +1,4 @@
-//! The options of `salt-key`, and which of them counts.
+//! The command line of `salt-key`, and the precedence of its actions.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,16 +21,16 @@ Examples:
   salt-key -y -a 'web*,db?'       accept these keys without asking
   salt-key -f web1                show a fingerprint, to compare with the minion's own
   salt-key -y -d 'old*'           delete keys
-  salt-key -l un --out json       list keys that wait, for scripts"
+  salt-key -l un --out json       list pending keys, for scripts"
 )]
 pub struct Arguments {
     /// Answer yes to all questions
     #[arg(short, long)]
     pub yes: bool,
-    /// Taken for the sake of scripts: as in Salt, everything is shown all the same
+    /// Accepted for compatibility with Salt; has no effect
     #[arg(short, long)]
     quiet: bool,
-    /// Whether the publish key is replaced when keys are deleted or rejected: True or False
+    /// Whether the publish key is rotated when keys are deleted or rejected: True or False
     #[arg(long, value_name = "BOOL", value_parser = boolean)]
     pub rotate_aes_key: Option<bool>,
     #[command(flatten)]
@@ -41,18 +41,18 @@ pub struct Arguments {
     pub actions: Actions,
     #[command(flatten)]
     pub making: Making,
-    /// Taken and passed over, as Salt does.
+    /// Ignored, as by Salt.
     #[arg(hide = true)]
     pub words: Vec<OsString>,
 }
 
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Actions (globs are several with commas between)")]
+#[command(next_help_heading = "Actions (GLOB: one or several globs, separated by commas)")]
 pub struct Actions {
-    /// List the keys of one state: un or pre, acc, rej, den, or all
+    /// List the keys in one state: un or pre (pending), acc, rej, den, or all
     #[arg(short, long, value_name = "STATE")]
     list: Option<String>,
-    /// List all keys; what is done when nothing else is asked for
+    /// List all keys (the default)
     #[arg(short = 'L', long)]
     list_all: bool,
     /// Accept pending keys
@@ -67,16 +67,16 @@ pub struct Actions {
     /// Reject all pending keys
     #[arg(short = 'R', long)]
     reject_all: bool,
-    /// Accept also rejected keys, or reject also accepted ones; the old way to say it
+    /// With -a also accept rejected keys, with -r also reject accepted ones (older form)
     #[arg(long)]
     include_all: bool,
-    /// Reject also accepted keys
+    /// With -r, also reject accepted keys
     #[arg(long)]
     include_accepted: bool,
-    /// Accept also rejected keys
+    /// With -a, also accept rejected keys
     #[arg(long)]
     include_rejected: bool,
-    /// Accept or reject also denied keys
+    /// With -a or -r, include denied keys
     #[arg(long)]
     include_denied: bool,
     /// Show public keys
@@ -85,7 +85,7 @@ pub struct Actions {
     /// Show all public keys
     #[arg(short = 'P', long)]
     print_all: bool,
-    /// Delete keys, whatever their state
+    /// Delete keys in any state
     #[arg(short, long, value_name = "GLOB")]
     delete: Option<String>,
     /// Delete all keys
@@ -94,21 +94,21 @@ pub struct Actions {
     /// Show fingerprints
     #[arg(short, long, value_name = "GLOB")]
     finger: Option<String>,
-    /// Show all fingerprints, also the master's own
+    /// Show all fingerprints, including the master's
     #[arg(short = 'F', long)]
     finger_all: bool,
 }
 
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Making keys")]
+#[command(next_help_heading = "Creating keys")]
 pub struct Making {
-    /// Make a pair of keys: NAME.pem and NAME.pub
+    /// Create a key pair: NAME.pem and NAME.pub
     #[arg(long, value_name = "NAME")]
     pub gen_keys: Option<String>,
-    /// The folder to make them in
+    /// The directory of the new key pair
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub gen_keys_dir: PathBuf,
-    /// Their length in bits, from 2048 to 8192
+    /// The length of the key in bits, from 2048 to 8192
     #[arg(long, value_name = "BITS", value_parser = usage::integer, default_value = "2048")]
     pub keysize: i64,
 }
@@ -117,7 +117,7 @@ fn boolean(text: &str) -> Result<bool, String> {
     bool::from_value(&text.into()).ok_or_else(|| format!("invalid choice: '{text}' (choose from 'True', 'False')"))
 }
 
-/// What is to be done. The pattern tells with which keys.
+/// An action and the pattern of its keys.
 #[derive(Debug)]
 pub enum Task {
     List(&'static [KeyState]),
@@ -127,7 +127,7 @@ pub enum Task {
 }
 
 impl Actions {
-    /// The one task; where several are asked for the order is Salt's.
+    /// Returns the task to run; of several Salt's first.
     pub fn task(&self) -> Result<Task, String> {
         let given = |one: &Option<String>, all: bool| {
             one.clone().filter(|pattern| !pattern.is_empty()).or_else(|| all.then(|| "*".to_owned()))
@@ -150,7 +150,7 @@ impl Actions {
             .unwrap_or(Task::List(&KeyState::ALL)))
     }
 
-    /// The states whose keys are accepted or rejected, in the order of Salt's questions.
+    /// Returns the states of the keys that are accepted or rejected, in Salt's order.
     pub fn states(&self, act: Act) -> Vec<KeyState> {
         let accepted = act != Act::Accept && (self.include_accepted || (self.include_all && act == Act::Reject));
         let rejected = act != Act::Reject && (self.include_rejected || (self.include_all && act == Act::Accept));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_tasks_the_first_in_salts_order_counts() {
+    fn of_several_tasks_salts_first_runs() {
         for (line, expected) in [
             ("", "List([Pending, Rejected, Accepted, Denied])"),
             ("-a=", "List([Pending, Rejected, Accepted, Denied])"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn which_states_are_meant_depends_on_the_act() {
+    fn included_states_depend_on_the_action() {
         use KeyState::{Accepted, Denied, Pending, Rejected};
         for (act, line, states) in [
             (Act::Accept, "", &[Pending][..]),

@@ -1,5 +1,5 @@
-//! `salt-key`: the keys of minions. Works on the folders of keys by itself, so that no master has to
-//! run; one that runs is told by events, and by a file that asks it to replace its publish key.
+//! `salt-key`: manages the keys of minions. It works on the key directories itself, so the master need not run. A
+//! running master is notified by events, and by a file that asks it to rotate its publish key.
 
 mod arguments;
 
@@ -27,14 +27,14 @@ use crate::ui::{ColourChoice, Ui, print_plain, print_plain_error};
 
 const NAME: &str = "salt-key";
 const USAGE: &str = "salt-key [options]";
-/// How long a master that runs may take to take the events.
+/// The timeout of sending events to a running master.
 const EVENTS_TIMEOUT: Duration = Duration::from_secs(2);
-/// The file in `cachedir` that asks the master to replace its publish key.
+/// The file in `cachedir` that asks the master to rotate its publish key.
 const ROTATE_FILE: &str = ".dfn";
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    // Salt gives `-l` to `--list` here.
+    // In Salt's tool `-l` is `--list`.
     let command = Arguments::command().mut_arg("log_level", |arg| arg.short(None));
     let arguments: Arguments = match usage::parse(NAME, USAGE, command, words) {
         Ok(arguments) => arguments,
@@ -65,34 +65,34 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 }
 
 fn make_pair(arguments: &Arguments, name: &str) -> anyhow::Result<ExitCode> {
-    let name: MinionId = name.parse().context("the name of the pair")?;
-    let folder = &arguments.making.gen_keys_dir;
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let name: MinionId = name.parse().context("the name of the key pair is invalid")?;
+    let directory = &arguments.making.gen_keys_dir;
+    std::fs::create_dir_all(directory).with_context(|| format!("creating {} failed", directory.display()))?;
     let bits = usize::try_from(arguments.making.keysize)?;
-    let pair = PrivateKey::load_or_generate(folder, name.as_str(), bits)?;
+    let pair = PrivateKey::load_or_generate(directory, name.as_str(), bits)?;
     let shown = map! {"return" => pair.public().fingerprint()}.into();
     arguments.output.shower(&Map::new())?.show(&shown, "nested")?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// One run with a master's folders of keys.
+/// A run with the key directories of a master.
 struct Session<'run> {
     arguments: &'run Arguments,
     config: MasterConfig,
     context: WheelContext,
-    told: Arc<Told>,
+    pending: Arc<Pending>,
     shower: Shower,
     terminal: Ui,
 }
 
-/// Keeps what the wheel functions want done until all keys have been changed.
+/// Collects the notifications of wheel functions until all keys have been changed.
 #[derive(Default)]
-struct Told {
+struct Pending {
     events: Mutex<Vec<(String, Map)>>,
     rotate: AtomicBool,
 }
 
-impl WheelHost for Told {
+impl WheelHost for Pending {
     fn fire(&self, tag: &str, body: &Map) {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push((tag.to_owned(), body.clone()));
     }
@@ -109,11 +109,11 @@ impl WheelHost for Told {
 
 impl<'run> Session<'run> {
     fn open(arguments: &'run Arguments, config: MasterConfig) -> anyhow::Result<Self> {
-        let told = Arc::new(Told::default());
+        let pending = Arc::new(Pending::default());
         let keys = Arc::new(KeyStore::open(&config.pki_dir)?);
         let shower = arguments.output.shower(&config.opts)?;
-        let context = WheelContext { keys, attended: true, host: told.clone() };
-        Ok(Session { arguments, config, context, told, shower, terminal: Ui::new(ColourChoice::Never) })
+        let context = WheelContext { keys, attended: true, host: pending.clone() };
+        Ok(Session { arguments, config, context, pending, shower, terminal: Ui::new(ColourChoice::Never) })
     }
 
     fn run(mut self, task: Task) -> anyhow::Result<ExitCode> {
@@ -152,13 +152,13 @@ impl<'run> Session<'run> {
             return Ok(());
         }
         for (key, result) in wheel::key::apply(&self.context, act, &keys) {
-            self.tell(act, &key, result);
+            self.report(act, &key, result);
         }
-        self.tell_master();
+        self.notify_master();
         Ok(())
     }
 
-    /// Asks. No answer means yes, but not for deleting.
+    /// Asks for confirmation. An empty answer means yes, except for deleting.
     fn is_confirmed(&mut self, act: Act) -> anyhow::Result<bool> {
         let question = if act == Act::Delete { "Proceed? [N/y] " } else { "Proceed? [n/Y] " };
         let answer = self.terminal.ask(question)?;
@@ -172,7 +172,7 @@ impl<'run> Session<'run> {
         })
     }
 
-    fn tell(&mut self, act: Act, key: &Key, result: Result<(), KeyError>) {
+    fn report(&mut self, act: Act, key: &Key, result: Result<(), KeyError>) {
         match result {
             Ok(()) => print_plain(format_args!("Key for minion {} {}.", key.id, act.past())),
             Err(KeyError::NotAKey { id, .. }) => {
@@ -182,21 +182,24 @@ impl<'run> Session<'run> {
         }
     }
 
-    /// Tells a master that runs. The keys are changed already: what goes wrong here is only logged.
-    fn tell_master(&self) {
+    /// Notifies a running master. The keys have been changed already, so errors are only logged.
+    fn notify_master(&self) {
         let allowed = self.arguments.rotate_aes_key.unwrap_or(self.config.rotate_aes_key);
-        if self.told.rotate.load(Ordering::Relaxed) && allowed && self.config.cachedir.is_dir() {
+        if self.pending.rotate.load(Ordering::Relaxed) && allowed && self.config.cachedir.is_dir() {
             let id = self.config.id.as_deref().unwrap_or_default();
             if let Err(error) = files::write_atomic(self.config.cachedir.join(ROTATE_FILE), id.as_bytes(), 0o400) {
-                tracing::error!("the master goes on with its old publish key: {error}");
+                tracing::error!("asking the master to rotate its publish key failed: {error}");
             }
         }
         let names = SocketNames::master();
         if self.config.sock_dir.join(&names.pull).exists() {
             let endpoint = names.pull_endpoint(&self.config.sock_dir);
-            let events = std::mem::take(&mut *self.told.events.lock().unwrap_or_else(PoisonError::into_inner));
+            let events = std::mem::take(&mut *self.pending.events.lock().unwrap_or_else(PoisonError::into_inner));
             if let Err(error) = fire(&endpoint, &events) {
-                tracing::warn!("the master is not told of the change, is it running? {}", super::sentence(&error));
+                tracing::warn!(
+                    "notifying the master of the changed keys failed: {}; is it running?",
+                    super::sentence(&error)
+                );
             }
         }
     }

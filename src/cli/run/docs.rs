@@ -1,4 +1,4 @@
-//! The documentation of runner functions: `salt-run -d`, and in place of a function that is not there.
+//! The documentation of runner functions: `salt-run -d`, and in place of an unknown function.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use super::super::usage::docstring;
 use super::{Arguments, failed};
 use crate::ui::{print_plain, print_plain_error};
 
-/// Shows the documentation that the line asks for; none at all is a failure.
+/// Prints the documentation of the given functions; none is a failure.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.common.start_with_master(&Map::new())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -41,8 +41,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows what Salt shows in place of a function that is not there: the documentation of those whose names begin so, else
-/// the master's sentence. What the name probably means goes to stderr.
+/// Prints, as Salt does for an unknown function, the documentation of the functions with this prefix, or else the
+/// master's message. A suggestion goes to stderr.
 pub(super) async fn instead(
     config: &MasterConfig,
     fun: &str,
@@ -61,12 +61,12 @@ pub(super) async fn instead(
         }
     }
     if let Some(near) = near(&client, fun).await {
-        print_plain_error(format_args!("'{fun}' is no runner function{}", hint(Some(&near))));
+        print_plain_error(format_args!("unknown runner function '{fun}'{}", hint(Some(&near))));
     }
     Ok(())
 }
 
-/// Returns the function that a name probably means. An older master does not know.
+/// Returns the function that a misspelt name probably means; `None` with an older master.
 async fn near(client: &MasterClient, name: &str) -> Option<String> {
     let near = client.ask_runner("doc.nearest", Args::positional([Value::from(name)])).await.ok()?;
     near.as_str().map(str::to_owned)

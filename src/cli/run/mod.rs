@@ -1,4 +1,4 @@
-//! `salt-run`: functions of the master. They run there; `state.event` alone runs here.
+//! `salt-run`: calls runner functions in the master. Only `state.event` runs in the tool itself.
 
 mod docs;
 mod state_event;
@@ -23,29 +23,29 @@ use crate::ui::{print_plain, print_plain_error};
 const NAME: &str = "salt-run";
 const USAGE: &str = "salt-run [options] <function> [arguments]";
 const NO_CREDENTIALS: u8 = 2;
-/// How the master answers a call whose arguments do not fit.
+/// The beginnings of the master's messages about invalid arguments.
 const INVALID_KEYWORDS: &str = "The following keyword arguments are not valid";
 const INVALID_ARGUMENTS: &str = "\nPassed invalid arguments: ";
 
 /// Call a runner function in the master.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-run manage.status                        which minions are up\n  salt-run jobs.list_jobs                       what was done\n  salt-run state.event --follow                 the event bus, one readable line each\n  salt-run state.event --follow --since 10m     the same from ten minutes ago on\n  salt-run state.event pretty=True              the event bus as Salt prints it\n  salt-run state.event 'my/*' --since 100       as JSON, from event 100 on\n  salt-run reactor.explain 120                  what led to event 120, and what it led to\n  salt-run event.send my/tag '{a: 1}'           fire an event"
+    after_help = "Examples:\n  salt-run manage.status                        which minions are up\n  salt-run jobs.list_jobs                       which jobs were published\n  salt-run state.event --follow                 the event bus, one readable line an event\n  salt-run state.event --follow --since 10m     the same, beginning ten minutes ago\n  salt-run state.event pretty=True              the event bus as Salt prints it\n  salt-run state.event 'my/*' --since 100       as JSON, from event 100 on\n  salt-run reactor.explain 120                  the causes and effects of event 120\n  salt-run event.send my/tag '{a: 1}'           publish an event"
 )]
 struct Arguments {
-    /// Say the job's id and do not wait
+    /// Print the tag of the call and do not wait
     #[arg(long = "async")]
     asynchronous: bool,
-    /// Accepted for Salt's sake; runners take their time as an argument
+    /// Accepted for compatibility with Salt; has no effect
     #[arg(short, long, value_name = "SECONDS", value_parser = usage::integer)]
     timeout: Option<i64>,
-    /// For state.event: print one readable line for each event. With a point it is the older form of --since
+    /// For state.event: print one readable line for each event; with POINT the older form of --since
     #[arg(long, value_name = "POINT", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     follow: Option<String>,
-    /// For state.event: begin at this point: a sequence number, a time, or a time span ago (10m)
+    /// For state.event: begin at a sequence number, a time, or a time span ago (10m)
     #[arg(long, value_name = "POINT")]
     since: Option<String>,
-    /// For reactor.test: the event of the journal with this number
+    /// For reactor.test: use the event of the journal with this sequence number
     #[arg(long, value_name = "N", value_parser = usage::integer)]
     from_seq: Option<i64>,
     /// Show the documentation of functions
@@ -54,7 +54,7 @@ struct Arguments {
     /// Do not show the result
     #[arg(long)]
     quiet: bool,
-    /// Keyword arguments that stay text, separated by commas
+    /// Names of keyword arguments that are passed as strings, separated by commas
     #[arg(long, value_name = "NAMES")]
     no_parse: Option<String>,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let follows = arguments.follow.as_deref() == Some("");
     let since = arguments.since.or(arguments.follow.filter(|point| !point.is_empty()));
     if (follows || since.is_some()) && fun != "state.event" {
-        return Ok(usage::error(NAME, USAGE, "--follow and --since belong to state.event"));
+        return Ok(usage::error(NAME, USAGE, "--follow and --since require state.event"));
     }
     args.keyword.extend(since.map(|point| ("since".into(), Value::from(point))));
     args.keyword.extend(arguments.from_seq.map(|seq| ("from_seq".into(), Value::from(seq))));
@@ -130,18 +130,18 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let (value, mut hint) =
         if whole { (returned, "nested".to_owned()) } else { unwrapped(returned, field("outputter")) };
     if matches!(fun.as_str(), "state.orchestrate_single" | "state.orchestrate_high") {
-        // Salt shows these by their progress event, which says so.
+        // Salt shows these by their progress event, which names this outputter.
         "highstate".clone_into(&mut hint);
     }
     let success = field("success").is_truthy();
     if !success && retcode.is_none() {
         let text = value.to_string();
-        // A call that made no sense is not a failure of the function, as Salt counts.
+        // As in Salt, an invalid call is not a failure of the function.
         let is_unknown = text == CallError::NotAvailable(fun.clone()).to_string();
         let harmless = is_unknown || text.starts_with(INVALID_ARGUMENTS);
         let keywords = text.strip_prefix(INVALID_ARGUMENTS).filter(|rest| rest.starts_with(INVALID_KEYWORDS));
         if let Some(keywords) = keywords {
-            // As in Salt the documentation is shown; the mistake is said on stderr.
+            // As in Salt, the documentation goes to stdout and the error to stderr.
             print_plain_error(keywords.lines().next().unwrap_or_default());
         }
         if is_unknown || keywords.is_some() {
@@ -157,7 +157,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(retcode.map_or(0, |code| u8::try_from(code).unwrap_or(1))))
 }
 
-/// Joins `--follow` with a point behind it, so that any other word is an argument.
+/// Joins `--follow` with a following point, so that any other word is an argument.
 fn follow_joined(words: Vec<OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::with_capacity(words.len());
     for word in words {
@@ -172,7 +172,7 @@ fn follow_joined(words: Vec<OsString>) -> Vec<OsString> {
     joined
 }
 
-/// Prints why the master did not answer, and returns the exit status for that.
+/// Prints the error of a request to the master and returns the exit status.
 fn failed(error: anyhow::Error) -> anyhow::Result<ExitCode> {
     Ok(match error.downcast::<ClientError>()? {
         error @ ClientError::NoMaster(_) => {
@@ -186,7 +186,7 @@ fn failed(error: anyhow::Error) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// A value that names its outputter beside its data.
+/// Splits a result that names its outputter into data and outputter.
 fn unwrapped(value: Value, outputter: Value) -> (Value, String) {
     let hint = |value: &Value| value.as_str().map_or_else(|| "nested".to_owned(), str::to_owned);
     match value {

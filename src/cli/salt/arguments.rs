@@ -1,4 +1,4 @@
-//! The words of `salt`'s command line.
+//! The command line of `salt`.
 
 use std::cmp::Ordering;
 
@@ -11,10 +11,10 @@ use super::super::credentials::Credentials;
 use super::super::usage::{float, integer};
 use super::wire_args;
 
-/// Publish a job to minions and show what they return.
+/// Publish a job to minions and show their returns.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt '*' test.ping                        who is there\n  salt -G os:Debian pkg.version nginx       by grain\n  salt -C 'web* and not G@os:Debian' test.ping\n  salt -L web1,db1 cmd.run 'uptime' -t 10\n  salt '*' state.apply -b 10%               a tenth at a time\n  salt '*' state.apply test=True --out=json"
+    after_help = "Examples:\n  salt '*' test.ping                        which minions answer\n  salt -G os:Debian pkg.version nginx       target by grain\n  salt -C 'web* and not G@os:Debian' test.ping\n  salt -L web1,db1 cmd.run 'uptime' -t 10\n  salt '*' state.apply -b 10%               on a tenth of the minions at a time\n  salt '*' state.apply test=True --out=json"
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct Arguments {
@@ -22,61 +22,61 @@ pub(super) struct Arguments {
     pub target: TargetOptions,
     #[command(flatten)]
     pub credentials: Credentials,
-    /// Seconds until it is asked who still works
+    /// Seconds to wait for returns before asking silent minions whether the job still runs
     #[arg(short, long, value_name = "SECONDS", value_parser = integer)]
     pub timeout: Option<i64>,
-    /// Collect all returns and show them at once
+    /// Collect all returns and show them together
     #[arg(short = 's', long = "static")]
     pub fixed: bool,
-    /// Say the job's id and do not wait
+    /// Print the job id and do not wait for returns
     #[arg(long = "async")]
     pub asynchronous: bool,
-    /// Show the job's id first
+    /// Print the job id first, and name failed minions in the summary
     #[arg(short, long)]
     pub verbose: bool,
-    /// Show the job's id
+    /// Print the job id first
     #[arg(long)]
     pub show_jid: bool,
-    /// Show who did what at the end
+    /// Print the number of minions that returned, failed and did not return
     #[arg(long)]
     pub summary: bool,
-    /// Show how many minions have returned instead of what they return
+    /// Show the number of returns instead of the returns
     #[arg(short, long)]
     pub progress: bool,
-    /// Run on so many minions of the target that have the function, chosen at random
+    /// Run on N random minions of the target that have the function
     #[arg(long, value_name = "N", value_parser = integer, default_value = "0", hide_default_value = true)]
     pub subset: i64,
-    /// This many minions, or this part of them, at a time
+    /// Run on N minions, or N percent of them, at a time
     #[arg(short, long, visible_alias = "batch-size", value_name = "N or N%")]
     pub batch: Option<String>,
     /// Seconds to wait after a minion of a batch has returned
     #[arg(long, value_name = "SECONDS", value_parser = float)]
     pub batch_wait: Option<f64>,
-    /// Run in batches when the target has so many minions
+    /// Run in batches if the target has N or more minions
     #[arg(long, value_name = "N", value_parser = integer, default_value = "0", hide_default_value = true)]
     pub batch_safe_limit: i64,
-    /// The size of these batches
+    /// The batch size for --batch-safe-limit
     #[arg(long, value_name = "N or N%", default_value = "8")]
     pub batch_safe_size: String,
-    /// End a batch run with the first failure
+    /// Stop a batch run at the first failure
     #[arg(long)]
     pub failhard: bool,
-    /// Returners that minions also return to
+    /// Returners that minions use in addition, separated by commas
     #[arg(long = "return", value_name = "RETURNERS")]
     pub r#return: Option<String>,
-    /// The set of options that the returner uses
+    /// The prefix of the options that the returners use
     #[arg(long = "return_config", alias = "return-config", value_name = "PREFIX")]
     pub return_config: Option<String>,
-    /// Options of the returner
+    /// Options of the returners
     #[arg(long = "return_kwargs", alias = "return-kwargs", value_name = "MAPPING")]
     pub return_kwargs: Option<String>,
-    /// Whatever should be found again with the job
+    /// Data that is stored with the job
     #[arg(long, value_name = "MAPPING")]
     pub metadata: Option<String>,
-    /// Have minions publish an event when they start the job
+    /// Make minions publish an event when they start the job
     #[arg(long)]
     pub start_event: bool,
-    /// Executors of Salt's minions that the function runs in
+    /// Executors that Salt's minions use
     #[arg(long, value_name = "LIST")]
     pub module_executors: Option<String>,
     /// Options of these executors
@@ -88,65 +88,67 @@ pub(super) struct Arguments {
     /// Show the configuration of the master
     #[arg(long)]
     pub config_dump: bool,
-    /// Show who would be asked
+    /// Show the minions of the target and do not publish a job
     #[arg(long)]
     pub preview_target: bool,
     /// Show the documentation of functions
     #[arg(short, long = "doc", alias = "documentation")]
     pub doc: bool,
-    /// What stands between the arguments of several functions
+    /// The separator between the arguments of several functions
     #[arg(long, value_name = "WORD", default_value = ",")]
     pub args_separator: String,
-    /// Keyword arguments that stay text, separated by commas
+    /// Names of keyword arguments that are passed as strings, separated by commas
     #[arg(long, value_name = "NAMES")]
     pub no_parse: Option<String>,
     #[command(flatten)]
     pub common: CommonOptions,
+    #[command(flatten)]
+    pub target: TargetOptions,
     #[command(flatten)]
     pub output: OutputArguments,
     #[arg(hide = true)]
     pub words: Vec<String>,
 }
 
-/// How the target is meant.
+/// The type of the target.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Target options")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct TargetOptions {
-    /// A regular expression over ids
+    /// The target is a regular expression of ids
     #[arg(short = 'E', long)]
     pcre: bool,
-    /// A list of ids
+    /// The target is a list of ids
     #[arg(short = 'L', long)]
     list: bool,
-    /// A grain: name:glob
+    /// The target is a grain: NAME:GLOB
     #[arg(short = 'G', long)]
     grain: bool,
-    /// A grain: name:regex
+    /// The target is a grain: NAME:REGEX
     #[arg(short = 'P', long)]
     grain_pcre: bool,
-    /// A group of the configuration
+    /// The target is a node group of the configuration
     #[arg(short = 'N', long)]
     nodegroup: bool,
-    /// A pillar value: path:glob
+    /// The target is a pillar value: PATH:GLOB
     #[arg(short = 'I', long)]
     pillar: bool,
-    /// A pillar value: path:regex
+    /// The target is a pillar value: PATH:REGEX
     #[arg(short = 'J', long)]
     pillar_pcre: bool,
-    /// An address or a network
+    /// The target is an address or a network
     #[arg(short = 'S', long)]
     ipcidr: bool,
-    /// Several kinds with and, or, not and parentheses
+    /// The target combines several types with and, or, not and parentheses
     #[arg(short = 'C', long)]
     compound: bool,
-    /// What stands between the steps of a grain or pillar path, instead of a colon
+    /// The separator of the keys in a grain or pillar path, instead of a colon
     #[arg(long, value_name = "CHARACTER")]
     pub delimiter: Option<String>,
 }
 
 impl TargetOptions {
-    /// The target and the name of its kind.
+    /// Returns the target and the name of its type.
     pub fn read(&self, word: &str) -> (Value, String) {
         let kinds = [
             (self.pcre, TargetKind::Pcre),
@@ -172,8 +174,8 @@ impl TargetOptions {
 }
 
 impl Arguments {
-    /// Returns the function, or several, and the arguments in the form of the wire. A line without a function, which
-    /// `--preview-target` allows, has an empty one.
+    /// Returns the function, or the list of functions, and the arguments in their wire format. A command line without
+    /// function, which `--preview-target` allows, has an empty one.
     pub fn functions(&self) -> Result<(Value, Vec<Value>), String> {
         let no_parse: Vec<String> =
             self.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
@@ -182,7 +184,7 @@ impl Arguments {
             return Ok((fun.into(), wire_args(words, &no_parse)));
         }
         let functions: Vec<&str> = fun.split(',').map(str::trim).collect();
-        // Where the separator does not stand alone often enough, it may be within words, too.
+        // If too few arguments are the separator alone, it is also looked for within arguments.
         let alone = words.iter().filter(|word| **word == self.args_separator).count() + 1 == functions.len();
         let mut lists: Vec<Vec<String>> = vec![Vec::new()];
         for word in words {
@@ -197,7 +199,7 @@ impl Arguments {
                 }
             }
         }
-        // In Salt's words.
+        // Salt's messages.
         match lists.len().cmp(&functions.len()) {
             Ordering::Less => return Err("Cannot execute compound command without defining all arguments.".into()),
             Ordering::Greater => {
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_read_by_their_option() {
+    fn options_select_the_type_of_the_target() {
         for (line, target, kind) in [
             (&["*", "test.ping"][..], Value::from("*"), "glob"),
             (&["-L", "a, b,c", "test.ping"], list!["a", "b", "c"], "list"),
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn several_functions_have_a_list_of_arguments_each() {
+    fn each_of_several_functions_has_its_own_arguments() {
         let arguments = read(&["*", "test.ping,test.echo", ",", "hi"]);
         assert_eq!(arguments.functions(), Ok((list!["test.ping", "test.echo"], vec![list![], list!["hi"]])));
         for (words, lists) in [
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_function_has_an_empty_one() {
+    fn a_missing_function_is_empty() {
         assert_eq!(read(&["--preview-target", "*"]).functions(), Ok(("".into(), Vec::new())));
     }
 }

@@ -1,5 +1,5 @@
-//! The progress of a job in batches, published as `salt/batch/<jid>/new`, `progress` and `complete` or `halted`, with the
-//! whole state in each. The job id is that of the job on all minions.
+//! The progress of a job in batches, published as `salt/batch/<jid>/new`, `progress` and `complete` or `halted`, with
+//! the whole state in each. The job id is that of the job on all minions.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,5 +1,5 @@
-//! The minions of a target, before a job goes out: shown (`--preview-target`), counted (`--batch-safe-limit`), chosen from
-//! (`--subset`), or hinted at when none matches.
+//! The minions of a target, before a job goes out: shown (`--preview-target`), counted (`--batch-safe-limit`), chosen
+//! from (`--subset`), or hinted at when none matches.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The documentation of functions, as Salt's tools print it.
+//! Prints the documentation of functions in Salt's format.
 
 use brine_core::{Map, Value, map};
 
@@ -8,7 +8,7 @@ use crate::ui::print_plain;
 /// The execution function that returns documentation.
 pub(super) const FUNCTION: &str = "sys.doc";
 
-/// Adds the documentation that one minion returned to that of the others: the first text of a function counts.
+/// Merges the documentation that a minion returned; the first text of a function is kept.
 pub(super) fn gather(docs: &mut Map, returned: &Value) {
     for (fun, doc) in returned.as_map().into_iter().flatten() {
         if doc.is_truthy() {
@@ -17,7 +17,7 @@ pub(super) fn gather(docs: &mut Map, returned: &Value) {
     }
 }
 
-/// Shows documentation, sorted by function: as text, or by an outputter that was asked for.
+/// Prints documentation sorted by function, as text or with a named outputter.
 pub(super) fn show(docs: &Map, shower: &mut Shower) -> anyhow::Result<()> {
     let mut sorted: Vec<_> = docs.iter().collect();
     sorted.sort_by_key(|(fun, _)| fun.to_string());

@@ -1,7 +1,8 @@
 //! `salt`: jobs for minions, and their returns.
 //!
-//! `arguments.rs` reads the line, `job.rs` publishes and waits, `shown.rs` shows returns and counts them, `docs.rs` shows
-//! documentation, `batch.rs` runs jobs a few minions at a time, `choice.rs` chooses among the minions of a target.
+//! `arguments.rs` reads the line, `job.rs` publishes and waits, `shown.rs` shows returns and counts them, `docs.rs`
+//! shows documentation, `batch.rs` runs jobs a few minions at a time, `choice.rs` chooses among the minions of a
+//! target.
 
 mod arguments;
 mod batch;

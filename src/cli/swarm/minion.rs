@@ -1,4 +1,4 @@
-//! One simulated minion.
+//! A simulated minion.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,26 +17,26 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-/// How long a minion waits before it tries again what failed.
+/// The pause before a retry.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often a return is sent that the master does not take.
+/// The maximum number of attempts to send a return.
 const TRIES: usize = 20;
 
-/// What all minions of a swarm share.
+/// The shared state of all minions of a swarm.
 pub(super) struct Shared {
-    /// How many may show their keys at a time.
+    /// Limits concurrent authentications.
     turns: Semaphore,
-    /// The last publish: it is the same for all.
+    /// The last publish, decrypted once for all minions.
     last: Mutex<Option<(Bytes, Arc<Opened>)>>,
     returns: AtomicU64,
-    /// Why a minion is not in, of the one that failed last.
+    /// The last error of any minion.
     failure: Mutex<Option<String>>,
 }
 
-/// A publish that was opened.
+/// A decrypted publish.
 struct Opened {
     publication: Publication,
-    /// Nothing if it is no target that Brine knows.
+    /// `None` if the target does not parse.
     target: Option<Target>,
 }
 
@@ -45,22 +45,22 @@ impl Shared {
         Shared { turns, last: Mutex::default(), returns: AtomicU64::new(0), failure: Mutex::default() }
     }
 
-    /// Takes note of a failure. A master that cannot be reached is reported at once, each message once.
+    /// Records an error. Connection errors are logged, repeated ones once.
     fn failed(&self, error: &ChannelError) {
         let message = error.to_string();
         let mut last = self.failure.lock();
         if matches!(error, ChannelError::Transport(_)) && last.as_ref() != Some(&message) {
-            tracing::warn!("the master cannot be reached: {message}; trying again");
+            tracing::warn!("connecting to the master failed: {message}; retrying");
         }
         *last = Some(message);
     }
 
-    /// The last failure of a minion.
+    /// Returns the last error of any minion.
     pub fn failure(&self) -> Option<String> {
         self.failure.lock().clone()
     }
 
-    /// How many returns the master has taken.
+    /// Returns the number of returns that the master has accepted.
     pub fn returns(&self) -> u64 {
         self.returns.load(Ordering::Relaxed)
     }
@@ -116,13 +116,13 @@ impl Simulated {
         Ok(Simulated { id, grains, channel, shared })
     }
 
-    /// Joins, listens and answers until `shutdown`; says once when it is in.
+    /// Authenticates and answers jobs until `shutdown`; sends to `ready` once it has joined.
     pub async fn live(self, ready: mpsc::UnboundedSender<()>, shutdown: CancellationToken) {
         let this = Arc::new(self);
-        let mut told = false;
+        let mut has_joined = false;
         loop {
             let ended = tokio::select! {
-                ended = this.listen(&mut told, &ready) => ended,
+                ended = this.listen(&mut has_joined, &ready) => ended,
                 () = shutdown.cancelled() => return,
             };
             match ended {
@@ -137,17 +137,21 @@ impl Simulated {
         }
     }
 
-    async fn listen(self: &Arc<Self>, told: &mut bool, ready: &mpsc::UnboundedSender<()>) -> Result<(), ChannelError> {
+    async fn listen(
+        self: &Arc<Self>,
+        has_joined: &mut bool,
+        ready: &mpsc::UnboundedSender<()>,
+    ) -> Result<(), ChannelError> {
         self.join().await?;
         let Some(mut publishes) = self.channel.subscribe().await? else { return Ok(()) };
-        if !*told {
+        if !*has_joined {
             let tag = format!("salt/minion/{}/start", self.id);
             let text = format!("Minion {} started", self.id);
             let load =
                 map! {"cmd" => "_minion_event", "id" => &self.id, "tag" => tag, "data" => text, "pretag" => Value::Nil};
             self.channel.request(load).await?;
-            *told = true;
-            // Nobody listens any more when the swarm ends.
+            *has_joined = true;
+            // The receiver is closed when the swarm ends.
             _ = ready.send(());
         }
         loop {
@@ -159,14 +163,14 @@ impl Simulated {
                     }
                 }
                 Err(ChannelError::Crypt(_)) => self.join().await?,
-                Err(error) => tracing::warn!(minion = %self.id, %error, "a publish is refused"),
+                Err(error) => tracing::warn!(minion = %self.id, %error, "refusing an invalid publish"),
             }
         }
     }
 
     async fn join(&self) -> Result<(), ChannelError> {
         loop {
-            // Never closed.
+            // The semaphore is never closed.
             let _turn = self.shared.turns.acquire().await;
             match self.channel.authenticate().await {
                 Err(ChannelError::Pending(_) | ChannelError::Full) => tokio::time::sleep(PAUSE).await,
@@ -192,18 +196,18 @@ impl Simulated {
             load.insert("out".into(), "highstate".into());
         }
         for _ in 0..TRIES {
-            // Salt's masters say nothing to what they have taken.
+            // Salt's masters reply with nothing to an accepted return.
             if self.channel.request(load.clone()).await.is_ok_and(|answer| answer != Value::Bool(false)) {
                 self.shared.returns.fetch_add(1, Ordering::Relaxed);
                 return;
             }
             tokio::time::sleep(PAUSE).await;
         }
-        tracing::warn!(minion = %self.id, "a return could not be sent");
+        tracing::warn!(minion = %self.id, "sending a return failed");
     }
 }
 
-/// What a function gives.
+/// Returns the simulated result of a function.
 fn answer(fun: &str) -> Value {
     if fun.starts_with("state.") {
         let state = |name: &str, number: i64| {
@@ -221,7 +225,7 @@ fn answer(fun: &str) -> Value {
     }
     match fun {
         "test.ping" => true.into(),
-        // It has returned already.
+        // Jobs have always returned already.
         "saltutil.find_job" => Value::map(),
         _ => format!("'{fun}' is not simulated.").into(),
     }

@@ -1,8 +1,8 @@
-//! `brine swarm`: many simulated minions in one process, to see what a master does with a fleet.
+//! `brine swarm`: simulates many minions in one process, to load a master.
 //!
-//! They speak Salt's protocol with either cipher, so that any master can be tried: each has a session of its own
-//! and a connection to the publish port. To spare the machine they share one key and some request connections, and a
-//! publish, which is the same for all of them, is opened once. `minion.rs` has what one of them does.
+//! The minions use Salt's protocol with either cipher, so the master may be Salt's. Each has a session and a
+//! connection to the publish port. They share one key and some request connections, and a publish is decrypted once
+//! for all of them. `minion.rs` simulates one of them.
 
 mod minion;
 
@@ -30,37 +30,37 @@ use crate::ui::{ColourChoice, Ui};
 
 const NAME: &str = "brine swarm";
 const USAGE: &str = "brine swarm --master HOST --minions N [options]";
-/// How many minions share a connection for their requests.
+/// The number of minions that share a request connection.
 const SHARE: usize = 32;
 
-/// Simulate many minions of one master: they answer test.ping and give a fixed return for states.
+/// Simulate many minions of one master: they answer test.ping, and states with a fixed return.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "For test masters: they must accept the keys by themselves (auto_accept: True), which lets anybody in.\n\nExamples:\n  brine swarm --master 127.0.0.1 --minions 1000\n  brine swarm --master salt --minions 100 --cipher aes-192-cbc-hmac    as Salt's own minions\n  brine swarm --master salt --minions 9000 --json                     one line for scripts when all are in"
+    after_help = "The master must accept the keys by itself (auto_accept: True): use it for tests only.\n\nExamples:\n  brine swarm --master 127.0.0.1 --minions 1000\n  brine swarm --master salt --minions 100 --cipher aes-192-cbc-hmac   use Salt's cipher\n  brine swarm --master salt --minions 9000 --json     print JSON when all have joined"
 )]
 struct Arguments {
-    /// The master
+    /// The address of the master
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     master: String,
-    /// Its port for requests
+    /// The port of the master for requests
     #[arg(long, value_name = "PORT", default_value_t = 4506)]
     port: u16,
-    /// How many minions
+    /// The number of minions
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     minions: u32,
-    /// What their ids begin with
+    /// The prefix of their ids
     #[arg(long, value_name = "TEXT", default_value = "swarm-")]
     prefix: String,
-    /// The session cipher: aes-256-gcm if the master can, else aes-192-cbc-hmac
+    /// The session cipher (default: aes-256-gcm if the master supports it, else aes-192-cbc-hmac)
     #[arg(long, value_name = "NAME", value_parser = ["aes-256-gcm", "aes-192-cbc-hmac"])]
     cipher: Option<String>,
-    /// How many show their keys at a time
+    /// The number of concurrent authentications
     #[arg(long, value_name = "N", default_value_t = 64)]
     concurrency: usize,
-    /// Where their key is kept, so that a second swarm is let in without being accepted again
+    /// The directory of their key, so that a second swarm need not be accepted again
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Say in one line of JSON when all are in
+    /// Print one line of JSON when all have joined
     #[arg(long)]
     json: bool,
     /// Show the version and exit
@@ -77,22 +77,23 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let format = LineFormat::parse(log_format::CONSOLE, log_format::TIME)?;
     super::logging::start((tracing::level_filters::LevelFilter::WARN, format), None)?;
     let own = std::env::temp_dir().join(format!("brine-swarm-{}", std::process::id()));
-    let folder = arguments.dir.as_ref().map(std::path::absolute).transpose()?;
+    let directory = arguments.dir.as_ref().map(std::path::absolute).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = runtime.block_on(swarm(&arguments, folder.as_ref().unwrap_or(&own)));
-    if folder.is_none() {
-        // It is there unless nothing was begun.
+    let done = runtime.block_on(swarm(&arguments, directory.as_ref().unwrap_or(&own)));
+    if directory.is_none() {
+        // It exists unless the start failed.
         _ = std::fs::remove_dir_all(&own);
     }
     done
 }
 
-async fn swarm(arguments: &Arguments, folder: &PathBuf) -> anyhow::Result<ExitCode> {
-    let mut given = map! {"pki_dir" => folder.clone(), "master" => &arguments.master, "master_port" => arguments.port};
+async fn swarm(arguments: &Arguments, directory: &PathBuf) -> anyhow::Result<ExitCode> {
+    let mut given =
+        map! {"pki_dir" => directory.clone(), "master" => &arguments.master, "master_port" => arguments.port};
     given.extend(arguments.cipher.as_ref().map(|cipher| ("ciphers".into(), vec![cipher.clone()].into())));
     let config = Arc::new(MinionConfig::load(std::path::Path::new("/nonexistent"), &given)?.config);
-    brine_core::files::create_private_dir(folder)?;
-    let key = Arc::new(PrivateKey::load_or_generate(folder, "minion", config.keysize)?);
+    brine_core::files::create_private_dir(directory)?;
+    let key = Arc::new(PrivateKey::load_or_generate(directory, "minion", config.keysize)?);
     let endpoint = Endpoint::Tcp(arguments.master.clone(), arguments.port);
     let limits = Limits { message: config.max_message_size, ..Limits::default() };
     let shared = Arc::new(Shared::new(Semaphore::new(arguments.concurrency.max(1))));
@@ -106,7 +107,7 @@ async fn swarm(arguments: &Arguments, folder: &PathBuf) -> anyhow::Result<ExitCo
             client = RequestClient::new(endpoint.clone(), limits);
         }
         let id = format!("{}{number}", arguments.prefix);
-        let id = id.parse().with_context(|| format!("'{id}' is no id of a minion"))?;
+        let id = id.parse().with_context(|| format!("minion id '{id}' is invalid"))?;
         let minion = Simulated::new(
             id,
             Arc::clone(&config),
@@ -125,8 +126,8 @@ async fn swarm(arguments: &Arguments, folder: &PathBuf) -> anyhow::Result<ExitCo
         tokio::select! {
             _ = readies.recv() => there += 1,
             _ = progress.tick() => {
-                let failure = shared.failure().map(|error| format!("; the last failure: {error}")).unwrap_or_default();
-                ui.print_error(&format!("{there} of {} minions are in{failure}", arguments.minions))?;
+                let failure = shared.failure().map(|error| format!("; last error: {error}")).unwrap_or_default();
+                ui.print_error(&format!("{there} of {} minions have joined{failure}", arguments.minions))?;
             }
             _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
         }
@@ -135,10 +136,10 @@ async fn swarm(arguments: &Arguments, folder: &PathBuf) -> anyhow::Result<ExitCo
     if arguments.json {
         ui.print(&json::to_json(&map! {"minions" => there, "seconds" => took}.into()))?;
     } else {
-        ui.print(&format!("{there} minions are in after {took:.2} s; Ctrl-C ends them"))?;
+        ui.print(&format!("{there} minions have joined after {took:.2} s; stop them with Ctrl-C"))?;
     }
     tokio::signal::ctrl_c().await?;
     shutdown.cancel();
-    ui.print_error(&format!("{} returns were sent", shared.returns()))?;
+    ui.print_error(&format!("{} returns sent", shared.returns()))?;
     Ok(ExitCode::SUCCESS)
 }

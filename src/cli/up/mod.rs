@@ -1,9 +1,8 @@
-//! `brine up`: a whole system on this machine, below `./.brine`: a master, minions, and the event bus to
-//! look at.
+//! `brine up`: runs a master and minions below `./.brine` and shows the event bus.
 //!
-//! `system.rs` writes the configuration and runs the daemons, `story.rs` tells what goes over the bus.
+//! `system.rs` writes the configuration and runs the daemons, `report.rs` formats the events and the summary.
 
-mod story;
+mod report;
 mod system;
 
 use std::ffi::OsString;
@@ -18,7 +17,7 @@ use brine_core::event::Event;
 use brine_core::transport::{Limits, Subscriber};
 use clap::{CommandFactory, Parser};
 use nix::fcntl::{Flock, FlockArg};
-use story::Story;
+use report::Report;
 use system::System;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -27,28 +26,28 @@ use crate::ui::{CLOSED_PIPE_STATUS, ColourChoice, Ui};
 
 const NAME: &str = "brine up";
 const USAGE: &str = "brine up [options]";
-/// How long it may take until all minions are in their highstate.
-const STORY_TIME: Duration = Duration::from_secs(60);
+/// The timeout of the first highstates.
+const HIGHSTATE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Run a master and minions below ./.brine and show the event bus.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  brine up                 a master and two minions; Ctrl-C ends them\n  brine up --minions 20    more of them\n  brine up --once -v       show everything once, and end"
+    after_help = "Examples:\n  brine up                 run a master and two minions until Ctrl-C\n  brine up --minions 20    run 20 minions\n  brine up --once -v       show all events in full, and exit after the first highstates"
 )]
 struct Arguments {
-    /// How many minions
+    /// The number of minions
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
     minions: u32,
-    /// End when all minions are in their highstate
+    /// Exit when all minions have returned their highstate
     #[arg(long)]
     once: bool,
-    /// Show the bodies of events too
+    /// Show the data of events in full
     #[arg(short, long)]
     verbose: bool,
-    /// The folder for everything
+    /// The directory of all files
     #[arg(long, value_name = "DIR", default_value = ".brine")]
     dir: PathBuf,
-    /// No colours
+    /// Never use colours
     #[arg(long)]
     no_color: bool,
     /// Show the version and exit
@@ -62,38 +61,41 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    let folder = std::path::absolute(&arguments.dir)?;
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let _lock = lock(&folder)?;
+    let directory = std::path::absolute(&arguments.dir)?;
+    std::fs::create_dir_all(&directory).with_context(|| format!("creating {} failed", directory.display()))?;
+    let _lock = lock(&directory)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(show(&arguments, &folder))
+    runtime.block_on(show(&arguments, &directory))
 }
 
-/// One system a folder. The lock ends with the process, however that ends.
-fn lock(folder: &Path) -> anyhow::Result<Flock<std::fs::File>> {
-    let path = folder.join("up.lock");
-    let file = std::fs::File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+/// Locks the directory, so that it has one running system. The lock ends with the process.
+fn lock(directory: &Path) -> anyhow::Result<Flock<std::fs::File>> {
+    let path = directory.join("up.lock");
+    let file = std::fs::File::create(&path).with_context(|| format!("creating {} failed", path.display()))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
-        anyhow::anyhow!("a system is up in {} already: use it, or end it with Ctrl-C where it runs", folder.display())
+        anyhow::anyhow!(
+            "a system is already running in {}: use it, or stop it with Ctrl-C in its terminal",
+            directory.display()
+        )
     })
 }
 
-async fn show(arguments: &Arguments, folder: &Path) -> anyhow::Result<ExitCode> {
+async fn show(arguments: &Arguments, directory: &Path) -> anyhow::Result<ExitCode> {
     let mut ui = Ui::new(if arguments.no_color { ColourChoice::Never } else { ColourChoice::Auto });
-    let mut system = System::start(folder, arguments.minions)?;
+    let mut system = System::start(directory, arguments.minions)?;
     let result = tokio::select! {
         result = follow(arguments, &mut system, &mut ui) => result,
         () = stdout_reader::gone() => Err(io::Error::from(ErrorKind::BrokenPipe).into()),
     };
     system.stop();
-    // `brine up | head` has shown what was wanted of it.
+    // As in `brine up | head`.
     let is_closed = |error: &anyhow::Error| {
         error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
     };
     if result.as_ref().is_err_and(is_closed) { Ok(ExitCode::from(CLOSED_PIPE_STATUS)) } else { result }
 }
 
-/// Waits for the end of the terminal that the command runs in. Never returns if hang-ups are ignored, as by `nohup`.
+/// Waits for SIGHUP. Never returns if it is ignored, as with `nohup`.
 async fn hung_up() -> anyhow::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -115,19 +117,19 @@ async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyh
         }
         system.check()?;
     };
-    ui.try_print(&story::heading(system, ui.colours()))?;
+    ui.try_print(&report::heading(system, ui.colours()))?;
     system.start_minions()?;
-    let mut story = Story::new(system.minions(), ui.colours(), arguments.verbose);
+    let mut report = Report::new(system.minions(), ui.colours(), arguments.verbose);
     let mut signals = super::daemon::Signals::install()?;
-    let deadline = tokio::time::Instant::now() + STORY_TIME;
-    let (mut told, mut checks) = (false, tokio::time::interval(Duration::from_millis(500)));
+    let deadline = tokio::time::Instant::now() + HIGHSTATE_TIMEOUT;
+    let (mut is_complete, mut checks) = (false, tokio::time::interval(Duration::from_millis(500)));
     let mut hung_up = std::pin::pin!(hung_up());
     loop {
         let frames = tokio::select! {
-            frames = events.recv() => frames.context("the master is gone")?,
+            frames = events.recv() => frames.context("the master has stopped")?,
             _ = signals.ended() => {
                 ui.try_print("\nstopping")?;
-                return Ok(if told || !arguments.once { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+                return Ok(if is_complete || !arguments.once { ExitCode::SUCCESS } else { ExitCode::FAILURE });
             }
             hung_up = &mut hung_up => {
                 hung_up?;
@@ -137,18 +139,18 @@ async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyh
                 system.check()?;
                 continue;
             }
-            () = tokio::time::sleep_until(deadline), if !told => {
-                bail!("not all minions were in their highstate within {STORY_TIME:?}: {}; {} says more", story.missing(), system.log_dir().display());
+            () = tokio::time::sleep_until(deadline), if !is_complete => {
+                bail!("not all minions have returned their highstate within {HIGHSTATE_TIMEOUT:?}: {} missing; see the logs in {}", report.missing(), system.log_dir().display());
             }
         };
         let Some(Ok(event)) = frames.into_iter().next().map(Event::from_frame) else { continue };
-        for line in story.tell(&event) {
+        for line in report.lines(&event) {
             ui.try_print(&line)?;
         }
-        if !told && story.is_complete() {
-            told = true;
-            ui.try_print(&story.summary(system))?;
-            if let Some(failure) = story.failure() {
+        if !is_complete && report.is_complete() {
+            is_complete = true;
+            ui.try_print(&report.summary(system))?;
+            if let Some(failure) = report.failure() {
                 bail!("{failure}");
             }
             if arguments.once {

@@ -1,4 +1,4 @@
-//! The files and processes of a system below one folder.
+//! The files and processes of a system below one directory.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// The states and reactions of the system: the same files as in `reactor.d/`, and a small tree.
+/// The reactor files of `reactor.d/` and a small state tree.
 const FILES: &[(&str, &str)] = &[
     ("reactor.d/auth.sls", include_str!("../../../reactor.d/auth.sls")),
     ("reactor.d/start.sls", include_str!("../../../reactor.d/start.sls")),
@@ -20,41 +20,45 @@ const FILES: &[(&str, &str)] = &[
     ("srv/salt/site.conf.j2", include_str!("tree/site.conf.j2")),
 ];
 
-/// How long daemons have to end.
+/// The timeout of stopping the daemons.
 const STOP_TIME: Duration = Duration::from_secs(10);
 
-/// A master and its minions, each a process.
+/// A master and its minions, a process each.
 pub(super) struct System {
-    folder: PathBuf,
+    directory: PathBuf,
     minions: Vec<String>,
     ports: (u16, u16),
     running: Vec<(String, Child)>,
 }
 
 impl System {
-    /// Writes the configuration and starts the master. Keys and states of an earlier run stay.
-    pub fn start(folder: &Path, count: u32) -> anyhow::Result<Self> {
+    /// Writes the configuration and starts the master. Keys and states of an earlier run are kept.
+    pub fn start(directory: &Path, count: u32) -> anyhow::Result<Self> {
         let minions =
             (1..=count.div_ceil(2)).flat_map(|n| [format!("web{n}_youshi"), format!("db{n}")]).take(count as usize);
-        let mut system =
-            System { folder: folder.to_owned(), minions: minions.collect(), ports: free_ports()?, running: Vec::new() };
+        let mut system = System {
+            directory: directory.to_owned(),
+            minions: minions.collect(),
+            ports: free_ports()?,
+            running: Vec::new(),
+        };
         system.write()?;
-        system.spawn("master", &["salt-master", "-c", &path_text(&folder.join("etc"))])?;
+        system.spawn("master", &["salt-master", "-c", &path_text(&directory.join("etc"))])?;
         Ok(system)
     }
 
     fn write(&self) -> anyhow::Result<()> {
         for (path, text) in FILES {
-            // What somebody has changed to try it out stays.
-            let path = self.folder.join(path);
+            // Files that the user has edited are kept.
+            let path = self.directory.join(path);
             if !path.exists() {
                 write(&path, text)?;
             }
         }
         let (publish, ret) = self.ports;
-        let root = self.folder.display();
+        let root = self.directory.display();
         write(
-            &self.folder.join("etc/master"),
+            &self.directory.join("etc/master"),
             &format!(
                 "# written by brine up\nroot_dir: {root}\npki_dir: {root}/master/pki\ncachedir: {root}/master/cache\n\
                  sock_dir: {root}/run\npidfile: {root}/run/master.pid\nlog_level_logfile: quiet\n\
@@ -68,7 +72,7 @@ impl System {
             let own = own.display();
             write(
                 &self.minion_dir(id).join("etc/minion"),
-                // Socket paths have to be short: all minions have theirs in one folder.
+                // All minions share a directory for sockets, whose paths must be short.
                 &format!(
                     "# written by brine up\nid: {id}\nroot_dir: {root}\npki_dir: {own}/pki\ncachedir: {own}/cache\n\
                      sock_dir: {root}/run\npidfile: {root}/run/{id}.pid\nlog_level_logfile: quiet\n\
@@ -92,24 +96,24 @@ impl System {
     fn spawn(&mut self, name: &str, words: &[&str]) -> anyhow::Result<()> {
         use std::os::unix::process::CommandExt;
         let logs = self.log_dir();
-        std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
+        std::fs::create_dir_all(&logs).with_context(|| format!("creating {} failed", logs.display()))?;
         let path = logs.join(name);
-        let log = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        let log = File::create(&path).with_context(|| format!("creating {} failed", path.display()))?;
         let child = Command::new(std::env::current_exe()?)
             .args(words)
             .args(["-l", "info"])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
-            // Ctrl-C is for this process, which then stops the others in order.
+            // Ctrl-C reaches this process alone, which stops the others in order.
             .process_group(0)
             .spawn()
-            .with_context(|| format!("cannot start {name}"))?;
+            .with_context(|| format!("starting {name} failed"))?;
         self.running.push((name.to_owned(), child));
         Ok(())
     }
 
-    /// Says which process has ended, if one has.
+    /// Returns an error if a process has ended.
     pub fn check(&mut self) -> anyhow::Result<()> {
         let logs = self.log_dir();
         for (name, child) in &mut self.running {
@@ -139,34 +143,34 @@ impl System {
         self.running.clear();
     }
 
-    /// The ids of the minions.
+    /// Returns the ids of the minions.
     pub fn minions(&self) -> &[String] {
         &self.minions
     }
 
-    /// The ports for publishes and requests.
+    /// Returns the ports for publishes and requests.
     pub fn ports(&self) -> (u16, u16) {
         self.ports
     }
 
-    /// Where everything is, as short as it can be told.
-    pub fn shown_folder(&self) -> String {
+    /// Returns the directory, relative to the current one if it is below it.
+    pub fn shown_directory(&self) -> String {
         let here = std::env::current_dir().unwrap_or_default();
-        self.folder.strip_prefix(&here).unwrap_or(&self.folder).display().to_string()
+        self.directory.strip_prefix(&here).unwrap_or(&self.directory).display().to_string()
     }
 
-    /// Where the master's event sockets are.
+    /// Returns the directory of the master's event sockets.
     pub fn sock_dir(&self) -> PathBuf {
-        self.folder.join("run")
+        self.directory.join("run")
     }
 
-    /// Where the daemons log.
+    /// Returns the directory of the logs.
     pub fn log_dir(&self) -> PathBuf {
-        self.folder.join("log")
+        self.directory.join("log")
     }
 
     fn minion_dir(&self, id: &str) -> PathBuf {
-        self.folder.join("minions").join(id)
+        self.directory.join("minions").join(id)
     }
 }
 
@@ -181,13 +185,13 @@ fn path_text(path: &Path) -> String {
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).with_context(|| format!("creating {} failed", directory.display()))?;
     }
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    std::fs::write(path, text).with_context(|| format!("writing {} failed", path.display()))
 }
 
-/// Two ports that nobody listens on now.
+/// Returns two free ports.
 fn free_ports() -> anyhow::Result<(u16, u16)> {
     let (one, other) = (TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?);
     Ok((one.local_addr()?.port(), other.local_addr()?.port()))

@@ -1,4 +1,4 @@
-//! `state_compress_ids`: states of one id that came to the same result become one entry.
+//! `state_compress_ids`: merges states of one id with the same result.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use super::state::State;
 
-/// Joins states, in the place of the first of each group. A state that is alone in its group stays as it is.
+/// Merges each group of states at the position of its first one. A single state is unchanged.
 pub fn compress(states: Vec<State<'_>>) -> Vec<State<'_>> {
     let mut groups: IndexMap<_, Vec<State>> = IndexMap::new();
     for state in states {
@@ -42,7 +42,7 @@ fn join(mut group: Vec<State<'_>>) -> Option<State<'_>> {
     Some(joined)
 }
 
-/// The sum of the durations; a whole number if all of them are.
+/// Returns the sum of the durations; an integer if all of them are.
 fn total_duration(group: &[State]) -> Value {
     let whole: Option<i64> = group.iter().map(|state| state.duration.as_deref().and_then(Value::as_i64)).sum();
     whole.map_or_else(|| Value::Float(group.iter().map(State::milliseconds).sum()), Value::Int)

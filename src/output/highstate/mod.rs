@@ -1,6 +1,6 @@
 //! The outputter of state runs: a block or a line for each state, and a summary for each minion.
 //!
-//! `state` shows one state, `summary` what stands below them, `compress` joins states of one id, `wrap` wraps warnings.
+//! `state` formats one state, `summary` the summary, `compress` merges states of one id, `wrap` wraps warnings.
 
 mod compress;
 mod state;
@@ -16,18 +16,18 @@ use super::{OutputOptions, pprint};
 use crate::escape::escape_control;
 use crate::ui::{Colour, Colours};
 
-/// How far the parts of a state block stand from the margin.
+/// The indentation of the values in a state block.
 const MARGIN: usize = 14;
 
-/// The text of `{id: return}`, or nothing if the value does not have that shape.
+/// Formats `{id: return}`; `None` if the value does not have this form.
 pub fn render(value: &Value, options: &OutputOptions) -> Option<String> {
     document(value, options, 1)
 }
 
-/// A document `depth` runs deep: an orchestration that another one ran is indented further.
+/// Formats a document at this nesting of state runs: an orchestration within another one is indented further.
 fn document(value: &Value, options: &OutputOptions, depth: usize) -> Option<String> {
     let mut hosts = value.as_map()?;
-    // The runner's wrapping (`data`, `outputter`, `retcode`) around the returns is none of them.
+    // Unwraps the result of a runner function (`data`, `outputter`, `retcode`).
     if let Some(data) = hosts.get("data") {
         hosts = data.as_map()?;
     }
@@ -41,7 +41,7 @@ fn document(value: &Value, options: &OutputOptions, depth: usize) -> Option<Stri
     Some(blocks?.join("\n"))
 }
 
-/// What one minion returned, as text.
+/// The formatted return of a minion.
 struct Host {
     text: String,
     changed: bool,
@@ -51,7 +51,7 @@ fn host(id: &str, data: &Value, options: &OutputOptions, depth: usize) -> Option
     let colours = options.colours;
     let mut body = Vec::new();
     let (colour, changed) = match data {
-        // A plain return, such as that of a function that an orchestration called, always counts as a change.
+        // A scalar, such as the result of a function in an orchestration, always counts as a change.
         Value::Str(_) | Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Big(_) => {
             for line in lines(&data.to_string()) {
                 body.push(colours.paint(Colour::Green, &format!("    {}", escape_control(line))));
@@ -82,8 +82,8 @@ fn compile_errors(errors: &[Value], colours: Colours, body: &mut Vec<String>) {
     }
 }
 
-/// Writes the states of one run in their order. Gives the colour of the host's line, which is that of the last state
-/// that was not simply fine, and the counts for the summary.
+/// Formats the states of a run in order. Returns the colour of the minion's line, which is that of the last failed or
+/// pending state, and the counts for the summary.
 fn run(states: &Map, options: &OutputOptions, depth: usize, body: &mut Vec<String>) -> Option<(Colour, Counts)> {
     for (key, data) in states {
         let unordered = data.as_map().is_some_and(|data| !data.is_empty() && !data.contains_key("__run_num__"));

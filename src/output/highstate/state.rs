@@ -1,4 +1,4 @@
-//! One state of a run: reading it, and showing it as a block or on one line.
+//! A state of a run: parses it and formats it as a block or on one line.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -11,13 +11,13 @@ use crate::output::text::{hang, lines};
 use crate::output::{OutputOptions, StateMode, nested};
 use crate::ui::{Colour, Colours};
 
-/// Columns that a line of warnings may reach.
+/// The last column of warnings.
 const WARNINGS_END: usize = 80;
 
-/// Names of runner functions whose return is a whole state run of its own.
+/// The runner functions whose return is a state run.
 const ORCHESTRATIONS: [&str; 3] = ["state.orch", "state.orchestrate", "state.sls"];
 
-/// What a run says about one state.
+/// The return of a state.
 #[derive(Debug, Clone)]
 pub struct State<'a> {
     pub module: &'a str,
@@ -28,27 +28,27 @@ pub struct State<'a> {
     pub changes: Cow<'a, Value>,
     pub duration: Option<Cow<'a, Value>>,
     pub run_number: i64,
-    /// How many states this entry stands for; more than one after compression.
+    /// The number of states that this entry stands for; more than one after compression.
     pub count: usize,
-    /// The rest, as it was returned.
+    /// The whole return.
     pub data: &'a Map,
 }
 
-/// The text below `Changes:`, line breaks included, and whether there were any changes.
+/// The text after `Changes:`, and whether the state has changes.
 pub struct Changes {
     pub text: String,
     pub changed: bool,
 }
 
-/// The text of one state.
+/// The formatted state.
 pub struct Shown {
     pub text: String,
-    /// Warnings are counted in the summary only where they are shown as a block.
+    /// Whether warnings are shown as a block; only those are counted in the summary.
     pub has_warnings_block: bool,
 }
 
 impl<'a> State<'a> {
-    /// Reads `module_|-id_|-name_|-function` and its data, or gives nothing if something that every state has is missing.
+    /// Parses a key `module_|-id_|-name_|-function` and its data; `None` if a required field is missing.
     pub fn read(key: &'a str, data: &'a Map) -> Option<Self> {
         let mut parts = key.split("_|-");
         let (module, id, name, function) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
@@ -71,12 +71,12 @@ impl<'a> State<'a> {
         })
     }
 
-    /// Whether the result counts as success; test mode's `None` does not.
+    /// Returns whether the result is true; `None` of test mode is not.
     pub fn is_success(&self) -> bool {
         self.result.is_truthy()
     }
 
-    /// The duration in milliseconds; Salt's older minions returned it as text with its unit.
+    /// Returns the duration in milliseconds; Salt's older minions return a string with its unit.
     pub fn milliseconds(&self) -> f64 {
         match self.duration.as_deref() {
             Some(Value::Str(text)) => text.trim_end_matches(" ms").trim().parse().unwrap_or(0.0),
@@ -85,7 +85,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Reads the changes; nothing if they have a shape that cannot be.
+    /// Formats the changes; `None` if they are invalid.
     pub fn changes(&self, options: &OutputOptions, depth: usize) -> Option<Changes> {
         let orchestration = self.data.get("name").and_then(Value::as_str).is_some_and(|n| ORCHESTRATIONS.contains(&n));
         if orchestration {
@@ -119,7 +119,7 @@ impl<'a> State<'a> {
         Some(Changes { text: format!("\n{}", text.trim_end()), changed: true })
     }
 
-    /// The text of the state, or nothing if the filter hides it.
+    /// Formats the state; `None` if the filter hides it.
     pub fn show(&self, changes: &Changes, options: &OutputOptions) -> Option<Shown> {
         let terse = match options.state_output.mode {
             StateMode::Full => false,
@@ -152,7 +152,7 @@ impl<'a> State<'a> {
         if options.state_output.by_id { &self.id } else { &self.name }
     }
 
-    /// Start and duration, if they are wanted and known.
+    /// Returns start time and duration, if they are shown and known.
     fn profile(&self, options: &OutputOptions) -> Option<(String, String)> {
         let start = self.data.get("start_time").filter(|_| options.state_output_profile)?;
         let duration = match self.duration.as_deref() {
@@ -175,7 +175,7 @@ impl<'a> State<'a> {
         let word = match self.result {
             Value::Bool(false) => "Failed",
             Value::Nil => "Differs",
-            // Unlike the colour, the word does not look into a run that this state started.
+            // Unlike the colour, the word ignores the changes of a nested run.
             _ if self.changes.is_truthy() => "Changed",
             _ => "Clean",
         };
@@ -222,7 +222,7 @@ impl<'a> State<'a> {
         out.join("\n")
     }
 
-    /// The comment with what stands under `data`, which some states return besides.
+    /// Returns the comment with `data`, which some states return in addition.
     fn comment(&self) -> String {
         let text = self.data.get("comment").map(Value::to_string).unwrap_or_default();
         let mut comment = hang(text.trim(), MARGIN);
@@ -250,7 +250,7 @@ fn warnings_block(warnings: &str, colours: Colours) -> String {
     format!("   {}", colours.paint(Colour::LightRed, &format!(" Warnings: {}", text.trim_start())))
 }
 
-/// Pushes every line in, the first and empty ones as well.
+/// Indents every line.
 fn hang_all(text: &str, blanks: usize) -> String {
     format!("{:blanks$}{}", "", hang(text, blanks))
 }

@@ -1,4 +1,4 @@
-//! What stands below the states of one minion: how many did what, and how long it took.
+//! The summary below the states of a minion: counts and run time.
 
 use brine_core::value::python::repr;
 use brine_core::{Map, Value};
@@ -8,31 +8,31 @@ use crate::escape::escape_control;
 use crate::output::OutputOptions;
 use crate::ui::Colour;
 
-/// The longest label, with the colon and the blank behind it.
+/// The length of the longest label, including the colon and the space.
 const LABEL_WIDTH: usize = "Succeeded: ".len();
 
-/// Counts of one run.
+/// The counts of a run.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// States with result true.
+    /// States with result True.
     succeeded: usize,
-    /// States with result None: they would have done something.
+    /// States with result None: they would make changes.
     unchanged: usize,
     failed: usize,
-    /// States with a result that should not be; they count in the total only.
+    /// States with an invalid result; they count in the total only.
     other: usize,
     /// States with changes.
     pub changed: usize,
     /// Blocks with warnings.
     pub warnings: usize,
-    /// Milliseconds of the states that ran one after the other.
+    /// The sum of the durations of sequential states, in milliseconds.
     serial: f64,
-    /// Milliseconds of the longest state that ran beside others.
+    /// The duration of the longest parallel state, in milliseconds.
     parallel: f64,
 }
 
 impl Counts {
-    /// Counts a state.
+    /// Adds a state.
     pub fn add(&mut self, state: &State, changed: bool) {
         let count = match state.result {
             Value::Bool(true) | Value::Int(1) => &mut self.succeeded,
@@ -56,13 +56,13 @@ impl Counts {
         self.succeeded + self.unchanged + self.failed + self.other
     }
 
-    /// Columns of the summary: the longest label and the digits of the largest count, none if nothing was counted.
+    /// Returns the width of the summary: the longest label and the digits of the largest count, if it is not 0.
     fn width(&self) -> usize {
         let largest = [self.succeeded, self.unchanged, self.failed, self.other, self.warnings].into_iter().max();
         LABEL_WIDTH + largest.filter(|count| *count > 0).map_or(0, |count| count.to_string().len())
     }
 
-    /// Writes the summary.
+    /// Appends the lines of the summary.
     pub fn write(&self, id: &str, options: &OutputOptions, body: &mut Vec<String>) {
         let colours = options.colours;
         let width = self.width();

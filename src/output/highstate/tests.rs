@@ -18,7 +18,7 @@ fn show(states: Map, options: &OutputOptions) -> String {
 }
 
 #[test]
-fn states_come_in_the_order_of_their_run_numbers() {
+fn states_are_sorted_by_run_number() {
     let states = map! {
         "test_|-late_|-late_|-nop" => state(11, true, map! {}),
         "test_|-early_|-named_|-nop" => state(2, Value::Nil, map! {"comment" => " two\nlines\n"}),
@@ -51,7 +51,7 @@ fn states_come_in_the_order_of_their_run_numbers() {
 }
 
 #[test]
-fn counts_widen_the_summary_and_a_second_is_shown_in_seconds() {
+fn counts_widen_the_summary_and_long_runs_are_shown_in_seconds() {
     let states = (0..12).map(|n| {
         let fields = map! {"duration" => 100.25, "__parallel__" => n > 9};
         (Value::from(format!("test_|-i{n}_|-i{n}_|-nop")), state(n, n != 3, fields))
@@ -81,7 +81,7 @@ fn counts_widen_the_summary_and_a_second_is_shown_in_seconds() {
 }
 
 #[test]
-fn names_of_one_id_with_one_result_become_one_entry() {
+fn states_of_one_id_with_equal_results_are_merged() {
     let key = |name: &str| format!("test_|-i_|-{name}_|-nop");
     let states = map! {
         key("a") => state(0, true, map! {"changes" => map!{"x" => 1}}),
@@ -123,7 +123,7 @@ fn names_of_one_id_with_one_result_become_one_entry() {
 }
 
 #[test]
-fn what_is_no_state_run_has_no_highstate_text() {
+fn other_values_are_not_state_runs() {
     let without_comment = map! {"test_|-a_|-a_|-nop" => map!{"result" => true, "changes" => Value::map()}};
     for value in [
         Value::from("text"),
@@ -137,7 +137,7 @@ fn what_is_no_state_run_has_no_highstate_text() {
 }
 
 #[test]
-fn the_wrapping_of_an_orchestration_is_not_a_minion() {
+fn the_fields_of_a_runner_result_are_not_minions() {
     let returns = Value::from(map! {"vm_master" => list!["broken"]});
     let plain = render(&returns, &OutputOptions::default()).unwrap();
     insta::assert_snapshot!(plain, @"
@@ -151,7 +151,7 @@ fn the_wrapping_of_an_orchestration_is_not_a_minion() {
 }
 
 #[test]
-fn states_on_one_line_can_be_a_table() {
+fn terse_states_can_be_a_table() {
     let states = map! {
         "test_|-a_|-a_|-nop" => state(1, true, map! {}),
         "service_|-b_|-b_|-running" => state(2, false, map! {"warnings" => list!["old"]}),

@@ -1,8 +1,8 @@
-//! Warnings wrapped to a width, the way Python's `textwrap` does it.
+//! Wraps text as Python's `textwrap` does.
 
-/// Fills lines of at most `width` columns with the words of a text, with no indentation of its own.
+/// Wraps a text to lines of at most `width` columns.
 ///
-/// Words are cut behind hyphens, and anywhere if one alone is too long.
+/// Words are split after hyphens, and anywhere if a word exceeds the width.
 pub fn fill(text: &str, width: usize) -> Vec<String> {
     let text: String = expand_tabs(text).chars().map(|c| if c.is_ascii_whitespace() { ' ' } else { c }).collect();
     let mut chunks: Vec<String> = chunks(&text);
@@ -67,7 +67,7 @@ fn expand_tabs(text: &str) -> String {
     out
 }
 
-/// Runs of blanks, and words; words with hyphens between letters are several chunks.
+/// Splits a text into runs of spaces and words; words with hyphens between letters are several chunks.
 fn chunks(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let mut chunks = Vec::new();
@@ -84,7 +84,7 @@ fn chunks(text: &str) -> Vec<String> {
     chunks
 }
 
-/// Whether a word may be cut here: behind a hyphen that has letters on both sides.
+/// Returns whether a word may be split here: after a hyphen between letters.
 fn breaks_before(chars: &[char], at: usize) -> bool {
     let letter = |at: usize| chars.get(at).is_some_and(|c| c.is_alphabetic() || *c == '_');
     let hyphen = |at: usize| chars.get(at) == Some(&'-');
@@ -96,7 +96,7 @@ fn breaks_before(chars: &[char], at: usize) -> bool {
     before && after
 }
 
-/// Cuts a chunk that no line can hold, behind the last hyphen in reach if there is one.
+/// Splits a chunk that exceeds a line, after the last hyphen that fits if there is one.
 fn cut(chunk: &str, room: usize) -> (String, String) {
     let chars: Vec<char> = chunk.chars().collect();
     let end = match chars[..room].iter().rposition(|c| *c == '-') {
@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_is_too_long_and_no_letter_is_lost(text in "[a-c \\-\t\n]{0,60}", width in 1usize..20) {
+        fn lines_fit_and_keep_every_letter(text in "[a-c \\-\t\n]{0,60}", width in 1usize..20) {
             let lines = fill(&text, width);
             prop_assert!(lines.iter().all(|line| line.chars().count() <= width));
             let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();

@@ -1,5 +1,5 @@
-//! `salt-run state.event`: the event bus, live, and from a point in the past on. Events are printed as Salt prints them,
-//! or, with `--follow` and on a terminal, on one readable line each.
+//! `salt-run state.event`: prints the events of the bus, optionally from a point in the past on: in Salt's format, or
+//! with `--follow` and on a terminal on one readable line each.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use super::super::{event_line, stdout_reader};
 use crate::escape::{escape_json, escape_line};
 use crate::ui::{Colour, ColourChoice, Ui, end_with_closed_pipe};
 
-/// How many events of the past are asked for at once.
+/// The number of past events in one request.
 const PAGE: usize = 500;
-/// How long to wait for the first event of the present, which asking for the past brings about.
+/// The timeout for the first present event, which the request for past events causes.
 const PRESENT_TIME: Duration = Duration::from_secs(5);
 
-/// What the line asks for.
+/// The arguments of the function.
 struct Options {
-    /// Any of these; none means all.
+    /// The globs of tags; empty for all.
     matching: Vec<Glob>,
-    /// How many events are shown; negative for no end.
+    /// The number of events to print; negative for no limit.
     count: i64,
     quiet: bool,
     pretty: bool,
@@ -60,14 +60,14 @@ impl Options {
     }
 }
 
-/// How events are printed.
+/// The format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// As Salt prints them: the tag, a tab, JSON.
+    /// Salt's format: the tag, a tab, JSON.
     Salt,
     /// The same with indented JSON.
     Pretty,
-    /// On one readable line, cut to the width of a terminal.
+    /// One readable line, truncated to the width of a terminal.
     Line(Option<usize>),
 }
 
@@ -81,7 +81,7 @@ impl Form {
     }
 }
 
-/// Whether a word is a point in the past, and not the glob of a tag.
+/// Returns whether a word is a point in the past rather than the glob of a tag.
 pub(super) fn is_point(word: &str) -> bool {
     let is_time = word.parse::<jiff::Timestamp>().is_ok() || word.parse::<jiff::civil::DateTime>().is_ok();
     word == "now" || word.parse::<u64>().is_ok() || ago(word).is_some() || is_time
@@ -91,7 +91,7 @@ fn ago(since: &str) -> Option<i64> {
     since.strip_suffix(['s', 'm', 'h', 'd']).and_then(|number| number.parse().ok())
 }
 
-/// A point in the past as the master takes it: `10m` and the like are so long ago.
+/// Converts a point in the past for the master: time spans such as `10m` become times.
 fn point(since: &str) -> String {
     let ago = ago(since);
     let unit = match since.chars().last() {
@@ -105,15 +105,14 @@ fn point(since: &str) -> String {
         .map_or_else(|| since.to_owned(), |time| time.to_string())
 }
 
-/// An event as Salt prints it: its tag, a tab, JSON.
+/// Formats an event as Salt does: its tag and its JSON.
 fn line(tag: &str, data: &Map, pretty: bool) -> (String, String) {
     let data = Value::Map(data.clone());
     let body = if pretty { json::to_json_pretty(&json::sorted(&data), 4) } else { json::to_json(&data) };
     (escape_line(tag).into_owned(), escape_json(&body).into_owned())
 }
 
-/// Shows events until there have been enough, the time is up, Ctrl-C is pressed or nobody reads stdout any more.
-/// `follows` asks for readable lines.
+/// Prints events until the limit, the timeout, Ctrl-C, or the end of stdout's reader. `follows` selects readable lines.
 pub(super) async fn run(client: &MasterClient, args: Args, follows: bool, colour: ColourChoice) -> anyhow::Result<()> {
     let options = Options::read(&args)?;
     let form = Form::new(follows, options.pretty);
@@ -124,7 +123,7 @@ pub(super) async fn run(client: &MasterClient, args: Args, follows: bool, colour
 }
 
 async fn show(client: &MasterClient, options: Options, form: Form, ui: Ui) -> anyhow::Result<()> {
-    // Before the past is asked for, so that there is no gap between it and the present.
+    // Subscribes before requesting past events, so that there is no gap between them and present ones.
     let mut events = client.events("").await?;
     if options.count == 0 {
         return Ok(());
@@ -145,8 +144,8 @@ async fn show(client: &MasterClient, options: Options, form: Form, ui: Ui) -> an
                     return Ok(());
                 }
             }
-            // Asking makes events of its own, so the past has no end: it is shown up to the first event that came by
-            // the socket, which is one of these at the latest.
+            // Each request causes events itself, so the past has no end: it is printed up to the first event from the
+            // socket.
             if present.is_none() {
                 let first = tokio::time::timeout(PRESENT_TIME, events.next()).await;
                 let Ok(first) = first else { break };
@@ -197,7 +196,7 @@ async fn show(client: &MasterClient, options: Options, form: Form, ui: Ui) -> an
     }
 }
 
-/// What is shown, and how far it has got.
+/// The printer of events with its progress.
 struct View {
     ui: Ui,
     options: Options,
@@ -211,7 +210,7 @@ impl View {
         self.shown == self.options.count
     }
 
-    /// Shows an event, if it is wanted.
+    /// Prints an event that matches.
     fn take(&mut self, tag: &str, data: &Map) -> anyhow::Result<()> {
         if !self.options.wants(tag) {
             return Ok(());
@@ -228,13 +227,13 @@ impl View {
         Ok(self.ui.print(&format!("{}\t{body}", colours.paint(Colour::Cyan, &tag)))?)
     }
 
-    /// Shows what the socket has dropped, from the journal: all before the event of this number.
+    /// Prints the events before this sequence number that the socket has dropped, from the journal.
     async fn fill(&mut self, client: &MasterClient, before: u64) -> anyhow::Result<()> {
         while self.last + 1 < before && !self.is_done() {
             let page = past(client, Value::from(self.last + 1)).await?;
             let missing = page.first().map_or(before, |(seq, ..)| (*seq).min(before)) - self.last - 1;
             if missing > 0 {
-                self.ui.print_error(&format!("{missing} events were missed and have left the journal"))?;
+                self.ui.print_error(&format!("{missing} events are missing: they were removed from the journal"))?;
             }
             self.last += missing;
             for (seq, tag, data) in page.iter().filter(|(seq, ..)| *seq < before) {
@@ -249,13 +248,13 @@ impl View {
     }
 }
 
-/// Returns the timeout of so many seconds: none below zero, the longest for what is too large or no number.
+/// Converts seconds to a timeout: zero for negative numbers and NaN, the maximum for too large ones.
 fn timeout_of(seconds: f64) -> Duration {
     const LONGEST: Duration = Duration::from_secs(1_000_000_000);
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(LONGEST).min(LONGEST)
 }
 
-/// The width of the terminal that stdout is, if it is one.
+/// Returns the width of the terminal at stdout, if it is one.
 fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0))
 }
@@ -264,7 +263,7 @@ fn seq_of(event: &Event) -> Option<u64> {
     event.data().get(SEQ).and_then(u64::from_value)
 }
 
-/// A page of events from the journal.
+/// Requests a page of events from the journal.
 async fn past(client: &MasterClient, from: Value) -> anyhow::Result<Vec<(u64, String, Map)>> {
     let args = Args::positional([from, Value::from(PAGE as u64)]);
     let call = Call { fun: "event_bus.since".into(), args, key: None, proof: None, user: user(), asynchronous: false };
@@ -288,7 +287,7 @@ mod tests {
     use brine_core::map;
 
     #[test]
-    fn events_are_printed_as_salt_prints_them() {
+    fn events_have_salts_format() {
         let data = map! {"b" => 1, "a" => map!{"y" => true, "x" => "ü"}};
         assert_eq!(line("t/x", &data, false).1, r#"{"b": 1, "a": {"y": true, "x": "ü"}}"#);
         insta::assert_snapshot!(line("t/x", &data, true).1, @r#"
@@ -303,14 +302,14 @@ mod tests {
     }
 
     #[test]
-    fn tags_and_bodies_of_peers_are_escaped() {
+    fn untrusted_tags_and_data_are_escaped() {
         let (tag, body) = line(HOSTILE, &map! {HOSTILE => HOSTILE}, false);
         assert_eq!((escape_line(&tag), escape_json(&body)), (tag.as_str().into(), body.as_str().into()));
         assert_eq!(json::from_json(&body).unwrap(), map! {HOSTILE => HOSTILE}.into());
     }
 
     #[test]
-    fn any_number_is_a_timeout() {
+    fn timeouts_are_clamped() {
         for (seconds, expected) in
             [(-1.0, 0), (2.0, 2), (f64::NAN, 0), (f64::INFINITY, 1_000_000_000), (1e300, 1_000_000_000)]
         {
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn options_come_by_place_and_name() {
+    fn arguments_are_positional_or_named() {
         let args = Args { positional: vec!["salt/*".into(), 3.into()], keyword: map! {"pretty" => true, "since" => 5} };
         let options = Options::read(&args).unwrap();
         assert!(options.wants("salt/auth") && !options.wants("other"));
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_told_from_tags() {
+    fn points_and_tags_are_distinguished() {
         for word in ["5", "now", "10m", "2d", "2026-11-21T10:00:00", "2026-11-21T10:00:00Z", "2026-11-21"] {
             assert!(is_point(word), "{word}");
         }
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn points_in_the_past_are_numbers_times_or_lengths_of_time() {
+    fn time_spans_become_times() {
         for same in ["5", "2026-11-21T10:00:00", "now"] {
             assert_eq!(point(same), same);
         }

@@ -1,4 +1,4 @@
-//! The events of the bus, one readable line each, and the results of the first highstates.
+//! Formats the events of the bus and the results of the first highstates.
 
 use std::collections::HashSet;
 
@@ -13,31 +13,31 @@ use super::system::System;
 use crate::escape::{escape_control, escape_json, escape_line};
 use crate::ui::{Colour, Colours};
 
-/// Tells events, and remembers what the highstates changed.
-pub(super) struct Story {
+/// Formats events and collects the returns of the first highstates.
+pub(super) struct Report {
     colours: Colours,
     verbose: bool,
-    /// By minion: the return of its highstate.
+    /// The return of the highstate, by minion.
     highstates: IndexMap<String, Option<Map>>,
-    /// Ids of the jobs published since this start: a minion that was stopped before its return was acknowledged
-    /// returns the job of an earlier start once more.
+    /// The ids of the jobs published since this start: a minion that was stopped before its return was acknowledged
+    /// sends the return of an earlier start again.
     jobs: HashSet<String>,
 }
 
-/// What is shown first.
+/// Returns the heading.
 pub(super) fn heading(system: &System, colours: Colours) -> String {
     let (publish, ret) = system.ports();
     let count = system.minions().len();
     let line = format!(
         "brine up: one master on 127.0.0.1:{ret} and :{publish}, {count} minions, all below {}",
-        system.shown_folder()
+        system.shown_directory()
     );
     format!("{}\nThe event bus, live:\n", colours.paint(Colour::LightGreen, &line))
 }
 
-impl Story {
+impl Report {
     pub fn new(minions: &[String], colours: Colours, verbose: bool) -> Self {
-        Story {
+        Report {
             colours,
             verbose,
             highstates: minions.iter().map(|id| (id.clone(), None)).collect(),
@@ -45,8 +45,8 @@ impl Story {
         }
     }
 
-    /// The lines for an event.
-    pub fn tell(&mut self, event: &Event) -> Vec<String> {
+    /// Returns the lines of an event.
+    pub fn lines(&mut self, event: &Event) -> Vec<String> {
         let mut data = event.data();
         let job = event.tag().strip_prefix("salt/job/");
         if let Some(jid) = job.and_then(|job| job.strip_suffix("/new")) {
@@ -69,18 +69,18 @@ impl Story {
         lines
     }
 
-    /// Whether every minion has returned its highstate.
+    /// Returns whether every minion has returned its highstate.
     pub fn is_complete(&self) -> bool {
         self.highstates.values().all(Option::is_some)
     }
 
-    /// The minions that have not returned their highstate.
+    /// Returns the minions that have not returned their highstate.
     pub fn missing(&self) -> String {
         let missing = self.highstates.iter().filter(|(_, done)| done.is_none());
         missing.map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// What went wrong in the highstates, if something did.
+    /// Returns a message about failed highstates, if any.
     pub fn failure(&self) -> Option<String> {
         let failed: Vec<&str> = self
             .highstates
@@ -91,7 +91,7 @@ impl Story {
         (!failed.is_empty()).then(|| format!("the highstate failed on {}", failed.join(", ")))
     }
 
-    /// What each minion changed, and what to try next.
+    /// Returns the changes of each minion, and commands to try next.
     pub fn summary(&self, system: &System) -> String {
         let mut out = String::from("\n");
         for (id, done) in &self.highstates {
@@ -114,16 +114,16 @@ impl Story {
                 ));
             }
         }
-        let etc = format!("{}/etc", system.shown_folder());
+        let etc = format!("{}/etc", system.shown_directory());
         let first = self.highstates.keys().next().cloned().unwrap_or_default();
         out.push_str(&format!(
-            "\nTry, in another terminal:\n  brine salt -c {etc} '*' test.ping\n  brine salt -c {etc} '{first}' cmd.run 'uptime'\n  brine salt -c {etc} '*' state.apply test=True\n  brine key -c {etc} -L\n  brine run -c {etc} jobs.list_jobs\n  brine run -c {etc} state.event --follow\nand look at {}/minions/*/home and {}/srv/salt.",
-            system.shown_folder(),
-            system.shown_folder()
+            "\nTry in another terminal:\n  brine salt -c {etc} '*' test.ping\n  brine salt -c {etc} '{first}' cmd.run 'uptime'\n  brine salt -c {etc} '*' state.apply test=True\n  brine key -c {etc} -L\n  brine run -c {etc} jobs.list_jobs\n  brine run -c {etc} state.event --follow\nThe states are in {}/srv/salt, their files in {}/minions/*/home.",
+            system.shown_directory(),
+            system.shown_directory()
         ));
         if let Ok(program) = std::env::current_exe()
             && !std::env::var_os("PATH")
-                .is_some_and(|paths| std::env::split_paths(&paths).any(|folder| folder.join("brine").exists()))
+                .is_some_and(|paths| std::env::split_paths(&paths).any(|directory| directory.join("brine").exists()))
         {
             let here = std::env::current_dir().unwrap_or_default();
             let program = program.strip_prefix(&here).unwrap_or(&program);
@@ -139,9 +139,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_return_of_an_earlier_start_does_not_end_the_story() {
+    fn returns_of_an_earlier_start_are_ignored() {
         let minions = ["web1".to_owned()];
-        let mut story = Story::new(&minions, Colours::default(), false);
+        let mut report = Report::new(&minions, Colours::default(), false);
         let data = brine_core::map! {"fun" => "state.highstate", "retcode" => 0};
         let event = |tag: &str| Event::from_map(tag, &data).unwrap();
         for (tag, complete) in [
@@ -150,8 +150,8 @@ mod tests {
             ("salt/job/1/ret/web1", false),
             ("salt/job/2/ret/web1", true),
         ] {
-            story.tell(&event(tag));
-            assert_eq!(story.is_complete(), complete, "after {tag}");
+            report.lines(&event(tag));
+            assert_eq!(report.is_complete(), complete, "after {tag}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Jobs, returns and events as JSON, as Salt's returners keep them.
+//! Encodes and decodes jobs, returns and events as JSON, in the form of Salt's returners.
 //!
-//! JSON has neither bytes nor keys that are no text: both come back as text.
+//! JSON has neither byte strings nor keys of other types: both are decoded as strings.
 
 use brine_core::event::Event;
 use brine_core::job::{Load, Return};
@@ -9,36 +9,36 @@ use brine_core::{Map, Value, map};
 
 use crate::ReturnerError;
 
-/// A map on one line.
+/// Encodes a mapping on one line.
 pub(crate) fn of_map(map: &Map) -> String {
     json::to_json(&Value::Map(map.clone()))
 }
 
-/// An event on one line, its fields in Salt's order.
+/// Encodes an event on one line, with its fields in Salt's order.
 pub(crate) fn of_event(event: &Event) -> String {
     json::to_json(&map! {"data" => event.data(), "tag" => event.tag()}.into())
 }
 
-/// Reads any value.
+/// Decodes a value.
 pub(crate) fn to_value(returner: &'static str, key: &str, text: &str) -> Result<Value, ReturnerError> {
     json::from_json(text).map_err(|error| ReturnerError::damaged(returner, key, error))
 }
 
-/// Reads a map.
+/// Decodes a mapping.
 pub(crate) fn to_map(returner: &'static str, key: &str, text: &str) -> Result<Map, ReturnerError> {
     match to_value(returner, key, text)? {
         Value::Map(map) => Ok(map),
-        other => Err(ReturnerError::damaged(returner, key, format!("it is no mapping but {}", other.type_name()))),
+        other => Err(ReturnerError::damaged(returner, key, format!("expected a mapping, got {}", other.type_name()))),
     }
 }
 
-/// Reads a job.
+/// Decodes the load of a job.
 pub(crate) fn to_load(returner: &'static str, key: &str, text: &str) -> Result<Load, ReturnerError> {
     let map = to_map(returner, key, text)?;
     Load::from_map(map).map_err(|error| ReturnerError::damaged(returner, key, error))
 }
 
-/// Reads a return.
+/// Decodes a return.
 pub(crate) fn to_return(returner: &'static str, key: &str, text: &str) -> Result<Return, ReturnerError> {
     let map = to_map(returner, key, text)?;
     Return::from_map(map).map_err(|error| ReturnerError::damaged(returner, key, error))
@@ -49,10 +49,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_damaged_is_told_with_its_place() {
-        for (text, reason) in [("{", "EOF"), ("[]", "it is no mapping but list"), ("{}", "field 'jid'")] {
+    fn decoding_errors_name_the_key() {
+        for (text, reason) in [("{", "EOF"), ("[]", "expected a mapping, got list"), ("{}", "field 'jid'")] {
             let error = to_load("redis", "load:1", text).unwrap_err().to_string();
-            assert!(error.starts_with("redis holds something unreadable under load:1: "), "{error}");
+            assert!(error.starts_with("decoding the value of load:1 (redis) failed: "), "{error}");
             assert!(error.contains(reason), "{error}");
         }
     }
