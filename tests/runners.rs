@@ -7,6 +7,22 @@ use brine_core::value::json::from_json;
 use support::{System, stderr, stdout};
 
 #[tokio::test(flavor = "multi_thread")]
+async fn static_output_is_one_document() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    for (words, expected) in [
+        (&["-v", "web1", "test.ping"][..], "{\n    \"web1\": true\n}\n"),
+        (&["--show-jid", "web1", "test.ping"], "{\n    \"web1\": true\n}\n"),
+        (&["-L", "gone", "test.ping", "-t", "1"], "{}\n"),
+    ] {
+        let output = system.tool("salt", &[words, &["--static", "--out=json"]].concat());
+        let shown = stdout(&output);
+        assert!(shown.ends_with(expected), "{words:?}: {shown}{}", stderr(&output));
+        assert!(shown == expected || words.contains(&"gone"), "{words:?}: {shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn runner_functions_of_a_fleet() {
     let mut system = System::start("owner: {name: ops}\n").await;
     system.write("srv/pillar/top.sls", "base: {'web1': [web], 'role:db': [{match: grain}, db]}\n");
@@ -23,6 +39,10 @@ async fn runner_functions_of_a_fleet() {
             .status
             .success()
     );
+    let output = system.tool("salt-run", &["jobs.list_jobs_filter", "1", "--out=json"]);
+    let jobs = from_json(&stdout(&output)).unwrap();
+    assert_eq!(jobs.as_list().unwrap()[0].get("Function"), Some(&"mine.send".into()), "{jobs}");
+    assert!(jobs.as_list().unwrap()[0].get("JID").is_some(), "{jobs}");
     for (words, expected) in [
         (&["manage.present"][..], r#"["db1", "web1"]"#),
         (&["manage.alived", "subset=[web1, none]"], r#"["web1"]"#),

@@ -99,7 +99,7 @@ def run(words):
         mains[words[0]]()
     except SystemExit as end:
         status = end.code
-        if isinstance(status, str):
+        if status is not None and not isinstance(status, int):
             print(status, file=sys.stderr)
             status = 1
         status = status or 0
