@@ -56,7 +56,7 @@ async fn runner_functions_of_a_fleet() {
         (&["cache.clear_mine_func", "tgt=web1", "clear_mine_func_flag=secret"], "true"),
         (&["mine.get", "*", "[secret]"], r#"{"secret": {"db1": "x"}}"#),
         (&["cache.clear_mine", "tgt=*"], "true"),
-        (&["cache.mine"], "{}"),
+        (&["cache.mine"], r#"{"db1": {}, "web1": {}}"#),
         (&["config.get", "owner:name"], r#""ops""#),
         (&["config.get", "nosuch", "none"], r#""none""#),
         (&["salt.cmd", "test.echo", "text=hi"], r#""hi""#),

@@ -11,6 +11,8 @@ MASKS = [
     (r"(?<=Duration: )[\d.]+ ms", "<duration>"),
     (r"(?<=Total run time:) +[\d.]+ +m?s", " <duration>"),
     (r"((?:\"|')?duration(?:\"|')?:\s+)[\d.]+(e-\d+)?", r"\1<duration>"),
+    (r"\d+(?=\n +retcode:)", "<pid>"),
+    (r"web1, db1|db1, web1", "<both>"),
     (r"0x[0-9a-f]{8,}", "<address>"),
     (r"((?:\"|')?\bpid(?:\"|')?:\s+)\d+", r"\1<pid>"),
 ]

@@ -36,9 +36,7 @@ functions! {
         let mut found = Map::new();
         for id in context.minions(tgt, tgt_type)? {
             let mine = context.disk().mines.get(&id).map_err(CallError::execution)?;
-            if !mine.is_empty() {
-                found.insert(id.into(), mine.into());
-            }
+            found.insert(id.into(), mine.into());
         }
         Ok(found.into())
     }
