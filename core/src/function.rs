@@ -218,6 +218,21 @@ impl Binder {
         let named = || params.iter().filter(|p| matches!(p.kind, ParamKind::Required | ParamKind::Optional(_)));
         let takes_rest = params.iter().any(|p| matches!(p.kind, ParamKind::Rest));
         let takes_keywords = params.iter().any(|p| matches!(p.kind, ParamKind::Keywords));
+        if !takes_keywords {
+            // What the publish adds for functions that take everything is not an error for the others.
+            let unknown: Vec<_> = args
+                .keyword
+                .iter()
+                .filter(|(key, _)| {
+                    key.as_str().is_none_or(|key| !key.starts_with("__pub_") && !named().any(|p| p.name == key))
+                })
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect();
+            if !unknown.is_empty() {
+                let message = format!("The following keyword arguments are not valid: {}", unknown.join(", "));
+                return Err(CallError::Invocation { function: function.clone(), message });
+            }
+        }
         let given = args.positional.len();
         if !takes_rest && given > named().count() {
             let (most, are) = (named().count(), if given == 1 { "was" } else { "were" });
@@ -244,21 +259,6 @@ impl Binder {
         }
         if let Some(twice) = named().take(given).find(|p| args.keyword.contains_key(p.name)) {
             return Err(wrong(format!("{name}() got multiple values for argument '{}'", twice.name)));
-        }
-        if !takes_keywords {
-            // What the publish adds for functions that take everything is not an error for the others.
-            let unknown: Vec<_> = args
-                .keyword
-                .iter()
-                .filter(|(key, _)| {
-                    key.as_str().is_none_or(|key| !key.starts_with("__pub_") && !named().any(|p| p.name == key))
-                })
-                .map(|(key, value)| format!("{key}={value}"))
-                .collect();
-            if !unknown.is_empty() {
-                let message = format!("The following keyword arguments are not valid: {}", unknown.join(", "));
-                return Err(CallError::Invocation { function, message });
-            }
         }
         Ok(Binder { function, name, positional: args.positional.into(), keyword: args.keyword })
     }
@@ -477,6 +477,12 @@ mod tests {
             (
                 "demo.echo",
                 vec!["x".into()],
+                map! {"badkw" => 1},
+                "ERROR executing 'demo.echo': The following keyword arguments are not valid: badkw=1",
+            ),
+            (
+                "demo.echo",
+                vec![],
                 map! {"badkw" => 1},
                 "ERROR executing 'demo.echo': The following keyword arguments are not valid: badkw=1",
             ),

@@ -130,9 +130,9 @@ impl Shared {
 
     /// A result without its list of who may have it; nothing if that does not name `asker`.
     fn mine_value(&self, disk: &Disk, asker: &MinionId, entry: Value) -> Option<Value> {
-        let Value::Map(mut fields) = entry else { return Some(entry) };
+        let Value::Map(fields) = &entry else { return Some(entry) };
         if !fields.contains_key(ACL) {
-            return Some(fields.into());
+            return Some(entry);
         }
         if let Some(allowed) = fields.get("allow_tgt").filter(|allowed| !allowed.is_nil()) {
             let kind = fields.get("allow_tgt_type").and_then(Value::as_str).unwrap_or("glob");
@@ -142,7 +142,15 @@ impl Shared {
                 return None;
             }
         }
-        fields.swap_remove(DATA)
+        result(entry)
+    }
+}
+
+/// Returns the result in an entry of a mine, without the minions that may have it.
+pub(crate) fn result(entry: Value) -> Option<Value> {
+    match entry {
+        Value::Map(mut fields) if fields.contains_key(ACL) => fields.swap_remove(DATA),
+        entry => Some(entry),
     }
 }
 

@@ -75,10 +75,24 @@ impl Shared {
 
     /// Renders a pillar, and keeps nothing.
     pub(crate) fn render_pillar(self: &Arc<Self>, asked: &Asked, thread: &MayBlock) -> Map {
+        self.with_pillar_request(asked, thread, |request| self.pillar_source.render(request))
+    }
+
+    /// Returns the pillar's top files, put together, and their errors.
+    pub(crate) fn pillar_top(self: &Arc<Self>, asked: &Asked, thread: &MayBlock) -> (Map, Vec<String>) {
+        self.with_pillar_request(asked, thread, |request| self.pillar_source.top(request))
+    }
+
+    fn with_pillar_request<R>(
+        self: &Arc<Self>,
+        asked: &Asked,
+        thread: &MayBlock,
+        run: impl FnOnce(&PillarRequest<'_>) -> R,
+    ) -> R {
         let grains = Arc::new(asked.grains.clone());
         let functions =
             PillarFunctions { shared: Arc::clone(self), grains: Arc::clone(&grains), thread: thread.clone() };
-        self.pillar_source.render(&PillarRequest {
+        run(&PillarRequest {
             id: &asked.id,
             grains: &grains,
             saltenv: asked.saltenv.as_deref(),

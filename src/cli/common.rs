@@ -290,6 +290,9 @@ fn report<T>(loaded: Loaded<T>, role: Role, opts: fn(&T) -> &Map) -> T {
     for warning in &warnings {
         match warning {
             Warning::NoDirectory(_) => print_plain_error(format_args!("WARNING: {warning}")),
+            // An option of the operator's own, such as one for pillar: a tool says so with each command only if a known
+            // name is near.
+            Warning::Unknown { nearest: None, .. } if role == Role::Tool => tracing::debug!("{warning}"),
             Warning::Unknown { .. } => tracing::warn!("{warning}"),
             Warning::Unused { .. } if role == Role::Tool => {}
             Warning::Unused { .. } => tracing::warn!("{warning}"),

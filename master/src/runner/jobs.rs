@@ -89,7 +89,7 @@ functions! {
         Ok(shown(jobs, outputter))
     }
 
-    /// Return the newest jobs that are kept, oldest first.
+    /// Return a list of the newest jobs that are kept, oldest first.
     ///
     /// count: how many. filter_find_job: whether `saltutil.find_job` is left out (True). ext_source: the returner to read from
     /// (the master's job cache). outputter: the outputter of the result. display_progress: publish progress events (False).
@@ -101,7 +101,11 @@ functions! {
         tell(context, display_progress, "Querying returner for jobs");
         let cache = cache(context, ext_source.as_deref())?;
         let jobs = Search { without_find_job: filter_find_job, ..Search::default() }.jobs(&*cache, Some(count))?;
-        Ok(shown(jobs, outputter))
+        let jobs = jobs.into_iter().map(|(jid, mut job)| {
+            job.insert("JID".into(), (&jid).into());
+            Value::Map(job)
+        });
+        Ok(with_outputter(jobs.collect(), outputter))
     }
 
     /// Return the newest job that matches, as `print_job`; False if none does.
@@ -250,7 +254,11 @@ fn print(cache: &dyn Returner, jid: &Jid) -> Result<Value, CallError> {
 }
 
 fn shown(jobs: Vec<(Jid, Map)>, outputter: Option<String>) -> Value {
-    let data = Value::Map(jobs.into_iter().map(|(jid, job)| (Value::from(&jid), job.into())).collect());
+    with_outputter(Value::Map(jobs.into_iter().map(|(jid, job)| (Value::from(&jid), job.into())).collect()), outputter)
+}
+
+/// Returns a result with its outputter, if one is named.
+fn with_outputter(data: Value, outputter: Option<String>) -> Value {
     match outputter.filter(|name| !name.is_empty()) {
         Some(outputter) => map! {"outputter" => outputter, "data" => data}.into(),
         None => data,

@@ -1,10 +1,11 @@
 //! `manage`: which minions are up.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use brine_core::function::CallError;
 use brine_core::wire::PublishRequest;
-use brine_core::{Value, functions, map};
+use brine_core::{Map, SALT_VERSION, Value, functions, map};
 
 use super::RunnerContext;
 
@@ -48,6 +49,172 @@ functions! {
         let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
         Ok(context.wait(context.master.targets(&request)).map_err(CallError::execution)?.0.into())
     }
+
+    /// Return the minions that are connected to the master. No command is sent to minions.
+    ///
+    /// subset: only minions of this list.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.present
+    fn present(context, subset: Option<Vec<String>> = None) {
+        Ok(connected(context, subset).into())
+    }
+
+    /// Return the minions that are connected to the master. No command is sent to minions.
+    ///
+    /// subset: only minions of this list.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.alived
+    fn alived(context, subset: Option<Vec<String>> = None) {
+        Ok(connected(context, subset).into())
+    }
+
+    /// Return the minions that are connected to the master. No command is sent to minions.
+    ///
+    /// subset: only minions of this list.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.joined
+    fn joined(context, subset: Option<Vec<String>> = None) {
+        Ok(connected(context, subset).into())
+    }
+
+    /// Return the minions that are connected to the master. No command is sent to minions.
+    ///
+    /// subset: only minions of this list.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.allowed
+    fn allowed(context, subset: Option<Vec<String>> = None) {
+        Ok(connected(context, subset).into())
+    }
+
+    /// Return the minions that are connected to the master. No command is sent to minions.
+    ///
+    /// subset: only minions of this list.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.list_state
+    fn list_state(context, subset: Option<Vec<String>> = None) {
+        Ok(connected(context, subset).into())
+    }
+
+    /// Return the accepted minions that are not connected to the master. No command is sent to minions.
+    ///
+    /// subset: only minions of this list.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.not_present
+    fn not_present(context, subset: Option<Vec<String>> = None) {
+        not_connected(context, subset)
+    }
+
+    /// Return the accepted minions that are not connected to the master. No command is sent to minions.
+    ///
+    /// subset: only minions of this list.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.not_alived
+    fn not_alived(context, subset: Option<Vec<String>> = None) {
+        not_connected(context, subset)
+    }
+
+    /// Return the accepted minions that are not connected to the master. No command is sent to minions.
+    ///
+    /// subset: only minions of this list.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.not_joined
+    fn not_joined(context, subset: Option<Vec<String>> = None) {
+        not_connected(context, subset)
+    }
+
+    /// Return the accepted minions that are not connected to the master. No command is sent to minions.
+    ///
+    /// subset: only minions of this list.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.not_allowed
+    fn not_allowed(context, subset: Option<Vec<String>> = None) {
+        not_connected(context, subset)
+    }
+
+    /// Return the accepted minions that are not connected to the master. No command is sent to minions.
+    ///
+    /// subset: only minions of this list.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.list_not_state
+    fn list_not_state(context, subset: Option<Vec<String>> = None) {
+        not_connected(context, subset)
+    }
+
+    /// Return the versions of all minions, grouped by their relation to the master's version.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run manage.versions
+    fn versions(context) {
+        let timeout = Duration::from_secs(context.master.config.timeout);
+        let request = PublishRequest::new("*", "test.version", &context.caller.user);
+        let answers = context.wait(context.master.ask(request, timeout)).map_err(CallError::execution)?;
+        let returned = answers.returned.into_iter().map(|(id, fields)| {
+            let failed = fields.get("retcode").is_some_and(Value::is_truthy);
+            let version = fields.get("return").and_then(Value::as_str).filter(|_| !failed).map(str::to_owned);
+            (id, version)
+        });
+        Ok(versions_by_relation(returned.chain(answers.missing.into_iter().map(|id| (id, None)))).into())
+    }
+}
+
+/// Returns the ids of the connected minions.
+fn connected(context: &RunnerContext, subset: Option<Vec<String>>) -> Vec<String> {
+    let is_asked = |id: &String| subset.as_ref().is_none_or(|subset| subset.contains(id));
+    context.master.present_minions().iter().map(ToString::to_string).filter(is_asked).collect()
+}
+
+/// Returns the ids of the accepted minions that are not connected, sorted.
+fn not_connected(context: &RunnerContext, subset: Option<Vec<String>>) -> Result<Value, CallError> {
+    let connected = connected(context, None);
+    let mut accepted = context.disk().accepted().map_err(CallError::execution)?;
+    accepted.retain(|id| !connected.contains(id) && subset.as_ref().is_none_or(|subset| subset.contains(id)));
+    accepted.sort();
+    Ok(accepted.into())
+}
+
+/// Groups minions by how their versions compare with the master's.
+fn versions_by_relation(minions: impl Iterator<Item = (String, Option<String>)>) -> Map {
+    let mut minions: Vec<_> = minions.collect();
+    minions.sort();
+    let mut groups = map! {"Master" => SALT_VERSION};
+    for (id, version) in minions {
+        let group = match version.as_deref().map(|version| numbers(version).cmp(&numbers(SALT_VERSION))) {
+            None => "Minion offline",
+            Some(Ordering::Less) => "Minion requires update",
+            Some(Ordering::Equal) => "Up to date",
+            Some(Ordering::Greater) => "Minion newer than master",
+        };
+        if let Value::Map(group) = groups.entry(group.into()).or_insert_with(Value::map) {
+            group.insert(id.into(), version.map_or(false.into(), Value::from));
+        }
+    }
+    groups
+}
+
+/// Returns the numbers of a version, which compare as versions do.
+fn numbers(version: &str) -> Vec<u64> {
+    version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 
 /// Pings, and says who answered and who did not, both sorted.
@@ -66,4 +233,23 @@ fn ping(
     let mut up: Vec<_> = answers.returned.into_iter().map(|(id, _)| id).collect();
     up.sort();
     Ok((up, answers.missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_grouped_by_their_relation_to_the_masters() {
+        let minions = [("c", Some("3006.9")), ("b", Some(SALT_VERSION)), ("a", None), ("d", Some("9999.1"))];
+        let minions = minions.map(|(id, version)| (id.to_owned(), version.map(str::to_owned)));
+        let expected = map! {
+            "Master" => SALT_VERSION,
+            "Minion offline" => map! {"a" => false},
+            "Up to date" => map! {"b" => SALT_VERSION},
+            "Minion requires update" => map! {"c" => "3006.9"},
+            "Minion newer than master" => map! {"d" => "9999.1"},
+        };
+        assert_eq!(versions_by_relation(minions.into_iter()), expected);
+    }
 }

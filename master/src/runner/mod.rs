@@ -6,6 +6,8 @@
 
 mod auth;
 mod batch;
+mod cache;
+mod config;
 mod doc;
 mod event;
 mod event_bus;
@@ -13,16 +15,21 @@ mod fileserver;
 mod jobs;
 mod manage;
 mod metrics;
+mod mine;
 mod pillar;
 mod reactor;
+mod salt;
 mod state;
+mod survey;
 mod test;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
-use brine_core::function::Function;
-use brine_core::map;
+use brine_core::function::{CallError, Function};
+use brine_core::wire::PublishRequest;
+use brine_core::{Map, Value, map};
 
 use crate::Shared;
 use crate::calls::Caller;
@@ -32,6 +39,8 @@ use crate::disk::Disk;
 pub static MODULES: &[&[Function<RunnerContext>]] = &[
     auth::FUNCTIONS,
     batch::FUNCTIONS,
+    cache::FUNCTIONS,
+    config::FUNCTIONS,
     doc::FUNCTIONS,
     event::FUNCTIONS,
     event_bus::FUNCTIONS,
@@ -39,9 +48,12 @@ pub static MODULES: &[&[Function<RunnerContext>]] = &[
     jobs::FUNCTIONS,
     manage::FUNCTIONS,
     metrics::FUNCTIONS,
+    mine::FUNCTIONS,
     pillar::FUNCTIONS,
     reactor::FUNCTIONS,
+    salt::FUNCTIONS,
     state::FUNCTIONS,
+    survey::FUNCTIONS,
     test::FUNCTIONS,
 ];
 
@@ -61,6 +73,26 @@ impl RunnerContext {
     /// The parts of the master that wait for a disk.
     pub(crate) fn disk(&self) -> &Disk {
         self.master.disk.get(&self.caller.thread)
+    }
+
+    /// Returns the ids of the accepted minions of a target.
+    pub(crate) fn minions(&self, tgt: Value, tgt_type: String) -> Result<Vec<String>, CallError> {
+        let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &self.caller.user) };
+        Ok(self.wait(self.master.targets(&request)).map_err(CallError::execution)?.0)
+    }
+
+    /// Publishes a job, waits for its returns and returns them by minion: the error text of a minion stands for a
+    /// result that it could not return.
+    pub(crate) fn ask(&self, request: PublishRequest, timeout: Option<f64>) -> Result<Map, CallError> {
+        let timeout = timeout.map_or(Duration::from_secs(self.master.config.timeout), |seconds| {
+            brine_core::seconds::within(0.0..=86_400.0, seconds)
+        });
+        let answers = self.wait(self.master.ask(request, timeout)).map_err(CallError::execution)?;
+        let results = answers
+            .returned
+            .into_iter()
+            .map(|(id, mut fields)| (Value::from(id), fields.swap_remove("return").unwrap_or_default()));
+        Ok(results.collect())
     }
 
     /// Waits for something asynchronous.

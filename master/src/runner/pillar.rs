@@ -17,15 +17,23 @@ functions! {
     ///     salt-run pillar.show_pillar web1
     ///     salt-run pillar.show_pillar web1 pillarenv=dev os=Debian
     fn show_pillar(context, minion: String = "*".into(), saltenv: Option<String> = None, pillarenv: Option<String> = None, **kwargs) {
-        // `*` is no minion: the pillar that everybody gets.
-        let id = if minion == "*" { "_".parse() } else { minion.parse() };
-        let id: MinionId = id.map_err(|error| CallError::execution(format!("{minion} is no minion id: {error}")))?;
-        let mut grains = context.disk().minion_data.grains(id.as_str()).unwrap_or_else(|| {
-            brine_core::map! {"fqdn" => &minion}
-        });
-        grains.extend(kwargs.into_iter().filter(|(name, _)| name.as_str().is_none_or(|name| !name.starts_with("__pub_"))));
-        let asked = Asked { id, grains, saltenv, pillarenv, over: Map::new(), anew: true };
+        let asked = Asked { pillarenv, ..asked(context, &minion, saltenv, kwargs)? };
         Ok(context.master.render_pillar(&asked, &context.caller.thread).into())
+    }
+
+    /// Return the top files of the pillar, of all environments, as they are rendered for a minion.
+    ///
+    /// minion: the id of the minion; the first accepted one if it is left out.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run pillar.show_top web1
+    fn show_top(context, minion: Option<String> = None, saltenv: Option<String> = None, **_kwargs) {
+        let first = || Ok::<_, CallError>(context.minions("*".into(), "glob".into())?.into_iter().next());
+        let minion = minion.map_or_else(first, |minion| Ok(Some(minion)))?.unwrap_or_else(|| "*".into());
+        let asked = asked(context, &minion, saltenv, Map::new())?;
+        let (top, errors) = context.master.pillar_top(&asked, &context.caller.thread);
+        Ok(if errors.is_empty() { top.into() } else { errors.into() })
     }
 
     /// Forgets the pillars that are kept (`pillar_cache`) for the minions that a glob means.
@@ -64,4 +72,15 @@ fn meant(context: &RunnerContext, glob: &str) -> Result<Vec<MinionId>, CallError
     let request = PublishRequest { tgt: glob.into(), ..PublishRequest::new("*", "test.ping", &context.caller.user) };
     let (ids, _) = context.wait(context.master.targets(&request)).map_err(CallError::execution)?;
     Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+}
+
+/// Returns the request for a minion's pillar, with the grains that it had when it last asked and others over them.
+fn asked(context: &RunnerContext, minion: &str, saltenv: Option<String>, over: Map) -> Result<Asked, CallError> {
+    // `*` is no minion: the pillar that everybody gets.
+    let id = if minion == "*" { "_".parse() } else { minion.parse() };
+    let id: MinionId = id.map_err(|error| CallError::execution(format!("{minion} is no minion id: {error}")))?;
+    let mut grains =
+        context.disk().minion_data.grains(id.as_str()).unwrap_or_else(|| brine_core::map! {"fqdn" => minion});
+    grains.extend(over.into_iter().filter(|(name, _)| name.as_str().is_none_or(|name| !name.starts_with("__pub_"))));
+    Ok(Asked { id, grains, saltenv, pillarenv: None, over: Map::new(), anew: true })
 }

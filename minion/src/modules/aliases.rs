@@ -18,7 +18,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' aliases.list_aliases
-    fn list_aliases(context) {
+    fn list_aliases(context) out "yaml" {
         let text = read(context)?;
         Ok(text.lines().filter_map(Entry::parse).map(|entry| (entry.alias.into(), entry.target.into())).collect::<Map>().into())
     }
@@ -28,7 +28,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' aliases.get_target alias
-    fn get_target(context, alias: String) {
+    fn get_target(context, alias: String) out "txt" {
         Ok(target(context, &alias)?.unwrap_or_default().into())
     }
 
@@ -37,7 +37,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' aliases.has_target alias target
-    fn has_target(context, alias: String, target: Value) {
+    fn has_target(context, alias: String, target: Value) out "txt" {
         Ok(has(context, &alias, &target)?.into())
     }
 
@@ -46,7 +46,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' aliases.set_target alias target
-    fn set_target(context, alias: String, target: Value) {
+    fn set_target(context, alias: String, target: Value) out "txt" {
         if alias.is_empty() {
             return Err(CallError::execution("alias can not be an empty string"));
         }
@@ -61,7 +61,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' aliases.rm_alias alias
-    fn rm_alias(context, alias: String) {
+    fn rm_alias(context, alias: String) out "txt" {
         if target(context, &alias)?.is_some() {
             edit(context, &alias, None)?;
         }

@@ -353,7 +353,7 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
         keep_line_ends: flag("rstrip") == Some(false),
         quiet: text("output_loglevel").is_some_and(|level| level == "quiet"),
         output_limit: Some(context.config().cmd_output_limit),
-        merge: false,
+        merge: flag("redirect_stderr").unwrap_or(false),
     })
 }
 
@@ -497,6 +497,15 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn redirect_stderr_merges_stderr_into_stdout() {
+        let context = testing::context(&[]);
+        for (redirect, stdout, stderr) in [(true, "out\nerr", ""), (false, "out", "err")] {
+            let all = call(&context, "cmd.run_all", &["echo out; echo err >&2"], map! {"redirect_stderr" => redirect});
+            assert_eq!((all.get("stdout"), all.get("stderr")), (Some(&stdout.into()), Some(&stderr.into())));
+        }
     }
 
     #[test]

@@ -49,10 +49,12 @@ pub fn run(context: &Context, words: &[String], env: &[(&str, &str)]) -> Result<
     context.minion.programs.run(&program(words, env), &context.job).map_err(CallError::execution)
 }
 
-/// Runs a program that changes something, and says whether it succeeded. What it complained of is logged.
+/// Runs a program that changes something, and returns whether it succeeded. Its exit status becomes the job's, and its error
+/// messages are logged.
 pub fn succeeds(context: &Context, words: &[String]) -> Result<Value, CallError> {
     let output = run(context, words, &[])?;
     if output.retcode != 0 {
+        context.set_retcode(output.retcode);
         let program = words.first().map(String::as_str).unwrap_or_default();
         tracing::error!(jid = context.job.jid, program, retcode = output.retcode, "{}", output.stderr);
     }

@@ -305,7 +305,6 @@ const KINDS: &[&str] = &[
     "matchers",
     "modules",
     "output",
-    "pillar",
     "proxymodules",
     "renderers",
     "resources",
@@ -314,9 +313,7 @@ const KINDS: &[&str] = &[
     "serializers",
     "states",
     "thorium",
-    "tops",
     "utils",
-    "wrapper",
 ];
 
 fn others(context: &Context) -> Vec<Running> {

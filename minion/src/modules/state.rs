@@ -132,7 +132,7 @@ functions! {
     /// CLI Example:
     ///
     ///     salt '*' state.high '{"vim": {"pkg": ["installed"]}}'
-    fn high(context, data: Value, test: Value = Value::Nil, queue: Value = Value::Nil, **kwargs) out "highstate" {
+    fn high(context, data: Value, test: Value = Value::Nil, queue: Value = Value::Nil, **kwargs) {
         applied(context, with(kwargs, [("test", test), ("queue", queue)]), |run| run.data(&data))
     }
 

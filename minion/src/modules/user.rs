@@ -114,6 +114,7 @@ functions! {
         // Debian's userdel takes a mailbox that is not there for a failure.
         let no_mailbox = output.retcode == 12 && ["var/mail", "var/spool/mail"].iter().any(|place| output.stderr.contains(place));
         if output.retcode != 0 && !no_mailbox {
+            context.set_retcode(output.retcode);
             tracing::error!(jid = context.job.jid, program, retcode = output.retcode, "{}", output.stderr);
         }
         Ok((output.retcode == 0 || no_mailbox).into())

@@ -18,10 +18,6 @@ use super::wire_args;
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct Arguments {
-    #[command(flatten)]
-    pub target: TargetOptions,
-    #[command(flatten)]
-    pub credentials: Credentials,
     /// Seconds to wait for returns before asking silent minions whether the job still runs
     #[arg(short, long, value_name = "SECONDS", value_parser = integer)]
     pub timeout: Option<i64>,
@@ -105,6 +101,8 @@ pub(super) struct Arguments {
     #[command(flatten)]
     pub target: TargetOptions,
     #[command(flatten)]
+    pub credentials: Credentials,
+    #[command(flatten)]
     pub output: OutputArguments,
     #[arg(hide = true)]
     pub words: Vec<String>,
@@ -148,20 +146,35 @@ pub(super) struct TargetOptions {
 }
 
 impl TargetOptions {
-    /// Returns the target and the name of its type.
-    pub fn read(&self, word: &str) -> (Value, String) {
+    /// Returns the kinds of target that the line asks for: one at most makes sense.
+    fn kinds(&self) -> Vec<TargetKind> {
         let kinds = [
             (self.pcre, TargetKind::Pcre),
             (self.list, TargetKind::List),
             (self.grain, TargetKind::Grain),
             (self.grain_pcre, TargetKind::GrainPcre),
             (self.nodegroup, TargetKind::Nodegroup),
+            (self.compound, TargetKind::Compound),
             (self.pillar, TargetKind::Pillar),
             (self.pillar_pcre, TargetKind::PillarPcre),
             (self.ipcidr, TargetKind::IpCidr),
-            (self.compound, TargetKind::Compound),
         ];
-        let kind = kinds.iter().find(|(asked, _)| *asked).map_or(TargetKind::Glob, |(_, kind)| *kind);
+        kinds.into_iter().filter(|(asked, _)| *asked).map(|(_, kind)| kind).collect()
+    }
+
+    /// Returns an error if the line asks for several kinds of target.
+    pub fn check(&self) -> Result<(), String> {
+        let kinds = self.kinds();
+        if kinds.len() < 2 {
+            return Ok(());
+        }
+        let names: Vec<String> = kinds.iter().map(|kind| format!("--{}", kind.name().replace('_', "-"))).collect();
+        Err(format!("The options {} are mutually exclusive. Please only choose one of them", names.join("/")))
+    }
+
+    /// The target and the name of its kind.
+    pub fn read(&self, word: &str) -> (Value, String) {
+        let kind = self.kinds().first().copied().unwrap_or(TargetKind::Glob);
         let target = match kind {
             TargetKind::List if word.contains(',') => {
                 word.replace(' ', "").split(',').filter(|id| !id.is_empty()).collect()
@@ -236,6 +249,13 @@ mod tests {
             let arguments = read(line);
             assert_eq!(arguments.target.read(&arguments.words[0]), (target, kind.to_owned()));
         }
+    }
+
+    #[test]
+    fn several_kinds_of_target_are_refused() {
+        assert_eq!(read(&["-G", "os:Debian", "test.ping"]).target.check(), Ok(()));
+        let message = "The options --pcre/--grain-pcre are mutually exclusive. Please only choose one of them";
+        assert_eq!(read(&["-P", "-E", "x", "test.ping"]).target.check(), Err(message.to_owned()));
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
+    if let Err(message) = arguments.target.check() {
+        return Ok(usage::error(NAME, USAGE, &message));
+    }
     if arguments.config_dump {
         return dump(&arguments);
     }
@@ -224,7 +227,9 @@ async fn one_job(
         print_plain(format_args!("Executed command with job ID: {jid}"));
         return Ok(ExitCode::SUCCESS);
     }
-    if arguments.verbose {
+    if arguments.fixed {
+        // One document: nothing stands before it.
+    } else if arguments.verbose {
         print_plain(format_args!("Executing job with jid {jid}\n{}\n", "-".repeat(43)));
     } else if arguments.show_jid {
         print_plain(format_args!("jid: {jid}"));

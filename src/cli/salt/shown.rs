@@ -88,7 +88,7 @@ impl<'a> Shown<'a> {
 
     /// Shows that there is nothing, as outputters for programs do.
     pub(super) fn nothing(&mut self) -> anyhow::Result<()> {
-        if self.form == Form::Each && !self.shower.is_nested() {
+        if matches!(self.form, Form::Each | Form::Together) && !self.shower.is_nested() {
             self.shower.show(&Value::map(), "nested")?;
         }
         Ok(())
@@ -121,6 +121,7 @@ impl<'a> Shown<'a> {
             Form::Docs => return self.finish_docs(),
             Form::Together => {
                 if self.gathered.is_empty() {
+                    self.nothing()?;
                     print_plain_error(NOTHING_RETURNED);
                     return Ok(ExitCode::from(NOBODY));
                 }

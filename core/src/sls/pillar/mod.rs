@@ -115,6 +115,14 @@ impl PillarSource {
         pillar
     }
 
+    /// Returns the top files of all environments put together, and their errors.
+    pub fn top(&self, request: &PillarRequest<'_>) -> (Map, Vec<String>) {
+        let (opts, mut errors) = (self.opts_for(request), Vec::new());
+        let sections = tops::sections(&Tree::new(self, request, &opts, &Map::new()), &mut errors);
+        let top = sections.into_iter().map(|(environment, targets)| (environment.into(), targets.into())).collect();
+        (top, errors)
+    }
+
     /// What files alone say, and what is wrong with them: nothing from elsewhere, nothing over it.
     fn of_files(&self, request: &PillarRequest<'_>) -> (Map, Vec<String>) {
         let (opts, mut top_errors) = (self.opts_for(request), Vec::new());

@@ -310,7 +310,10 @@ functions! {
             words.push(path.display().to_string());
         }
         words.extend(found.iter().map(|path| path.display().to_string()));
-        Ok(cmd::all(run(context, &words, &[])?).into())
+        let output = run(context, &words, &[])?;
+        // No match is status 1, which callers of the shell see as that of the job.
+        context.set_retcode(output.retcode);
+        Ok(cmd::all(output).into())
     }
 
     /// The difference between two files, of this host or of the file server.

@@ -107,7 +107,9 @@ functions! {
         kwargs.shift_remove("saltenv");
         shown(context, kwargs, |run| {
             let mut usage = Map::new();
-            for (saltenv, assigned) in matches_of(run.top())? {
+            let matches = matches_of(run.top())?;
+            for saltenv in context.minion.files.environments().map_err(|error| vec![error])? {
+                let assigned = matches.iter().find(|(name, _)| *name == saltenv).map_or(&[][..], |(_, sls)| sls);
                 let available = run.available(&saltenv);
                 let (used, unused): (Vec<String>, Vec<String>) = available.into_iter().partition(|sls| assigned.contains(sls));
                 let (count_used, count_unused) = (used.len(), unused.len());

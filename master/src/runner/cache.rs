@@ -1,0 +1,83 @@
+//! `cache`: the grains, pillar and mines that the master has stored for its minions.
+
+use brine_core::function::CallError;
+use brine_core::target::Facts;
+use brine_core::{Map, Value, functions};
+
+use super::RunnerContext;
+
+functions! {
+    module "cache", context RunnerContext;
+
+    /// Return the grains that minions had when they last asked for their pillar.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run cache.grains 'web*'
+    fn grains(context, tgt: Value, tgt_type: String = "glob".into(), **_kwargs) {
+        of_minions(context, tgt, tgt_type, |facts| facts.grains().cloned())
+    }
+
+    /// Return the pillar that minions got when they last asked for it.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run cache.pillar tgt='web*'
+    fn pillar(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), **_kwargs) {
+        of_minions(context, tgt, tgt_type, |facts| facts.pillar().cloned())
+    }
+
+    /// Return the mines of minions, with all of their functions.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run cache.mine tgt='web*'
+    fn mine(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), **_kwargs) {
+        let mut found = Map::new();
+        for id in context.minions(tgt, tgt_type)? {
+            let mine = context.disk().mines.get(&id).map_err(CallError::execution)?;
+            found.insert(id.into(), mine.into());
+        }
+        Ok(found.into())
+    }
+
+    /// Remove the mines of minions.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run cache.clear_mine tgt='web*'
+    fn clear_mine(context, tgt: Value, tgt_type: String = "glob".into()) {
+        let minions = context.minions(tgt, tgt_type)?;
+        for id in &minions {
+            context.disk().mines.flush(id).map_err(CallError::execution)?;
+        }
+        Ok((!minions.is_empty()).into())
+    }
+
+    /// Remove the result of one function from the mines of minions.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run cache.clear_mine_func tgt='*' clear_mine_func_flag=network.ip_addrs
+    fn clear_mine_func(context, tgt: Value, tgt_type: String = "glob".into(), clear_mine_func_flag: String = String::new()) {
+        let minions = context.minions(tgt, tgt_type)?;
+        for id in &minions {
+            let id = id.parse().map_err(CallError::execution)?;
+            context.disk().mines.delete(&id, &clear_mine_func_flag).map_err(CallError::execution)?;
+        }
+        Ok((!minions.is_empty()).into())
+    }
+}
+
+/// Returns a part of what the master has stored, by minion; minions without it are left out.
+fn of_minions(
+    context: &RunnerContext,
+    tgt: Value,
+    tgt_type: String,
+    part: impl Fn(&dyn Facts) -> Option<Map>,
+) -> Result<Value, CallError> {
+    let data = &context.disk().minion_data;
+    let minions = context.minions(tgt, tgt_type)?;
+    let found = minions.iter().filter_map(|id| Some((Value::from(id), Value::from(part(&data.facts(id))?))));
+    Ok(Value::Map(found.collect()))
+}

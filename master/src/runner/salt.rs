@@ -1,0 +1,60 @@
+//! `salt`: execution functions, on the master or on minions.
+
+use brine_core::function::{Args, CallError};
+use brine_core::wire::PublishRequest;
+use brine_core::{Map, Value, functions, map};
+
+use super::RunnerContext;
+
+functions! {
+    module "salt", context RunnerContext;
+
+    /// Call an execution function on the master's host.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run salt.cmd test.arg 1 2 a=1
+    fn cmd(context, fun: String, *args, **kwargs) {
+        let args = Args { positional: args, keyword: public(kwargs) };
+        match &context.master.functions {
+            Some(host) if host.has(&fun) => host.call(&fun, args),
+            _ => Ok(CallError::NotAvailable(fun).to_string().into()),
+        }
+    }
+
+    /// Call an execution function on minions, and return the results by minion.
+    ///
+    /// arg: the positional arguments.
+    /// kwarg: the keyword arguments.
+    /// timeout: seconds to wait for; the option timeout if it is left out.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run salt.execute '*' test.echo arg='[hello]'
+    fn execute(
+        context, tgt: Value, fun: String, arg: Vec<Value> = Vec::new(), timeout: Option<f64> = None,
+        tgt_type: String = "glob".into(), kwarg: Map = Map::new(), **kwargs
+    ) {
+        let mut named = public(kwargs);
+        named.extend(kwarg);
+        let mut request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", &fun, &context.caller.user) };
+        request.arg = with_keywords(arg, named);
+        context.ask(request, timeout).map(Value::Map)
+    }
+}
+
+/// Returns the keyword arguments without those that the publisher adds.
+fn public(mut kwargs: Map) -> Map {
+    kwargs.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with("__")));
+    kwargs
+}
+
+/// Returns the arguments of a job as they are published.
+pub(super) fn with_keywords(mut arg: Vec<Value>, keywords: Map) -> Vec<Value> {
+    if !keywords.is_empty() {
+        let mut last = map! {"__kwarg__" => true};
+        last.extend(keywords);
+        arg.push(last.into());
+    }
+    arg
+}

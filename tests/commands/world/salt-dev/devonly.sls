@@ -1,0 +1,2 @@
+dev:
+  test.nop: []

@@ -1,0 +1,4 @@
+one:
+  test.nop: []
+two
+  test.nop: []

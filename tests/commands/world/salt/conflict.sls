@@ -1,0 +1,3 @@
+include: [changes]
+changed:
+  test.nop: []

@@ -1,0 +1,2 @@
+from-dir:
+  test.nop: []

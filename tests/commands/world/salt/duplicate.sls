@@ -1,0 +1,4 @@
+one:
+  test.nop: []
+one:
+  test.nop: []

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo "script $1"
+exit "${2:-0}"

@@ -1,0 +1,4 @@
+one:
+  nosuch.installed: []
+two:
+  file.nosuch: []

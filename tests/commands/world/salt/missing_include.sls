@@ -1,0 +1,4 @@
+include:
+  - not.there
+one:
+  test.nop: []

@@ -1,0 +1,4 @@
+one:
+  test.nop:
+    - require:
+      - pkg: nothere

@@ -1,0 +1,9 @@
+ping:
+  salt.function:
+    - name: test.ping
+    - tgt: '*'
+apply:
+  salt.state:
+    - tgt: web1
+    - sls: [changes]
+    - require: [{salt: ping}]

@@ -1,0 +1,6 @@
+one:
+  test.nop:
+    - require: [{test: two}]
+two:
+  test.nop:
+    - require: [{test: one}]
