@@ -35,7 +35,7 @@ functions! {
     fn mine(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), **_kwargs) {
         let mut found = Map::new();
         for id in context.minions(tgt, tgt_type)? {
-            let mine = context.disk().mines.get(&id).map_err(CallError::execution)?;
+            let mine = context.storage().mines.get(&id).map_err(CallError::execution)?;
             found.insert(id.into(), mine.into());
         }
         Ok(found.into())
@@ -49,7 +49,7 @@ functions! {
     fn clear_mine(context, tgt: Value, tgt_type: String = "glob".into()) {
         let minions = context.minions(tgt, tgt_type)?;
         for id in &minions {
-            context.disk().mines.flush(id).map_err(CallError::execution)?;
+            context.storage().mines.flush(id).map_err(CallError::execution)?;
         }
         Ok((!minions.is_empty()).into())
     }
@@ -63,7 +63,7 @@ functions! {
         let minions = context.minions(tgt, tgt_type)?;
         for id in &minions {
             let id = id.parse().map_err(CallError::execution)?;
-            context.disk().mines.delete(&id, &clear_mine_func_flag).map_err(CallError::execution)?;
+            context.storage().mines.delete(&id, &clear_mine_func_flag).map_err(CallError::execution)?;
         }
         Ok((!minions.is_empty()).into())
     }
@@ -76,7 +76,7 @@ fn of_minions(
     tgt_type: String,
     part: impl Fn(&dyn Facts) -> Option<Map>,
 ) -> Result<Value, CallError> {
-    let data = &context.disk().minion_data;
+    let data = &context.storage().minion_data;
     let minions = context.minions(tgt, tgt_type)?;
     let found = minions.iter().filter_map(|id| Some((Value::from(id), Value::from(part(&data.facts(id))?))));
     Ok(Value::Map(found.collect()))

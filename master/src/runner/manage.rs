@@ -47,7 +47,7 @@ functions! {
     ///     salt-run manage.targets 'web*'
     fn targets(context, tgt: Value = "*".into(), tgt_type: String = "glob".into()) {
         let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
-        Ok(context.wait(context.master.targets(&request)).map_err(CallError::execution)?.0.into())
+        Ok(context.wait(context.master.facts.targets(&request)).map_err(CallError::execution)?.minions.into())
     }
 
     /// Return the minions that are connected to the master. No command is sent to minions.
@@ -168,7 +168,7 @@ functions! {
     fn versions(context) {
         let timeout = Duration::from_secs(context.master.config.timeout);
         let request = PublishRequest::new("*", "test.version", &context.caller.user);
-        let answers = context.wait(context.master.ask(request, timeout)).map_err(CallError::execution)?;
+        let answers = context.wait(context.master.jobs.ask(request, timeout)).map_err(CallError::execution)?;
         let returned = answers.returned.into_iter().map(|(id, fields)| {
             let failed = fields.get("retcode").is_some_and(Value::is_truthy);
             let version = fields.get("return").and_then(Value::as_str).filter(|_| !failed).map(str::to_owned);
@@ -181,13 +181,13 @@ functions! {
 /// Returns the ids of the connected minions.
 fn connected(context: &RunnerContext, subset: Option<Vec<String>>) -> Vec<String> {
     let is_asked = |id: &String| subset.as_ref().is_none_or(|subset| subset.contains(id));
-    context.master.present_minions().iter().map(ToString::to_string).filter(is_asked).collect()
+    context.master.facts.present().iter().map(ToString::to_string).filter(is_asked).collect()
 }
 
 /// Returns the ids of the accepted minions that are not connected, sorted.
 fn not_connected(context: &RunnerContext, subset: Option<Vec<String>>) -> Result<Value, CallError> {
     let connected = connected(context, None);
-    let mut accepted = context.disk().accepted().map_err(CallError::execution)?;
+    let mut accepted = context.storage().accepted().map_err(CallError::execution)?;
     accepted.retain(|id| !connected.contains(id) && subset.as_ref().is_none_or(|subset| subset.contains(id)));
     accepted.sort();
     Ok(accepted.into())
@@ -229,7 +229,7 @@ fn ping(
         brine_core::seconds::within(0.0..=86_400.0, seconds)
     });
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
-    let answers = context.wait(master.ask(request, timeout)).map_err(CallError::execution)?;
+    let answers = context.wait(master.jobs.ask(request, timeout)).map_err(CallError::execution)?;
     let mut up: Vec<_> = answers.returned.into_iter().map(|(id, _)| id).collect();
     up.sort();
     Ok((up, answers.missing))

@@ -6,7 +6,7 @@ use brine_core::wire::PublishRequest;
 use brine_core::{Map, Value, functions};
 
 use super::RunnerContext;
-use crate::mine;
+use crate::facts::mine;
 
 functions! {
     module "mine", context RunnerContext;
@@ -28,7 +28,7 @@ functions! {
         let by_function = functions.len() > 1 || fun.as_list().is_some();
         let mut found = Map::new();
         for id in context.minions(tgt, tgt_type)? {
-            let mut entries = context.disk().mines.get(&id).map_err(CallError::execution)?;
+            let mut entries = context.storage().mines.get(&id).map_err(CallError::execution)?;
             for function in &functions {
                 let Some(value) = entries.shift_remove(function.as_str()).and_then(mine::result) else { continue };
                 if !by_function {

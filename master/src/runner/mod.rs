@@ -31,9 +31,8 @@ use brine_core::function::{CallError, Function};
 use brine_core::wire::PublishRequest;
 use brine_core::{Map, Value, map};
 
-use crate::Shared;
-use crate::calls::Caller;
-use crate::disk::Disk;
+use crate::runner_calls::{Caller, RunnerCalls, Services};
+use crate::storage::Storage;
 
 /// All runner functions: one line a module.
 pub static MODULES: &[&[Function<RunnerContext>]] = &[
@@ -59,26 +58,27 @@ pub static MODULES: &[&[Function<RunnerContext>]] = &[
 
 /// The context of runner functions.
 pub struct RunnerContext {
-    pub(crate) master: Arc<Shared>,
+    pub(crate) master: Arc<Services>,
+    pub(crate) calls: Arc<RunnerCalls>,
     pub(crate) caller: Caller,
 }
 
 impl RunnerContext {
-    /// Fires an event of the call itself: `salt/run/<jid>/progress`.
+    /// Publishes an event of the call itself: `salt/run/<jid>/progress`.
     pub(crate) fn progress(&self, message: &str) {
         let tag = format!("salt/run/{}/progress", self.caller.jid);
-        self.wait(self.master.fire(&tag, &map! {"message" => message}));
+        self.wait(self.master.events.fire(&tag, &map! {"message" => message}));
     }
 
-    /// The parts of the master that wait for a disk.
-    pub(crate) fn disk(&self) -> &Disk {
-        self.master.disk.get(&self.caller.thread)
+    /// Returns the storage of the master.
+    pub(crate) fn storage(&self) -> &Storage {
+        self.master.storage.get(&self.caller.thread)
     }
 
     /// Returns the ids of the accepted minions of a target.
     pub(crate) fn minions(&self, tgt: Value, tgt_type: String) -> Result<Vec<String>, CallError> {
         let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &self.caller.user) };
-        Ok(self.wait(self.master.targets(&request)).map_err(CallError::execution)?.0)
+        Ok(self.wait(self.master.facts.targets(&request)).map_err(CallError::execution)?.minions)
     }
 
     /// Publishes a job, waits for its returns and returns them by minion: the error text of a minion stands for a
@@ -87,7 +87,7 @@ impl RunnerContext {
         let timeout = timeout.map_or(Duration::from_secs(self.master.config.timeout), |seconds| {
             brine_core::seconds::within(0.0..=86_400.0, seconds)
         });
-        let answers = self.wait(self.master.ask(request, timeout)).map_err(CallError::execution)?;
+        let answers = self.wait(self.master.jobs.ask(request, timeout)).map_err(CallError::execution)?;
         let results = answers
             .returned
             .into_iter()
@@ -95,7 +95,7 @@ impl RunnerContext {
         Ok(results.collect())
     }
 
-    /// Waits for something asynchronous.
+    /// Blocks on a future.
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.caller.thread.wait(future)
     }

@@ -5,7 +5,7 @@ use brine_core::wire::PublishRequest;
 use brine_core::{Map, MinionId, Value, functions};
 
 use super::RunnerContext;
-use crate::pillar::Asked;
+use crate::pillars::PillarQuery;
 
 functions! {
     module "pillar", context RunnerContext;
@@ -17,8 +17,8 @@ functions! {
     ///     salt-run pillar.show_pillar web1
     ///     salt-run pillar.show_pillar web1 pillarenv=dev os=Debian
     fn show_pillar(context, minion: String = "*".into(), saltenv: Option<String> = None, pillarenv: Option<String> = None, **kwargs) {
-        let asked = Asked { pillarenv, ..asked(context, &minion, saltenv, kwargs)? };
-        Ok(context.master.render_pillar(&asked, &context.caller.thread).into())
+        let query = PillarQuery { pillarenv, ..query(context, &minion, saltenv, kwargs)? };
+        Ok(context.master.pillars.render(&query, &context.calls.template_host()(&context.caller.thread)).into())
     }
 
     /// Return the top files of the pillar, of all environments, as they are rendered for a minion.
@@ -31,8 +31,8 @@ functions! {
     fn show_top(context, minion: Option<String> = None, saltenv: Option<String> = None, **_kwargs) {
         let first = || Ok::<_, CallError>(context.minions("*".into(), "glob".into())?.into_iter().next());
         let minion = minion.map_or_else(first, |minion| Ok(Some(minion)))?.unwrap_or_else(|| "*".into());
-        let asked = asked(context, &minion, saltenv, Map::new())?;
-        let (top, errors) = context.master.pillar_top(&asked, &context.caller.thread);
+        let query = query(context, &minion, saltenv, Map::new())?;
+        let (top, errors) = context.master.pillars.top(&query, &context.calls.template_host()(&context.caller.thread));
         Ok(if errors.is_empty() { top.into() } else { errors.into() })
     }
 
@@ -45,7 +45,7 @@ functions! {
         if !context.master.config.pillar_cache {
             return Ok(false.into());
         }
-        meant(context, &minion)?.iter().for_each(|id| context.master.pillar_cache.forget(id));
+        meant(context, &minion)?.iter().for_each(|id| context.master.pillars.cache.remove(id));
         Ok(true.into())
     }
 
@@ -60,7 +60,7 @@ functions! {
             return Ok(false.into());
         }
         let lifetime = std::time::Duration::from_secs(master.config.pillar_cache_ttl);
-        let kept = |id: &MinionId| master.pillar_cache.get(id, pillarenv.as_deref(), lifetime);
+        let kept = |id: &MinionId| master.pillars.cache.get(id, pillarenv.as_deref(), lifetime);
         let found = meant(context, &minion)?;
         let pillars = found.iter().filter_map(|id| Some((Value::from(id), Value::from(kept(id)?))));
         Ok(Value::Map(pillars.collect()))
@@ -70,17 +70,17 @@ functions! {
 /// The minions that a glob means.
 fn meant(context: &RunnerContext, glob: &str) -> Result<Vec<MinionId>, CallError> {
     let request = PublishRequest { tgt: glob.into(), ..PublishRequest::new("*", "test.ping", &context.caller.user) };
-    let (ids, _) = context.wait(context.master.targets(&request)).map_err(CallError::execution)?;
-    Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+    let ids = context.wait(context.master.facts.targets(&request)).map_err(CallError::execution)?;
+    Ok(ids.minions.iter().filter_map(|id| id.parse().ok()).collect())
 }
 
 /// Returns the request for a minion's pillar, with the grains that it had when it last asked and others over them.
-fn asked(context: &RunnerContext, minion: &str, saltenv: Option<String>, over: Map) -> Result<Asked, CallError> {
+fn query(context: &RunnerContext, minion: &str, saltenv: Option<String>, over: Map) -> Result<PillarQuery, CallError> {
     // `*` is no minion: the pillar that everybody gets.
     let id = if minion == "*" { "_".parse() } else { minion.parse() };
     let id: MinionId = id.map_err(|error| CallError::execution(format!("{minion} is no minion id: {error}")))?;
     let mut grains =
-        context.disk().minion_data.grains(id.as_str()).unwrap_or_else(|| brine_core::map! {"fqdn" => minion});
+        context.storage().minion_data.grains(id.as_str()).unwrap_or_else(|| brine_core::map! {"fqdn" => minion});
     grains.extend(over.into_iter().filter(|(name, _)| name.as_str().is_none_or(|name| !name.starts_with("__pub_"))));
-    Ok(Asked { id, grains, saltenv, pillarenv: None, over: Map::new(), anew: true })
+    Ok(PillarQuery { id, grains, saltenv, pillarenv: None, pillar_override: Map::new(), clean_cache: true })
 }

@@ -86,10 +86,10 @@ functions! {
             let event = context.master.bus.read(&context.caller.thread, brine_core::bus::TimeOrSeq::Seq(seq), 1).map_err(CallError::execution)?;
             let event = event.first().filter(|event| event.seq() == seq);
             let event = event.ok_or_else(|| CallError::execution(format!("the journal has no event {seq}")))?;
-            return Ok(reactor.trial_of(event));
+            return Ok(reactor.dry_run_event(event));
         }
         let tag = tag.ok_or_else(|| CallError::execution("name a tag, or an event of the journal by from_seq=N"))?;
-        Ok(reactor.trial(&tag, data))
+        Ok(reactor.dry_run(&tag, data))
     }
 
     /// Return the newest events that the reactor reacted to, newest first: each with entries, files, reactions, job ids,
@@ -127,7 +127,7 @@ functions! {
     ///     salt-run reactor.failed
     fn failed(context) {
         let mut by_event = Map::new();
-        for failed in reactor(context)?.failed() {
+        for failed in reactor(context)?.dead_letters() {
             let of_event = by_event.entry(failed.event.seq().into()).or_insert_with(|| Value::List(Vec::new()));
             if let Value::List(list) = of_event {
                 list.push(failed.to_value());
@@ -151,9 +151,9 @@ functions! {
         let reactor = reactor(context)?;
         let told = context.wait(reactor.retry(&context.master.bus, seq));
         if let (true, Some(seq)) = (told.is_empty(), seq) {
-            return Err(CallError::execution(format!("nothing was put aside for event {seq}: see reactor.failed")));
+            return Err(CallError::execution(format!("event {seq} has no dead letter: see reactor.failed")));
         }
-        let one = |(failed, result): (brine_reactor::Failed, Result<(), String>)| {
+        let one = |(failed, result): (brine_reactor::DeadLetter, Result<(), String>)| {
             let label = failed.label.unwrap_or(failed.file);
             map! {
                 "seq" => failed.event.seq(),
@@ -208,7 +208,7 @@ fn reactor(context: &RunnerContext) -> Result<Arc<Reactor<MasterDispatch>>, Call
 
 /// Tells an answer on the bus too, as Salt does. What Salt fires to ask is left out: it holds a key of the master.
 fn tell(context: &RunnerContext, what: &str, body: &Map) {
-    context.wait(context.master.fire(&format!("salt/reactors/manage/{what}"), body));
+    context.wait(context.master.events.fire(&format!("salt/reactors/manage/{what}"), body));
 }
 
 /// The answer to a change of the entries.

@@ -1,0 +1,230 @@
+//! The master's own keys: its identity, and the signature of its public key for new minions (`master_sign_pubkey`).
+
+use std::path::PathBuf;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use brine_core::config::MasterConfig;
+use brine_core::crypt::{CryptError, PrivateKey, SignatureAlgorithm};
+use brine_core::{Value, files};
+
+use crate::StartError;
+use crate::keys::KeyState;
+
+/// The key storage of Salt by default, and of Brine.
+const KEYS_IN_FILES: &str = "localfs_key";
+
+/// The master's key, and the signature of its public key.
+pub(crate) struct Identity {
+    pub private_key: PrivateKey,
+    /// The PEM text as sent to minions: without the trailing newline, as prepared signatures expect.
+    pub public_key_pem: String,
+    voucher: Voucher,
+}
+
+/// The signature of the master's public key.
+enum Voucher {
+    Nothing,
+    /// Signed by this key for each minion.
+    Key(Box<PrivateKey>),
+    /// A prepared signature, as Base64.
+    Made(String),
+}
+
+impl Identity {
+    /// Reads the keys and generates missing ones.
+    pub fn load_or_generate(config: &MasterConfig) -> Result<Self, StartError> {
+        Self::check(config)?;
+        let name = key_name(config);
+        let pass = passphrase("key_pass", config.key_pass.as_deref())?;
+        let accepted = config.pki_dir.join(KeyState::Accepted.folder());
+        let knows_minions = std::fs::read_dir(accepted).is_ok_and(|mut entries| entries.next().is_some());
+        if knows_minions && !config.pki_dir.join(format!("{name}.pem")).exists() {
+            let pki_dir = config.pki_dir.display();
+            tracing::error!(%pki_dir, "minions are accepted here, but the master's key is gone: they will refuse the new one");
+        }
+        let private_key = PrivateKey::load_or_generate_with(&config.pki_dir, &name, config.keysize, pass)?;
+        let public_key_pem = private_key.public().to_pem().trim_end().to_owned();
+        Ok(Identity { private_key, public_key_pem, voucher: voucher(config)? })
+    }
+
+    /// Reads the master's key without generating one.
+    pub fn load(config: &MasterConfig) -> Result<Option<PrivateKey>, StartError> {
+        Self::check(config)?;
+        if config.master_sign_pubkey && config.master_use_pubkey_signature {
+            voucher(config)?;
+        } else if config.master_sign_pubkey {
+            let file = config.pki_dir.join(format!("{}.pem", config.master_sign_key_name));
+            PrivateKey::load(file, passphrase("signing_key_pass", config.signing_key_pass.as_deref())?)?;
+        }
+        let file = config.pki_dir.join(format!("{}.pem", key_name(config)));
+        Ok(PrivateKey::load(file, passphrase("key_pass", config.key_pass.as_deref())?)?)
+    }
+
+    /// Checks that the configuration names keys that can be read: minions refuse a master with new keys.
+    pub fn check(config: &MasterConfig) -> Result<(), StartError> {
+        let given = |option| config.opts.get(option).filter(|value| value.is_truthy()).map(Value::to_string);
+        if let Some(driver) = given("keys.cache_driver").filter(|driver| driver != KEYS_IN_FILES) {
+            let reason =
+                format!("the keys are kept by '{driver}'; Brine reads '{KEYS_IN_FILES}', files below pki_dir, alone");
+            return Err(StartError::Config { option: "keys.cache_driver", reason });
+        }
+        if given("cluster_id").is_some() {
+            let reason = "the key of a cluster of masters is not read: Brine's master is a single one".into();
+            return Err(StartError::Config { option: "cluster_id", reason });
+        }
+        passphrase("key_pass", config.key_pass.as_deref())?;
+        passphrase("signing_key_pass", config.signing_key_pass.as_deref().filter(|_| config.master_sign_pubkey))?;
+        Ok(())
+    }
+
+    /// Returns the signature of the public key, if minions get one.
+    pub fn signature(&self, algorithm: SignatureAlgorithm) -> Result<Option<String>, CryptError> {
+        Ok(match &self.voucher {
+            Voucher::Nothing => None,
+            Voucher::Made(text) => Some(text.clone()),
+            Voucher::Key(key) => Some(BASE64_STANDARD.encode(key.sign(self.public_key_pem.as_bytes(), algorithm)?)),
+        })
+    }
+}
+
+/// Returns the name of the key's files. Salt 3008 names them after the host and links `master.pem` to them; the link is
+/// broken if the directory was moved.
+fn key_name(config: &MasterConfig) -> String {
+    let master = config.pki_dir.join("master.pem");
+    let beside = |link: PathBuf| Some(link.file_stem()?.to_str()?.to_owned());
+    let moved = std::fs::read_link(&master).ok().filter(|_| !master.exists()).and_then(beside);
+    let moved = moved.filter(|name| config.pki_dir.join(format!("{name}.pem")).exists());
+    moved.unwrap_or_else(|| "master".to_owned())
+}
+
+/// Returns a literal passphrase; `sdb://` is refused.
+fn passphrase<'a>(option: &'static str, given: Option<&'a str>) -> Result<Option<&'a str>, StartError> {
+    match given {
+        Some(text) if text.starts_with("sdb://") => {
+            let reason = "sdb:// is not followed; set the passphrase itself, in a file of master.d that only the master's user can read";
+            Err(StartError::Config { option, reason: reason.into() })
+        }
+        given => Ok(given.filter(|text| !text.is_empty())),
+    }
+}
+
+fn voucher(config: &MasterConfig) -> Result<Voucher, StartError> {
+    if !config.master_sign_pubkey {
+        return Ok(Voucher::Nothing);
+    }
+    if !config.master_use_pubkey_signature {
+        let pass = passphrase("signing_key_pass", config.signing_key_pass.as_deref())?;
+        let (folder, name) = (&config.pki_dir, &config.master_sign_key_name);
+        let key = PrivateKey::load_or_generate_with(folder, name, config.keysize, pass)?;
+        return Ok(Voucher::Key(Box::new(key)));
+    }
+    let id = crate::own_id(config)?;
+    let names = config.master_pubkey_signature.clone().map_or_else(
+        || vec!["master_pubkey_signature".to_owned(), format!("{id}_pubkey_signature")],
+        |name| vec![name],
+    );
+    let paths: Vec<PathBuf> = names.iter().map(|name| config.pki_dir.join(name)).collect();
+    for path in &paths {
+        if let Some(text) = files::read_if_exists(path)? {
+            return Ok(Voucher::Made(text.trim().to_owned()));
+        }
+    }
+    let reason = format!("there is no signature in {}", paths[0].display());
+    Err(StartError::Config { option: "master_use_pubkey_signature", reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use brine_core::map;
+
+    use super::*;
+
+    fn config(folder: &Path, change: impl FnOnce(&mut MasterConfig)) -> MasterConfig {
+        let mut config =
+            MasterConfig { pki_dir: folder.to_owned(), id: Some("host_master".into()), ..Default::default() };
+        change(&mut config);
+        config
+    }
+
+    fn public(config: &MasterConfig) -> String {
+        Identity::load_or_generate(config).unwrap().public_key_pem
+    }
+
+    #[test]
+    fn the_key_is_found_under_the_names_of_all_releases() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path(), |_| {});
+        let known = public(&config);
+        for ending in ["pem", "pub"] {
+            let path = |name: &str| folder.path().join(format!("{name}.{ending}"));
+            std::fs::rename(path("master"), path("host")).unwrap();
+            std::os::unix::fs::symlink(path("host"), path("master")).unwrap();
+        }
+        assert_eq!(public(&config), known);
+        // A copy of the folder, whose links lead to where it was.
+        std::fs::remove_file(folder.path().join("master.pem")).unwrap();
+        std::os::unix::fs::symlink("/nonexistent/host.pem", folder.path().join("master.pem")).unwrap();
+        assert_eq!(public(&config), known);
+        assert_eq!(Identity::load(&config).unwrap().unwrap().public().to_pem().trim_end(), known);
+    }
+
+    #[test]
+    fn a_passphrase_is_used_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let with = config(folder.path(), |config| config.key_pass = Some("secret".into()));
+        let known = public(&with);
+        assert!(std::fs::read_to_string(folder.path().join("master.pem")).unwrap().contains("ENCRYPTED"));
+        assert_eq!(public(&with), known);
+        assert!(Identity::load_or_generate(&config(folder.path(), |_| {})).is_err());
+    }
+
+    #[test]
+    fn configurations_that_would_generate_new_keys_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for (opts, told) in [
+            (
+                map! {"keys.cache_driver" => "redis"},
+                "option 'keys.cache_driver': the keys are kept by 'redis'; Brine reads 'localfs_key', files below pki_dir, alone",
+            ),
+            (
+                map! {"cluster_id" => "c1"},
+                "option 'cluster_id': the key of a cluster of masters is not read: Brine's master is a single one",
+            ),
+        ] {
+            let config = config(folder.path(), |config| config.opts = opts);
+            let error = Identity::load_or_generate(&config).err().unwrap();
+            assert_eq!(error.to_string(), told);
+        }
+        let sdb = config(folder.path(), |config| config.key_pass = Some("sdb://vault/pass".into()));
+        assert!(Identity::load_or_generate(&sdb).err().unwrap().to_string().starts_with("option 'key_pass': sdb://"));
+        assert!(!folder.path().join("master.pem").exists());
+    }
+
+    #[test]
+    fn a_signing_key_or_a_prepared_signature_signs_the_public_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let algorithm = SignatureAlgorithm::default();
+        assert_eq!(
+            Identity::load_or_generate(&config(folder.path(), |_| {})).unwrap().signature(algorithm).unwrap(),
+            None
+        );
+        let signs = config(folder.path(), |config| config.master_sign_pubkey = true);
+        let identity = Identity::load_or_generate(&signs).unwrap();
+        let signature = identity.signature(algorithm).unwrap().unwrap();
+        let signer = PrivateKey::load(folder.path().join("master_sign.pem"), None).unwrap().unwrap().public();
+        let raw = BASE64_STANDARD.decode(&signature).unwrap();
+        signer.verify(identity.public_key_pem.as_bytes(), &raw, algorithm).unwrap();
+
+        let shows = config(folder.path(), |config| {
+            config.master_sign_pubkey = true;
+            config.master_use_pubkey_signature = true;
+        });
+        assert!(Identity::load_or_generate(&shows).err().unwrap().to_string().contains("there is no signature in"));
+        for name in ["host_master_pubkey_signature", "master_pubkey_signature"] {
+            std::fs::write(folder.path().join(name), format!("{name}\n")).unwrap();
+            assert_eq!(Identity::load_or_generate(&shows).unwrap().signature(algorithm).unwrap().unwrap(), name);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `auth_rate_limit`: the rate of authentications of one address. Excess ones are delayed, and dropped when too many wait;
+//! their minions retry later.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// The burst, in seconds of the rate: fleets behind one address join together.
+const BURST: u32 = 10;
+/// The maximum delay of a request.
+const MAX_DELAY: Duration = Duration::from_secs(5);
+/// The maximum number of addresses; beyond it those without debt are dropped.
+const ADDRESSES: usize = 65_536;
+
+/// The rate limits of all addresses.
+pub(crate) struct AuthLimit {
+    per_second: u32,
+    /// The time until which the requests of each address use up its rate.
+    paid: Mutex<HashMap<IpAddr, Instant>>,
+}
+
+impl AuthLimit {
+    /// Creates a limit of this rate; 0 is unlimited.
+    pub fn new(per_second: u32) -> Self {
+        AuthLimit { per_second, paid: Mutex::default() }
+    }
+
+    /// Delays an authentication by the rate of its address. Returns false if it is dropped.
+    pub async fn admit(&self, address: &str) -> bool {
+        match self.delay(address, Instant::now()) {
+            Some(Duration::ZERO) => true,
+            Some(wait) => {
+                tokio::time::sleep(wait).await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Returns the delay of a request; `None` if it is dropped.
+    fn delay(&self, address: &str, now: Instant) -> Option<Duration> {
+        let Some(cost) = Duration::from_secs(1).checked_div(self.per_second) else { return Some(Duration::ZERO) };
+        // Local sockets have no address; only local root may open them.
+        let Ok(address) = address.parse::<SocketAddr>() else { return Some(Duration::ZERO) };
+        let mut paid = self.paid.lock();
+        if paid.len() >= ADDRESSES {
+            paid.retain(|_, paid| *paid > now);
+        }
+        let is_known = paid.len() < ADDRESSES || paid.contains_key(&address.ip());
+        let until = (*paid.get(&address.ip()).unwrap_or(&now)).max(now) + cost;
+        let wait = until.duration_since(now).saturating_sub(cost * self.per_second * BURST);
+        if wait > MAX_DELAY || !is_known {
+            return None;
+        }
+        paid.insert(address.ip(), until);
+        Some(wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_has_a_burst_then_a_rate_then_nothing() {
+        let limit = AuthLimit::new(10);
+        let now = Instant::now();
+        let waits: Vec<_> = (0..200).map(|_| limit.delay("10.0.0.1:5", now)).collect();
+        assert_eq!(waits[..100], [Some(Duration::ZERO); 100]);
+        assert_eq!(waits[100], Some(Duration::from_millis(100)));
+        assert_eq!(waits[149], Some(Duration::from_secs(5)));
+        assert_eq!(waits[150..], [None; 50]);
+        assert_eq!(limit.delay("10.0.0.2:5", now), Some(Duration::ZERO));
+        assert_eq!(limit.delay("10.0.0.1:6", now + Duration::from_secs(20)), Some(Duration::ZERO));
+    }
+
+    #[tokio::test]
+    async fn no_limit_lets_all_pass() {
+        let limit = AuthLimit::new(0);
+        assert_eq!(limit.delay("10.0.0.1:5", Instant::now()), Some(Duration::ZERO));
+    }
+}

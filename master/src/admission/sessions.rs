@@ -1,0 +1,423 @@
+//! Session keys: of each minion, and of the publish stream for each cipher; and their rotation.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use brine_core::crypt::{
+    Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm,
+};
+use brine_core::value::msgpack::{self, Budget};
+use brine_core::wire::{WireError, private, purpose};
+use brine_core::{Map, MinionId, Value};
+use parking_lot::{Mutex, RwLock};
+
+/// The error of an encrypted request. The minion only gets `bad load`.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The minion has not authenticated with this master since it started or rotated its keys.
+    #[error("there is no session")]
+    NoSession,
+    /// It cannot be decrypted.
+    #[error(transparent)]
+    Crypt(#[from] CryptError),
+    /// It is not a valid request.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The message names another minion than the session is for.
+    #[error("it claims to be from '{0}'")]
+    ForeignId(String),
+    /// Its serial number was used before.
+    #[error("it is a replay")]
+    Replay,
+    /// It is older than `request_server_ttl`.
+    #[error("it is too old")]
+    TooOld,
+    /// Its token does not prove the minion's key.
+    #[error("its token does not prove the minion's key")]
+    BadToken,
+}
+
+/// A decrypted request, with the session for its reply.
+pub struct Opened {
+    /// The fields of the command.
+    pub load: Map,
+    public_key: Arc<PublicKey>,
+    session: Session,
+    nonce: Option<String>,
+    id: MinionId,
+}
+
+/// The maximum number of proven sessions of a minion, and of unproven ones beside them: its daemon and every `salt-call`
+/// authenticate separately. A process whose session has been dropped authenticates again.
+const PER_MINION: usize = 8;
+
+struct MinionSession {
+    /// The number of the session.
+    number: u64,
+    session: Session,
+    public_key: Arc<PublicKey>,
+    window: ReplayWindow,
+    /// Whether the next authentication gets a new key.
+    expired: bool,
+    /// Whether a request was sealed with it, which only the holder of the minion's key can do. Anybody who has the public
+    /// key can begin sessions, and those must not push out one that is in use. Proven sessions of processes that have
+    /// ended must not push out one that is about to be used either, hence a limit for each kind.
+    proven: bool,
+}
+
+/// Marks a session as proven and most recently used; beyond the limit, the least recently used proven one is dropped.
+fn prove(sessions: &mut Vec<MinionSession>, place: usize) {
+    sessions[place].proven = true;
+    sessions[..=place].rotate_right(1);
+    drop_excess(sessions, true);
+}
+
+/// Drops the least recently used session of a kind, proven or not, if there are more than the limit.
+fn drop_excess(sessions: &mut Vec<MinionSession>, proven: bool) {
+    let is_kind = |known: &&MinionSession| known.proven == proven;
+    if sessions.iter().filter(is_kind).count() > PER_MINION
+        && let Some(last) = sessions.iter().rposition(|known| known.proven == proven)
+    {
+        sessions.remove(last);
+    }
+}
+
+/// The keys of the publish stream.
+#[derive(Clone)]
+pub struct PublishKeys {
+    /// For minions that use Salt's cipher.
+    pub cbc: Session,
+    /// For minions that use AES-256-GCM.
+    pub gcm: Session,
+    /// The master's signatures of both, once they are made.
+    signatures: Arc<[OnceLock<Vec<u8>>; 2]>,
+}
+
+impl PublishKeys {
+    fn generate() -> Self {
+        PublishKeys {
+            cbc: Session::generate(Cipher::AesCbcHmac),
+            gcm: Session::generate(Cipher::Aes256Gcm),
+            signatures: Arc::default(),
+        }
+    }
+
+    /// Returns the master's signature of a key, which is the same for all minions. `sign` creates it on first use.
+    pub fn signature<E>(&self, cipher: Cipher, sign: impl FnOnce(&str) -> Result<Vec<u8>, E>) -> Result<Vec<u8>, E> {
+        let kept = &self.signatures[usize::from(cipher == Cipher::Aes256Gcm)];
+        if let Some(known) = kept.get() {
+            return Ok(known.clone());
+        }
+        let made = sign(&self.of(cipher).key_text())?;
+        Ok(kept.get_or_init(|| made).clone())
+    }
+
+    /// Returns the key of a cipher.
+    pub fn of(&self, cipher: Cipher) -> &Session {
+        match cipher {
+            Cipher::AesCbcHmac => &self.cbc,
+            Cipher::Aes256Gcm => &self.gcm,
+        }
+    }
+}
+
+/// All session keys of a master.
+pub struct Sessions {
+    /// The sessions of each minion, most recently used first.
+    minions: Mutex<HashMap<MinionId, Vec<MinionSession>>>,
+    begun: AtomicU64,
+    publish: RwLock<PublishKeys>,
+    serial: AtomicU64,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Sessions {
+    /// Generates the publish keys; no minion has a session.
+    pub fn new() -> Self {
+        // Serial numbers rise across restarts.
+        let now = jiff::Timestamp::now().as_microsecond().max(1).cast_unsigned();
+        Sessions {
+            minions: Mutex::default(),
+            begun: AtomicU64::new(0),
+            publish: RwLock::new(PublishKeys::generate()),
+            serial: AtomicU64::new(now),
+        }
+    }
+
+    /// Begins a session of an authenticated minion. With Salt's cipher its processes share one until keys are rotated; with
+    /// AES-256-GCM each has its own, as each numbers its requests.
+    pub fn begin(&self, id: &MinionId, public_key: Arc<PublicKey>, cipher: Cipher) -> Session {
+        let mut minions = self.minions.lock();
+        let sessions = minions.entry(id.clone()).or_default();
+        sessions.retain(|known| *known.public_key == *public_key && !known.expired);
+        if let Some(known) = sessions.iter().find(|known| known.session.cipher() == cipher)
+            && cipher == Cipher::AesCbcHmac
+        {
+            return known.session.clone();
+        }
+        let session = Session::generate(cipher);
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        let window = ReplayWindow::default();
+        let begun = session.clone();
+        sessions.insert(0, MinionSession { number, session: begun, public_key, window, expired: false, proven: false });
+        drop_excess(sessions, false);
+        session
+    }
+
+    /// Ends the sessions of a minion whose key is no longer accepted.
+    pub fn end(&self, id: &MinionId) {
+        self.minions.lock().remove(id);
+    }
+
+    /// Returns the number of minions with a session.
+    pub fn count(&self) -> usize {
+        self.minions.lock().len()
+    }
+
+    /// Returns the keys of the publish stream.
+    pub fn publish_keys(&self) -> PublishKeys {
+        self.publish.read().clone()
+    }
+
+    /// Returns the ciphers of all sessions.
+    pub fn ciphers_in_use(&self) -> Vec<Cipher> {
+        let minions = self.minions.lock();
+        let used = |cipher: &Cipher| minions.values().flatten().any(|known| known.session.cipher() == *cipher);
+        Cipher::ALL.iter().copied().filter(used).collect()
+    }
+
+    /// Returns whether all of these minions have a session. After a restart of the master they have none until they
+    /// authenticate again.
+    pub fn knows_all(&self, minions: &[String]) -> bool {
+        let sessions = self.minions.lock();
+        minions.iter().all(|id| sessions.contains_key(id.as_str()))
+    }
+
+    /// Replaces the keys of the publish stream. Minions then authenticate again and get new sessions.
+    pub fn rotate(&self) {
+        self.minions.lock().values_mut().flatten().for_each(|known| known.expired = true);
+        *self.publish.write() = PublishKeys::generate();
+    }
+
+    /// Returns the serial number of the next publish.
+    pub fn next_serial(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Decrypts a request and checks its freshness and its sender.
+    pub fn open(&self, id: &MinionId, sealed: &[u8]) -> Result<Opened, SessionError> {
+        let known: Vec<_> = {
+            let minions = self.minions.lock();
+            let sessions = minions.get(id).ok_or(SessionError::NoSession)?;
+            sessions.iter().map(|known| (known.number, known.session.clone(), Arc::clone(&known.public_key))).collect()
+        };
+        let mut refused = SessionError::NoSession;
+        let opened = known.into_iter().find_map(|(number, session, public_key)| {
+            match session.open(sealed, None, &purpose::request(id)) {
+                Ok(plain) => Some((number, session, public_key, plain)),
+                Err(error) => {
+                    refused = error.into();
+                    None
+                }
+            }
+        });
+        let Some((number, session, public_key, plain)) = opened else { return Err(refused) };
+        let load = msgpack::unpack_map_within(&plain, Budget::AUTHENTICATED).map_err(WireError::from)?;
+        let inner = load.get("id").and_then(Value::as_str);
+        if inner.is_some_and(|inner| inner != id.as_str()) {
+            return Err(SessionError::ForeignId(inner.unwrap_or_default().chars().take(64).collect()));
+        }
+        let nonce = load.get("nonce").and_then(Value::as_str).map(str::to_owned);
+        match session.cipher() {
+            Cipher::Aes256Gcm => {
+                let serial = load.get("serial").and_then(Value::as_i64).and_then(|serial| u64::try_from(serial).ok());
+                let mut minions = self.minions.lock();
+                let sessions = minions.get_mut(id).ok_or(SessionError::NoSession)?;
+                let place = sessions.iter().position(|known| known.number == number).ok_or(SessionError::NoSession)?;
+                if !serial.is_some_and(|serial| sessions[place].window.is_new(serial)) {
+                    return Err(SessionError::Replay);
+                }
+                prove(sessions, place);
+            }
+            Cipher::AesCbcHmac => {
+                let token = load.get("tok").and_then(Value::as_bytes).ok_or(SessionError::BadToken)?;
+                if public_key.recover_x931(token).ok().as_deref() != Some(b"salt") {
+                    return Err(SessionError::BadToken);
+                }
+                if let Some(sessions) = self.minions.lock().get_mut(id)
+                    && let Some(place) = sessions.iter().position(|known| known.number == number)
+                {
+                    prove(sessions, place);
+                }
+            }
+        }
+        Ok(Opened { load, public_key, session, nonce, id: id.clone() })
+    }
+}
+
+impl Opened {
+    /// Whether it was sent at most so many seconds ago. AES-256-GCM has serial numbers instead.
+    pub fn is_within(&self, seconds: u64) -> bool {
+        let age = |sent: f64| jiff::Timestamp::now().as_second() as f64 - sent;
+        self.session.cipher() != Cipher::AesCbcHmac
+            || self.load.get("ts").and_then(Value::as_f64).is_some_and(|sent| age(sent) <= seconds as f64)
+    }
+
+    /// Returns the key that the minion has proven to hold.
+    pub fn public_key(&self) -> Arc<PublicKey> {
+        Arc::clone(&self.public_key)
+    }
+
+    /// Seals a reply that holds secrets: with Salt's cipher by a key of its own that only the minion's RSA key
+    /// opens, and signed; with AES-256-GCM as any other.
+    pub fn reply_private(
+        &self,
+        value: &Value,
+        master: &PrivateKey,
+        encryption: EncryptionAlgorithm,
+        signature: SignatureAlgorithm,
+    ) -> Result<Vec<u8>, SessionError> {
+        match self.session.cipher() {
+            Cipher::Aes256Gcm => Ok(self.reply(value)),
+            Cipher::AesCbcHmac => {
+                let nonce = self.nonce.as_deref().ok_or(WireError::Missing("nonce"))?;
+                Ok(private::seal(value, nonce, &self.public_key, master, encryption, signature)?)
+            }
+        }
+    }
+
+    /// Seals the reply, and packs it: what cannot be sealed travels as other types.
+    pub fn reply(&self, value: &Value) -> Vec<u8> {
+        let sealed = self.session.seal(&msgpack::pack(value), self.nonce.as_deref(), &purpose::reply(&self.id));
+        msgpack::pack(&sealed.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use brine_core::map;
+
+    use super::*;
+
+    static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(2048).unwrap());
+
+    fn seal(session: &Session, id: &MinionId, load: Map) -> Vec<u8> {
+        session.seal(&msgpack::pack_map(&load), None, &purpose::request(id))
+    }
+
+    fn id(name: &str) -> MinionId {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn a_request_is_opened_once_and_its_reply_is_for_its_nonce() {
+        let (sessions, web1) = (Sessions::new(), id("web1"));
+        let session = sessions.begin(&web1, Arc::new(KEY.public()), Cipher::Aes256Gcm);
+        let request = seal(&session, &web1, map! {"cmd" => "x", "serial" => 1, "nonce" => "n"});
+        let opened = sessions.open(&web1, &request).unwrap();
+        let Ok(Value::Bytes(reply)) = msgpack::unpack(&opened.reply(&true.into())) else { panic!("no bytes") };
+        assert_eq!(session.open(&reply, Some("n"), &purpose::reply(&web1)).unwrap(), msgpack::pack(&true.into()));
+        assert!(session.open(&reply, Some("other"), &purpose::reply(&web1)).is_err());
+        assert!(matches!(sessions.open(&web1, &request), Err(SessionError::Replay)));
+        let unnumbered = seal(&session, &web1, map! {"cmd" => "x"});
+        assert!(matches!(sessions.open(&web1, &unnumbered), Err(SessionError::Replay)));
+    }
+
+    #[test]
+    fn processes_of_one_minion_share_a_session_of_salts_cipher_until_keys_are_rotated() {
+        let (sessions, web1, key) = (Sessions::new(), id("web1"), Arc::new(KEY.public()));
+        let begin = |cipher| sessions.begin(&web1, Arc::clone(&key), cipher).key_text();
+        let first = begin(Cipher::AesCbcHmac);
+        assert_eq!(begin(Cipher::AesCbcHmac), first);
+        sessions.rotate();
+        let second = begin(Cipher::AesCbcHmac);
+        assert_ne!(second, first);
+        assert_eq!(begin(Cipher::AesCbcHmac), second);
+        sessions.end(&web1);
+        assert_ne!(begin(Cipher::AesCbcHmac), second);
+        // Numbered requests have one sender.
+        assert_ne!(begin(Cipher::Aes256Gcm), begin(Cipher::Aes256Gcm));
+        let other = Arc::new(PrivateKey::generate(2048).unwrap().public());
+        let third = begin(Cipher::AesCbcHmac);
+        assert_ne!(sessions.begin(&web1, other, Cipher::AesCbcHmac).key_text(), third);
+    }
+
+    #[test]
+    fn processes_of_one_minion_do_not_end_each_others_sessions() {
+        let (sessions, web1, key) = (Sessions::new(), id("web1"), Arc::new(KEY.public()));
+        let mut serial = 0;
+        let mut works = |session: &Session| {
+            serial += 1;
+            let load = map! {"cmd" => "x", "serial" => serial, "tok" => KEY.sign_x931(b"salt").unwrap()};
+            sessions.open(&web1, &seal(session, &web1, load)).is_ok()
+        };
+        let daemon = sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
+        let call = sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
+        let salts = sessions.begin(&web1, Arc::clone(&key), Cipher::AesCbcHmac);
+        assert!(works(&daemon) && works(&call) && works(&salts) && works(&daemon));
+        // Sessions that nobody has proven, which anybody with the public key can begin, push out none that is in use.
+        for _ in 0..3 * PER_MINION {
+            sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
+        }
+        assert!(works(&daemon) && works(&call));
+        // Of too many proven ones, those go that nobody uses.
+        for _ in 0..3 * PER_MINION {
+            let another = sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
+            assert!(works(&another) && works(&daemon));
+        }
+        assert!(!works(&call));
+        let count = |proven| sessions.minions.lock()[&web1].iter().filter(|known| known.proven == proven).count();
+        assert_eq!((count(true), count(false)), (PER_MINION, PER_MINION - 1));
+        // Two processes that begin at the same time do not push out each other, however many have ended before.
+        let (one, two) = [(); 2].map(|()| sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm)).into();
+        assert!(works(&one) && works(&two) && works(&daemon));
+        // New keys are for all of them, and so is a new key of the minion.
+        sessions.rotate();
+        assert!(works(&daemon));
+        let after = sessions.begin(&web1, key, Cipher::Aes256Gcm);
+        assert!(works(&after) && !works(&daemon));
+        let other = Arc::new(PrivateKey::generate(2048).unwrap().public());
+        let after_key = sessions.begin(&web1, other, Cipher::Aes256Gcm);
+        assert!(works(&after_key) && !works(&after));
+    }
+
+    #[test]
+    fn what_is_tampered_with_or_of_another_minion_is_refused() {
+        let (sessions, web1, db1) = (Sessions::new(), id("web1"), id("db1"));
+        let session = sessions.begin(&web1, Arc::new(KEY.public()), Cipher::Aes256Gcm);
+        sessions.begin(&db1, Arc::new(KEY.public()), Cipher::Aes256Gcm);
+        let request = seal(&session, &web1, map! {"cmd" => "x", "serial" => 1});
+        for at in 0..request.len() {
+            let mut tampered = request.clone();
+            tampered[at] ^= 1;
+            assert!(matches!(sessions.open(&web1, &tampered), Err(SessionError::Crypt(_))), "byte {at}");
+        }
+        assert!(matches!(sessions.open(&db1, &request), Err(SessionError::Crypt(_))));
+        assert!(matches!(sessions.open(&id("nobody"), &request), Err(SessionError::NoSession)));
+        let forged = seal(&session, &web1, map! {"cmd" => "x", "serial" => 2, "id" => "db1"});
+        assert!(matches!(sessions.open(&web1, &forged), Err(SessionError::ForeignId(name)) if name == "db1"));
+        assert!(sessions.knows_all(&["web1".into(), "db1".into()]) && !sessions.knows_all(&["db2".into()]));
+        sessions.end(&web1);
+        assert!(!sessions.knows_all(&["web1".into()]));
+        assert!(matches!(sessions.open(&web1, &request), Err(SessionError::NoSession)));
+    }
+
+    #[test]
+    fn salts_cipher_needs_the_proof_of_the_minions_key() {
+        let (sessions, web1) = (Sessions::new(), id("web1"));
+        let session = sessions.begin(&web1, Arc::new(KEY.public()), Cipher::AesCbcHmac);
+        let good = map! {"cmd" => "x", "tok" => KEY.sign_x931(b"salt").unwrap()};
+        assert!(sessions.open(&web1, &seal(&session, &web1, good)).is_ok());
+        for bad in [map! {"cmd" => "x"}, map! {"cmd" => "x", "tok" => KEY.sign_x931(b"pepper").unwrap()}] {
+            assert!(matches!(sessions.open(&web1, &seal(&session, &web1, bad)), Err(SessionError::BadToken)));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The mine: data that minions publish for other minions.
+
+use brine_core::function::CallError;
+use brine_core::store::{Batch, BlockingStore, StoreError, Table};
+use brine_core::target::{Pcre, Target, TargetError, TargetKind};
+use brine_core::value::msgpack;
+use brine_core::wire::MineQuery;
+use brine_core::{Map, MinionId, Value, metrics};
+use parking_lot::Mutex;
+
+use super::Facts;
+use crate::id_rules;
+use crate::storage::Storage;
+
+const MINE: Table = Table("mine");
+
+/// The field of a result that restricts the minions that may read it.
+const ACL: &str = "__saltmine_acl__";
+/// The field with the data of a restricted result.
+const DATA: &str = "__data__";
+
+/// The maximum size of one minion's mine, in bytes.
+const MAX_MINE: usize = 16 << 20;
+
+/// The error of a change to a mine.
+#[derive(Debug, thiserror::Error)]
+pub enum MineError {
+    /// Writing to the store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The mine would exceed its size.
+    #[error("mine is too large: expected at most {MAX_MINE} bytes, got {0}; let mine_functions return less")]
+    TooLarge(usize),
+}
+
+/// The mines in the store: for each minion a map of function or alias to result.
+pub struct Mines {
+    store: BlockingStore,
+    /// Serializes changes: a mine is read, changed and written as a whole.
+    changing: Mutex<()>,
+}
+
+impl Mines {
+    /// Creates the mines of a store.
+    pub fn new(store: BlockingStore) -> Self {
+        Mines { store, changing: Mutex::default() }
+    }
+
+    /// Returns the mine of a minion.
+    pub fn get(&self, id: &str) -> Result<Map, StoreError> {
+        let packed = self.store.get(MINE, id.as_bytes())?;
+        Ok(packed.and_then(|packed| msgpack::unpack_map(&packed).ok()).unwrap_or_default())
+    }
+
+    /// Adds data to a minion's mine; `clear` replaces the old data.
+    pub fn add(&self, id: &MinionId, data: Map, clear: bool) -> Result<(), MineError> {
+        let _guard = self.changing.lock();
+        let mut mine = if clear { Map::new() } else { self.get(id.as_str())? };
+        mine.extend(data);
+        self.put(id, &mine)
+    }
+
+    /// Removes one function from a minion's mine.
+    pub fn delete(&self, id: &MinionId, fun: &str) -> Result<(), MineError> {
+        let _guard = self.changing.lock();
+        let mut mine = self.get(id.as_str())?;
+        if mine.shift_remove(fun).is_none() { Ok(()) } else { self.put(id, &mine) }
+    }
+
+    /// Removes a minion's mine.
+    pub fn flush(&self, id: &str) -> Result<(), MineError> {
+        let _guard = self.changing.lock();
+        let mut batch = Batch::new();
+        batch.delete(MINE, id.as_bytes());
+        Ok(self.store.write(batch).durable_blocking()?)
+    }
+
+    fn put(&self, id: &MinionId, mine: &Map) -> Result<(), MineError> {
+        let packed = msgpack::pack_map(mine);
+        if packed.len() > MAX_MINE {
+            metrics::REQUESTS_REFUSED.add(1);
+            return Err(MineError::TooLarge(packed.len()));
+        }
+        let mut batch = Batch::new();
+        batch.put(MINE, id.as_str().as_bytes(), packed);
+        Ok(self.store.write(batch).durable_blocking()?)
+    }
+}
+
+impl Facts {
+    /// Returns the data of the targeted minions' mines that `asker` may read. Pillar targets match exactly.
+    pub fn mine_get(&self, storage: &Storage, asker: &MinionId, query: &MineQuery) -> Result<Map, CallError> {
+        let mut found = Map::new();
+        let functions = self.mine_functions(asker, &query.functions);
+        if functions.is_empty() {
+            return Ok(found);
+        }
+        let target = self.mine_target(query.tgt.clone(), &query.tgt_type).map_err(CallError::execution)?;
+        for id in storage.accepted().map_err(CallError::execution)? {
+            if !target.matches(&storage.minion_data.facts(&id)) {
+                continue;
+            }
+            let mut mine = storage.mines.get(&id).map_err(CallError::execution)?;
+            for function in &functions {
+                let Some(entry) = mine.shift_remove(function.as_str()) else { continue };
+                let Some(value) = self.mine_value(storage, asker, entry) else { continue };
+                if !query.by_function {
+                    found.insert(id.as_str().into(), value);
+                } else if let Value::Map(of_function) = found.entry(function.as_str().into()).or_insert_with(Value::map)
+                {
+                    of_function.insert(id.as_str().into(), value);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the functions that the option `mine_get` allows a minion; all without the option.
+    fn mine_functions<'a>(&self, asker: &MinionId, functions: &'a [String]) -> Vec<&'a String> {
+        let Some(rules) = &self.config.mine_get else { return functions.iter().collect() };
+        let allowed = id_rules::rules_for(rules, asker);
+        let allowed: Vec<Pcre> = allowed.iter().filter_map(|rule| Pcre::parse(rule.as_str()?).ok()).collect();
+        functions.iter().filter(|function| allowed.iter().any(|rule| rule.is_match(function))).collect()
+    }
+
+    fn mine_target(&self, tgt: Value, tgt_type: &str) -> Result<Target, TargetError> {
+        let kind: TargetKind = tgt_type.to_lowercase().parse()?;
+        Ok(self.target(kind, tgt, ":")?.with_exact_pillar())
+    }
+
+    /// Returns the data of a result without its restriction; `None` if that excludes `asker`.
+    fn mine_value(&self, storage: &Storage, asker: &MinionId, entry: Value) -> Option<Value> {
+        let Value::Map(fields) = &entry else { return Some(entry) };
+        if !fields.contains_key(ACL) {
+            return Some(entry);
+        }
+        if let Some(allowed) = fields.get("allow_tgt").filter(|allowed| !allowed.is_nil()) {
+            let kind = fields.get("allow_tgt_type").and_then(Value::as_str).unwrap_or("glob");
+            let target = self.mine_target(allowed.clone(), kind).ok()?;
+            if !target.matches(&storage.minion_data.facts(asker.as_str())) {
+                tracing::debug!(minion = %asker, "mine data not returned: its allow_tgt excludes the minion");
+                return None;
+            }
+        }
+        result(entry)
+    }
+}
+
+/// Returns the result in an entry of a mine, without the minions that may have it.
+pub(crate) fn result(entry: Value) -> Option<Value> {
+    match entry {
+        Value::Map(mut fields) if fields.contains_key(ACL) => fields.swap_remove(DATA),
+        entry => Some(entry),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::executors::MayBlock;
+    use brine_core::map;
+    use brine_core::store::Store;
+
+    use super::*;
+
+    fn mines(folder: &tempfile::TempDir) -> Mines {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (store, _) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        Mines::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())))
+    }
+
+    #[test]
+    fn functions_are_added_to_and_removed_from_a_mine() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mines, web1): (_, MinionId) = (mines(&folder), "web1".parse().unwrap());
+        assert_eq!(mines.get("web1").unwrap(), Map::new());
+        mines.add(&web1, map! {"a" => 1, "b" => 2}, false).unwrap();
+        mines.add(&web1, map! {"b" => 3}, false).unwrap();
+        assert_eq!(mines.get("web1").unwrap(), map! {"a" => 1, "b" => 3});
+        mines.delete(&web1, "a").unwrap();
+        mines.delete(&web1, "none").unwrap();
+        assert_eq!(mines.get("web1").unwrap(), map! {"b" => 3});
+        mines.add(&web1, map! {"c" => 4}, true).unwrap();
+        assert_eq!(mines.get("web1").unwrap(), map! {"c" => 4});
+        assert_eq!(mines.get("web10").unwrap(), Map::new());
+        mines.flush("web1").unwrap();
+        assert_eq!(mines.get("web1").unwrap(), Map::new());
+    }
+}

@@ -1,0 +1,95 @@
+//! The stored grains and pillar of minions, as of their last pillar request, for targets.
+
+use std::cell::OnceCell;
+
+use brine_core::store::{Batch, BlockingStore, Table, Ticket};
+use brine_core::target::Facts;
+use brine_core::value::msgpack;
+use brine_core::{Map, MinionId, map, metrics};
+
+/// The maximum size of one minion's stored grains, in bytes.
+const MAX_GRAINS: usize = 4 << 20;
+
+const MINIONS: Table = Table("minion_data");
+
+/// The data of the minions in the store.
+#[derive(Debug, Clone)]
+pub struct MinionData {
+    store: BlockingStore,
+}
+
+impl MinionData {
+    /// Creates the data of a store.
+    pub fn new(store: BlockingStore) -> Self {
+        MinionData { store }
+    }
+
+    /// Stores a minion's grains and pillar. Grains above [`MAX_GRAINS`] are left out: targets cannot match them.
+    pub fn put(&self, id: &MinionId, grains: Map, pillar: Map) -> Ticket {
+        let mut batch = Batch::new();
+        let size = msgpack::pack_map(&grains).len();
+        let grains = if size <= MAX_GRAINS {
+            grains
+        } else {
+            metrics::REQUESTS_REFUSED.add(1);
+            tracing::warn!(minion = %id, size, "grains not stored: expected at most {MAX_GRAINS} bytes");
+            map! {"id" => id}
+        };
+        let packed = msgpack::pack_map(&map! {"grains" => grains, "pillar" => pillar});
+        batch.put(MINIONS, id.as_str().as_bytes(), packed);
+        self.store.write(batch)
+    }
+
+    /// Removes the data of a minion.
+    pub fn delete(&self, id: &str) -> Ticket {
+        let mut batch = Batch::new();
+        batch.delete(MINIONS, id.as_bytes());
+        self.store.write(batch)
+    }
+
+    /// Returns the facts that targets match, which are read from the store on first use.
+    pub fn facts<'a>(&'a self, id: &'a str) -> impl Facts + 'a {
+        StoredFacts { data: self, id, read: OnceCell::new() }
+    }
+
+    /// Returns the stored grains of a minion.
+    pub fn grains(&self, id: &str) -> Option<Map> {
+        self.read(id)?.get("grains")?.as_map().cloned()
+    }
+
+    fn read(&self, id: &str) -> Option<Map> {
+        match self.store.get(MINIONS, id.as_bytes()) {
+            Ok(packed) => msgpack::unpack_map(&packed?).ok(),
+            Err(error) => {
+                tracing::error!(minion = id, %error, "reading the data of a minion failed");
+                None
+            }
+        }
+    }
+}
+
+struct StoredFacts<'a> {
+    data: &'a MinionData,
+    id: &'a str,
+    read: OnceCell<Option<Map>>,
+}
+
+impl StoredFacts<'_> {
+    fn part(&self, name: &str) -> Option<&Map> {
+        self.read.get_or_init(|| self.data.read(self.id)).as_ref()?.get(name)?.as_map()
+    }
+}
+
+impl Facts for StoredFacts<'_> {
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    fn grains(&self) -> Option<&Map> {
+        self.part("grains")
+    }
+
+    fn pillar(&self) -> Option<&Map> {
+        self.part("pillar")
+    }
+}

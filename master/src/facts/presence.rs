@@ -1,0 +1,169 @@
+//! The presence of minions, published as `salt/presence/change` and `salt/presence/present`.
+//!
+//! Subscribers of the publish port are anonymous. Requests are authenticated. So of the minions that were last heard of from
+//! an address, as many are present as the publish port has connections from it: first those with an open request
+//! connection, then the most recent ones. Salt compares the same addresses with the grains of the minions, which are not
+//! authenticated.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use brine_core::transport::Peer;
+use brine_core::{MinionId, map};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::Facts;
+use crate::events::Events;
+
+/// The address at which each minion was last heard of.
+#[derive(Debug, Default)]
+pub(crate) struct Presence(Mutex<Heard>);
+
+#[derive(Debug, Default)]
+struct Heard {
+    minions: HashMap<MinionId, Trace>,
+    requests: u64,
+}
+
+/// The last requests of one minion.
+#[derive(Debug)]
+struct Trace {
+    host: IpAddr,
+    /// The number of the last request.
+    last: u64,
+    /// The request connections: of the daemon, and of programs such as `salt-call`.
+    connections: Vec<Weak<()>>,
+}
+
+impl Trace {
+    fn is_connected(&self) -> bool {
+        self.connections.iter().any(|connection| connection.strong_count() > 0)
+    }
+}
+
+impl Presence {
+    /// Records an authenticated request of a minion.
+    pub(crate) fn heard(&self, id: &MinionId, peer: &Peer) {
+        let Ok(address) = peer.address.parse::<SocketAddr>() else { return };
+        let host = address.ip().to_canonical();
+        let mut heard = self.0.lock();
+        heard.requests += 1;
+        let last = heard.requests;
+        if !heard.minions.contains_key(id) {
+            heard.minions.insert(id.clone(), Trace { host, last, connections: Vec::new() });
+        }
+        let Some(trace) = heard.minions.get_mut(id) else { return };
+        (trace.host, trace.last) = (host, last);
+        if !trace.connections.iter().any(|known| known.ptr_eq(&peer.connection)) {
+            trace.connections.retain(|known| known.strong_count() > 0);
+            trace.connections.push(peer.connection.clone());
+        }
+    }
+
+    /// Removes a minion whose session has ended.
+    pub(crate) fn forget(&self, id: &MinionId) {
+        self.0.lock().minions.remove(id);
+    }
+
+    /// Returns the present minions, given the number of connections to the publish port from each address.
+    pub(super) fn present(&self, listening: &HashMap<IpAddr, usize>) -> BTreeSet<MinionId> {
+        let heard = self.0.lock();
+        let mut by_host: HashMap<IpAddr, Vec<(&MinionId, &Trace)>> = HashMap::new();
+        for (id, trace) in &heard.minions {
+            by_host.entry(trace.host).or_default().push((id, trace));
+        }
+        let present = by_host.into_iter().flat_map(|(host, mut minions)| {
+            minions.sort_by_key(|(_, trace)| std::cmp::Reverse((trace.is_connected(), trace.last)));
+            minions.truncate(listening.get(&host).copied().unwrap_or(0));
+            minions
+        });
+        present.map(|(id, _)| id.clone()).collect()
+    }
+}
+
+/// Publishes presence events at an interval until `shutdown`: the changes if there are any, and the present minions.
+pub(crate) async fn publish(facts: Arc<Facts>, events: Events, interval: Duration, shutdown: CancellationToken) {
+    let mut ticks = tokio::time::interval(interval);
+    let mut before = BTreeSet::new();
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = shutdown.cancelled() => return,
+        }
+        let now = facts.present();
+        let names = |ids: &mut dyn Iterator<Item = &MinionId>| ids.map(MinionId::to_string).collect::<Vec<_>>();
+        if now != before {
+            let (new, lost) = (names(&mut now.difference(&before)), names(&mut before.difference(&now)));
+            events.fire("salt/presence/change", &map! {"new" => new, "lost" => lost}).await;
+        }
+        events.fire("salt/presence/present", &map! {"present" => names(&mut now.iter())}).await;
+        before = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Connection(Arc<()>, Peer);
+
+    fn connect(address: &str) -> Connection {
+        let open = Arc::new(());
+        let peer = Peer::new(address, Arc::downgrade(&open));
+        Connection(open, peer)
+    }
+
+    fn present(presence: &Presence, listening: &[(&str, usize)]) -> String {
+        let listening = listening.iter().map(|(host, count)| (host.parse().unwrap(), *count)).collect();
+        let ids: Vec<String> = presence.present(&listening).iter().map(MinionId::to_string).collect();
+        ids.join(" ")
+    }
+
+    #[test]
+    fn as_many_are_present_as_an_address_has_subscribers() {
+        let presence = Presence::default();
+        let [web1, web2, db1] = ["web1", "web2", "db1"].map(|id| id.parse::<MinionId>().unwrap());
+        let (first, second, third) = (connect("10.0.0.1:1"), connect("10.0.0.1:2"), connect("[::ffff:10.0.0.2]:3"));
+        for (id, connection) in [(&web1, &first), (&web2, &second), (&db1, &third)] {
+            presence.heard(id, &connection.1);
+        }
+        assert_eq!(present(&presence, &[("10.0.0.1", 2), ("10.0.0.2", 1)]), "db1 web1 web2");
+        assert_eq!(present(&presence, &[("10.0.0.1", 2)]), "web1 web2");
+        assert_eq!(present(&presence, &[("10.0.0.3", 9)]), "");
+        // The most recent one counts, unless its connection is closed.
+        assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "web2");
+        drop(second.0);
+        assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "web1");
+        assert_eq!(present(&presence, &[("10.0.0.1", 2)]), "web1 web2");
+        presence.forget(&web1);
+        assert_eq!(present(&presence, &[("10.0.0.1", 2)]), "web2");
+    }
+
+    #[test]
+    fn a_program_that_acts_for_a_minion_does_not_hide_its_daemon() {
+        let presence = Presence::default();
+        let [web1, web2] = ["web1", "web2"].map(|id| id.parse::<MinionId>().unwrap());
+        let (daemon, other) = (connect("10.0.0.1:1"), connect("10.0.0.1:2"));
+        presence.heard(&web1, &daemon.1);
+        let call = connect("10.0.0.1:9");
+        presence.heard(&web1, &call.1);
+        drop(call.0);
+        presence.heard(&web2, &other.1);
+        drop(other.0);
+        assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "web1");
+    }
+
+    #[test]
+    fn a_minion_that_moves_is_where_it_was_heard_of_last() {
+        let presence = Presence::default();
+        let web1 = "web1".parse::<MinionId>().unwrap();
+        for address in ["10.0.0.1:1", "10.0.0.2:1", "local"] {
+            presence.heard(&web1, &connect(address).1);
+        }
+        assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "");
+        assert_eq!(present(&presence, &[("10.0.0.2", 1)]), "web1");
+    }
+}

@@ -1,0 +1,42 @@
+//! The execution functions of the master's host, for templates and orchestrations on the master.
+
+use std::sync::Arc;
+
+use brine_core::function::{Args, CallError};
+use brine_core::orchestration::MasterAccess;
+use brine_core::{Jid, Map, Value};
+
+/// The result of an orchestration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Orchestrated {
+    /// The results of its states, or the errors.
+    pub value: Value,
+    /// 0 for success.
+    pub retcode: i64,
+}
+
+/// Execution functions and grains of the master's host. The master does not depend on the minion's code: the starting
+/// program passes them in.
+pub trait HostFunctions: Send + Sync {
+    /// Calls an execution function by its full name.
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError>;
+
+    /// Calls an execution function with other grains than the host's: those of the minion whose pillar is rendered.
+    fn call_with_grains(&self, grains: &Arc<Map>, function: &str, args: Args) -> Result<Value, CallError>;
+
+    /// Returns whether a function exists.
+    fn has(&self, function: &str) -> bool;
+
+    /// Runs a function of the state system, such as `state.sls`, as the job of an orchestration: with the
+    /// master's file roots and a pillar of the master's own, and states that may ask the master.
+    fn orchestrate(
+        &self,
+        function: &str,
+        args: Args,
+        jid: &Jid,
+        master: Arc<dyn MasterAccess>,
+    ) -> Result<Orchestrated, String>;
+
+    /// Returns the host's grains.
+    fn grains(&self) -> Arc<Map>;
+}

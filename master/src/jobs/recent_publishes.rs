@@ -1,0 +1,242 @@
+//! Recent publishes (`publish_catch_up`): jobs that were published while a Brine minion was reconnecting.
+//!
+//! A publish to a socket without subscribers is lost. So each load is kept for a while, and a minion that has subscribed
+//! again requests its jobs since the last one that it saw. It runs each job id once, so that duplicates are harmless. After
+//! a restart of the master the loads are read from the journal.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use brine_core::bus::{Bus, TimeOrSeq};
+use brine_core::executors::MayBlock;
+use brine_core::target::{Target, TargetKind};
+use brine_core::value::msgpack;
+use brine_core::{Jid, Map, MinionId, Value, metrics};
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::storage::Storage;
+
+/// The maximum size of all loads, in bytes.
+const MAX_BYTES: usize = 16 << 20;
+/// The maximum size of the loads in one answer, in bytes.
+const MAX_ANSWER: usize = 4 << 20;
+/// Stale jobs are kept for this multiple of the window, so that they can be reported.
+const REPORTED_FOR: u32 = 10;
+/// Parallel publishes may be recorded in another order than they are sent: those within this time before the last job of
+/// a minion count as missed.
+const REORDERED: Duration = Duration::from_secs(5);
+/// The number of events read from the journal at once.
+const PAGE: usize = 1024;
+/// The maximum time that reading the journal delays the start.
+const READ_TIME: Duration = Duration::from_secs(3);
+
+/// The loads of recent publishes.
+pub(crate) struct RecentPublishes {
+    window: Duration,
+    recent: Mutex<Recent>,
+}
+
+#[derive(Default)]
+struct Recent {
+    publishes: VecDeque<Publish>,
+    bytes: usize,
+}
+
+struct Publish {
+    jid: Jid,
+    when: Instant,
+    load: Bytes,
+}
+
+/// The jobs after a given one.
+#[derive(Debug, Default, PartialEq)]
+struct Missed {
+    /// Those within the window, oldest first.
+    fresh: Vec<Map>,
+    /// Older ones.
+    stale: Vec<Map>,
+}
+
+impl RecentPublishes {
+    /// Creates an empty list. A window of zero disables it.
+    pub fn new(window: Duration) -> Self {
+        RecentPublishes { window, recent: Mutex::default() }
+    }
+
+    /// Records a load that is about to be published.
+    pub fn record(&self, jid: &Jid, load: &Map) {
+        self.record_at(jid, load, Instant::now());
+    }
+
+    fn record_at(&self, jid: &Jid, load: &Map, when: Instant) {
+        if self.window.is_zero() {
+            return;
+        }
+        let load = Bytes::from(msgpack::pack_map(load));
+        let mut recent = self.recent.lock();
+        recent.bytes += load.len();
+        recent.publishes.push_back(Publish { jid: jid.clone(), when, load });
+        let lifetime = self.window * REPORTED_FOR;
+        while let Some(oldest) = recent.publishes.front() {
+            if recent.bytes <= MAX_BYTES && oldest.when.elapsed() < lifetime {
+                break;
+            }
+            recent.bytes -= oldest.load.len();
+            recent.publishes.pop_front();
+        }
+    }
+
+    /// Reads publishes from the journal, for a bounded time.
+    pub fn read_journal(&self, thread: &MayBlock, bus: &Bus) {
+        if self.window.is_zero() {
+            return;
+        }
+        let (started, now) = (Instant::now(), jiff::Timestamp::now().as_microsecond().max(0).cast_unsigned());
+        let mut from = TimeOrSeq::Time(now.saturating_sub(self.window.as_micros() as u64));
+        loop {
+            let page = match bus.read(thread, from, PAGE) {
+                Ok(page) => page,
+                Err(error) => return tracing::error!(%error, "reading recent publishes from the journal failed"),
+            };
+            let Some(last) = page.last() else { return };
+            from = TimeOrSeq::Seq(last.seq() + 1);
+            for event in page {
+                let Some(jid) = event.tag().strip_prefix("salt/job/").and_then(|rest| rest.strip_suffix("/publish"))
+                else {
+                    continue;
+                };
+                let Ok(jid) = jid.parse::<Jid>() else { continue };
+                let age = Duration::from_micros(now.saturating_sub(event.time().unwrap_or(now)));
+                let mut load = event.data();
+                load.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with('_')));
+                self.record_at(&jid, &load, started.checked_sub(age).unwrap_or(started));
+            }
+            if started.elapsed() > READ_TIME {
+                return tracing::warn!(
+                    "reading recent publishes from the journal took too long: minions may miss jobs"
+                );
+            }
+        }
+    }
+
+    /// Returns the jobs that a minion may have missed after its last one; all without one.
+    fn after(&self, last: Option<&Jid>) -> Missed {
+        let publishes: Vec<(bool, Bytes)> = {
+            let recent = self.recent.lock();
+            // A job may be published several times, after a restart or in batches: the first time counts.
+            let known = last.and_then(|last| recent.publishes.iter().find(|publish| publish.jid == *last));
+            let missed = recent.publishes.iter().filter(|publish| match (known, last) {
+                (Some(known), _) => publish.jid != known.jid && publish.when + REORDERED > known.when,
+                // If the last job has been dropped, only newer ones can have been missed.
+                (None, Some(last)) => publish.jid > *last,
+                (None, None) => true,
+            });
+            missed.map(|publish| (publish.when.elapsed() <= self.window, publish.load.clone())).collect()
+        };
+        let mut missed = Missed::default();
+        for (is_fresh, load) in publishes {
+            let Ok(load) = msgpack::unpack_map(&load) else { continue };
+            if is_fresh { &mut missed.fresh } else { &mut missed.stale }.push(load);
+        }
+        missed
+    }
+}
+
+impl RecentPublishes {
+    /// Returns the loads that a minion has missed after the last job that it saw, oldest first.
+    pub fn missed(&self, storage: &Storage, nodegroups: &Map, id: &MinionId, last: Option<&Jid>) -> Value {
+        let missed = self.after(last);
+        let facts = storage.minion_data.facts(id.as_str());
+        let is_target = |load: &Map| {
+            let field = |name: &str| load.get(name).cloned().unwrap_or_default();
+            let delimiter = load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
+            let kind = field("tgt_type").to_string().parse::<TargetKind>();
+            let target = kind.and_then(|kind| Target::parse(kind, field("tgt"), delimiter, nodegroups));
+            target.is_ok_and(|target| target.may_match(&facts))
+        };
+        for load in missed.stale.iter().filter(|load| is_target(load)) {
+            metrics::PUBLISHES_MISSED.add(1);
+            let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
+            tracing::warn!(minion = %id, jid, "minion missed a job: it was published more than publish_catch_up seconds ago");
+        }
+        let mut size = 0;
+        let mut loads = Vec::new();
+        // The newest have priority if not all fit.
+        for load in missed.fresh.into_iter().rev().filter(is_target) {
+            size += msgpack::pack_map(&load).len();
+            if size > MAX_ANSWER {
+                metrics::PUBLISHES_MISSED.add(1);
+                tracing::warn!(minion = %id, "minion missed jobs: those since its last one exceed {MAX_ANSWER} bytes");
+                break;
+            }
+            loads.push(Value::from(load));
+        }
+        loads.reverse();
+        if !loads.is_empty() {
+            metrics::PUBLISHES_CAUGHT_UP.add(loads.len() as u64);
+            tracing::info!(minion = %id, jobs = loads.len(), "minion gets jobs that it missed");
+        }
+        loads.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::map;
+
+    use super::*;
+
+    fn jid(n: u32) -> Jid {
+        format!("202611210000000000{n:02}").parse().unwrap()
+    }
+
+    fn jids(loads: &[Map]) -> Vec<String> {
+        loads.iter().map(|load| load.get("jid").unwrap().to_string()[18..].to_owned()).collect()
+    }
+
+    #[test]
+    fn a_minion_gets_the_jobs_after_its_last_one() {
+        let publishes = RecentPublishes::new(Duration::from_secs(60));
+        let load = |n| map! {"jid" => &jid(n)};
+        let now = Instant::now();
+        // By age, in seconds. The last one is published again after a restart.
+        for (n, age) in [(1, 90), (3, 30), (2, 20), (5, 18), (3, 10)] {
+            publishes.record_at(&jid(n), &load(n), now.checked_sub(Duration::from_secs(age)).unwrap());
+        }
+        for (last, fresh, stale) in [
+            (None, &["03", "02", "05", "03"][..], &["01"][..]),
+            (Some(jid(1)), &["03", "02", "05", "03"], &[]),
+            // By the order in which they went out, not by job id.
+            (Some(jid(3)), &["02", "05"], &[]),
+            // Two that went out side by side, in either order.
+            (Some(jid(5)), &["02", "03"], &[]),
+            (Some(jid(2)), &["05", "03"], &[]),
+            (Some(jid(4)), &["05"], &[]),
+            (Some(jid(0)), &["03", "02", "05", "03"], &["01"]),
+        ] {
+            let missed = publishes.after(last.as_ref());
+            assert_eq!(
+                (jids(&missed.fresh), jids(&missed.stale)),
+                (fresh.iter().map(ToString::to_string).collect(), stale.iter().map(ToString::to_string).collect()),
+                "{last:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_in_bytes_and_time() {
+        let publishes = RecentPublishes::new(Duration::from_secs(60));
+        let large = map! {"jid" => &jid(1), "arg" => "x".repeat(1 << 20)};
+        let ancient = Instant::now().checked_sub(Duration::from_secs(700)).unwrap();
+        publishes.record_at(&jid(1), &large, ancient);
+        assert_eq!(publishes.after(None), Missed::default());
+        for _ in 0..100 {
+            publishes.record(&jid(1), &large);
+        }
+        assert!(publishes.after(None).fresh.len() < 17);
+        let off = RecentPublishes::new(Duration::ZERO);
+        off.record(&jid(1), &large);
+        assert_eq!(off.after(None), Missed::default());
+    }
+}

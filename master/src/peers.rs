@@ -1,0 +1,255 @@
+//! Requests of minions on behalf of others: jobs (`peer`) and runner functions (`peer_run`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::config::MasterConfig;
+use brine_core::executors::Blocking;
+use brine_core::target::{Match, TargetKind};
+use brine_core::wire::{PeerPublish, PeerRun, PublishRequest};
+use brine_core::{Jid, Map, MinionId, Value, map, metrics};
+
+use crate::events::Events;
+use crate::facts::{Facts, resolve};
+use crate::id_rules::{is_match, rules_for};
+use crate::jobs::Jobs;
+use crate::runner_calls::{Kind, RunnerCalls, Services};
+use crate::storage::Storage;
+
+/// The default timeout of a minion's job.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum timeout of a minion's job.
+const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
+/// The timeout of the wait for the job cache.
+const CAUGHT_UP: Duration = Duration::from_secs(5);
+
+/// Returns whether rules allow a function. `may_reach` is whether a target contains all targeted minions.
+fn allows(rules: &[&Value], fun: &str, arg: &[Value], may_reach: &dyn Fn(&str) -> bool) -> bool {
+    rules.iter().any(|rule| match rule {
+        Value::Str(pattern) => is_match(pattern, fun),
+        // Functions at some minions: {web*: [test.ping]}.
+        Value::Map(only) => match only.first() {
+            Some((target, functions)) if only.len() == 1 => {
+                may_reach(&target.to_string()) && one_or_many(functions).iter().any(|rule| allows_call(rule, fun, arg))
+            }
+            _ => false,
+        },
+        _ => false,
+    })
+}
+
+/// Evaluates the pattern of a function, or one with conditions on arguments: `{cmd.run: {args: [ls.*]}}`.
+fn allows_call(rule: &Value, fun: &str, arg: &[Value]) -> bool {
+    match rule {
+        Value::Str(pattern) => is_match(pattern, fun),
+        Value::Map(conditional) => match conditional.first() {
+            Some((pattern, conditions)) if conditional.len() == 1 => {
+                is_match(&pattern.to_string(), fun)
+                    && one_or_many(conditions).iter().any(|condition| allows_args(condition, arg))
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn allows_args(condition: &Value, arg: &[Value]) -> bool {
+    let Some(condition) = condition.as_map() else { return false };
+    let given = brine_core::function::Args::from_wire(arg);
+    let fits = |pattern: &Value, value: Option<&Value>| match value {
+        Some(value) => pattern.is_nil() || is_match(&pattern.to_string(), &value.to_string()),
+        None => false,
+    };
+    let positional = condition.get("args").and_then(Value::as_list).unwrap_or_default();
+    let keyword = condition.get("kwargs").and_then(Value::as_map);
+    positional.iter().enumerate().all(|(at, pattern)| fits(pattern, given.positional.get(at)))
+        && keyword.is_none_or(|keyword| keyword.iter().all(|(name, pattern)| fits(pattern, given.keyword.get(name))))
+}
+
+fn one_or_many(value: &Value) -> &[Value] {
+    value.as_list().unwrap_or(std::slice::from_ref(value))
+}
+
+/// Publishes jobs and calls runner functions for minions.
+pub(crate) struct Peers {
+    config: Arc<MasterConfig>,
+    storage: Blocking<Storage>,
+    events: Events,
+    facts: Arc<Facts>,
+    jobs: Arc<Jobs>,
+    calls: Arc<RunnerCalls>,
+}
+
+impl Peers {
+    /// Creates the peers of a master.
+    pub fn new(calls: Arc<RunnerCalls>) -> Self {
+        let Services { config, storage, events, facts, jobs, .. } = &*calls.services;
+        Peers {
+            config: Arc::clone(config),
+            storage: storage.clone(),
+            events: events.clone(),
+            facts: Arc::clone(facts),
+            jobs: Arc::clone(jobs),
+            calls: Arc::clone(&calls),
+        }
+    }
+
+    /// Publishes a job for a minion. Returns its job id and minions, as in Salt; an empty mapping if it is refused.
+    pub async fn publish(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Value {
+        let Some(request) = self.request(id, asked).await else { return Value::map() };
+        match self.jobs.publish(request).await {
+            Ok(published) => map! {"jid" => published.jid.as_ref(), "minions" => published.minions}.into(),
+            Err(error) => refused(id, &error.to_string()),
+        }
+    }
+
+    /// Publishes a job for a minion and returns the returns within its timeout.
+    pub async fn publish_and_wait(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Value {
+        let (timeout, full) = (asked.timeout.unwrap_or(TIMEOUT).min(MAX_TIMEOUT), asked.full);
+        let Some(request) = self.request(id, asked).await else { return Value::map() };
+        let answers = match self.jobs.ask(request, timeout).await {
+            Ok(answers) => answers,
+            Err(error) => return refused(id, &error.to_string()),
+        };
+        let mut returned = Map::new();
+        for (minion, mut one) in answers.returned {
+            let value = one.shift_remove("return").unwrap_or_default();
+            if full {
+                returned.insert("__jid__".into(), one.get("jid").cloned().unwrap_or_default());
+                one.insert("ret".into(), value);
+                returned.insert(minion.into(), one.into());
+            } else {
+                returned.insert(minion.into(), value);
+            }
+        }
+        returned.into()
+    }
+
+    /// Returns the job to publish, if the minion may publish it.
+    async fn request(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Option<PublishRequest> {
+        let (peers, asker) = (Arc::clone(self), id.clone());
+        let checked =
+            self.storage.run(move |storage| peers.may_publish(storage, &asker, &asked).then_some(asked.request)).await;
+        let Ok(Some(mut request)) = checked else {
+            refused(id, "the option 'peer' does not allow it");
+            return None;
+        };
+        if request.tgt_type.starts_with("node") {
+            "nodegroup".clone_into(&mut request.tgt_type);
+        }
+        request.user = crate::process_user();
+        request.kwargs = map! {"id" => id};
+        Some(request)
+    }
+
+    /// Returns whether the option `peer` allows a minion a job. Each of several functions must be allowed.
+    fn may_publish(&self, storage: &Storage, id: &MinionId, asked: &PeerPublish) -> bool {
+        let functions = asked.functions();
+        let rules = rules_for(&self.config.peer, id);
+        // Jobs that publish jobs could loop.
+        if rules.is_empty() || functions.is_empty() || functions.iter().any(|fun| fun.starts_with("publish.")) {
+            return false;
+        }
+        let kind = if asked.request.tgt_type.starts_with("node") { "nodegroup" } else { &asked.request.tgt_type };
+        let parsed =
+            kind.parse::<TargetKind>().and_then(|kind| self.facts.target(kind, asked.request.tgt.clone(), ":"));
+        let Ok(target) = parsed else { return false };
+        let Ok(targeted) = resolve(storage, &target) else { return false };
+        let Ok(exactly) = resolve(storage, &target.with_exact_pillar()) else { return false };
+        if targeted.minions.iter().any(|id| !exactly.minions.contains(id)) {
+            return false;
+        }
+        let may_reach = |valid: &str| match valid {
+            "*" => true,
+            _ if valid.starts_with('@') => false,
+            _ => self.facts.target(TargetKind::Compound, valid.into(), ":").is_ok_and(|valid| {
+                targeted.minions.iter().all(|id| valid.check(&storage.minion_data.facts(id)) != Match::No)
+            }),
+        };
+        let arg = &asked.request.arg;
+        match &functions[..] {
+            [fun] => allows(&rules, fun, arg, &may_reach),
+            several => several.iter().enumerate().all(|(at, fun)| {
+                let own = arg.get(at).and_then(Value::as_list).unwrap_or_default();
+                allows(&rules, fun, own, &may_reach)
+            }),
+        }
+    }
+
+    /// Returns the returns of a job that this minion has published: `ret` and `out` by minion.
+    pub async fn returns(&self, id: &MinionId, jid: Jid) -> Value {
+        self.events.job_cache_caught_up(CAUGHT_UP).await;
+        let asker = id.clone();
+        let read = self.storage.run(move |storage| {
+            let load = storage.job_cache.get_load(&jid)?;
+            if load.is_none_or(|load| load.map().get("id").and_then(Value::as_str) != Some(asker.as_str())) {
+                return Ok(None);
+            }
+            storage.job_cache.get_jid(&jid).map(Some)
+        });
+        let returns = match read.await {
+            Ok(Ok(Some(returns))) => returns,
+            Ok(Ok(None)) => return refused(id, "the minion has not published the job"),
+            Ok(Err(error)) => return refused(id, &error.to_string()),
+            Err(_) => return Value::map(),
+        };
+        let shown = returns.into_iter().map(|(minion, one)| {
+            let mut shown = map! {"ret" => one.get("return").cloned().unwrap_or_default()};
+            if let Some(out) = one.get("out") {
+                shown.insert("out".into(), out.clone());
+            }
+            (minion, Value::Map(shown))
+        });
+        Value::Map(shown.collect())
+    }
+
+    /// Calls a runner function for a minion, if the option `peer_run` allows it. Returns its result.
+    pub async fn run(&self, id: &MinionId, asked: PeerRun) -> Value {
+        let rules = rules_for(&self.config.peer_run, id);
+        if !rules.iter().any(|rule| rule.as_str().is_some_and(|rule| is_match(rule, &asked.fun))) {
+            return refused(id, "the option 'peer_run' does not allow it");
+        }
+        let started = self.calls.start(Kind::Runner, &asked.fun, asked.args, &crate::process_user(), &Map::new()).await;
+        let mut finished = started.finish().await;
+        finished.get_mut("data").and_then(|data| data.as_map_mut()?.shift_remove("return")).unwrap_or_default()
+    }
+}
+
+/// Logs a refused request. Returns the answer, which does not name the reason.
+pub(crate) fn refused(id: &MinionId, reason: &str) -> Value {
+    metrics::REQUESTS_REFUSED.add(1);
+    tracing::warn!(minion = %id, reason, "request of a minion on behalf of others refused");
+    Value::map()
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::list;
+
+    use super::*;
+
+    #[test]
+    fn functions_are_allowed_by_pattern_target_and_arguments() {
+        let rules = list![
+            "test\\.",
+            map! {"web*" => list!["grains.items", map! {"cmd.run" => map! {"args" => list!["ls"], "kwargs" => map! {"cwd" => "/tmp"}}}]},
+            map! {"db*" => "service.restart"},
+            map! {"a" => "x", "b" => "x"},
+            5,
+        ];
+        let rules: Vec<&Value> = rules.as_list().unwrap().iter().collect();
+        let in_tmp = |word: &str| vec![word.into(), map! {"cwd" => "/tmp", "__kwarg__" => true}.into()];
+        for (fun, arg, allowed) in [
+            ("test.ping", vec![], true),
+            ("my.test.ping", vec![], false),
+            ("grains.items", vec![], true),
+            ("cmd.run", in_tmp("ls -l"), true),
+            ("cmd.run", in_tmp("rm"), false),
+            ("cmd.run", vec!["ls".into()], false),
+            ("service.restart", vec!["x".into()], false),
+            ("x", vec![], false),
+        ] {
+            assert_eq!(allows(&rules, fun, &arg, &|target| target == "web*"), allowed, "{fun} {arg:?}");
+        }
+    }
+}

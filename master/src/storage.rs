@@ -1,0 +1,38 @@
+//! The parts of the master that block on a disk. Async code reaches them through [`Blocking`], which runs a closure on the
+//! executor `disk`; code on threads that may block shows its `MayBlock`.
+//!
+//! [`Blocking`]: brine_core::executors::Blocking
+
+use std::sync::Arc;
+
+use brine_core::files::FileError;
+use brine_core::fileserver;
+use brine_returners::Returner;
+
+use crate::facts::mine::Mines;
+use crate::facts::minion_data::MinionData;
+use crate::keys::KeyStore;
+use crate::large_returns::LargeReturns;
+
+/// The keys, files and tables of a master.
+pub(crate) struct Storage {
+    pub keys: Arc<KeyStore>,
+    pub files: fileserver::Roots,
+    pub minion_data: MinionData,
+    pub mines: Mines,
+    pub job_cache: Arc<dyn Returner>,
+    pub large_returns: LargeReturns,
+    pub tokens: brine_auth::TokenStore,
+}
+
+impl Storage {
+    /// Returns the ids of the accepted minions.
+    ///
+    /// # Errors
+    /// The keys cannot be listed, for example because too many files are open. That must not be mistaken for a fleet
+    /// without minions: jobs would be dropped, and rules about targets would hold for every target.
+    pub fn accepted(&self) -> Result<Vec<String>, FileError> {
+        let accepted = self.keys.list(crate::keys::KeyState::Accepted);
+        accepted.inspect_err(|error| tracing::error!(%error, "listing the accepted keys failed"))
+    }
+}

@@ -1,0 +1,287 @@
+//! Parses rules from SLS: `id: {rule.count: [{tag: ...}, ...]}`.
+
+use std::path::{Path as FilePath, PathBuf};
+use std::time::Duration;
+
+use brine_core::sls::yaml::Located;
+use brine_core::value::FromValue;
+use brine_core::{Map, Value};
+
+use crate::condition::{By, Conditions, Path};
+use crate::{Function, Kind, Register, Rule, Rules, Test, Trigger, Whole, duration};
+
+/// The default number of values in a register.
+const LAST: usize = 1000;
+const FUNCTIONS: &str = "rule.count, rule.absent, rule.sequence, rule.share, rule.when, timer.every, \
+                         register.count, sum, mean, min, max, last and list";
+
+/// An invalid rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{line}: {message}", file.display())]
+pub struct RuleError {
+    /// The file of the rule.
+    pub file: PathBuf,
+    /// The line in the rendered text, from 1.
+    pub line: usize,
+    /// The error, with the expected form.
+    pub message: String,
+}
+
+impl Rules {
+    /// Parses the rules of rendered files. Returns the valid ones, and the errors of the others.
+    pub fn parse(files: &[(PathBuf, Located)]) -> (Self, Vec<RuleError>) {
+        let (mut rules, mut errors): (Vec<Rule>, Vec<RuleError>) = (Vec::new(), Vec::new());
+        let mut lines = Vec::new();
+        for (file, located) in files {
+            for (id, line, read) in read_file(located) {
+                let error = |message| RuleError { file: file.clone(), line, message };
+                match read {
+                    Ok(rule) if rules.iter().any(|other| other.id == id) => {
+                        errors.push(error(format!("there is a rule '{}' already", rule.id)));
+                    }
+                    Ok(rule) => {
+                        rules.push(rule);
+                        lines.push((file.as_path(), line));
+                    }
+                    Err(message) => errors.push(error(message)),
+                }
+            }
+        }
+        check_registers(&mut rules, &mut lines, &mut errors);
+        match Rules::new(rules) {
+            Ok(rules) => (rules, errors),
+            Err(error) => {
+                errors.push(RuleError { file: PathBuf::new(), line: 0, message: error.to_string() });
+                (Rules { rules: Vec::new(), set: brine_core::glob::GlobSet::default(), positions: Vec::new() }, errors)
+            }
+        }
+    }
+}
+
+/// Removes rules about unknown registers.
+fn check_registers(rules: &mut Vec<Rule>, lines: &mut Vec<(&FilePath, usize)>, errors: &mut Vec<RuleError>) {
+    let registers: Vec<String> =
+        rules.iter().filter(|rule| matches!(rule.kind, Kind::Register { .. })).map(|rule| rule.id.clone()).collect();
+    let mut place = 0;
+    while place < rules.len() {
+        if let Kind::When { register, .. } = &rules[place].kind
+            && !registers.contains(register)
+        {
+            let (file, line) = lines.remove(place);
+            let message = format!("'register' of '{}': there is no register '{register}'", rules[place].id);
+            errors.push(RuleError { file: file.to_owned(), line, message });
+            rules.remove(place);
+        } else {
+            place += 1;
+        }
+    }
+}
+
+type ReadRule = (String, usize, Result<Rule, String>);
+
+fn read_file(located: &Located) -> Vec<ReadRule> {
+    let line = |path: &[Value]| located.position(path).map_or(1, |position| position.line);
+    let ids = match &located.value {
+        Value::Nil => return Vec::new(),
+        Value::Map(ids) => ids,
+        other => {
+            let message =
+                format!("a file of rules is a mapping of ids to rules, this is of type {}", other.type_name());
+            return vec![(String::new(), 1, Err(message))];
+        }
+    };
+    let mut read = Vec::new();
+    for (id, body) in ids {
+        let name = id.to_string();
+        let Some(body) = body.as_map().filter(|body| !body.is_empty()) else {
+            let message = format!("the body of '{name}' is a function with its arguments below it: {FUNCTIONS}");
+            read.push((name, line(std::slice::from_ref(id)), Err(message)));
+            continue;
+        };
+        for (function, arguments) in body {
+            let at = line(&[id.clone(), function.clone()]);
+            read.push((name.clone(), at, read_rule(&name, &function.to_string(), arguments)));
+        }
+    }
+    read
+}
+
+/// The arguments of one rule. Parsing removes each, so that unknown ones are left over.
+struct Arguments {
+    rule: String,
+    given: Map,
+}
+
+impl Arguments {
+    fn read(rule: &str, arguments: &Value) -> Result<Self, String> {
+        let mut given = Map::new();
+        let wrong = || format!("below the function of '{rule}' stands a list of arguments, such as `- within: 60`");
+        match arguments {
+            Value::Map(map) => given.clone_from(map),
+            Value::List(items) => {
+                for item in items {
+                    given.extend(item.as_map().ok_or_else(wrong)?.clone());
+                }
+            }
+            _ => return Err(wrong()),
+        }
+        Ok(Arguments { rule: rule.to_owned(), given })
+    }
+
+    fn take(&mut self, name: &str) -> Option<Value> {
+        self.given.shift_remove(name).filter(|value| !value.is_nil())
+    }
+
+    fn need(&mut self, name: &str) -> Result<Value, String> {
+        self.take(name).ok_or_else(|| format!("'{}' needs '{name}'", self.rule))
+    }
+
+    fn wrong(&self, name: &str, reason: impl std::fmt::Display) -> String {
+        format!("'{name}' of '{}': {reason}", self.rule)
+    }
+
+    fn texts(&self, name: &str, value: &Value) -> Result<Vec<String>, String> {
+        let wrong = || self.wrong(name, "is text or a list of texts");
+        match value {
+            Value::Str(one) => Ok(vec![one.clone()]),
+            Value::List(all) if !all.is_empty() => {
+                all.iter().map(|one| one.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    fn time(&mut self, name: &str) -> Result<Duration, String> {
+        let value = self.need(name)?;
+        duration::read(&value).map_err(|reason| self.wrong(name, reason))
+    }
+
+    fn count(&self, name: &str, value: &Value) -> Result<usize, String> {
+        usize::from_value(value).filter(|count| *count > 0).ok_or_else(|| self.wrong(name, "is a whole number above 0"))
+    }
+
+    fn by(&mut self) -> Result<By, String> {
+        let Some(value) = self.take("by") else { return Ok(By::default()) };
+        Ok(By(self.texts("by", &value)?.iter().map(|path| Path::new(path)).collect()))
+    }
+
+    fn conditions(&mut self, name: &str) -> Result<Conditions, String> {
+        let Some(value) = self.take(name) else { return Ok(Conditions::default()) };
+        Conditions::read(&value).map_err(|reason| self.wrong(name, reason))
+    }
+
+    fn trigger(&mut self, tag: &str, conditions: &str) -> Result<Trigger, String> {
+        let value = self.need(tag)?;
+        Ok(Trigger { tags: self.texts(tag, &value)?, conditions: self.conditions(conditions)? })
+    }
+
+    /// Parses a trigger of a sequence: a glob, or a mapping with `tag` and `where`.
+    fn step(&self, value: &Value) -> Result<Trigger, String> {
+        match value {
+            Value::Map(map) => Arguments { rule: self.rule.clone(), given: map.clone() }.trigger("tag", "where"),
+            tag => Ok(Trigger { tags: self.texts("tags", tag)?, conditions: Conditions::default() }),
+        }
+    }
+
+    fn number(&self, name: &str, value: &Value) -> Result<f64, String> {
+        f64::from_value(value).ok_or_else(|| self.wrong(name, "is a number"))
+    }
+}
+
+fn read_rule(id: &str, function: &str, arguments: &Value) -> Result<Rule, String> {
+    let mut given = Arguments::read(id, arguments)?;
+    let fingerprint = format!("{function} {}", Value::Map(given.given.clone()));
+    let (kind, triggers) = kind(function, &mut given)?;
+    let react = match given.take("react") {
+        Some(files) => given.texts("react", &files)?,
+        None if matches!(kind, Kind::Register { .. }) => Vec::new(),
+        None => return Err(format!("'{id}' needs 'react': the path of an SLS file, or a list of them")),
+    };
+    if let Some((name, _)) = given.given.first() {
+        return Err(format!("'{name}' is no argument of {function}, in '{id}'"));
+    }
+    Ok(Rule { id: id.to_owned(), fingerprint, react, kind, triggers })
+}
+
+fn kind(function: &str, given: &mut Arguments) -> Result<(Kind, Vec<Trigger>), String> {
+    Ok(match function {
+        "rule.count" => {
+            let trigger = given.trigger("tag", "where")?;
+            let count = given.need("count")?;
+            let count = given.count("count", &count)?;
+            (Kind::Count { by: given.by()?, count, within: given.time("within")? }, vec![trigger])
+        }
+        "rule.absent" => {
+            let triggers = vec![given.trigger("after", "where")?, given.trigger("expect", "expect_where")?];
+            let each = given.take("each").map(|path| Path::new(&path.to_string()));
+            (Kind::Absent { each, by: given.by()?, within: given.time("within")? }, triggers)
+        }
+        "rule.sequence" => {
+            let tags = given.need("tags")?;
+            let steps = tags.as_list().filter(|steps| steps.len() > 1);
+            let steps = steps.ok_or_else(|| given.wrong("tags", "is a list of two or more"))?;
+            let triggers = steps.iter().map(|step| given.step(step)).collect::<Result<_, _>>()?;
+            (Kind::Sequence { by: given.by()?, within: given.time("within")? }, triggers)
+        }
+        "rule.share" => {
+            let trigger = given.trigger("tag", "where")?;
+            let of = given.need("of")?;
+            let whole = match (of.get("nodegroup"), of.get("count")) {
+                (Some(name), None) => Whole::Nodegroup(name.to_string()),
+                (None, Some(count)) => Whole::Count(given.count("of", count)?),
+                _ => return Err(given.wrong("of", "is {nodegroup: name} or {count: number}")),
+            };
+            let above = given.need("above")?;
+            let above = share(&above).ok_or_else(|| given.wrong("above", "is a share such as 10% or 0.1"))?;
+            let by = match given.by()? {
+                By(paths) if paths.is_empty() => By(vec![Path::new("id")]),
+                by => by,
+            };
+            (Kind::Share { by, whole, above, within: given.time("within")? }, vec![trigger])
+        }
+        "rule.when" => {
+            let register = given.need("register")?.to_string();
+            let tests = ["above", "below", "equal"].map(|name| given.take(name).map(|value| (name, value)));
+            let test = match tests.into_iter().flatten().collect::<Vec<_>>().as_slice() {
+                [("above", value)] => Test::Above(given.number("above", value)?),
+                [("below", value)] => Test::Below(given.number("below", value)?),
+                [("equal", value)] => Test::Equal(given.number("equal", value)?),
+                _ => return Err(format!("'{}' needs one of 'above', 'below' and 'equal'", given.rule)),
+            };
+            (Kind::When { register, test }, Vec::new())
+        }
+        "timer.every" => (Kind::Every { pause: given.time("seconds")? }, Vec::new()),
+        other => {
+            let function = match other.strip_prefix("register.") {
+                Some("count") => Function::Count,
+                Some("sum") => Function::Sum,
+                Some("mean") => Function::Mean,
+                Some("min") => Function::Min,
+                Some("max") => Function::Max,
+                Some("last") => Function::Last,
+                Some("list") => Function::List,
+                _ => return Err(format!("'{other}' in '{}' is no rule: {FUNCTIONS} are", given.rule)),
+            };
+            let trigger = given.trigger("tag", "where")?;
+            let value = match (given.take("value"), function) {
+                (Some(path), _) => Path::new(&path.to_string()),
+                (None, Function::Count) => Path::Tag(0),
+                (None, _) => return Err(format!("'{}' needs 'value': the path of what is kept", given.rule)),
+            };
+            let window = given.take("window").map(|window| duration::read(&window));
+            let window = window.transpose().map_err(|reason| given.wrong("window", reason))?;
+            let last = given.take("last").map(|last| given.count("last", &last)).transpose()?;
+            let last = last.unwrap_or(if function == Function::Last { 1 } else { LAST });
+            (Kind::Register { by: given.by()?, register: Register { function, value, window, last } }, vec![trigger])
+        }
+    })
+}
+
+/// Parses `10%` or `0.1`.
+fn share(value: &Value) -> Option<f64> {
+    let share = match value.as_str() {
+        Some(text) => text.trim().strip_suffix('%')?.trim().parse::<f64>().ok()? / 100.0,
+        None => value.as_f64()?,
+    };
+    (0.0..1.0).contains(&share).then_some(share)
+}

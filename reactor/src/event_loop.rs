@@ -1,0 +1,392 @@
+//! The event loop: reads events from the bus and queues those that have reactions.
+//!
+//! The cursor is committed up to the first event with open work: queued, running, debounced, or with changes of rules
+//! that are not on disk. When too much work lies behind it, the reactor pauses and leaves events in the journal.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_core::bus::{Bus, Filter, Start, Subscription};
+use brine_core::event::Event;
+use brine_core::store::StoreError;
+use brine_core::supervisor;
+use brine_core::{map, metrics};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::deadline::Deadline;
+use crate::entries::Entry;
+use crate::limits::Verdict;
+use crate::plan::Binding;
+use crate::progress::{NO_EVENT, Progress};
+use crate::routing_fields::RoutingFields;
+use crate::skipped::{Reason, Skip};
+use crate::work::Work;
+use crate::worker_queue::{Bounds, GiveUpCause, Handler, Outcome, WorkerQueue};
+use crate::{Dispatch, Reactor};
+use brine_rules::excerpt;
+
+/// The tag of the reactor's error events.
+pub(crate) const ERROR_TAG: &str = "salt/reactor/error";
+/// The name of the reactor's cursor.
+pub(crate) const SUBSCRIBER: &str = "reactor";
+/// The interval at which the cursor is committed.
+const COMMIT_INTERVAL: Duration = Duration::from_millis(50);
+/// The maximum number of detached threads.
+const DETACHED: usize = 64;
+/// The number of works that may begin behind an open one, as a multiple of [`crate::Options::waiting`]. A crash repeats
+/// them.
+const BEHIND: u64 = 10;
+/// The timeout of the last writes when the reactor stops.
+const LAST_WRITES: Duration = Duration::from_millis(300);
+
+/// Processes the works of the reactor's queue.
+struct Processor<D> {
+    reactor: Arc<Reactor<D>>,
+    bus: Bus,
+    stop: CancellationToken,
+}
+
+impl<D: Dispatch> Handler for Processor<D> {
+    type Work = Work;
+
+    fn seq(work: &Work) -> u64 {
+        // Firings are persisted on their own: the event of one may be long ago.
+        if work.firing.is_some() { NO_EVENT } else { work.event.seq() }
+    }
+
+    async fn run(&self, work: &Work, deadline: &Deadline) -> Outcome {
+        self.reactor.process(&self.bus, work, deadline, &self.stop).await
+    }
+
+    async fn give_up(&self, work: &Work, cause: GiveUpCause) -> bool {
+        self.reactor.give_up(&self.bus, work, cause, &self.stop).await
+    }
+}
+
+/// Debounced events, the last one of each burst.
+#[derive(Default)]
+struct Debounced(HashMap<DebounceKey, DebouncedEvent>);
+
+/// The entry's pattern, and the key of its limits.
+type DebounceKey = (Arc<str>, String);
+/// The bus time at which the event is due, in microseconds.
+type DebouncedEvent = (u64, Arc<Entry>, Work);
+
+impl Debounced {
+    fn next(&self) -> Option<u64> {
+        self.0.values().map(|(due, ..)| *due).min()
+    }
+
+    fn due(&mut self, now: u64) -> Vec<(Arc<Entry>, String, Work)> {
+        let due: Vec<_> = self.0.iter().filter(|(_, (due, ..))| *due <= now).map(|(key, _)| key.clone()).collect();
+        due.into_iter().filter_map(|key| self.0.remove(&key).map(|(_, entry, work)| (entry, key.1, work))).collect()
+    }
+}
+
+impl<D: Dispatch> Reactor<D> {
+    /// Subscribes the reactor to the bus. Events published from then on have their reactions, also after a crash.
+    pub fn subscribe(bus: &Bus) -> Result<Subscription, StoreError> {
+        bus.subscribe(Filter::All, Start::Durable(SUBSCRIBER.into()))
+    }
+
+    /// Processes events until `shutdown`, or until the bus closes. Returns within two seconds of `shutdown`; open work is
+    /// repeated after the next start.
+    pub async fn run(self: Arc<Self>, bus: Bus, mut events: Subscription, shutdown: CancellationToken) {
+        let from = events.position();
+        tokio::select! {
+            () = self.recover(&bus, from) => {}
+            () = shutdown.cancelled() => return,
+        }
+        let progress = Arc::new(Mutex::new(Progress::new(from - 1)));
+        let (reactor, stop) = (Arc::clone(&self), shutdown.clone());
+        let handler = Processor { reactor, bus: bus.clone(), stop };
+        let bounds = Bounds {
+            workers: self.options.workers,
+            waiting: self.options.waiting,
+            detached: DETACHED,
+            detach: self.options.detach,
+            deadline: self.options.deadline,
+        };
+        let stop_writing = CancellationToken::new();
+        let writing = Arc::clone(&self.rules).write(Arc::clone(&progress), stop_writing.clone());
+        let writer = supervisor::spawn("state of the rules", writing);
+        let mut event_loop = EventLoop {
+            queue: WorkerQueue::new(handler, bounds, Arc::clone(&progress)),
+            progress,
+            debounced: Debounced::default(),
+            reactor: self,
+            bus,
+            is_paused: false,
+            committed: from - 1,
+            committed_at: Instant::now(),
+        };
+        let ended = tokio::select! {
+            () = event_loop.read(&mut events) => true,
+            () = shutdown.cancelled() => false,
+        };
+        if ended {
+            tokio::select! {
+                () = event_loop.queue.finish() => {}
+                () = shutdown.cancelled() => {}
+            }
+        }
+        event_loop.queue.stop().await;
+        event_loop.reactor.rules.flush(&event_loop.progress).await;
+        stop_writing.cancel();
+        if tokio::time::timeout(LAST_WRITES, writer).await.is_err() {
+            tracing::warn!("writing the state of rules timed out: it is restored from before");
+        }
+        events.commit(event_loop.progress.lock().reached());
+    }
+}
+
+async fn sleep(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+struct EventLoop<D: Dispatch> {
+    reactor: Arc<Reactor<D>>,
+    bus: Bus,
+    progress: Arc<Mutex<Progress>>,
+    queue: WorkerQueue<Processor<D>>,
+    debounced: Debounced,
+    /// Whether no events are read because too much work is open.
+    is_paused: bool,
+    committed: u64,
+    committed_at: Instant,
+}
+
+impl<D: Dispatch> EventLoop<D> {
+    /// Reads events and fires timers until the bus closes. Cancel-safe: open work stays open.
+    async fn read(&mut self, events: &mut Subscription) {
+        self.queue_pending_firings().await;
+        let reactor = Arc::clone(&self.reactor);
+        loop {
+            self.reactor.rules.flush(&self.progress).await;
+            self.check_room();
+            let wake = self.wake();
+            tokio::select! {
+                batch = events.recv_many(), if !self.is_paused => {
+                    let Some(batch) = batch else { return };
+                    for event in batch {
+                        self.handle_event(event).await;
+                        if self.committed_at.elapsed() >= COMMIT_INTERVAL {
+                            self.commit(events);
+                        }
+                    }
+                }
+                () = sleep(wake) => self.handle_due().await,
+                () = reactor.rules.changed() => {}
+            }
+            self.commit(events);
+        }
+    }
+
+    /// Commits the cursor.
+    fn commit(&mut self, events: &Subscription) {
+        self.committed_at = Instant::now();
+        let reached = self.progress.lock().reached();
+        if reached > self.committed {
+            self.committed = reached;
+            events.commit(reached);
+            self.reactor.drop_prior(reached);
+        }
+    }
+
+    /// Pauses the reactor while too much work lies behind the oldest open one, or too many events are debounced.
+    fn check_room(&mut self) {
+        let most = self.reactor.options.waiting.max(1) as u64;
+        let (behind, debounced) = (self.progress.lock().behind(), self.debounced.0.len());
+        let is_paused = behind >= most * BEHIND || debounced as u64 >= most;
+        if is_paused != self.is_paused {
+            self.is_paused = is_paused;
+            metrics::REACTOR_PAUSED.set(u64::from(is_paused));
+            let cursor = self.committed;
+            if is_paused {
+                tracing::warn!(
+                    behind,
+                    debounced,
+                    cursor,
+                    "reactor paused: it reads no events until the oldest open reaction ends or exceeds reactor_deadline"
+                );
+            } else {
+                tracing::info!(behind, debounced, cursor, "reactor resumed");
+            }
+        }
+    }
+
+    /// Returns the time until the next timer, debounced event or commit.
+    fn wake(&self) -> Option<Duration> {
+        let now = self.reactor.clock.now();
+        let due = self.debounced.next().map(|due| Duration::from_micros(due.saturating_sub(now)));
+        // Timers fire when the backlog is processed: it may hold the events that they wait for.
+        let rules = self.is_caught_up().then(|| self.reactor.rules.next_due()).flatten();
+        let progress = self.progress.lock();
+        let commit = (!progress.is_idle() || progress.reached() > self.committed).then_some(COMMIT_INTERVAL);
+        [due, rules, commit].into_iter().flatten().min()
+    }
+
+    /// Handles one event.
+    async fn handle_event(&mut self, event: Event) {
+        let seq = event.seq();
+        self.progress.lock().see(seq);
+        let matching = self.reactor.entries().reacting(event.tag());
+        let has_rule = self.reactor.rules.wants(event.tag());
+        if matching.is_empty() && !has_rule {
+            return;
+        }
+        if !self.reactor.is_leader() {
+            let (entry, file, reason) = ("".into(), None, Reason::Off);
+            return self.reactor.skipped.add(seq, Skip { entry, file, reason });
+        }
+        // Held open until its works are queued: this future may be dropped in between.
+        self.progress.lock().begin(seq);
+        self.queue_reactions(event, matching, has_rule).await;
+        self.progress.lock().end(seq);
+    }
+
+    /// Queues the reactions to an event that entries or rules match.
+    async fn queue_reactions(&mut self, event: Event, matching: Vec<Arc<Entry>>, has_rule: bool) {
+        let fields = RoutingFields::of(&event);
+        if self.reactor.is_own(&event, &fields) {
+            return;
+        }
+        if has_rule {
+            let group_size = &self.reactor.options.group_size;
+            for work in self.reactor.rules.event(&event, group_size, &self.progress).await {
+                self.enqueue(work, None).await;
+            }
+        }
+        if matching.is_empty() {
+            return;
+        }
+        if fields.depth >= self.reactor.options.max_depth {
+            return self.stop_loop(&event, fields.depth).await;
+        }
+        let now = self.reactor.clock.now();
+        let mut bindings = Vec::with_capacity(matching.len());
+        for entry in matching {
+            let Some(limits) = &entry.limits else {
+                bindings.push(Binding::Entry(entry));
+                continue;
+            };
+            let key = limits.key(event.tag(), &event.data());
+            let verdict = self.reactor.limiter.lock().judge(&entry, limits, &key, now);
+            match verdict {
+                Verdict::Now => bindings.push(Binding::Entry(entry)),
+                Verdict::Never { option, until } => {
+                    tracing::info!(tag = event.tag(), seq = event.seq(), key, option, "reaction skipped by a limit");
+                    self.skip(event.seq(), &entry, Reason::Limited { option, key: excerpt(&key), until });
+                }
+                Verdict::At(due) => self.debounce(due, entry, key, &event, &fields),
+            }
+        }
+        if !bindings.is_empty() {
+            self.enqueue(Work::new(event, bindings, fields.depth), fields.id.as_deref()).await;
+        }
+    }
+
+    fn is_caught_up(&self) -> bool {
+        self.progress.lock().seen() >= self.bus.last_seq()
+    }
+
+    /// Queues the firings of rules whose reactions were not all dispatched before the restart.
+    async fn queue_pending_firings(&self) {
+        let rules = Arc::clone(&self.reactor.rules);
+        match self.reactor.options.disk.run(move |_| rules.pending_firings()).await.unwrap_or(Err(StoreError::Closed)) {
+            Ok(pending) => {
+                for work in pending {
+                    self.enqueue(work, None).await;
+                }
+            }
+            Err(error) => tracing::error!(%error, "reading the pending firings of rules failed"),
+        }
+    }
+
+    fn skip(&self, seq: u64, entry: &Entry, reason: Reason) {
+        self.reactor.skipped.add(seq, Skip { entry: Arc::clone(&entry.pattern), file: None, reason });
+    }
+
+    fn debounce(&mut self, due: u64, entry: Arc<Entry>, key: String, event: &Event, fields: &RoutingFields) {
+        let work = Work::new(event.clone(), vec![Binding::Entry(Arc::clone(&entry))], fields.depth);
+        self.progress.lock().begin(event.seq());
+        self.skip(event.seq(), &entry, Reason::Debounced { key: excerpt(&key), until: due });
+        if let Some((_, entry, earlier)) =
+            self.debounced.0.insert((Arc::clone(&entry.pattern), key), (due, entry, work))
+        {
+            metrics::REACTIONS_LIMITED.add(1);
+            let earlier = earlier.event.seq();
+            self.reactor.skipped.release(earlier, &entry.pattern);
+            self.skip(earlier, &entry, Reason::Superseded { by: event.seq() });
+            self.progress.lock().end(earlier);
+        }
+    }
+
+    /// Handles debounced events and timers that are due.
+    async fn handle_due(&mut self) {
+        let now = self.reactor.clock.now();
+        for (entry, key, work) in self.debounced.due(now) {
+            let seq = work.event.seq();
+            let verdict = match &entry.limits {
+                Some(limits) => self.reactor.limiter.lock().judge_now(&entry, limits, &key, now),
+                None => Verdict::Now,
+            };
+            self.reactor.skipped.release(seq, &entry.pattern);
+            match verdict {
+                Verdict::Never { option, until } => {
+                    self.skip(seq, &entry, Reason::Limited { option, key: excerpt(&key), until });
+                }
+                Verdict::Now | Verdict::At(_) => {
+                    let id = RoutingFields::of(&work.event).id;
+                    self.enqueue(work, id.as_deref()).await;
+                }
+            }
+            self.progress.lock().end(seq);
+        }
+        if self.is_caught_up() && self.reactor.is_leader() {
+            for work in self.reactor.rules.advance(&self.progress).await {
+                self.enqueue(work, None).await;
+            }
+        }
+    }
+
+    /// Queues work behind all work of the same tag and id.
+    async fn enqueue(&self, work: Work, id: Option<&str>) {
+        let mut hasher = DefaultHasher::new();
+        (work.event.tag(), id).hash(&mut hasher);
+        self.queue.push(hasher.finish(), work).await;
+    }
+
+    /// Reports an event that ends a chain of too many reactions.
+    async fn stop_loop(&self, event: &Event, depth: u64) {
+        metrics::REACTION_LOOPS.add(1);
+        let message = format!(
+            "{depth} reactions lead from one to the next up to this event: it starts no reaction (reactor_max_depth); \
+             `salt-run reactor.explain {}` shows them",
+            event.seq()
+        );
+        report(&self.bus, event, "", "", depth, &message).await;
+    }
+}
+
+/// Logs and publishes that a reaction failed.
+pub(crate) async fn report(bus: &Bus, event: &Event, entry: &str, file: &str, depth: u64, message: &str) {
+    tracing::error!(tag = event.tag(), seq = event.seq(), "{message}");
+    let body = map! {
+        "tag" => event.tag(),
+        "file" => file,
+        "message" => message,
+        "_cause" => event.seq(),
+        "_entry" => entry,
+        crate::routing_fields::DEPTH => depth + 1,
+    };
+    if let Err(error) = bus.fire(ERROR_TAG, &body).await {
+        tracing::error!(%error, "publishing a reactor error failed");
+    }
+}

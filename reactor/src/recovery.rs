@@ -1,0 +1,138 @@
+//! Recovers from the journal which reactions were dispatched before a restart.
+//!
+//! After a crash the cursor is behind the dispatched reactions. The events of their jobs name them (`_cause`, `_entry`,
+//! `_sls`, `_reaction`), so a reaction that comes up again keeps its job id. Only the master's own events count: an event
+//! of a minion carries its id (`_from`) and is evidence of nothing but the return of a job that was sent to it.
+
+use std::collections::{HashMap, HashSet};
+
+use brine_core::bus::{Bus, TimeOrSeq};
+use brine_core::event::Event;
+use brine_core::executors::MayBlock;
+use brine_core::store::StoreError;
+use brine_core::value::FromValue;
+use brine_core::{Jid, Map, Value};
+
+use crate::routing_fields::FROM;
+
+/// The number of events read at once.
+const PAGE: usize = 4096;
+
+/// The idempotency key of a reaction: the event's sequence number, the entry, the file, and the label within the file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub seq: u64,
+    pub entry: String,
+    pub file: String,
+    pub label: String,
+}
+
+/// The dispatch of a reaction before the restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PriorDispatch {
+    /// The job id of the reaction.
+    pub jid: Jid,
+    /// Whether a minion has returned, or the call has ended.
+    pub ended: bool,
+}
+
+/// Reads the key of the reaction that led to an event.
+pub(crate) fn key(data: &Map) -> Option<Key> {
+    let text = |name: &str| data.get(name).and_then(Value::as_str).map(str::to_owned);
+    let seq = u64::from_value(data.get("_cause")?)?;
+    Some(Key { seq, entry: text("_entry")?, file: text("_sls")?, label: text("_reaction")? })
+}
+
+/// A reaction that a `new` event names.
+struct Known {
+    key: Key,
+    prior: PriorDispatch,
+    /// The minions that the job was sent to; empty for a call.
+    asked: HashSet<String>,
+}
+
+/// Reads the reactions to the events from this sequence number on.
+pub(crate) fn read(thread: &MayBlock, bus: &Bus, from: u64) -> Result<HashMap<Key, PriorDispatch>, StoreError> {
+    let last = bus.last_seq();
+    let mut by_jid: HashMap<String, Known> = HashMap::new();
+    let mut at = from;
+    while at <= last {
+        let events = bus.read(thread, TimeOrSeq::Seq(at), PAGE)?;
+        let Some(end) = events.last() else { break };
+        at = end.seq() + 1;
+        for event in &events {
+            take(event, from, &mut by_jid);
+        }
+    }
+    Ok(by_jid.into_values().map(|known| (known.key, known.prior)).collect())
+}
+
+/// Records the dispatch or return that an event reports.
+fn take(event: &Event, from: u64, by_jid: &mut HashMap<String, Known>) {
+    // salt/job|run|wheel / jid / new|ret...
+    let mut parts = event.tag().split('/');
+    let (first, kind, jid, what) = (parts.next(), parts.next(), parts.next(), parts.next());
+    let (Some("salt"), Some(kind @ ("job" | "run" | "wheel")), Some(jid)) = (first, kind, jid) else { return };
+    match what {
+        Some("new") => {
+            let data = event.data();
+            let Some(key) = key(&data).filter(|key| key.seq >= from && !data.contains_key(FROM)) else { return };
+            let Ok(parsed) = jid.parse() else { return };
+            let asked = data.get("minions").and_then(Value::as_list).unwrap_or_default();
+            let asked = asked.iter().map(ToString::to_string).collect();
+            let prior = PriorDispatch { jid: parsed, ended: false };
+            by_jid.insert(jid.to_owned(), Known { key, prior, asked });
+        }
+        Some("ret") => {
+            let Some(known) = by_jid.get_mut(jid) else { return };
+            known.prior.ended |= match event.data().get(FROM) {
+                None => true,
+                Some(from) => {
+                    let from = from.to_string();
+                    kind == "job" && parts.next() == Some(from.as_str()) && known.asked.contains(&from)
+                }
+            };
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+
+    const JID: &str = "20261120235852025555";
+
+    /// Returns the dispatches that these events of one job or call prove.
+    fn proven(events: &[(&str, Map)]) -> Vec<PriorDispatch> {
+        let mut by_jid = HashMap::new();
+        for (tag, data) in events {
+            take(&Event::from_map(&tag.replace("JID", JID), data).unwrap(), 1, &mut by_jid);
+        }
+        by_jid.into_values().map(|known| known.prior).collect()
+    }
+
+    #[test]
+    fn minions_cannot_forge_that_a_reaction_was_dispatched() {
+        let cause = map! {"_cause" => 7, "_entry" => "e", "_sls" => "s", "_reaction" => "r"};
+        let with = |more: Map| cause.clone().into_iter().chain(more).collect::<Map>();
+        let asked = with(map! {"minions" => list!["web1", "web2"]});
+        let from = |id: &str| map! {"_from" => id};
+        for (events, known) in [
+            (vec![("salt/run/JID/new", cause.clone())], Some(false)),
+            (vec![("salt/run/JID/new", with(from("web1")))], None),
+            (vec![("salt/job/JID/new", with(from("web1")))], None),
+            (vec![("salt/run/JID/new", cause.clone()), ("salt/run/JID/ret", map! {})], Some(true)),
+            (vec![("salt/run/JID/new", cause.clone()), ("salt/run/JID/ret", from("web1"))], Some(false)),
+            (vec![("salt/job/JID/new", asked.clone()), ("salt/job/JID/ret/web1", from("web1"))], Some(true)),
+            (vec![("salt/job/JID/new", asked.clone()), ("salt/job/JID/ret/web1", map! {})], Some(true)),
+            (vec![("salt/job/JID/new", asked.clone()), ("salt/job/JID/ret/web1", from("evil"))], Some(false)),
+            (vec![("salt/job/JID/new", asked.clone()), ("salt/job/JID/ret/evil", from("evil"))], Some(false)),
+        ] {
+            let ended: Vec<_> = proven(&events).into_iter().map(|prior| prior.ended).collect();
+            assert_eq!(ended, Vec::from_iter(known), "{events:?}");
+        }
+    }
+}
