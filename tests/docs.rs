@@ -51,6 +51,24 @@ fn each_difference_from_salt_has_a_topic_and_both_sides() {
 }
 
 #[test]
+fn no_function_is_registered_twice() {
+    fn names<C>(kind: &str, modules: &[&[Function<C>]]) -> Vec<String> {
+        let all = modules.iter().flat_map(|module| module.iter());
+        all.map(|function| format!("{kind} {}", function.full_name())).collect()
+    }
+    let mut names = [
+        names("execution function", brine_minion::modules::MODULES),
+        names("state function", brine_minion::states::MODULES),
+        names("runner function", brine_master::runner::MODULES),
+        names("wheel function", brine_master::wheel::MODULES),
+    ]
+    .concat();
+    names.sort();
+    let twice: Vec<&str> = names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].as_str()).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+}
+
+#[test]
 fn the_generated_docs_are_up_to_date() {
     for (name, text) in generated() {
         let same = doc(name) == text;

@@ -2,52 +2,74 @@
 
 use std::time::Duration;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::wire::PublishRequest;
-use brine_core::{Value, functions, map};
+use brine_core::{Value, map};
 
 use super::RunnerContext;
 
-functions! {
-    module "manage", context RunnerContext;
+/// Runner functions of `manage`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("manage", [status, up, down, targets]);
 
-    /// The minions that answer a ping, and those that do not.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.status
-    fn status(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), timeout: Option<f64> = None) {
-        let (up, down) = ping(context, tgt, tgt_type, timeout)?;
-        Ok(map! {"up" => up, "down" => down}.into())
-    }
+/// The minions that answer a ping, and those that do not.
+///
+/// CLI Example:
+///
+///     salt-run manage.status
+#[function]
+pub fn status(
+    context: &RunnerContext,
+    #[default("*".into())] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] timeout: Option<f64>,
+) -> CallResult {
+    let (up, down) = ping(context, tgt, tgt_type, timeout)?;
+    Ok(map! {"up" => up, "down" => down}.into())
+}
 
-    /// The minions that answer a ping.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.up
-    fn up(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), timeout: Option<f64> = None) {
-        ping(context, tgt, tgt_type, timeout).map(|(up, _)| up.into())
-    }
+/// The minions that answer a ping.
+///
+/// CLI Example:
+///
+///     salt-run manage.up
+#[function]
+pub fn up(
+    context: &RunnerContext,
+    #[default("*".into())] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] timeout: Option<f64>,
+) -> CallResult {
+    ping(context, tgt, tgt_type, timeout).map(|(up, _)| up.into())
+}
 
-    /// The minions that do not answer a ping.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.down
-    fn down(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), timeout: Option<f64> = None) {
-        ping(context, tgt, tgt_type, timeout).map(|(_, down)| down.into())
-    }
+/// The minions that do not answer a ping.
+///
+/// CLI Example:
+///
+///     salt-run manage.down
+#[function]
+pub fn down(
+    context: &RunnerContext,
+    #[default("*".into())] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] timeout: Option<f64>,
+) -> CallResult {
+    ping(context, tgt, tgt_type, timeout).map(|(_, down)| down.into())
+}
 
-    /// The minions that a target means, without asking any.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.targets 'web*'
-    fn targets(context, tgt: Value = "*".into(), tgt_type: String = "glob".into()) {
-        let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
-        Ok(context.wait(context.master.targets(&request)).map_err(CallError::execution)?.0.into())
-    }
+/// The minions that a target means, without asking any.
+///
+/// CLI Example:
+///
+///     salt-run manage.targets 'web*'
+#[function]
+pub fn targets(
+    context: &RunnerContext,
+    #[default("*".into())] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+) -> CallResult {
+    let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
+    Ok(context.wait(context.master.targets(&request)).map_err(CallError::execution)?.0.into())
 }
 
 /// Pings, and says who answered and who did not, both sorted.

@@ -1,65 +1,82 @@
 //! `acl`: who else may do what with a file, by the programs `getfacl` and `setfacl`.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, list, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, list, map};
 
 use super::programs::run;
 use crate::context::Context;
 use crate::process::Output;
 
-functions! {
-    module "acl", context Context;
+/// Execution functions of `acl`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("acl", [version, getfacl, wipefacls, modfacl, delfacl]);
 
-    /// The version of getfacl.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' acl.version
-    fn version(context) {
-        let output = run(context, &["getfacl".into(), "--version".into()], &[])?;
-        Ok(output.stdout.split_whitespace().nth(1).map_or(Value::Nil, Value::from))
-    }
+/// The version of getfacl.
+///
+/// CLI Example:
+///
+///     salt '*' acl.version
+#[function]
+pub fn version(context: &Context) -> CallResult {
+    let output = run(context, &["getfacl".into(), "--version".into()], &[])?;
+    Ok(output.stdout.split_whitespace().nth(1).map_or(Value::Nil, Value::from))
+}
 
-    /// What users and groups may do with files, and with `recursive` with all below: by file its owner, and by name the
-    /// permissions and their number.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' acl.getfacl /tmp/house/kitchen /tmp/house/livingroom recursive=True
-    fn getfacl(context, *args, **kwargs) {
-        let files = files(&args)?;
-        let output = called(context, "getfacl", &["--absolute-names"], &kwargs, &[], &files)?;
-        Ok(parse(&output.stdout).into())
-    }
+/// What users and groups may do with files, and with `recursive` with all below: by file its owner, and by name the
+/// permissions and their number.
+///
+/// CLI Example:
+///
+///     salt '*' acl.getfacl /tmp/house/kitchen /tmp/house/livingroom recursive=True
+#[function]
+pub fn getfacl(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let files = files(&args)?;
+    let output = called(context, "getfacl", &["--absolute-names"], &kwargs, &[], &files)?;
+    Ok(parse(&output.stdout).into())
+}
 
-    /// Takes all entries but those of owner, group and others from files.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' acl.wipefacls /tmp/house/kitchen recursive=True
-    fn wipefacls(context, *args, **kwargs) {
-        changed(context, &kwargs, &["-b".into()], &files(&args)?)
-    }
+/// Takes all entries but those of owner, group and others from files.
+///
+/// CLI Example:
+///
+///     salt '*' acl.wipefacls /tmp/house/kitchen recursive=True
+#[function]
+pub fn wipefacls(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    changed(context, &kwargs, &["-b".into()], &files(&args)?)
+}
 
-    /// Says what a user or group may do with files; `d:user` and `default:user` are for what is made in a folder later.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' acl.modfacl user myuser rwx /tmp/house/kitchen
-    fn modfacl(context, acl_type: String, acl_name: String = String::new(), perms: String = String::new(), *args, **kwargs) {
-        let entry = format!("{}:{acl_name}:{perms}", short(&acl_type));
-        changed(context, &kwargs, &["-m".into(), entry], &files(&args)?)
-    }
+/// Says what a user or group may do with files; `d:user` and `default:user` are for what is made in a folder later.
+///
+/// CLI Example:
+///
+///     salt '*' acl.modfacl user myuser rwx /tmp/house/kitchen
+#[function]
+pub fn modfacl(
+    context: &Context,
+    acl_type: String,
+    #[default] acl_name: String,
+    #[default] perms: String,
+    #[rest] args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let entry = format!("{}:{acl_name}:{perms}", short(&acl_type));
+    changed(context, &kwargs, &["-m".into(), entry], &files(&args)?)
+}
 
-    /// Takes the entry of a user or group from files.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' acl.delfacl user myuser /tmp/house/kitchen
-    fn delfacl(context, acl_type: String, acl_name: String = String::new(), *args, **kwargs) {
-        let entry = format!("{}:{acl_name}", short(&acl_type));
-        changed(context, &kwargs, &["-x".into(), entry], &files(&args)?)
-    }
+/// Takes the entry of a user or group from files.
+///
+/// CLI Example:
+///
+///     salt '*' acl.delfacl user myuser /tmp/house/kitchen
+#[function]
+pub fn delfacl(
+    context: &Context,
+    acl_type: String,
+    #[default] acl_name: String,
+    #[rest] args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let entry = format!("{}:{acl_name}", short(&acl_type));
+    changed(context, &kwargs, &["-x".into(), entry], &files(&args)?)
 }
 
 fn files(args: &[Value]) -> Result<Vec<String>, CallError> {

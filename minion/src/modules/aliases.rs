@@ -3,70 +3,80 @@
 
 use std::path::PathBuf;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, files, functions};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, files};
 use parking_lot::Mutex;
 
 use super::programs::{run, which};
 use crate::context::Context;
 
-functions! {
-    module "aliases", context Context;
+/// Execution functions of `aliases`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("aliases", [list_aliases, get_target, has_target, set_target, rm_alias]);
 
-    /// All aliases, with what they stand for.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' aliases.list_aliases
-    fn list_aliases(context) {
-        let text = read(context)?;
-        Ok(text.lines().filter_map(Entry::parse).map(|entry| (entry.alias.into(), entry.target.into())).collect::<Map>().into())
-    }
+/// All aliases, with what they stand for.
+///
+/// CLI Example:
+///
+///     salt '*' aliases.list_aliases
+#[function]
+pub fn list_aliases(context: &Context) -> CallResult {
+    let text = read(context)?;
+    Ok(text
+        .lines()
+        .filter_map(Entry::parse)
+        .map(|entry| (entry.alias.into(), entry.target.into()))
+        .collect::<Map>()
+        .into())
+}
 
-    /// What an alias stands for; an empty text if it is not there.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' aliases.get_target alias
-    fn get_target(context, alias: String) {
-        Ok(target(context, &alias)?.unwrap_or_default().into())
-    }
+/// What an alias stands for; an empty text if it is not there.
+///
+/// CLI Example:
+///
+///     salt '*' aliases.get_target alias
+#[function]
+pub fn get_target(context: &Context, alias: String) -> CallResult {
+    Ok(target(context, &alias)?.unwrap_or_default().into())
+}
 
-    /// Whether an alias stands for this, or for all of a list in its order.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' aliases.has_target alias target
-    fn has_target(context, alias: String, target: Value) {
-        Ok(has(context, &alias, &target)?.into())
-    }
+/// Whether an alias stands for this, or for all of a list in its order.
+///
+/// CLI Example:
+///
+///     salt '*' aliases.has_target alias target
+#[function]
+pub fn has_target(context: &Context, alias: String, target: Value) -> CallResult {
+    Ok(has(context, &alias, &target)?.into())
+}
 
-    /// Has an alias stand for this, or for all of a list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' aliases.set_target alias target
-    fn set_target(context, alias: String, target: Value) {
-        if alias.is_empty() {
-            return Err(CallError::execution("alias can not be an empty string"));
-        }
-        if !has(context, &alias, &target)? {
-            edit(context, &alias, Some(&joined(&target)))?;
-        }
-        Ok(true.into())
+/// Has an alias stand for this, or for all of a list.
+///
+/// CLI Example:
+///
+///     salt '*' aliases.set_target alias target
+#[function]
+pub fn set_target(context: &Context, alias: String, target: Value) -> CallResult {
+    if alias.is_empty() {
+        return Err(CallError::execution("alias can not be an empty string"));
     }
+    if !has(context, &alias, &target)? {
+        edit(context, &alias, Some(&joined(&target)))?;
+    }
+    Ok(true.into())
+}
 
-    /// Removes an alias.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' aliases.rm_alias alias
-    fn rm_alias(context, alias: String) {
-        if target(context, &alias)?.is_some() {
-            edit(context, &alias, None)?;
-        }
-        Ok(true.into())
+/// Removes an alias.
+///
+/// CLI Example:
+///
+///     salt '*' aliases.rm_alias alias
+#[function]
+pub fn rm_alias(context: &Context, alias: String) -> CallResult {
+    if target(context, &alias)?.is_some() {
+        edit(context, &alias, None)?;
     }
+    Ok(true.into())
 }
 
 /// A line that says what an alias stands for.

@@ -2,98 +2,109 @@
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Value, functions};
+use brine_core::Value;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 
 use super::programs::{argument, run};
 use crate::context::Context;
 use crate::process::Output;
 
-functions! {
-    module "alternatives", context Context;
+/// Execution functions of `alternatives`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "alternatives",
+    [display, show_link, show_current, check_exists, check_installed, install, remove, auto, set]
+);
 
-    /// What is known of a name.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' alternatives.display editor
-    fn display(context, name: String) {
-        Ok(shown(context, &name)?.into())
-    }
+/// What is known of a name.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.display editor
+#[function]
+pub fn display(context: &Context, name: String) -> CallResult {
+    Ok(shown(context, &name)?.into())
+}
 
-    /// The link of a name.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' alternatives.show_link editor
-    fn show_link(context, name: String) {
-        let output = call(context, &["--query", &name])?;
-        let link = output.stdout.lines().find_map(|line| line.strip_prefix("Link:"));
-        Ok(link.filter(|_| !is_refused(&output)).map_or(false.into(), |link| link.trim().into()))
-    }
+/// The link of a name.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.show_link editor
+#[function]
+pub fn show_link(context: &Context, name: String) -> CallResult {
+    let output = call(context, &["--query", &name])?;
+    let link = output.stdout.lines().find_map(|line| line.strip_prefix("Link:"));
+    Ok(link.filter(|_| !is_refused(&output)).map_or(false.into(), |link| link.trim().into()))
+}
 
-    /// What a name means now; False if it is not known.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' alternatives.show_current editor
-    fn show_current(_context, name: String) {
-        Ok(current(&name).map_or(false.into(), Value::from))
-    }
+/// What a name means now; False if it is not known.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.show_current editor
+#[function]
+pub fn show_current(_context: &Context, name: String) -> CallResult {
+    Ok(current(&name).map_or(false.into(), Value::from))
+}
 
-    /// Whether a path is one of those that a name may mean.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' alternatives.check_exists name path
-    fn check_exists(context, name: String, path: String) {
-        Ok(exists(context, &name, &path)?.into())
-    }
+/// Whether a path is one of those that a name may mean.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.check_exists name path
+#[function]
+pub fn check_exists(context: &Context, name: String, path: String) -> CallResult {
+    Ok(exists(context, &name, &path)?.into())
+}
 
-    /// Whether a name means a path now.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' alternatives.check_installed name path
-    fn check_installed(_context, name: String, path: String) {
-        Ok((current(&name) == Some(path)).into())
-    }
+/// Whether a name means a path now.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.check_installed name path
+#[function]
+pub fn check_installed(_context: &Context, name: String, path: String) -> CallResult {
+    Ok((current(&name) == Some(path)).into())
+}
 
-    /// Adds a path to those that a name may mean.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' alternatives.install editor /usr/bin/editor /usr/bin/emacs23 50
-    fn install(context, name: String, link: String, path: String, priority: i64) {
-        add(context, &name, &link, &path, priority)
-    }
+/// Adds a path to those that a name may mean.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.install editor /usr/bin/editor /usr/bin/emacs23 50
+#[function]
+pub fn install(context: &Context, name: String, link: String, path: String, priority: i64) -> CallResult {
+    add(context, &name, &link, &path, priority)
+}
 
-    /// Removes a path from those that a name may mean.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' alternatives.remove name path
-    fn remove(context, name: String, path: String) {
-        change(context, &["--remove", &name, &path])
-    }
+/// Removes a path from those that a name may mean.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.remove name path
+#[function]
+pub fn remove(context: &Context, name: String, path: String) -> CallResult {
+    change(context, &["--remove", &name, &path])
+}
 
-    /// Has a name mean the path of the highest priority.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' alternatives.auto name
-    fn auto(context, name: String) {
-        change(context, &["--auto", &name])
-    }
+/// Has a name mean the path of the highest priority.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.auto name
+#[function]
+pub fn auto(context: &Context, name: String) -> CallResult {
+    change(context, &["--auto", &name])
+}
 
-    /// Has a name mean a path.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' alternatives.set name path
-    fn set(context, name: String, path: String) {
-        change(context, &["--set", &name, &path])
-    }
+/// Has a name mean a path.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.set name path
+#[function]
+pub fn set(context: &Context, name: String, path: String) -> CallResult {
+    change(context, &["--set", &name, &path])
 }
 
 fn call(context: &Context, words: &[&str]) -> Result<Output, CallError> {

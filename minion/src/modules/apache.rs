@@ -2,95 +2,116 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
-use brine_core::{Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Value, map};
 
 use super::programs::{argument, run};
 use crate::context::Context;
 
-functions! {
-    module "apache", context Context;
+/// Execution functions of `apache`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "apache",
+    [
+        check_mod_enabled,
+        a2enmod,
+        a2dismod,
+        check_site_enabled,
+        a2ensite,
+        a2dissite,
+        check_conf_enabled,
+        a2enconf,
+        a2disconf
+    ]
+);
 
-    /// Whether a module is enabled.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' apache.check_mod_enabled status
-    fn check_mod_enabled(_context, r#mod: String) {
-        Ok(is_enabled(Path::new(ETC), Part::Mod, &r#mod).into())
-    }
+/// Whether a module is enabled.
+///
+/// CLI Example:
+///
+///     salt '*' apache.check_mod_enabled status
+#[function]
+pub fn check_mod_enabled(_context: &Context, r#mod: String) -> CallResult {
+    Ok(is_enabled(Path::new(ETC), Part::Mod, &r#mod).into())
+}
 
-    /// Enables a module.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' apache.a2enmod vhost_alias
-    fn a2enmod(context, r#mod: String) {
-        called(context, Part::Mod, true, &r#mod)
-    }
+/// Enables a module.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2enmod vhost_alias
+#[function]
+pub fn a2enmod(context: &Context, r#mod: String) -> CallResult {
+    called(context, Part::Mod, true, &r#mod)
+}
 
-    /// Disables a module.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' apache.a2dismod vhost_alias
-    fn a2dismod(context, r#mod: String) {
-        called(context, Part::Mod, false, &r#mod)
-    }
+/// Disables a module.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2dismod vhost_alias
+#[function]
+pub fn a2dismod(context: &Context, r#mod: String) -> CallResult {
+    called(context, Part::Mod, false, &r#mod)
+}
 
-    /// Whether a site is enabled. `default` is `000-default`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' apache.check_site_enabled example.com
-    fn check_site_enabled(_context, site: String) {
-        Ok(is_enabled(Path::new(ETC), Part::Site, &site).into())
-    }
+/// Whether a site is enabled. `default` is `000-default`.
+///
+/// CLI Example:
+///
+///     salt '*' apache.check_site_enabled example.com
+#[function]
+pub fn check_site_enabled(_context: &Context, site: String) -> CallResult {
+    Ok(is_enabled(Path::new(ETC), Part::Site, &site).into())
+}
 
-    /// Enables a site.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' apache.a2ensite example.com
-    fn a2ensite(context, site: String) {
-        called(context, Part::Site, true, &site)
-    }
+/// Enables a site.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2ensite example.com
+#[function]
+pub fn a2ensite(context: &Context, site: String) -> CallResult {
+    called(context, Part::Site, true, &site)
+}
 
-    /// Disables a site.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' apache.a2dissite example.com
-    fn a2dissite(context, site: String) {
-        called(context, Part::Site, false, &site)
-    }
+/// Disables a site.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2dissite example.com
+#[function]
+pub fn a2dissite(context: &Context, site: String) -> CallResult {
+    called(context, Part::Site, false, &site)
+}
 
-    /// Whether a configuration is enabled.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' apache.check_conf_enabled security
-    fn check_conf_enabled(_context, conf: String) {
-        Ok(is_enabled(Path::new(ETC), Part::Conf, &conf).into())
-    }
+/// Whether a configuration is enabled.
+///
+/// CLI Example:
+///
+///     salt '*' apache.check_conf_enabled security
+#[function]
+pub fn check_conf_enabled(_context: &Context, conf: String) -> CallResult {
+    Ok(is_enabled(Path::new(ETC), Part::Conf, &conf).into())
+}
 
-    /// Enables a configuration.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' apache.a2enconf security
-    fn a2enconf(context, conf: String) {
-        called(context, Part::Conf, true, &conf)
-    }
+/// Enables a configuration.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2enconf security
+#[function]
+pub fn a2enconf(context: &Context, conf: String) -> CallResult {
+    called(context, Part::Conf, true, &conf)
+}
 
-    /// Disables a configuration.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' apache.a2disconf security
-    fn a2disconf(context, conf: String) {
-        called(context, Part::Conf, false, &conf)
-    }
+/// Disables a configuration.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2disconf security
+#[function]
+pub fn a2disconf(context: &Context, conf: String) -> CallResult {
+    called(context, Part::Conf, false, &conf)
 }
 
 const ETC: &str = "/etc/apache2";

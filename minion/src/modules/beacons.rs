@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::sls::yaml::{self, Style};
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, files, functions, map};
+use brine_core::{Map, Value, files, map};
 use similar::TextDiff;
 
 use crate::context::Context;
@@ -13,165 +13,185 @@ use crate::context::Context;
 /// Seconds until an answer counts as lost.
 const TIMEOUT: u64 = 60;
 
-functions! {
-    module "beacons", context Context;
+/// Execution functions of `beacons`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "beacons",
+    [list, list_available, add, modify, delete, save, enable, disable, enable_beacon, disable_beacon, reset]
+);
 
-    /// The beacons that are configured, as YAML or as they are; those of the pillar and of the configuration, or
-    /// of one of them.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' beacons.list
-    fn list(context, return_yaml: bool = true, include_pillar: bool = true, include_opts: bool = true, **kwargs) {
-        let listed = listed(context, include_pillar, include_opts, &kwargs)?;
-        Ok(shown(listed.map_or(Value::Nil, Value::Map), return_yaml))
-    }
+/// The beacons that are configured, as YAML or as they are; those of the pillar and of the configuration, or
+/// of one of them.
+///
+/// CLI Example:
+///
+///     salt '*' beacons.list
+#[function]
+pub fn list(
+    context: &Context,
+    #[default(true)] return_yaml: bool,
+    #[default(true)] include_pillar: bool,
+    #[default(true)] include_opts: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let listed = listed(context, include_pillar, include_opts, &kwargs)?;
+    Ok(shown(listed.map_or(Value::Nil, Value::Map), return_yaml))
+}
 
-    /// The names of the beacons that can be used.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' beacons.list_available
-    fn list_available(context, return_yaml: bool = true, **kwargs) {
-        let names = available(context, &kwargs)?;
-        if names.is_empty() {
-            return Ok(map! {"beacons" => Value::map()}.into());
-        }
-        Ok(shown(names.into_iter().collect(), return_yaml))
+/// The names of the beacons that can be used.
+///
+/// CLI Example:
+///
+///     salt '*' beacons.list_available
+#[function]
+pub fn list_available(context: &Context, #[default(true)] return_yaml: bool, #[keywords] kwargs: Map) -> CallResult {
+    let names = available(context, &kwargs)?;
+    if names.is_empty() {
+        return Ok(map! {"beacons" => Value::map()}.into());
     }
+    Ok(shown(names.into_iter().collect(), return_yaml))
+}
 
-    /// Adds a beacon, until the minion ends or `beacons.save` keeps it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' beacons.add ps "[{'processes': {'salt-master': 'stopped', 'apache2': 'stopped'}}]"
-    fn add(context, name: String, beacon_data: Value, **kwargs) {
-        if listed(context, true, true, &kwargs)?.is_some_and(|beacons| beacons.contains_key(name.as_str())) {
-            return Ok(said(true, format!("Beacon {name} is already configured.")).into());
-        }
-        let module = options(&beacon_data).get("beacon_module").map_or_else(|| name.clone(), ToString::to_string);
-        if !available(context, &kwargs)?.contains(&module) {
-            return Ok(said(false, format!("Beacon \"{module}\" is not available.")).into());
-        }
-        if is_test(&kwargs) {
-            return Ok(said(true, format!("Beacon: {name} would be added.")).into());
-        }
-        if let Some(error) = wrong(context, &name, &beacon_data, &kwargs)? {
-            return Ok(said(false, format!("Beacon {name} configuration invalid, not adding.\n{error}")).into());
-        }
-        let question = map! {"func" => "add", "name" => &name, "beacon_data" => beacon_data};
-        let answer = ask(context, question, "beacon_add", &kwargs)?;
-        Ok(done(answer, "add", &kwargs, || format!("Added beacon: {name}.")).into())
+/// Adds a beacon, until the minion ends or `beacons.save` keeps it.
+///
+/// CLI Example:
+///
+///     salt '*' beacons.add ps "[{'processes': {'salt-master': 'stopped', 'apache2': 'stopped'}}]"
+#[function]
+pub fn add(context: &Context, name: String, beacon_data: Value, #[keywords] kwargs: Map) -> CallResult {
+    if listed(context, true, true, &kwargs)?.is_some_and(|beacons| beacons.contains_key(name.as_str())) {
+        return Ok(said(true, format!("Beacon {name} is already configured.")).into());
     }
+    let module = options(&beacon_data).get("beacon_module").map_or_else(|| name.clone(), ToString::to_string);
+    if !available(context, &kwargs)?.contains(&module) {
+        return Ok(said(false, format!("Beacon \"{module}\" is not available.")).into());
+    }
+    if is_test(&kwargs) {
+        return Ok(said(true, format!("Beacon: {name} would be added.")).into());
+    }
+    if let Some(error) = wrong(context, &name, &beacon_data, &kwargs)? {
+        return Ok(said(false, format!("Beacon {name} configuration invalid, not adding.\n{error}")).into());
+    }
+    let question = map! {"func" => "add", "name" => &name, "beacon_data" => beacon_data};
+    let answer = ask(context, question, "beacon_add", &kwargs)?;
+    Ok(done(answer, "add", &kwargs, || format!("Added beacon: {name}.")).into())
+}
 
-    /// Changes a beacon, until the minion ends or `beacons.save` keeps it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' beacons.modify ps "[{'processes': {'salt-master': 'stopped', 'apache2': 'stopped'}}]"
-    fn modify(context, name: String, beacon_data: Value, **kwargs) {
-        let Some(current) = listed(context, true, true, &kwargs)?.and_then(|mut all| all.shift_remove(name.as_str()))
-        else {
-            return Ok(said(true, format!("Beacon {name} is not configured.")).into());
-        };
-        if is_test(&kwargs) {
-            return Ok(said(true, format!("Beacon: {name} would be modified.")).into());
+/// Changes a beacon, until the minion ends or `beacons.save` keeps it.
+///
+/// CLI Example:
+///
+///     salt '*' beacons.modify ps "[{'processes': {'salt-master': 'stopped', 'apache2': 'stopped'}}]"
+#[function]
+pub fn modify(context: &Context, name: String, beacon_data: Value, #[keywords] kwargs: Map) -> CallResult {
+    let Some(current) = listed(context, true, true, &kwargs)?.and_then(|mut all| all.shift_remove(name.as_str()))
+    else {
+        return Ok(said(true, format!("Beacon {name} is not configured.")).into());
+    };
+    if is_test(&kwargs) {
+        return Ok(said(true, format!("Beacon: {name} would be modified.")).into());
+    }
+    if let Some(error) = wrong(context, &name, &beacon_data, &kwargs)? {
+        return Ok(said(false, format!("Beacon {name} configuration invalid, not modifying.\n{error}")).into());
+    }
+    if current == beacon_data {
+        return Ok(said(true, format!("Job {name} in correct state")).into());
+    }
+    let diff = difference(&current, &beacon_data);
+    let question = map! {"func" => "modify", "name" => &name, "beacon_data" => beacon_data};
+    let answer = ask(context, question, "beacon_modify", &kwargs)?;
+    let mut told = done(answer, "modify", &kwargs, || format!("Modified beacon: {name}."));
+    told.insert("changes".into(), map! {"diff" => diff}.into());
+    Ok(told.into())
+}
+
+/// Deletes a beacon, until the minion ends or `beacons.save` keeps it.
+///
+/// CLI Example:
+///
+///     salt '*' beacons.delete ps
+#[function]
+pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    if is_test(&kwargs) {
+        return Ok(said(true, format!("Beacon: {name} would be deleted.")).into());
+    }
+    let answer = ask(context, map! {"func" => "delete", "name" => &name}, "beacon_delete", &kwargs)?;
+    Ok(done(answer, "delete", &kwargs, || format!("Deleted beacon: {name}.")).into())
+}
+
+/// Keeps the beacons for the next start, in `minion.d/beacons.conf`.
+///
+/// CLI Example:
+///
+///     salt '*' beacons.save
+#[function]
+pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    let beacons = listed(context, false, true, &kwargs)?.unwrap_or_default();
+    let path = context.config().config_dir.join("minion.d/beacons.conf");
+    let text =
+        if beacons.is_empty() { String::new() } else { yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK) };
+    let folder = path.parent().unwrap_or(&path);
+    let made = std::fs::create_dir_all(folder).is_ok();
+    match files::write_atomic(&path, text.as_bytes(), 0o644) {
+        Ok(()) if made => Ok(said(true, format!("Beacons saved to {}.", path.display())).into()),
+        _ => {
+            let comment = format!("Unable to write to beacons file at {}. Check permissions.", path.display());
+            Ok(said(false, comment).into())
         }
-        if let Some(error) = wrong(context, &name, &beacon_data, &kwargs)? {
-            return Ok(said(false, format!("Beacon {name} configuration invalid, not modifying.\n{error}")).into());
-        }
-        if current == beacon_data {
-            return Ok(said(true, format!("Job {name} in correct state")).into());
-        }
-        let diff = difference(&current, &beacon_data);
-        let question = map! {"func" => "modify", "name" => &name, "beacon_data" => beacon_data};
-        let answer = ask(context, question, "beacon_modify", &kwargs)?;
-        let mut told = done(answer, "modify", &kwargs, || format!("Modified beacon: {name}."));
-        told.insert("changes".into(), map! {"diff" => diff}.into());
-        Ok(told.into())
     }
+}
 
-    /// Deletes a beacon, until the minion ends or `beacons.save` keeps it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' beacons.delete ps
-    fn delete(context, name: String, **kwargs) {
-        if is_test(&kwargs) {
-            return Ok(said(true, format!("Beacon: {name} would be deleted.")).into());
-        }
-        let answer = ask(context, map! {"func" => "delete", "name" => &name}, "beacon_delete", &kwargs)?;
-        Ok(done(answer, "delete", &kwargs, || format!("Deleted beacon: {name}.")).into())
-    }
+/// Enables all beacons.
+///
+/// CLI Example:
+///
+///     salt '*' beacons.enable
+#[function]
+pub fn enable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    switch_all(context, true, &kwargs)
+}
 
-    /// Keeps the beacons for the next start, in `minion.d/beacons.conf`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' beacons.save
-    fn save(context, **kwargs) {
-        let beacons = listed(context, false, true, &kwargs)?.unwrap_or_default();
-        let path = context.config().config_dir.join("minion.d/beacons.conf");
-        let text = if beacons.is_empty() { String::new() } else { yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK) };
-        let folder = path.parent().unwrap_or(&path);
-        let made = std::fs::create_dir_all(folder).is_ok();
-        match files::write_atomic(&path, text.as_bytes(), 0o644) {
-            Ok(()) if made => Ok(said(true, format!("Beacons saved to {}.", path.display())).into()),
-            _ => {
-                let comment = format!("Unable to write to beacons file at {}. Check permissions.", path.display());
-                Ok(said(false, comment).into())
-            }
-        }
-    }
+/// Disables all beacons.
+///
+/// CLI Example:
+///
+///     salt '*' beacons.disable
+#[function]
+pub fn disable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    switch_all(context, false, &kwargs)
+}
 
-    /// Enables all beacons.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' beacons.enable
-    fn enable(context, **kwargs) {
-        switch_all(context, true, &kwargs)
-    }
+/// Enables one beacon.
+///
+/// CLI Example:
+///
+///     salt '*' beacons.enable_beacon ps
+#[function]
+pub fn enable_beacon(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    switch(context, &name, true, &kwargs)
+}
 
-    /// Disables all beacons.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' beacons.disable
-    fn disable(context, **kwargs) {
-        switch_all(context, false, &kwargs)
-    }
+/// Disables one beacon.
+///
+/// CLI Example:
+///
+///     salt '*' beacons.disable_beacon ps
+#[function]
+pub fn disable_beacon(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    switch(context, &name, false, &kwargs)
+}
 
-    /// Enables one beacon.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' beacons.enable_beacon ps
-    fn enable_beacon(context, name: String, **kwargs) {
-        switch(context, &name, true, &kwargs)
+/// Takes all beacons away but those of the pillar.
+///
+/// CLI Example:
+///
+///     salt '*' beacons.reset
+#[function]
+pub fn reset(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    if is_test(&kwargs) {
+        return Ok(said(true, "Beacons would be reset.").into());
     }
-
-    /// Disables one beacon.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' beacons.disable_beacon ps
-    fn disable_beacon(context, name: String, **kwargs) {
-        switch(context, &name, false, &kwargs)
-    }
-
-    /// Takes all beacons away but those of the pillar.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' beacons.reset
-    fn reset(context, **kwargs) {
-        if is_test(&kwargs) {
-            return Ok(said(true, "Beacons would be reset.").into());
-        }
-        let answer = ask(context, map! {"func" => "reset"}, "beacon_reset", &kwargs)?;
-        Ok(done(answer, "reset", &kwargs, || "Beacon configuration reset.".into()).into())
-    }
+    let answer = ask(context, map! {"func" => "reset"}, "beacon_reset", &kwargs)?;
+    Ok(done(answer, "reset", &kwargs, || "Beacon configuration reset.".into()).into())
 }
 
 fn is_test(kwargs: &Map) -> bool {

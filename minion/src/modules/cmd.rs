@@ -7,11 +7,11 @@ mod scratch;
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::shell::quote;
 use brine_core::sls::yaml;
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map, processes};
+use brine_core::{Map, Value, map, processes};
 
 use crate::context::Context;
 use crate::process::{Output, Program};
@@ -21,161 +21,218 @@ pub use scratch::{Scratch, script_content};
 
 const DEFAULT_SHELL: &str = "/bin/sh";
 
-functions! {
-    module "cmd", context Context;
+/// Execution functions of `cmd`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "cmd",
+    [
+        run,
+        run_bg,
+        shell,
+        run_stdout,
+        run_stderr,
+        run_all,
+        script,
+        script_retcode,
+        exec_code,
+        exec_code_all,
+        retcode,
+        which,
+        which_bin,
+        shells,
+        has_exec
+    ]
+);
 
-    /// Runs a command, a text or a list of words, and gives what it wrote. Its exit status becomes the job's retcode.
-    ///
-    /// Takes cwd, stdin, runas, shell, python_shell, env, clean_env, timeout, ignore_retcode and
-    /// success_retcodes.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.run "ls -l | awk '/foo/{print \$2}'"
-    fn run(context, cmd: CommandLine, **kwargs) {
-        if kwargs.get("bg").is_some_and(Value::is_truthy) {
-            return run_bg(context, cmd, kwargs);
-        }
-        let program = Program { merge: true, ..program(context, &cmd.0, &kwargs)? };
-        Ok(finish(context, &program, &kwargs)?.stdout.into())
+/// Runs a command, a text or a list of words, and gives what it wrote. Its exit status becomes the job's retcode.
+///
+/// Takes cwd, stdin, runas, shell, python_shell, env, clean_env, timeout, ignore_retcode and
+/// success_retcodes.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.run "ls -l | awk '/foo/{print \$2}'"
+#[function]
+pub fn run(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    if kwargs.get("bg").is_some_and(Value::is_truthy) {
+        return run_bg(context, cmd, kwargs);
     }
+    let program = Program { merge: true, ..program(context, &cmd.0, &kwargs)? };
+    Ok(finish(context, &program, &kwargs)?.stdout.into())
+}
 
-    /// Starts a command and gives its number without waiting for it. It outlives its job.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.run_bg "fstrim-all"
-    fn run_bg(context, cmd: CommandLine, **kwargs) {
-        Ok(map! {"pid" => start(context, &cmd.0, &kwargs)?}.into())
-    }
+/// Starts a command and gives its number without waiting for it. It outlives its job.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.run_bg "fstrim-all"
+#[function]
+pub fn run_bg(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    Ok(map! {"pid" => start(context, &cmd.0, &kwargs)?}.into())
+}
 
-    /// As `run`, with a shell in any case.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.shell "ls -l | wc -l"
-    fn shell(context, cmd: CommandLine, **kwargs) {
-        let mut kwargs = kwargs;
-        kwargs.insert("python_shell".into(), true.into());
-        run(context, cmd, kwargs)
-    }
+/// As `run`, with a shell in any case.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.shell "ls -l | wc -l"
+#[function]
+pub fn shell(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    kwargs.insert("python_shell".into(), true.into());
+    run(context, cmd, kwargs)
+}
 
-    /// Runs a command and gives what it wrote to its output.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.run_stdout "ls -l"
-    fn run_stdout(context, cmd: CommandLine, **kwargs) {
-        Ok(execute(context, &cmd.0, &kwargs)?.stdout.into())
-    }
+/// Runs a command and gives what it wrote to its output.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.run_stdout "ls -l"
+#[function]
+pub fn run_stdout(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    Ok(execute(context, &cmd.0, &kwargs)?.stdout.into())
+}
 
-    /// Runs a command and gives what it wrote to its error output.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.run_stderr "ls -l /nope"
-    fn run_stderr(context, cmd: CommandLine, **kwargs) {
-        Ok(execute(context, &cmd.0, &kwargs)?.stderr.into())
-    }
+/// Runs a command and gives what it wrote to its error output.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.run_stderr "ls -l /nope"
+#[function]
+pub fn run_stderr(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    Ok(execute(context, &cmd.0, &kwargs)?.stderr.into())
+}
 
-    /// Runs a command and gives all about it: pid, retcode, stdout, stderr.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.run_all "ls -l"
-    fn run_all(context, cmd: CommandLine, **kwargs) {
-        Ok(all(execute(context, &cmd.0, &kwargs)?).into())
-    }
+/// Runs a command and gives all about it: pid, retcode, stdout, stderr.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.run_all "ls -l"
+#[function]
+pub fn run_all(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    Ok(all(execute(context, &cmd.0, &kwargs)?).into())
+}
 
-    /// Runs a script from `salt://` or from this host, with `args` behind it, and gives all about it.
-    /// With a `template`, it is rendered first.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.script salt://scripts/runme.sh 'arg1 arg2 "arg 3"'
-    fn script(context, source: String, args: Value = Value::Nil, saltenv: Option<String> = None, **kwargs) {
-        let saltenv = saltenv.or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".into());
-        let Some(content) = script_content(context, &source, &saltenv, &kwargs)? else {
-            let output = Output { pid: 0, retcode: 1, stdout: String::new(), stderr: String::new(), timed_out: false };
-            context.set_retcode(1);
-            return Ok(all(output).into_iter().chain(map! {"cache_error" => true}).collect::<Map>().into());
-        };
-        Ok(all(run_script(context, &content, &args, &kwargs)?).into())
-    }
+/// Runs a script from `salt://` or from this host, with `args` behind it, and gives all about it.
+/// With a `template`, it is rendered first.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.script salt://scripts/runme.sh 'arg1 arg2 "arg 3"'
+#[function]
+pub fn script(
+    context: &Context,
+    source: String,
+    #[default] args: Value,
+    #[default] saltenv: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let saltenv = saltenv.or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".into());
+    let Some(content) = script_content(context, &source, &saltenv, &kwargs)? else {
+        let output = Output { pid: 0, retcode: 1, stdout: String::new(), stderr: String::new(), timed_out: false };
+        context.set_retcode(1);
+        return Ok(all(output).into_iter().chain(map! {"cache_error" => true}).collect::<Map>().into());
+    };
+    Ok(all(run_script(context, &content, &args, &kwargs)?).into())
+}
 
-    /// As `script`, but gives only the exit status.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.script_retcode salt://scripts/runme.sh
-    fn script_retcode(context, source: String, args: Value = Value::Nil, saltenv: Option<String> = None, **kwargs) {
-        let all = script(context, source, args, saltenv, kwargs)?;
-        Ok(all.get("retcode").cloned().unwrap_or_default())
-    }
+/// As `script`, but gives only the exit status.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.script_retcode salt://scripts/runme.sh
+#[function]
+pub fn script_retcode(
+    context: &Context,
+    source: String,
+    #[default] args: Value,
+    #[default] saltenv: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let all = script(context, source, args, saltenv, kwargs)?;
+    Ok(all.get("retcode").cloned().unwrap_or_default())
+}
 
-    /// Hands code to an interpreter, and gives what it wrote to its output.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.exec_code ruby 'puts "cheese"'
-    fn exec_code(context, lang: String, code: String, args: Value = Value::Nil, **kwargs) {
-        Ok(run_code(context, &lang, &code, &args, &kwargs)?.stdout.into())
-    }
+/// Hands code to an interpreter, and gives what it wrote to its output.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.exec_code ruby 'puts "cheese"'
+#[function]
+pub fn exec_code(
+    context: &Context,
+    lang: String,
+    code: String,
+    #[default] args: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    Ok(run_code(context, &lang, &code, &args, &kwargs)?.stdout.into())
+}
 
-    /// As `exec_code`, but gives all about it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.exec_code_all ruby 'puts "cheese"'
-    fn exec_code_all(context, lang: String, code: String, args: Value = Value::Nil, **kwargs) {
-        Ok(all(run_code(context, &lang, &code, &args, &kwargs)?).into())
-    }
+/// As `exec_code`, but gives all about it.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.exec_code_all ruby 'puts "cheese"'
+#[function]
+pub fn exec_code_all(
+    context: &Context,
+    lang: String,
+    code: String,
+    #[default] args: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    Ok(all(run_code(context, &lang, &code, &args, &kwargs)?).into())
+}
 
-    /// Runs a command and gives its exit status.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.retcode "file /bin/bash"
-    fn retcode(context, cmd: CommandLine, **kwargs) {
-        Ok(execute(context, &cmd.0, &kwargs)?.retcode.into())
-    }
+/// Runs a command and gives its exit status.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.retcode "file /bin/bash"
+#[function]
+pub fn retcode(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    Ok(execute(context, &cmd.0, &kwargs)?.retcode.into())
+}
 
-    /// Gives where a program is, or nothing.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.which cat
-    fn which(_context, cmd: String) {
-        Ok(find_program(&cmd).map(|path| path.display().to_string()).into())
-    }
+/// Gives where a program is, or nothing.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.which cat
+#[function]
+pub fn which(_context: &Context, cmd: String) -> CallResult {
+    Ok(find_program(&cmd).map(|path| path.display().to_string()).into())
+}
 
-    /// Gives where the first of several programs is that there is, or nothing.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.which_bin '[pip2, pip, pip-python]'
-    fn which_bin(_context, cmds: Vec<String>) {
-        Ok(cmds.iter().find_map(|cmd| find_program(cmd)).map(|path| path.display().to_string()).into())
-    }
+/// Gives where the first of several programs is that there is, or nothing.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.which_bin '[pip2, pip, pip-python]'
+#[function]
+pub fn which_bin(_context: &Context, cmds: Vec<String>) -> CallResult {
+    Ok(cmds.iter().find_map(|cmd| find_program(cmd)).map(|path| path.display().to_string()).into())
+}
 
-    /// The shells that users may have, from `/etc/shells`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.shells
-    fn shells(_context) {
-        let text = std::fs::read_to_string("/etc/shells").unwrap_or_default();
-        Ok(text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect())
-    }
+/// The shells that users may have, from `/etc/shells`.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.shells
+#[function]
+pub fn shells(_context: &Context) -> CallResult {
+    let text = std::fs::read_to_string("/etc/shells").unwrap_or_default();
+    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect())
+}
 
-    /// Whether there is such a program.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cmd.has_exec cat
-    fn has_exec(_context, cmd: String) {
-        Ok(find_program(&cmd).is_some().into())
-    }
+/// Whether there is such a program.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.has_exec cat
+#[function]
+pub fn has_exec(_context: &Context, cmd: String) -> CallResult {
+    Ok(find_program(&cmd).is_some().into())
 }
 
 /// Where a program is, by the folders in `PATH`.

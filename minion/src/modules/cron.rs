@@ -2,8 +2,8 @@
 
 mod tab;
 
-use brine_core::function::CallError;
-use brine_core::{Value, functions};
+use brine_core::Value;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 
 use super::accounts::Accounts;
 use super::cmd::{self, Scratch};
@@ -12,176 +12,216 @@ use crate::context::Context;
 use crate::process::Output;
 pub use tab::{Job, Tab, Wanted, When};
 
-functions! {
-    module "cron", context Context;
+/// Execution functions of `cron`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "cron",
+    [
+        raw_cron,
+        list_tab,
+        ls,
+        get_entry,
+        set_special,
+        set_job,
+        rm_special,
+        rm_job,
+        rm,
+        set_env,
+        rm_env,
+        write_cron_file,
+        write_cron_file_verbose
+    ]
+);
 
-    /// The text of a user's crontab.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.raw_cron root
-    fn raw_cron(context, user: String) {
-        Ok(text(context, &user)?.into())
-    }
+/// The text of a user's crontab.
+///
+/// CLI Example:
+///
+///     salt '*' cron.raw_cron root
+#[function]
+pub fn raw_cron(context: &Context, user: String) -> CallResult {
+    Ok(text(context, &user)?.into())
+}
 
-    /// What is in a user's crontab: the lines of others, jobs, special jobs such as `@daily`, and variables.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.list_tab root
-    fn list_tab(context, user: String) {
-        Ok(read(context, &user)?.describe())
-    }
+/// What is in a user's crontab: the lines of others, jobs, special jobs such as `@daily`, and variables.
+///
+/// CLI Example:
+///
+///     salt '*' cron.list_tab root
+#[function]
+pub fn list_tab(context: &Context, user: String) -> CallResult {
+    Ok(read(context, &user)?.describe())
+}
 
-    /// As `list_tab`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.ls root
-    fn ls(context, user: String) {
-        list_tab(context, user)
-    }
+/// As `list_tab`.
+///
+/// CLI Example:
+///
+///     salt '*' cron.ls root
+#[function]
+pub fn ls(context: &Context, user: String) -> CallResult {
+    list_tab(context, user)
+}
 
-    /// One job of a user's crontab, by its identifier or else by its command; False if there is none.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.get_entry root identifier=task1
-    fn get_entry(context, user: String, identifier: Option<String> = None, cmd: Option<String> = None) {
-        let tab = read(context, &user)?;
-        let is_it = |job: &&Job| match identifier.as_ref().filter(|identifier| !identifier.is_empty()) {
-            Some(identifier) => job.identifier.as_ref() == Some(identifier),
-            None => Some(&job.command) == cmd.as_ref(),
-        };
-        Ok(tab.jobs.iter().chain(&tab.special).find(is_it).map_or(false.into(), |job| job.describe().into()))
-    }
+/// One job of a user's crontab, by its identifier or else by its command; False if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' cron.get_entry root identifier=task1
+#[function]
+pub fn get_entry(
+    context: &Context,
+    user: String,
+    #[default] identifier: Option<String>,
+    #[default] cmd: Option<String>,
+) -> CallResult {
+    let tab = read(context, &user)?;
+    let is_it = |job: &&Job| match identifier.as_ref().filter(|identifier| !identifier.is_empty()) {
+        Some(identifier) => job.identifier.as_ref() == Some(identifier),
+        None => Some(&job.command) == cmd.as_ref(),
+    };
+    Ok(tab.jobs.iter().chain(&tab.special).find(is_it).map_or(false.into(), |job| job.describe().into()))
+}
 
-    /// Has a job with a word such as `@hourly` be in a user's crontab.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.set_special root @hourly 'echo foobar'
-    fn set_special(
-        context,
-        user: String,
-        special: String,
-        cmd: String,
-        commented: bool = false,
-        comment: Option<String> = None,
-        identifier: Option<String> = None,
-    ) {
-        let (comment, identifier) = (comment.as_deref(), identifier.as_deref());
-        let wanted = Wanted { when: When::Special(special), command: &cmd, identifier, comment, commented };
-        Ok(set(context, &user, &wanted)?.into())
-    }
+/// Has a job with a word such as `@hourly` be in a user's crontab.
+///
+/// CLI Example:
+///
+///     salt '*' cron.set_special root @hourly 'echo foobar'
+#[function]
+pub fn set_special(
+    context: &Context,
+    user: String,
+    special: String,
+    cmd: String,
+    #[default(false)] commented: bool,
+    #[default] comment: Option<String>,
+    #[default] identifier: Option<String>,
+) -> CallResult {
+    let (comment, identifier) = (comment.as_deref(), identifier.as_deref());
+    let wanted = Wanted { when: When::Special(special), command: &cmd, identifier, comment, commented };
+    Ok(set(context, &user, &wanted)?.into())
+}
 
-    /// Has a job be in a user's crontab. A field of the time may be `random`, or chosen from a range such as `5:10`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.set_job root '*' '*' '*' '*' 1 /usr/local/weekly
-    fn set_job(
-        context,
-        user: String,
-        minute: Value,
-        hour: Value,
-        daymonth: Value,
-        month: Value,
-        dayweek: Value,
-        cmd: String,
-        commented: bool = false,
-        comment: Option<String> = None,
-        identifier: Option<String> = None,
-    ) {
-        let when = When::times([&minute, &hour, &daymonth, &month, &dayweek]);
-        let (comment, identifier) = (comment.as_deref(), identifier.as_deref());
-        Ok(set(context, &user, &Wanted { when, command: &cmd, identifier, comment, commented })?.into())
-    }
+/// Has a job be in a user's crontab. A field of the time may be `random`, or chosen from a range such as `5:10`.
+///
+/// CLI Example:
+///
+///     salt '*' cron.set_job root '*' '*' '*' '*' 1 /usr/local/weekly
+#[function]
+pub fn set_job(
+    context: &Context,
+    user: String,
+    minute: Value,
+    hour: Value,
+    daymonth: Value,
+    month: Value,
+    dayweek: Value,
+    cmd: String,
+    #[default(false)] commented: bool,
+    #[default] comment: Option<String>,
+    #[default] identifier: Option<String>,
+) -> CallResult {
+    let when = When::times([&minute, &hour, &daymonth, &month, &dayweek]);
+    let (comment, identifier) = (comment.as_deref(), identifier.as_deref());
+    Ok(set(context, &user, &Wanted { when, command: &cmd, identifier, comment, commented })?.into())
+}
 
-    /// Takes a job such as `@hourly` out of a user's crontab.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.rm_special root /usr/bin/foo
-    fn rm_special(context, user: String, cmd: String, special: Option<String> = None, identifier: Option<String> = None) {
-        Ok(remove_special(context, &user, &cmd, special, identifier.as_deref())?.into())
-    }
+/// Takes a job such as `@hourly` out of a user's crontab.
+///
+/// CLI Example:
+///
+///     salt '*' cron.rm_special root /usr/bin/foo
+#[function]
+pub fn rm_special(
+    context: &Context,
+    user: String,
+    cmd: String,
+    #[default] special: Option<String>,
+    #[default] identifier: Option<String>,
+) -> CallResult {
+    Ok(remove_special(context, &user, &cmd, special, identifier.as_deref())?.into())
+}
 
-    /// Takes a job out of a user's crontab; with times, only if it runs at these.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.rm_job root /usr/local/weekly
-    ///     salt '*' cron.rm_job root /usr/bin/foo dayweek=1
-    fn rm_job(
-        context,
-        user: String,
-        cmd: String,
-        minute: Option<String> = None,
-        hour: Option<String> = None,
-        daymonth: Option<String> = None,
-        month: Option<String> = None,
-        dayweek: Option<String> = None,
-        identifier: Option<String> = None,
-    ) {
-        let times = [minute.as_deref(), hour.as_deref(), daymonth.as_deref(), month.as_deref(), dayweek.as_deref()];
-        Ok(remove_job(context, &user, &cmd, times, identifier.as_deref())?.into())
-    }
+/// Takes a job out of a user's crontab; with times, only if it runs at these.
+///
+/// CLI Example:
+///
+///     salt '*' cron.rm_job root /usr/local/weekly
+///     salt '*' cron.rm_job root /usr/bin/foo dayweek=1
+#[function]
+pub fn rm_job(
+    context: &Context,
+    user: String,
+    cmd: String,
+    #[default] minute: Option<String>,
+    #[default] hour: Option<String>,
+    #[default] daymonth: Option<String>,
+    #[default] month: Option<String>,
+    #[default] dayweek: Option<String>,
+    #[default] identifier: Option<String>,
+) -> CallResult {
+    let times = [minute.as_deref(), hour.as_deref(), daymonth.as_deref(), month.as_deref(), dayweek.as_deref()];
+    Ok(remove_job(context, &user, &cmd, times, identifier.as_deref())?.into())
+}
 
-    /// As `rm_job`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.rm root /usr/local/weekly
-    fn rm(
-        context,
-        user: String,
-        cmd: String,
-        minute: Option<String> = None,
-        hour: Option<String> = None,
-        daymonth: Option<String> = None,
-        month: Option<String> = None,
-        dayweek: Option<String> = None,
-        identifier: Option<String> = None,
-    ) {
-        rm_job(context, user, cmd, minute, hour, daymonth, month, dayweek, identifier)
-    }
+/// As `rm_job`.
+///
+/// CLI Example:
+///
+///     salt '*' cron.rm root /usr/local/weekly
+#[function]
+pub fn rm(
+    context: &Context,
+    user: String,
+    cmd: String,
+    #[default] minute: Option<String>,
+    #[default] hour: Option<String>,
+    #[default] daymonth: Option<String>,
+    #[default] month: Option<String>,
+    #[default] dayweek: Option<String>,
+    #[default] identifier: Option<String>,
+) -> CallResult {
+    rm_job(context, user, cmd, minute, hour, daymonth, month, dayweek, identifier)
+}
 
-    /// Has a variable be in a user's crontab.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.set_env root MAILTO user@example.com
-    fn set_env(context, user: String, name: String, value: Option<String> = None) {
-        Ok(set_variable(context, &user, &name, value.as_deref().unwrap_or_default())?.into())
-    }
+/// Has a variable be in a user's crontab.
+///
+/// CLI Example:
+///
+///     salt '*' cron.set_env root MAILTO user@example.com
+#[function]
+pub fn set_env(context: &Context, user: String, name: String, #[default] value: Option<String>) -> CallResult {
+    Ok(set_variable(context, &user, &name, value.as_deref().unwrap_or_default())?.into())
+}
 
-    /// Takes a variable out of a user's crontab.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.rm_env root MAILTO
-    fn rm_env(context, user: String, name: String) {
-        Ok(remove_variable(context, &user, &name)?.into())
-    }
+/// Takes a variable out of a user's crontab.
+///
+/// CLI Example:
+///
+///     salt '*' cron.rm_env root MAILTO
+#[function]
+pub fn rm_env(context: &Context, user: String, name: String) -> CallResult {
+    Ok(remove_variable(context, &user, &name)?.into())
+}
 
-    /// Makes a file's text a user's crontab, and says whether that worked.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.write_cron_file root /tmp/new_cron
-    fn write_cron_file(context, user: String, path: String) {
-        Ok((install(context, &user, &path)?.retcode == 0).into())
-    }
+/// Makes a file's text a user's crontab, and says whether that worked.
+///
+/// CLI Example:
+///
+///     salt '*' cron.write_cron_file root /tmp/new_cron
+#[function]
+pub fn write_cron_file(context: &Context, user: String, path: String) -> CallResult {
+    Ok((install(context, &user, &path)?.retcode == 0).into())
+}
 
-    /// Makes a file's text a user's crontab, and gives all about the call of `crontab`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cron.write_cron_file_verbose root /tmp/new_cron
-    fn write_cron_file_verbose(context, user: String, path: String) {
-        Ok(cmd::all(install(context, &user, &path)?).into())
-    }
+/// Makes a file's text a user's crontab, and gives all about the call of `crontab`.
+///
+/// CLI Example:
+///
+///     salt '*' cron.write_cron_file_verbose root /tmp/new_cron
+#[function]
+pub fn write_cron_file_verbose(context: &Context, user: String, path: String) -> CallResult {
+    Ok(cmd::all(install(context, &user, &path)?).into())
 }
 
 /// What was done with a job or a variable.

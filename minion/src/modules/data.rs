@@ -1,9 +1,9 @@
 //! `data`: values that this minion keeps for later, in the file `datastore` of its cache.
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::sls::yaml;
 use brine_core::value::msgpack;
-use brine_core::{Map, Value, files, functions};
+use brine_core::{Map, Value, files};
 use parking_lot::Mutex;
 
 use crate::context::Context;
@@ -11,129 +11,140 @@ use crate::context::Context;
 /// Held while the file is read and written anew: jobs run side by side.
 static CHANGING: Mutex<()> = Mutex::new(());
 
-functions! {
-    module "data", context Context;
+/// Execution functions of `data`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("data", [clear, load, items, dump, update, cas, pop, get, keys, values, has_key]);
 
-    /// Forgets all values.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' data.clear
-    fn clear(context) {
-        let _changing = CHANGING.lock();
-        match std::fs::remove_file(path(context)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(CallError::execution(error)),
-            _ => Ok(true.into()),
+/// Forgets all values.
+///
+/// CLI Example:
+///
+///     salt '*' data.clear
+#[function]
+pub fn clear(context: &Context) -> CallResult {
+    let _changing = CHANGING.lock();
+    match std::fs::remove_file(path(context)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(CallError::execution(error)),
+        _ => Ok(true.into()),
+    }
+}
+
+/// All values.
+///
+/// CLI Example:
+///
+///     salt '*' data.load
+#[function]
+pub fn load(context: &Context) -> CallResult {
+    Ok(stored(context)?.into())
+}
+
+/// As `load`.
+///
+/// CLI Example:
+///
+///     salt '*' data.items
+#[function]
+pub fn items(context: &Context) -> CallResult {
+    Ok(stored(context)?.into())
+}
+
+/// Keeps the entries of a mapping in the place of all values that there were.
+///
+/// CLI Example:
+///
+///     salt '*' data.dump "{'eggs': 'spam'}"
+#[function]
+pub fn dump(context: &Context, new_data: Value) -> CallResult {
+    let new_data = match new_data {
+        Value::Str(text) => yaml::load(&text).map_err(CallError::execution)?,
+        other => other,
+    };
+    let Value::Map(new_data) = new_data else { return Ok(false.into()) };
+    let _changing = CHANGING.lock();
+    store(context, &new_data)?;
+    Ok(true.into())
+}
+
+/// Keeps a value under a name.
+///
+/// CLI Example:
+///
+///     salt '*' data.update eggs spam
+#[function]
+pub fn update(context: &Context, key: Value, value: Value) -> CallResult {
+    change(context, |stored| _ = stored.insert(key, value))?;
+    Ok(true.into())
+}
+
+/// Puts a value in the place of another one, and says whether that one was there.
+///
+/// CLI Example:
+///
+///     salt '*' data.cas eggs 'new value' 'old value'
+#[function]
+pub fn cas(context: &Context, key: Value, value: Value, old_value: Value) -> CallResult {
+    let is_there = change(context, |stored| match stored.get_mut(&key).filter(|have| **have == old_value) {
+        Some(have) => {
+            *have = value;
+            true
         }
-    }
+        None => false,
+    });
+    Ok(is_there?.into())
+}
 
-    /// All values.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' data.load
-    fn load(context) {
-        Ok(stored(context)?.into())
-    }
+/// Takes a value out, and gives it.
+///
+/// CLI Example:
+///
+///     salt '*' data.pop eggs
+#[function]
+pub fn pop(context: &Context, key: Value, #[default] default: Value) -> CallResult {
+    Ok(change(context, |stored| stored.shift_remove(&key))?.unwrap_or(default))
+}
 
-    /// As `load`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' data.items
-    fn items(context) {
-        Ok(stored(context)?.into())
-    }
+/// The value under a name, or a list of those under several names.
+///
+/// CLI Example:
+///
+///     salt '*' data.get eggs
+#[function]
+pub fn get(context: &Context, key: Value, #[default] default: Value) -> CallResult {
+    let stored = stored(context)?;
+    let Value::List(names) = key else { return Ok(stored.get(&key).cloned().unwrap_or(default)) };
+    let found = names.iter().map(|name| stored.get(name).or((!default.is_nil()).then_some(&default)));
+    Ok(found.flatten().cloned().collect())
+}
 
-    /// Keeps the entries of a mapping in the place of all values that there were.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' data.dump "{'eggs': 'spam'}"
-    fn dump(context, new_data: Value) {
-        let new_data = match new_data {
-            Value::Str(text) => yaml::load(&text).map_err(CallError::execution)?,
-            other => other,
-        };
-        let Value::Map(new_data) = new_data else { return Ok(false.into()) };
-        let _changing = CHANGING.lock();
-        store(context, &new_data)?;
-        Ok(true.into())
-    }
+/// The names of the values.
+///
+/// CLI Example:
+///
+///     salt '*' data.keys
+#[function]
+pub fn keys(context: &Context) -> CallResult {
+    Ok(stored(context)?.into_keys().collect())
+}
 
-    /// Keeps a value under a name.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' data.update eggs spam
-    fn update(context, key: Value, value: Value) {
-        change(context, |stored| _ = stored.insert(key, value))?;
-        Ok(true.into())
-    }
+/// The values without their names.
+///
+/// CLI Example:
+///
+///     salt '*' data.values
+#[function]
+pub fn values(context: &Context) -> CallResult {
+    Ok(stored(context)?.into_values().collect())
+}
 
-    /// Puts a value in the place of another one, and says whether that one was there.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' data.cas eggs 'new value' 'old value'
-    fn cas(context, key: Value, value: Value, old_value: Value) {
-        let is_there = change(context, |stored| match stored.get_mut(&key).filter(|have| **have == old_value) {
-            Some(have) => {
-                *have = value;
-                true
-            }
-            None => false,
-        });
-        Ok(is_there?.into())
-    }
-
-    /// Takes a value out, and gives it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' data.pop eggs
-    fn pop(context, key: Value, default: Value = Value::Nil) {
-        Ok(change(context, |stored| stored.shift_remove(&key))?.unwrap_or(default))
-    }
-
-    /// The value under a name, or a list of those under several names.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' data.get eggs
-    fn get(context, key: Value, default: Value = Value::Nil) {
-        let stored = stored(context)?;
-        let Value::List(names) = key else { return Ok(stored.get(&key).cloned().unwrap_or(default)) };
-        let found = names.iter().map(|name| stored.get(name).or((!default.is_nil()).then_some(&default)));
-        Ok(found.flatten().cloned().collect())
-    }
-
-    /// The names of the values.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' data.keys
-    fn keys(context) {
-        Ok(stored(context)?.into_keys().collect())
-    }
-
-    /// The values without their names.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' data.values
-    fn values(context) {
-        Ok(stored(context)?.into_values().collect())
-    }
-
-    /// Whether there is a value under a name.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' data.has_key eggs
-    fn has_key(context, key: Value) {
-        Ok(stored(context)?.contains_key(&key).into())
-    }
+/// Whether there is a value under a name.
+///
+/// CLI Example:
+///
+///     salt '*' data.has_key eggs
+#[function]
+pub fn has_key(context: &Context, key: Value) -> CallResult {
+    Ok(stored(context)?.contains_key(&key).into())
 }
 
 fn path(context: &Context) -> std::path::PathBuf {

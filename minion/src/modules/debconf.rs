@@ -1,77 +1,93 @@
 //! `debconf`: answers to the questions of Debian's packages.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, list, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, list, map};
 
 use super::cmd::{Scratch, script_content};
 use super::programs::run;
 use crate::context::Context;
 
-functions! {
-    module "debconf", context Context;
+/// Execution functions of `debconf`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("debconf", [get_selections, show, set, set_file, set_template]);
 
-    /// All answers, by package: each a list of question, kind and answer.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' debconf.get_selections
-    fn get_selections(context, fetchempty: bool = true) {
-        let output = run(context, &["debconf-get-selections".into()], &[])?;
-        Ok(parse(&output.stdout, fetchempty).into())
+/// All answers, by package: each a list of question, kind and answer.
+///
+/// CLI Example:
+///
+///     salt '*' debconf.get_selections
+#[function]
+pub fn get_selections(context: &Context, #[default(true)] fetchempty: bool) -> CallResult {
+    let output = run(context, &["debconf-get-selections".into()], &[])?;
+    Ok(parse(&output.stdout, fetchempty).into())
+}
+
+/// The answers to the questions of a package; nothing if there are none.
+///
+/// CLI Example:
+///
+///     salt '*' debconf.show <package name>
+#[function]
+pub fn show(context: &Context, name: String) -> CallResult {
+    let all = get_selections(context, true)?;
+    Ok(all.get(&name).cloned().unwrap_or_default())
+}
+
+/// Answers a question of a package.
+///
+/// CLI Example:
+///
+///     salt '*' debconf.set <package> <question> <type> <value> [<value> ...]
+#[function]
+pub fn set(
+    context: &Context,
+    package: String,
+    question: String,
+    r#type: String,
+    value: Value,
+    #[rest] extra: Vec<Value>,
+) -> CallResult {
+    let value: Vec<String> = [value].iter().chain(&extra).map(ToString::to_string).collect();
+    let line = format!("{package} {question} {} {}\n", r#type, value.join(" "));
+    answer(context, line.as_bytes())
+}
+
+/// Answers questions by a file from the file server or of this host.
+///
+/// CLI Example:
+///
+///     salt '*' debconf.set_file salt://pathto/pkg.selections
+#[function]
+pub fn set_file(
+    context: &Context,
+    path: String,
+    #[default("base".into())] saltenv: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    match script_content(context, &path, &saltenv, &Map::new())? {
+        Some(content) => answer(context, &content),
+        None => Ok(false.into()),
     }
+}
 
-    /// The answers to the questions of a package; nothing if there are none.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' debconf.show <package name>
-    fn show(context, name: String) {
-        let all = get_selections(context, true)?;
-        Ok(all.get(&name).cloned().unwrap_or_default())
-    }
-
-    /// Answers a question of a package.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' debconf.set <package> <question> <type> <value> [<value> ...]
-    fn set(context, package: String, question: String, r#type: String, value: Value, *extra) {
-        let value: Vec<String> = [value].iter().chain(&extra).map(ToString::to_string).collect();
-        let line = format!("{package} {question} {} {}\n", r#type, value.join(" "));
-        answer(context, line.as_bytes())
-    }
-
-    /// Answers questions by a file from the file server or of this host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' debconf.set_file salt://pathto/pkg.selections
-    fn set_file(context, path: String, saltenv: String = "base".into(), **_kwargs) {
-        match script_content(context, &path, &saltenv, &Map::new())? {
-            Some(content) => answer(context, &content),
-            None => Ok(false.into()),
-        }
-    }
-
-    /// As `set_file`, of a file that is rendered first.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' debconf.set_template salt://pathto/pkg.selections.jinja jinja None None
-    fn set_template(
-        call,
-        path: String,
-        template: String,
-        context: Option<Map> = None,
-        defaults: Option<Map> = None,
-        saltenv: String = "base".into(),
-        **_kwargs
-    ) {
-        let all: Map = defaults.unwrap_or_default().into_iter().chain(context.unwrap_or_default()).collect();
-        match script_content(call, &path, &saltenv, &map! {"template" => template, "context" => all})? {
-            Some(content) => answer(call, &content),
-            None => Ok(false.into()),
-        }
+/// As `set_file`, of a file that is rendered first.
+///
+/// CLI Example:
+///
+///     salt '*' debconf.set_template salt://pathto/pkg.selections.jinja jinja None None
+#[function]
+pub fn set_template(
+    call: &Context,
+    path: String,
+    template: String,
+    #[default] context: Option<Map>,
+    #[default] defaults: Option<Map>,
+    #[default("base".into())] saltenv: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let all: Map = defaults.unwrap_or_default().into_iter().chain(context.unwrap_or_default()).collect();
+    match script_content(call, &path, &saltenv, &map! {"template" => template, "context" => all})? {
+        Some(content) => answer(call, &content),
+        None => Ok(false.into()),
     }
 }
 

@@ -1,74 +1,91 @@
 //! `defaults`: mappings put together, for those who write formulas.
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::sls::pillar::merge_deep;
 use brine_core::sls::yaml;
 use brine_core::target::entry_at;
 use brine_core::value::json;
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value};
 
 use crate::context::Context;
 
-functions! {
-    module "defaults", context Context;
+/// Execution functions of `defaults`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("defaults", [merge, get, deepcopy, update]);
 
-    /// Merges a mapping deeply into another and gives the result; its values win. With `merge_lists`, lists grow by
-    /// what they lack.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' defaults.merge '{a: b}' '{d: e}'
-    fn merge(_context, dest: Map, src: Map, merge_lists: bool = false, in_place: bool = true, convert_none: bool = true) {
-        _ = (in_place, convert_none);
-        let mut dest = dest;
-        merge_deep(&mut dest, &src, merge_lists);
-        Ok(dest.into())
+/// Merges a mapping deeply into another and gives the result; its values win. With `merge_lists`, lists grow by
+/// what they lack.
+///
+/// CLI Example:
+///
+///     salt '*' defaults.merge '{a: b}' '{d: e}'
+#[function]
+pub fn merge(
+    _context: &Context,
+    dest: Map,
+    src: Map,
+    #[default(false)] merge_lists: bool,
+    #[default(true)] in_place: bool,
+    #[default(true)] convert_none: bool,
+) -> CallResult {
+    _ = (in_place, convert_none);
+    let mut dest = dest;
+    merge_deep(&mut dest, &src, merge_lists);
+    Ok(dest.into())
+}
+
+/// What a formula's `defaults.yaml` (or `.json`) has at a path behind its name, or the default.
+///
+/// CLI Example:
+///
+///     salt '*' defaults.get core:users:root
+#[function]
+pub fn get(context: &Context, key: String, #[default("".into())] default: Value) -> CallResult {
+    let (formula, path) = key.split_once(':').map_or((key.as_str(), ""), |(formula, path)| (formula, path));
+    let defaults = of_formula(context, formula)?;
+    if path.is_empty() {
+        return Ok(defaults.unwrap_or_default());
     }
+    let found = defaults.as_ref().and_then(Value::as_map).and_then(|map| entry_at(map, path, ":"));
+    Ok(found.cloned().unwrap_or(default))
+}
 
-    /// What a formula's `defaults.yaml` (or `.json`) has at a path behind its name, or the default.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' defaults.get core:users:root
-    fn get(context, key: String, default: Value = "".into()) {
-        let (formula, path) = key.split_once(':').map_or((key.as_str(), ""), |(formula, path)| (formula, path));
-        let defaults = of_formula(context, formula)?;
-        if path.is_empty() {
-            return Ok(defaults.unwrap_or_default());
-        }
-        let found = defaults.as_ref().and_then(Value::as_map).and_then(|map| entry_at(map, path, ":"));
-        Ok(found.cloned().unwrap_or(default))
-    }
+/// Gives a copy.
+///
+/// CLI Example:
+///
+///     salt '*' defaults.deepcopy '{a: b}'
+#[function]
+pub fn deepcopy(_context: &Context, source: Value) -> CallResult {
+    Ok(source)
+}
 
-    /// Gives a copy.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' defaults.deepcopy '{a: b}'
-    fn deepcopy(_context, source: Value) {
-        Ok(source)
-    }
-
-    /// Merges defaults under each mapping of a mapping of them, and gives the result.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' defaults.update '{web: {port: 8080}}' '{port: 80, host: localhost}'
-    fn update(_context, dest: Map, defaults: Map, merge_lists: bool = true, in_place: bool = true, convert_none: bool = true) {
-        _ = (in_place, convert_none);
-        let updated = dest.into_iter().map(|(name, own)| {
-            let mut all = defaults.clone();
-            match own {
-                Value::Map(own) => {
-                    merge_deep(&mut all, &own, merge_lists);
-                    (name, Value::Map(all))
-                }
-                Value::Nil => (name, Value::Map(all)),
-                other => (name, other),
+/// Merges defaults under each mapping of a mapping of them, and gives the result.
+///
+/// CLI Example:
+///
+///     salt '*' defaults.update '{web: {port: 8080}}' '{port: 80, host: localhost}'
+#[function]
+pub fn update(
+    _context: &Context,
+    dest: Map,
+    defaults: Map,
+    #[default(true)] merge_lists: bool,
+    #[default(true)] in_place: bool,
+    #[default(true)] convert_none: bool,
+) -> CallResult {
+    _ = (in_place, convert_none);
+    let updated = dest.into_iter().map(|(name, own)| {
+        let mut all = defaults.clone();
+        match own {
+            Value::Map(own) => {
+                merge_deep(&mut all, &own, merge_lists);
+                (name, Value::Map(all))
             }
-        });
-        Ok(updated.collect::<Map>().into())
-    }
+            Value::Nil => (name, Value::Map(all)),
+            other => (name, other),
+        }
+    });
+    Ok(updated.collect::<Map>().into())
 }
 
 /// The defaults of a formula, if it has any.

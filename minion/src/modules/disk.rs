@@ -1,85 +1,91 @@
 //! `disk`: how full the file systems of this host are, and what is on its devices.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::programs::{argument, run};
 use crate::context::Context;
 
-functions! {
-    module "disk", context Context;
+/// Execution functions of `disk`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("disk", [usage, inodeusage, percent, blkid]);
 
-    /// The space of the mounted file systems, as `df` tells it; `args` are more flags of `df`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' disk.usage
-    fn usage(context, args: Option<String> = None) {
-        let rows = table(context, "usage", "-P", args.as_deref())?;
-        let told = rows.into_iter().map(|row| {
-            let [blocks, used, available] = row.amounts;
-            let told = map! {
-                "filesystem" => row.filesystem, "1K-blocks" => blocks, "used" => used, "available" => available,
-                "capacity" => row.percent,
-            };
-            (row.place.into(), told.into())
-        });
-        Ok(told.collect::<Map>().into())
-    }
-
-    /// The inodes of the mounted file systems, as `df` tells them; `args` are more flags of `df`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' disk.inodeusage
-    fn inodeusage(context, args: Option<String> = None) {
-        let rows = table(context, "inodeusage", "-iP", args.as_deref())?;
-        let told = rows.into_iter().map(|row| {
-            let [inodes, used, free] = row.amounts;
-            let told = map! {
-                "inodes" => inodes, "used" => used, "free" => free, "use" => row.percent, "filesystem" => row.filesystem,
-            };
-            (row.place.into(), told.into())
-        });
-        Ok(told.collect::<Map>().into())
-    }
-
-    /// How full the mounted file systems are, or the one that is mounted there.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' disk.percent /var
-    fn percent(context, args: Option<String> = None) {
-        let rows = table(context, "percent", "-P", None)?;
-        let Some(place) = args else {
-            return Ok(rows.into_iter().map(|row| (row.place.into(), row.percent.into())).collect::<Map>().into());
+/// The space of the mounted file systems, as `df` tells it; `args` are more flags of `df`.
+///
+/// CLI Example:
+///
+///     salt '*' disk.usage
+#[function]
+pub fn usage(context: &Context, #[default] args: Option<String>) -> CallResult {
+    let rows = table(context, "usage", "-P", args.as_deref())?;
+    let told = rows.into_iter().map(|row| {
+        let [blocks, used, available] = row.amounts;
+        let told = map! {
+            "filesystem" => row.filesystem, "1K-blocks" => blocks, "used" => used, "available" => available,
+            "capacity" => row.percent,
         };
-        let Some(row) = rows.into_iter().find(|row| row.place == place) else {
-            tracing::error!(jid = context.job.jid, "Problem parsing disk usage information: Partition '{place}' does not exist!");
-            return Ok(Map::new().into());
-        };
-        Ok(row.percent.into())
-    }
+        (row.place.into(), told.into())
+    });
+    Ok(told.collect::<Map>().into())
+}
 
-    /// What is on the block devices: of all, of one, or of those with an attribute, such as `TYPE=ext4`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' disk.blkid
-    ///     salt '*' disk.blkid /dev/sda
-    fn blkid(context, device: Option<String> = None, token: Option<String> = None) {
-        let mut words = vec!["blkid".to_owned()];
-        match (device, token) {
-            (Some(device), _) => words.push(argument(&device)?),
-            (None, Some(token)) => words.extend(["-t".into(), argument(&token)?]),
-            (None, None) => {}
-        }
-        let output = run(context, &words, &[])?;
-        if output.retcode != 0 {
-            return Ok(Map::new().into());
-        }
-        Ok(output.stdout.lines().filter_map(attributes).collect::<Map>().into())
+/// The inodes of the mounted file systems, as `df` tells them; `args` are more flags of `df`.
+///
+/// CLI Example:
+///
+///     salt '*' disk.inodeusage
+#[function]
+pub fn inodeusage(context: &Context, #[default] args: Option<String>) -> CallResult {
+    let rows = table(context, "inodeusage", "-iP", args.as_deref())?;
+    let told = rows.into_iter().map(|row| {
+        let [inodes, used, free] = row.amounts;
+        let told = map! {
+            "inodes" => inodes, "used" => used, "free" => free, "use" => row.percent, "filesystem" => row.filesystem,
+        };
+        (row.place.into(), told.into())
+    });
+    Ok(told.collect::<Map>().into())
+}
+
+/// How full the mounted file systems are, or the one that is mounted there.
+///
+/// CLI Example:
+///
+///     salt '*' disk.percent /var
+#[function]
+pub fn percent(context: &Context, #[default] args: Option<String>) -> CallResult {
+    let rows = table(context, "percent", "-P", None)?;
+    let Some(place) = args else {
+        return Ok(rows.into_iter().map(|row| (row.place.into(), row.percent.into())).collect::<Map>().into());
+    };
+    let Some(row) = rows.into_iter().find(|row| row.place == place) else {
+        tracing::error!(
+            jid = context.job.jid,
+            "Problem parsing disk usage information: Partition '{place}' does not exist!"
+        );
+        return Ok(Map::new().into());
+    };
+    Ok(row.percent.into())
+}
+
+/// What is on the block devices: of all, of one, or of those with an attribute, such as `TYPE=ext4`.
+///
+/// CLI Example:
+///
+///     salt '*' disk.blkid
+///     salt '*' disk.blkid /dev/sda
+#[function]
+pub fn blkid(context: &Context, #[default] device: Option<String>, #[default] token: Option<String>) -> CallResult {
+    let mut words = vec!["blkid".to_owned()];
+    match (device, token) {
+        (Some(device), _) => words.push(argument(&device)?),
+        (None, Some(token)) => words.extend(["-t".into(), argument(&token)?]),
+        (None, None) => {}
     }
+    let output = run(context, &words, &[])?;
+    if output.retcode != 0 {
+        return Ok(Map::new().into());
+    }
+    Ok(output.stdout.lines().filter_map(attributes).collect::<Map>().into())
 }
 
 /// A line of what `df` tells.

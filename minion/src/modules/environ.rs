@@ -3,10 +3,11 @@
 //! What is set is kept apart and given to each command: the minion's own environment cannot change while others of
 //! its threads may read it.
 
+use brine_core::function::{CallResult, Function, function, registry};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value};
 use parking_lot::RwLock;
 
 use crate::context::Context;
@@ -14,87 +15,97 @@ use crate::context::Context;
 /// What was set, or taken away (`None`), since the minion was started.
 static CHANGED: LazyLock<RwLock<BTreeMap<String, Option<String>>>> = LazyLock::new(RwLock::default);
 
-functions! {
-    module "environ", context Context;
+/// Execution functions of `environ`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("environ", [get, has_value, item, items, setval, setenv]);
 
-    /// Gives the value of a variable, or the default.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' environ.get HOME
-    fn get(_context, key: String, default: Value = "".into()) {
-        Ok(variable(&key).map_or(default, Value::from))
+/// Gives the value of a variable, or the default.
+///
+/// CLI Example:
+///
+///     salt '*' environ.get HOME
+#[function]
+pub fn get(_context: &Context, key: String, #[default("".into())] default: Value) -> CallResult {
+    Ok(variable(&key).map_or(default, Value::from))
+}
+
+/// Says whether there is a variable, and has this value.
+///
+/// CLI Example:
+///
+///     salt '*' environ.has_value HOME /root
+#[function]
+pub fn has_value(_context: &Context, key: String, #[default] value: Option<String>) -> CallResult {
+    Ok(variable(&key).is_some_and(|have| value.is_none_or(|value| have == value)).into())
+}
+
+/// Gives the values of several variables.
+///
+/// CLI Example:
+///
+///     salt '*' environ.item '[HOME, PATH]'
+#[function]
+pub fn item(_context: &Context, keys: Vec<String>, #[default("".into())] default: Value) -> CallResult {
+    let item = |key: String| (Value::from(key.as_str()), variable(&key).map_or(default.clone(), Value::from));
+    Ok(keys.into_iter().map(item).collect::<Map>().into())
+}
+
+/// Gives all variables.
+///
+/// CLI Example:
+///
+///     salt '*' environ.items
+#[function]
+pub fn items(_context: &Context) -> CallResult {
+    Ok(all().into_iter().map(|(name, value)| (name.into(), value.into())).collect::<Map>().into())
+}
+
+/// Sets a variable, for commands that are run from now on. False takes it away if `false_unsets` is given.
+///
+/// CLI Example:
+///
+///     salt '*' environ.setval LANG C.UTF-8
+#[function]
+pub fn setval(_context: &Context, key: String, val: Value, #[default(false)] false_unsets: bool) -> CallResult {
+    match val {
+        Value::Str(text) => {
+            set(&key, Some(text.as_str()));
+            Ok(text.as_str().into())
+        }
+        Value::Bool(false) => {
+            set(&key, if false_unsets { None } else { Some("") });
+            Ok(if false_unsets { Value::Nil } else { "".into() })
+        }
+        _ => Ok(false.into()),
     }
+}
 
-    /// Says whether there is a variable, and has this value.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' environ.has_value HOME /root
-    fn has_value(_context, key: String, value: Option<String> = None) {
-        Ok(variable(&key).is_some_and(|have| value.is_none_or(|value| have == value)).into())
+/// Sets several variables, as `setval` does each; with `clear_all` all others are taken away.
+///
+/// CLI Example:
+///
+///     salt '*' environ.setenv '{"LANG": "C.UTF-8", "TZ": false}' false_unsets=True
+#[function]
+pub fn setenv(
+    context: &Context,
+    environ: Value,
+    #[default(false)] false_unsets: bool,
+    #[default(false)] clear_all: bool,
+) -> CallResult {
+    let Value::Map(environ) = environ else { return Ok(false.into()) };
+    if !environ.values().all(|value| matches!(value, Value::Str(_) | Value::Bool(false))) {
+        return Ok(false.into());
     }
-
-    /// Gives the values of several variables.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' environ.item '[HOME, PATH]'
-    fn item(_context, keys: Vec<String>, default: Value = "".into()) {
-        let item = |key: String| (Value::from(key.as_str()), variable(&key).map_or(default.clone(), Value::from));
-        Ok(keys.into_iter().map(item).collect::<Map>().into())
-    }
-
-    /// Gives all variables.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' environ.items
-    fn items(_context) {
-        Ok(all().into_iter().map(|(name, value)| (name.into(), value.into())).collect::<Map>().into())
-    }
-
-    /// Sets a variable, for commands that are run from now on. False takes it away if `false_unsets` is given.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' environ.setval LANG C.UTF-8
-    fn setval(_context, key: String, val: Value, false_unsets: bool = false) {
-        match val {
-            Value::Str(text) => {
-                set(&key, Some(text.as_str()));
-                Ok(text.as_str().into())
-            }
-            Value::Bool(false) => {
-                set(&key, if false_unsets { None } else { Some("") });
-                Ok(if false_unsets { Value::Nil } else { "".into() })
-            }
-            _ => Ok(false.into()),
+    let mut answer = Map::new();
+    if clear_all {
+        let others = all().into_keys().filter(|name| !environ.contains_key(&Value::from(name.as_str())));
+        for name in others {
+            answer.insert(name.as_str().into(), setval(context, name, false.into(), false_unsets)?);
         }
     }
-
-    /// Sets several variables, as `setval` does each; with `clear_all` all others are taken away.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' environ.setenv '{"LANG": "C.UTF-8", "TZ": false}' false_unsets=True
-    fn setenv(context, environ: Value, false_unsets: bool = false, clear_all: bool = false) {
-        let Value::Map(environ) = environ else { return Ok(false.into()) };
-        if !environ.values().all(|value| matches!(value, Value::Str(_) | Value::Bool(false))) {
-            return Ok(false.into());
-        }
-        let mut answer = Map::new();
-        if clear_all {
-            let others = all().into_keys().filter(|name| !environ.contains_key(&Value::from(name.as_str())));
-            for name in others {
-                answer.insert(name.as_str().into(), setval(context, name, false.into(), false_unsets)?);
-            }
-        }
-        for (name, value) in environ {
-            answer.insert(name.clone(), setval(context, name.to_string(), value, false_unsets)?);
-        }
-        Ok(answer.into())
+    for (name, value) in environ {
+        answer.insert(name.clone(), setval(context, name.to_string(), value, false_unsets)?);
     }
+    Ok(answer.into())
 }
 
 /// The value of a variable.

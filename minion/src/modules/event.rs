@@ -1,99 +1,119 @@
 //! `event`: firing events on the master's bus and on the minion's own.
 
+use brine_core::function::{CallResult, Function, function, registry};
 use std::time::Duration;
 
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value};
 
 use crate::context::{Context, MasterEvent};
 use crate::local_bus::LocalBus;
 
-functions! {
-    module "event", context Context;
+/// Execution functions of `event`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("event", [send, fire, fire_master]);
 
-    /// Fires an event on the master's bus, with data and keyword arguments as its body; without a master, on
-    /// the minion's own. `with_grains` and `with_pillar` add those: all, or the ones of a list; `with_env` adds
-    /// the environment, `with_env_opts` the minion's `saltenv` and `pillarenv`. What is in the data counts
-    /// before keyword arguments, and those before what is added. `preload` are fields beside the data,
-    /// `timeout` the seconds that the master may take.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-call event.send myco/mytag foo=Foo bar=Bar
-    ///     salt-call event.send 'myco/mytag' '{foo: Foo, bar: Bar}'
-    fn send(context, tag: String, data: Value = Value::Nil, preload: Value = Value::Nil, with_env: Value = false.into(), with_grains: Value = false.into(), with_pillar: Value = false.into(), with_env_opts: Value = false.into(), timeout: u64 = DEFAULT_TIMEOUT, **kwargs) {
-        let mut body = Map::new();
-        if with_env.is_truthy() {
-            let text = |text: std::ffi::OsString| Value::from(text.to_string_lossy().into_owned());
-            let env: Map = std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
-            body.insert("environ".into(), chosen(&env, &with_env).into());
-        }
-        if with_grains.is_truthy() {
-            body.insert("grains".into(), chosen(&context.grains(), &with_grains).into());
-        }
-        if with_pillar.is_truthy() {
-            body.insert("pillar".into(), chosen(&context.pillar(), &with_pillar).into());
-        }
-        if with_env_opts.is_truthy() {
-            body.insert("saltenv".into(), context.config().saltenv.clone().into());
-            body.insert("pillarenv".into(), context.config().pillarenv.clone().into());
-        }
-        body.extend(kwargs);
-        body.extend(data.as_map().cloned().unwrap_or_default());
-        if has_master(context) {
-            fire_master(context, body.into(), tag, preload, timeout)
-        } else {
-            fire(context, body.into(), tag, timeout)
-        }
+/// Fires an event on the master's bus, with data and keyword arguments as its body; without a master, on
+/// the minion's own. `with_grains` and `with_pillar` add those: all, or the ones of a list; `with_env` adds
+/// the environment, `with_env_opts` the minion's `saltenv` and `pillarenv`. What is in the data counts
+/// before keyword arguments, and those before what is added. `preload` are fields beside the data,
+/// `timeout` the seconds that the master may take.
+///
+/// CLI Example:
+///
+///     salt-call event.send myco/mytag foo=Foo bar=Bar
+///     salt-call event.send 'myco/mytag' '{foo: Foo, bar: Bar}'
+#[function]
+pub fn send(
+    context: &Context,
+    tag: String,
+    #[default] data: Value,
+    #[default] preload: Value,
+    #[default(false.into())] with_env: Value,
+    #[default(false.into())] with_grains: Value,
+    #[default(false.into())] with_pillar: Value,
+    #[default(false.into())] with_env_opts: Value,
+    #[default(DEFAULT_TIMEOUT)] timeout: u64,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut body = Map::new();
+    if with_env.is_truthy() {
+        let text = |text: std::ffi::OsString| Value::from(text.to_string_lossy().into_owned());
+        let env: Map = std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
+        body.insert("environ".into(), chosen(&env, &with_env).into());
     }
+    if with_grains.is_truthy() {
+        body.insert("grains".into(), chosen(&context.grains(), &with_grains).into());
+    }
+    if with_pillar.is_truthy() {
+        body.insert("pillar".into(), chosen(&context.pillar(), &with_pillar).into());
+    }
+    if with_env_opts.is_truthy() {
+        body.insert("saltenv".into(), context.config().saltenv.clone().into());
+        body.insert("pillarenv".into(), context.config().pillarenv.clone().into());
+    }
+    body.extend(kwargs);
+    body.extend(data.as_map().cloned().unwrap_or_default());
+    if has_master(context) {
+        fire_master(context, body.into(), tag, preload, timeout)
+    } else {
+        fire(context, body.into(), tag, timeout)
+    }
+}
 
-    /// Fires an event on the minion's own bus. Gives false if the data is no mapping, or no minion runs.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' event.fire '{"data": "my event data"}' 'tag'
-    fn fire(context, data: Value, tag: String, timeout: u64 = DEFAULT_TIMEOUT) {
-        // A minion that runs takes it at once.
-        _ = timeout;
-        let Some(data) = data.as_map() else {
-            tracing::warn!(tag, "an event's data is a mapping, this is of type {}", data.type_name());
-            return Ok(false.into());
-        };
-        let mut data = data.clone();
-        data.extend(caused(context));
-        let fired = context.minion.local.fire(&tag, &data);
-        if let Err(error) = &fired {
-            tracing::warn!(tag, %error, "an event could not be fired");
-        }
-        Ok(fired.is_ok().into())
+/// Fires an event on the minion's own bus. Gives false if the data is no mapping, or no minion runs.
+///
+/// CLI Example:
+///
+///     salt '*' event.fire '{"data": "my event data"}' 'tag'
+#[function]
+pub fn fire(context: &Context, data: Value, tag: String, #[default(DEFAULT_TIMEOUT)] timeout: u64) -> CallResult {
+    // A minion that runs takes it at once.
+    _ = timeout;
+    let Some(data) = data.as_map() else {
+        tracing::warn!(tag, "an event's data is a mapping, this is of type {}", data.type_name());
+        return Ok(false.into());
+    };
+    let mut data = data.clone();
+    data.extend(caused(context));
+    let fired = context.minion.local.fire(&tag, &data);
+    if let Err(error) = &fired {
+        tracing::warn!(tag, %error, "an event could not be fired");
     }
+    Ok(fired.is_ok().into())
+}
 
-    /// Fires an event on the master's bus. Gives true when the master has it, false if it does not get it
-    /// within `timeout` seconds or there is no master. `preload` are fields beside the data.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' event.fire_master '{"data": "my event data"}' 'tag'
-    fn fire_master(context, data: Value, tag: String, preload: Value = Value::Nil, timeout: u64 = DEFAULT_TIMEOUT) {
-        if !has_master(context) {
-            tracing::warn!("Local mode detected. Event with tag {tag} will NOT be sent.");
-            return Ok(Value::Bool(false));
-        }
-        let mut data = data;
-        if let Value::Map(data) = &mut data {
-            mark(context, data);
-        }
-        let beside = match preload {
-            Value::Map(fields) if !fields.is_empty() => Some(fields),
-            // Salt's salt-call has a channel of its own for its events, and they no pretag.
-            _ => matches!(context.minion.local, LocalBus::Sockets { .. }).then(Map::new),
-        };
-        let timeout = Some(Duration::from_secs(timeout));
-        let fired = context.minion.upstream.fire_master(MasterEvent { tag, data, beside, timeout });
-        if let Err(error) = &fired {
-            tracing::warn!(jid = context.job.jid, "{error}");
-        }
-        Ok(fired.is_ok().into())
+/// Fires an event on the master's bus. Gives true when the master has it, false if it does not get it
+/// within `timeout` seconds or there is no master. `preload` are fields beside the data.
+///
+/// CLI Example:
+///
+///     salt '*' event.fire_master '{"data": "my event data"}' 'tag'
+#[function]
+pub fn fire_master(
+    context: &Context,
+    data: Value,
+    tag: String,
+    #[default] preload: Value,
+    #[default(DEFAULT_TIMEOUT)] timeout: u64,
+) -> CallResult {
+    if !has_master(context) {
+        tracing::warn!("Local mode detected. Event with tag {tag} will NOT be sent.");
+        return Ok(Value::Bool(false));
     }
+    let mut data = data;
+    if let Value::Map(data) = &mut data {
+        mark(context, data);
+    }
+    let beside = match preload {
+        Value::Map(fields) if !fields.is_empty() => Some(fields),
+        // Salt's salt-call has a channel of its own for its events, and they no pretag.
+        _ => matches!(context.minion.local, LocalBus::Sockets { .. }).then(Map::new),
+    };
+    let timeout = Some(Duration::from_secs(timeout));
+    let fired = context.minion.upstream.fire_master(MasterEvent { tag, data, beside, timeout });
+    if let Err(error) = &fired {
+        tracing::warn!(jid = context.job.jid, "{error}");
+    }
+    Ok(fired.is_ok().into())
 }
 
 /// Whether events go to a master: not with `file_client: local`, as in Salt.

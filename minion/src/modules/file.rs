@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 
 use brine_core::crypt::Digest;
 use brine_core::crypt::token::hex;
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 use nix::unistd::{AccessFlags, Gid, Group, Uid, User};
 use regex::Regex;
@@ -32,325 +32,402 @@ use regex::Regex;
 use crate::context::Context;
 use crate::state::Source;
 
-functions! {
-    module "file", context Context;
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "file",
+    [
+        file_exists,
+        directory_exists,
+        path_exists_glob,
+        write,
+        append,
+        prepend,
+        seek_read,
+        seek_write,
+        truncate,
+        readdir,
+        diskusage,
+        open_files,
+        check_hash,
+        apply_template_on_contents,
+        read,
+        get_hash,
+        get_sum,
+        dirname,
+        basename,
+        join,
+        normpath,
+        pardir,
+        contains_glob,
+        access,
+        contains,
+        contains_regex
+    ]
+);
 
-    /// Whether there is a file, not a folder, at this path.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.file_exists /etc/passwd
-    fn file_exists(_context, path: String) {
-        Ok(expand(&path).is_file().into())
+/// Whether there is a file, not a folder, at this path.
+///
+/// CLI Example:
+///
+///     salt '*' file.file_exists /etc/passwd
+#[function]
+pub fn file_exists(_context: &Context, path: String) -> CallResult {
+    Ok(expand(&path).is_file().into())
+}
+
+/// Whether there is a folder at this path.
+///
+/// CLI Example:
+///
+///     salt '*' file.directory_exists /etc
+#[function]
+pub fn directory_exists(_context: &Context, path: String) -> CallResult {
+    Ok(expand(&path).is_dir().into())
+}
+
+/// Whether there is anything at this path.
+///
+/// CLI Example:
+///
+///     salt '*' file.path_exists_glob '/etc/pam*/pass*'
+#[function]
+pub fn path_exists_glob(_context: &Context, path: String) -> CallResult {
+    Ok((!brine_core::glob::paths(Path::new(""), &expand(&path).to_string_lossy()).is_empty()).into())
+}
+
+/// Writes lines to a file, which has nothing else then.
+///
+/// CLI Example:
+///
+///     salt '*' file.write /etc/motd "With all thine offerings thou shalt offer salt."
+#[function]
+pub fn write(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let lines = lines(&args, &kwargs);
+    std::fs::write(expand(&path), lines.concat()).map_err(|error| at(&path, &error))?;
+    Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
+}
+
+/// Writes lines to the end of a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.append /etc/motd "With all thine offerings thou shalt offer salt."
+#[function]
+pub fn append(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let lines = lines(&args, &kwargs);
+    let mut text = std::fs::read(expand(&path)).map_err(|error| at(&path, &error))?;
+    if !text.is_empty() && !text.ends_with(b"\n") {
+        text.push(b'\n');
     }
+    text.extend(lines.concat().into_bytes());
+    std::fs::write(expand(&path), text).map_err(|error| at(&path, &error))?;
+    Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
+}
 
-    /// Whether there is a folder at this path.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.directory_exists /etc
-    fn directory_exists(_context, path: String) {
-        Ok(expand(&path).is_dir().into())
+/// Writes lines to the start of a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.prepend /etc/motd "With all thine offerings thou shalt offer salt."
+#[function]
+pub fn prepend(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let lines = lines(&args, &kwargs);
+    let before = std::fs::read(expand(&path)).unwrap_or_default();
+    let text = [lines.concat().into_bytes(), before].concat();
+    std::fs::write(expand(&path), text).map_err(|error| at(&path, &error))?;
+    Ok(format!("Prepended {} lines to \"{path}\"", lines.len()).into())
+}
+
+/// A part of a file: so many bytes behind so many.
+///
+/// CLI Example:
+///
+///     salt '*' file.seek_read /path/to/file 4096 0
+#[function]
+pub fn seek_read(_context: &Context, path: String, size: u64, offset: u64) -> CallResult {
+    let mut data = Vec::new();
+    let read = std::fs::File::open(expand(&path)).and_then(|mut file| {
+        file.seek(SeekFrom::Start(offset))?;
+        file.take(size).read_to_end(&mut data)
+    });
+    read.map_err(|error| at(&path, &error))?;
+    // As Salt's, text where it can be text.
+    Ok(String::from_utf8(data).map_or_else(|error| error.into_bytes().into(), Value::from))
+}
+
+/// Writes into a file that is there, behind so many bytes. Gives the number of bytes.
+///
+/// CLI Example:
+///
+///     salt '*' file.seek_write /path/to/file 'some data' 4096
+#[function]
+pub fn seek_write(_context: &Context, path: String, data: Value, offset: u64) -> CallResult {
+    let data = data.as_bytes().map_or_else(|| data.to_string().into_bytes(), <[u8]>::to_vec);
+    let written = std::fs::OpenOptions::new().write(true).open(expand(&path)).and_then(|mut file| {
+        file.seek(SeekFrom::Start(offset))?;
+        file.write_all(&data)?;
+        file.sync_all()
+    });
+    written.map_err(|error| at(&path, &error))?;
+    Ok(data.len().into())
+}
+
+/// Cuts a file off behind so many bytes.
+///
+/// CLI Example:
+///
+///     salt '*' file.truncate /path/to/file 512
+#[function]
+pub fn truncate(_context: &Context, path: String, length: u64) -> CallResult {
+    let cut = std::fs::OpenOptions::new().write(true).open(expand(&path)).and_then(|file| file.set_len(length));
+    cut.map_err(|error| at(&path, &error))?;
+    Ok(Value::Nil)
+}
+
+/// The names in a folder.
+///
+/// CLI Example:
+///
+///     salt '*' file.readdir /path/to/dir/
+#[function]
+pub fn readdir(_context: &Context, path: String) -> CallResult {
+    if !expand(&path).is_absolute() {
+        return Err(invalid("readdir", "Dir path must be absolute."));
     }
+    let entries = std::fs::read_dir(expand(&path))
+        .map_err(|_| invalid("readdir", &format!("A valid directory was not specified: {path}")))?;
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names.splice(0..0, [".".to_owned(), "..".to_owned()]);
+    Ok(names.into())
+}
 
-    /// Whether there is anything at this path.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.path_exists_glob '/etc/pam*/pass*'
-    fn path_exists_glob(_context, path: String) {
-        Ok((!brine_core::glob::paths(Path::new(""), &expand(&path).to_string_lossy()).is_empty()).into())
-    }
-
-    /// Writes lines to a file, which has nothing else then.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.write /etc/motd "With all thine offerings thou shalt offer salt."
-    fn write(_context, path: String, *args, **kwargs) {
-        let lines = lines(&args, &kwargs);
-        std::fs::write(expand(&path), lines.concat()).map_err(|error| at(&path, &error))?;
-        Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
-    }
-
-    /// Writes lines to the end of a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.append /etc/motd "With all thine offerings thou shalt offer salt."
-    fn append(_context, path: String, *args, **kwargs) {
-        let lines = lines(&args, &kwargs);
-        let mut text = std::fs::read(expand(&path)).map_err(|error| at(&path, &error))?;
-        if !text.is_empty() && !text.ends_with(b"\n") {
-            text.push(b'\n');
+/// How many bytes a file has, or all files in a folder together.
+///
+/// CLI Example:
+///
+///     salt '*' file.diskusage /path/to/check
+#[function]
+pub fn diskusage(_context: &Context, path: String) -> CallResult {
+    let (mut total, mut seen, mut open) = (0, HashSet::new(), vec![PathBuf::from(path)]);
+    while let Some(path) = open.pop() {
+        let Ok(status) = std::fs::metadata(&path) else { continue };
+        if !status.is_dir() {
+            // A file with several names counts once.
+            total += if seen.insert(status.ino()) { status.size() } else { 0 };
+        } else if !path.is_symlink() {
+            open.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
         }
-        text.extend(lines.concat().into_bytes());
-        std::fs::write(expand(&path), text).map_err(|error| at(&path, &error))?;
-        Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
     }
+    Ok(total.into())
+}
 
-    /// Writes lines to the start of a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.prepend /etc/motd "With all thine offerings thou shalt offer salt."
-    fn prepend(_context, path: String, *args, **kwargs) {
-        let lines = lines(&args, &kwargs);
-        let before = std::fs::read(expand(&path)).unwrap_or_default();
-        let text = [lines.concat().into_bytes(), before].concat();
-        std::fs::write(expand(&path), text).map_err(|error| at(&path, &error))?;
-        Ok(format!("Prepended {} lines to \"{path}\"", lines.len()).into())
-    }
-
-    /// A part of a file: so many bytes behind so many.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.seek_read /path/to/file 4096 0
-    fn seek_read(_context, path: String, size: u64, offset: u64) {
-        let mut data = Vec::new();
-        let read = std::fs::File::open(expand(&path)).and_then(|mut file| {
-            file.seek(SeekFrom::Start(offset))?;
-            file.take(size).read_to_end(&mut data)
-        });
-        read.map_err(|error| at(&path, &error))?;
-        // As Salt's, text where it can be text.
-        Ok(String::from_utf8(data).map_or_else(|error| error.into_bytes().into(), Value::from))
-    }
-
-    /// Writes into a file that is there, behind so many bytes. Gives the number of bytes.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.seek_write /path/to/file 'some data' 4096
-    fn seek_write(_context, path: String, data: Value, offset: u64) {
-        let data = data.as_bytes().map_or_else(|| data.to_string().into_bytes(), <[u8]>::to_vec);
-        let written = std::fs::OpenOptions::new().write(true).open(expand(&path)).and_then(|mut file| {
-            file.seek(SeekFrom::Start(offset))?;
-            file.write_all(&data)?;
-            file.sync_all()
-        });
-        written.map_err(|error| at(&path, &error))?;
-        Ok(data.len().into())
-    }
-
-    /// Cuts a file off behind so many bytes.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.truncate /path/to/file 512
-    fn truncate(_context, path: String, length: u64) {
-        let cut = std::fs::OpenOptions::new().write(true).open(expand(&path)).and_then(|file| file.set_len(length));
-        cut.map_err(|error| at(&path, &error))?;
-        Ok(Value::Nil)
-    }
-
-    /// The names in a folder.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.readdir /path/to/dir/
-    fn readdir(_context, path: String) {
-        if !expand(&path).is_absolute() {
-            return Err(invalid("readdir", "Dir path must be absolute."));
+/// Which files are open, and by which processes; with `by_pid`, which files each process has open.
+///
+/// CLI Example:
+///
+///     salt '*' file.open_files
+#[function]
+pub fn open_files(_context: &Context, #[default(false)] by_pid: bool) -> CallResult {
+    let mut open = BTreeSet::new();
+    for (pid, process) in numbered(Path::new("/proc")) {
+        for (_, task) in numbered(&process.join("task")) {
+            let descriptors = numbered(&task.join("fd")).into_iter().map(|(_, descriptor)| descriptor);
+            let real = descriptors.chain([task.join("exe")]).filter_map(|path| path.canonicalize().ok());
+            open.extend(real.map(|path| (pid, path.display().to_string())));
         }
-        let entries = std::fs::read_dir(expand(&path)).map_err(|_| invalid("readdir", &format!("A valid directory was not specified: {path}")))?;
-        let mut names: Vec<String> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        names.sort();
-        names.splice(0..0, [".".to_owned(), "..".to_owned()]);
-        Ok(names.into())
     }
+    let mut found: IndexMap<Value, Vec<Value>> = IndexMap::new();
+    for (pid, path) in open {
+        let (key, value) = if by_pid { (pid.into(), path.into()) } else { (path.into(), pid.into()) };
+        found.entry(key).or_default().push(value);
+    }
+    Ok(found.into_iter().map(|(key, values)| (key, values.into())).collect::<Map>().into())
+}
 
-    /// How many bytes a file has, or all files in a folder together.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.diskusage /path/to/check
-    fn diskusage(_context, path: String) {
-        let (mut total, mut seen, mut open) = (0, HashSet::new(), vec![PathBuf::from(path)]);
-        while let Some(path) = open.pop() {
-            let Ok(status) = std::fs::metadata(&path) else { continue };
-            if !status.is_dir() {
-                // A file with several names counts once.
-                total += if seen.insert(status.ino()) { status.size() } else { 0 };
-            } else if !path.is_symlink() {
-                open.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
-            }
-        }
-        Ok(total.into())
-    }
+/// Whether a file has this hash: hex digits, or its kind, `=` and hex digits.
+///
+/// CLI Example:
+///
+///     salt '*' file.check_hash /etc/fstab md5=e138491e9d5b97023cea823fe17bac22
+#[function]
+pub fn check_hash(_context: &Context, path: String, file_hash: String) -> CallResult {
+    let (form, hash) = match file_hash.split_once([':', '=']) {
+        Some(pair) => pair,
+        None => (
+            hash_kind(&file_hash).ok_or_else(|| {
+                CallError::Execution(format!("{file_hash} is no hash of a known kind: write kind=hash"))
+            })?,
+            file_hash.as_str(),
+        ),
+    };
+    Ok((digest(&expand(&path), form)? == hash).into())
+}
 
-    /// Which files are open, and by which processes; with `by_pid`, which files each process has open.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.open_files
-    fn open_files(_context, by_pid: bool = false) {
-        let mut open = BTreeSet::new();
-        for (pid, process) in numbered(Path::new("/proc")) {
-            for (_, task) in numbered(&process.join("task")) {
-                let descriptors = numbered(&task.join("fd")).into_iter().map(|(_, descriptor)| descriptor);
-                let real = descriptors.chain([task.join("exe")]).filter_map(|path| path.canonicalize().ok());
-                open.extend(real.map(|path| (pid, path.display().to_string())));
-            }
-        }
-        let mut found: IndexMap<Value, Vec<Value>> = IndexMap::new();
-        for (pid, path) in open {
-            let (key, value) = if by_pid { (pid.into(), path.into()) } else { (path.into(), pid.into()) };
-            found.entry(key).or_default().push(value);
-        }
-        Ok(found.into_iter().map(|(key, values)| (key, values.into())).collect::<Map>().into())
+/// Renders a text with a template engine: `jinja`.
+///
+/// CLI Example:
+///
+///     salt '*' file.apply_template_on_contents contents='This is a {{ template }} string.' template=jinja "context={}" "defaults={'template': 'cool'}" saltenv=base
+#[function]
+pub fn apply_template_on_contents(
+    host: &Context,
+    contents: String,
+    template: String,
+    context: Value,
+    defaults: Value,
+    saltenv: String,
+) -> CallResult {
+    if template != "jinja" {
+        return Ok(
+            map! {"result" => false, "comment" => format!("Specified template format {template} is not supported")}
+                .into(),
+        );
     }
+    let mut variables = defaults.as_map().cloned().unwrap_or_default();
+    variables.extend(context.as_map().cloned().unwrap_or_default());
+    let source = Source::new(host, host.pillar());
+    source.render_template("contents", &contents, &variables, &saltenv).map(Value::from).map_err(CallError::Execution)
+}
 
-    /// Whether a file has this hash: hex digits, or its kind, `=` and hex digits.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.check_hash /etc/fstab md5=e138491e9d5b97023cea823fe17bac22
-    fn check_hash(_context, path: String, file_hash: String) {
-        let (form, hash) = match file_hash.split_once([':', '=']) {
-            Some(pair) => pair,
-            None => (hash_kind(&file_hash).ok_or_else(|| CallError::Execution(format!("{file_hash} is no hash of a known kind: write kind=hash")))?, file_hash.as_str()),
-        };
-        Ok((digest(&expand(&path), form)? == hash).into())
-    }
+/// The content of a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.read /path/to/file
+#[function]
+pub fn read(_context: &Context, path: String, #[default(false)] binary: bool) -> CallResult {
+    let bytes = std::fs::read(expand(&path)).map_err(|error| at(&path, &error))?;
+    Ok(if binary { bytes.into() } else { String::from_utf8_lossy(&bytes).into_owned().into() })
+}
 
-    /// Renders a text with a template engine: `jinja`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.apply_template_on_contents contents='This is a {{ template }} string.' template=jinja "context={}" "defaults={'template': 'cool'}" saltenv=base
-    fn apply_template_on_contents(host, contents: String, template: String, context: Value, defaults: Value, saltenv: String) {
-        if template != "jinja" {
-            return Ok(map! {"result" => false, "comment" => format!("Specified template format {template} is not supported")}.into());
-        }
-        let mut variables = defaults.as_map().cloned().unwrap_or_default();
-        variables.extend(context.as_map().cloned().unwrap_or_default());
-        let source = Source::new(host, host.pillar());
-        source.render_template("contents", &contents, &variables, &saltenv).map(Value::from).map_err(CallError::Execution)
-    }
+/// The hash of a file in hex.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_hash /etc/shadow
+#[function]
+pub fn get_hash(
+    _context: &Context,
+    path: String,
+    #[default("sha256".into())] form: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(digest(&expand(&path), &form)?.into())
+}
 
-    /// The content of a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.read /path/to/file
-    fn read(_context, path: String, binary: bool = false) {
-        let bytes = std::fs::read(expand(&path)).map_err(|error| at(&path, &error))?;
-        Ok(if binary { bytes.into() } else { String::from_utf8_lossy(&bytes).into_owned().into() })
-    }
+/// As `get_hash`.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_sum /etc/passwd sha512
+#[function]
+pub fn get_sum(_context: &Context, path: String, #[default("sha256".into())] form: String) -> CallResult {
+    Ok(digest(&expand(&path), &form)?.into())
+}
 
-    /// The hash of a file in hex.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.get_hash /etc/shadow
-    fn get_hash(_context, path: String, form: String = "sha256".into(), **_kwargs) {
-        Ok(digest(&expand(&path), &form)?.into())
-    }
+/// The part of a path before its last `/`.
+///
+/// CLI Example:
+///
+///     salt '*' file.dirname '/etc/salt/minion'
+#[function]
+pub fn dirname(_context: &Context, path: String) -> CallResult {
+    Ok(path.rfind('/').map_or("", |at| if at == 0 { "/" } else { path[..at].trim_end_matches('/') }).into())
+}
 
-    /// As `get_hash`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.get_sum /etc/passwd sha512
-    fn get_sum(_context, path: String, form: String = "sha256".into()) {
-        Ok(digest(&expand(&path), &form)?.into())
-    }
+/// The part of a path behind its last `/`.
+///
+/// CLI Example:
+///
+///     salt '*' file.basename '/etc/salt/minion'
+#[function]
+pub fn basename(_context: &Context, path: String) -> CallResult {
+    Ok(path.rsplit('/').next().unwrap_or_default().into())
+}
 
-    /// The part of a path before its last `/`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.dirname '/etc/salt/minion'
-    fn dirname(_context, path: String) {
-        Ok(path.rfind('/').map_or("", |at| if at == 0 { "/" } else { path[..at].trim_end_matches('/') }).into())
-    }
+/// Joins parts of a path. What is absolute begins anew.
+///
+/// CLI Example:
+///
+///     salt '*' file.join '/' 'usr' 'local' 'bin'
+#[function]
+pub fn join(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let joined: PathBuf = args.iter().map(ToString::to_string).collect();
+    Ok(joined.display().to_string().into())
+}
 
-    /// The part of a path behind its last `/`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.basename '/etc/salt/minion'
-    fn basename(_context, path: String) {
-        Ok(path.rsplit('/').next().unwrap_or_default().into())
-    }
+/// A path without `.`, `..` behind a name, and strokes that stand twice.
+///
+/// CLI Example:
+///
+///     salt '*' file.normpath 'a/b/c/..'
+#[function]
+pub fn normpath(_context: &Context, path: String) -> CallResult {
+    Ok(places::normal(Path::new(&path)).display().to_string().into())
+}
 
-    /// Joins parts of a path. What is absolute begins anew.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.join '/' 'usr' 'local' 'bin'
-    fn join(_context, *args) {
-        let joined: PathBuf = args.iter().map(ToString::to_string).collect();
-        Ok(joined.display().to_string().into())
-    }
+/// The name of the folder that a folder is in: `..`.
+///
+/// CLI Example:
+///
+///     salt '*' file.pardir
+#[function]
+pub fn pardir(_context: &Context) -> CallResult {
+    Ok("..".into())
+}
 
-    /// A path without `.`, `..` behind a name, and strokes that stand twice.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.normpath 'a/b/c/..'
-    fn normpath(_context, path: String) {
-        Ok(places::normal(Path::new(&path)).display().to_string().into())
-    }
+/// Whether a pattern with `*`, `?` and `[]` fits the whole of a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.contains_glob /etc/foobar '*cheese*'
+#[function]
+pub fn contains_glob(_context: &Context, path: String, glob_expr: String) -> CallResult {
+    let have = std::fs::read(expand(&path)).unwrap_or_default();
+    Ok((!have.is_empty() && fnmatch(&glob_expr, &String::from_utf8_lossy(&have))).into())
+}
 
-    /// The name of the folder that a folder is in: `..`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.pardir
-    fn pardir(_context) {
-        Ok("..".into())
-    }
+/// Whether the minion can find (`f`), read (`r`), write (`w`) or run (`x`) a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.access /path/to/file r
+#[function]
+pub fn access(_context: &Context, path: String, mode: String) -> CallResult {
+    let flags = match mode.as_str() {
+        "f" => AccessFlags::F_OK,
+        "r" => AccessFlags::R_OK,
+        "w" => AccessFlags::W_OK,
+        "x" => AccessFlags::X_OK,
+        _ => return Err(invalid("access", "Invalid mode specified.")),
+    };
+    Ok(nix::unistd::access(&expand(&path), flags).is_ok().into())
+}
 
-    /// Whether a pattern with `*`, `?` and `[]` fits the whole of a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.contains_glob /etc/foobar '*cheese*'
-    fn contains_glob(_context, path: String, glob_expr: String) {
-        let have = std::fs::read(expand(&path)).unwrap_or_default();
-        Ok((!have.is_empty() && fnmatch(&glob_expr, &String::from_utf8_lossy(&have))).into())
-    }
+/// Whether a text is somewhere in a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.contains /etc/crontab 'mymaintenance.sh'
+#[function]
+pub fn contains(_context: &Context, path: String, text: String) -> CallResult {
+    let have = std::fs::read(expand(&path)).unwrap_or_default();
+    Ok(String::from_utf8_lossy(&have).contains(text.trim()).into())
+}
 
-    /// Whether the minion can find (`f`), read (`r`), write (`w`) or run (`x`) a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.access /path/to/file r
-    fn access(_context, path: String, mode: String) {
-        let flags = match mode.as_str() {
-            "f" => AccessFlags::F_OK,
-            "r" => AccessFlags::R_OK,
-            "w" => AccessFlags::W_OK,
-            "x" => AccessFlags::X_OK,
-            _ => return Err(invalid("access", "Invalid mode specified.")),
-        };
-        Ok(nix::unistd::access(&expand(&path), flags).is_ok().into())
-    }
-
-    /// Whether a text is somewhere in a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.contains /etc/crontab 'mymaintenance.sh'
-    fn contains(_context, path: String, text: String) {
-        let have = std::fs::read(expand(&path)).unwrap_or_default();
-        Ok(String::from_utf8_lossy(&have).contains(text.trim()).into())
-    }
-
-    /// Whether a regular expression matches in a line of a file, behind the characters of `lchar`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.contains_regex /etc/crontab '^@daily'
-    fn contains_regex(_context, path: String, regex: String, lchar: String = String::new()) {
-        let regex = Regex::new(&regex).map_err(CallError::execution)?;
-        let have = std::fs::read(expand(&path)).unwrap_or_default();
-        let mut lines = String::from_utf8_lossy(&have).lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
-        Ok(lines.any(|line| regex.is_match(line.trim_start_matches(|c| lchar.contains(c)))).into())
-    }
+/// Whether a regular expression matches in a line of a file, behind the characters of `lchar`.
+///
+/// CLI Example:
+///
+///     salt '*' file.contains_regex /etc/crontab '^@daily'
+#[function]
+pub fn contains_regex(_context: &Context, path: String, regex: String, #[default] lchar: String) -> CallResult {
+    let regex = Regex::new(&regex).map_err(CallError::execution)?;
+    let have = std::fs::read(expand(&path)).unwrap_or_default();
+    let mut lines = String::from_utf8_lossy(&have).lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
+    Ok(lines.any(|line| regex.is_match(line.trim_start_matches(|c| lchar.contains(c)))).into())
 }
 
 /// `~` is the home of who runs the minion.

@@ -3,228 +3,286 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::sls::yaml::{self, Style};
 use brine_core::target::{entry_at, traverse};
-use brine_core::{Map, Value, files, functions, map};
+use brine_core::{Map, Value, files, map};
 
 use crate::context::Context;
 
-functions! {
-    module "grains", context Context;
+/// Execution functions of `grains`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "grains",
+    [items, item, get, fetch, ls, has_value, equals, filter_by, setval, setvals, set, delval, delkey, append, remove]
+);
 
-    /// All grains.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.items
-    fn items(context) {
-        Ok(Value::Map((*context.grains()).clone()))
-    }
+/// All grains.
+///
+/// CLI Example:
+///
+///     salt '*' grains.items
+#[function]
+pub fn items(context: &Context) -> CallResult {
+    Ok(Value::Map((*context.grains()).clone()))
+}
 
-    /// Some grains by name.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.item os osrelease
-    fn item(context, *args) {
-        let grains = context.grains();
-        let named = args.iter().map(|name| {
-            let found = entry_at(&grains, &name.to_string(), ":").cloned().unwrap_or_else(|| "".into());
-            (name.clone(), found)
-        });
-        Ok(Value::Map(named.collect()))
-    }
+/// Some grains by name.
+///
+/// CLI Example:
+///
+///     salt '*' grains.item os osrelease
+#[function]
+pub fn item(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let grains = context.grains();
+    let named = args.iter().map(|name| {
+        let found = entry_at(&grains, &name.to_string(), ":").cloned().unwrap_or_else(|| "".into());
+        (name.clone(), found)
+    });
+    Ok(Value::Map(named.collect()))
+}
 
-    /// The grain at a path such as `ip4_interfaces:eth0`, or the default.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.get pkg:apache
-    fn get(context, key: String, default: Value = "".into(), delimiter: String = ":".into()) {
-        Ok(entry_at(&context.grains(), &key, &delimiter).cloned().unwrap_or(default))
-    }
+/// The grain at a path such as `ip4_interfaces:eth0`, or the default.
+///
+/// CLI Example:
+///
+///     salt '*' grains.get pkg:apache
+#[function]
+pub fn get(
+    context: &Context,
+    key: String,
+    #[default("".into())] default: Value,
+    #[default(":".into())] delimiter: String,
+) -> CallResult {
+    Ok(entry_at(&context.grains(), &key, &delimiter).cloned().unwrap_or(default))
+}
 
-    /// As `get`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.fetch pkg:apache
-    fn fetch(context, key: String, default: Value = "".into(), delimiter: String = ":".into()) {
-        get(context, key, default, delimiter)
-    }
+/// As `get`.
+///
+/// CLI Example:
+///
+///     salt '*' grains.fetch pkg:apache
+#[function]
+pub fn fetch(
+    context: &Context,
+    key: String,
+    #[default("".into())] default: Value,
+    #[default(":".into())] delimiter: String,
+) -> CallResult {
+    get(context, key, default, delimiter)
+}
 
-    /// The names of all grains.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.ls
-    fn ls(context) {
-        let mut names: Vec<String> = context.grains().keys().map(ToString::to_string).collect();
-        names.sort();
-        Ok(names.into())
-    }
+/// The names of all grains.
+///
+/// CLI Example:
+///
+///     salt '*' grains.ls
+#[function]
+pub fn ls(context: &Context) -> CallResult {
+    let mut names: Vec<String> = context.grains().keys().map(ToString::to_string).collect();
+    names.sort();
+    Ok(names.into())
+}
 
-    /// Whether there is a grain at this path.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.has_value pkg:apache
-    fn has_value(context, key: String) {
-        Ok(entry_at(&context.grains(), &key, ":").is_some().into())
-    }
+/// Whether there is a grain at this path.
+///
+/// CLI Example:
+///
+///     salt '*' grains.has_value pkg:apache
+#[function]
+pub fn has_value(context: &Context, key: String) -> CallResult {
+    Ok(entry_at(&context.grains(), &key, ":").is_some().into())
+}
 
-    /// Whether a grain is equal to a value.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.equals fqdn host.example.org
-    fn equals(context, key: String, value: Value) {
-        let have = entry_at(&context.grains(), &key, ":").map(ToString::to_string).unwrap_or_default();
-        Ok((have == value.to_string()).into())
-    }
+/// Whether a grain is equal to a value.
+///
+/// CLI Example:
+///
+///     salt '*' grains.equals fqdn host.example.org
+#[function]
+pub fn equals(context: &Context, key: String, value: Value) -> CallResult {
+    let have = entry_at(&context.grains(), &key, ":").map(ToString::to_string).unwrap_or_default();
+    Ok((have == value.to_string()).into())
+}
 
-    /// Chooses from a mapping by a grain: `{'Debian': .., 'RedHat': .., 'default': ..}`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.filter_by '{Debian: Debheads rule, RedHat: I love my hat}'
-    fn filter_by(context, lookup_dict: Map, grain: String = "os_family".into(), merge: Value = Value::Nil, default: Value = "default".into(), base: Value = Value::Nil) {
-        let value = entry_at(&context.grains(), &grain, ":").map(ToString::to_string);
-        choose(&lookup_dict, value.as_deref(), merge, &default, &base)
-    }
+/// Chooses from a mapping by a grain: `{'Debian': .., 'RedHat': .., 'default': ..}`.
+///
+/// CLI Example:
+///
+///     salt '*' grains.filter_by '{Debian: Debheads rule, RedHat: I love my hat}'
+#[function]
+pub fn filter_by(
+    context: &Context,
+    lookup_dict: Map,
+    #[default("os_family".into())] grain: String,
+    #[default] merge: Value,
+    #[default("default".into())] default: Value,
+    #[default] base: Value,
+) -> CallResult {
+    let value = entry_at(&context.grains(), &grain, ":").map(ToString::to_string);
+    choose(&lookup_dict, value.as_deref(), merge, &default, &base)
+}
 
-    /// Sets a grain at the top, for good. Nothing as the value takes it away if `destructive` is given.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.setval key val
-    ///     salt '*' grains.setval key "{'sub-key': 'val', 'sub-key2': 'val2'}"
-    fn setval(context, key: Value, val: Value, destructive: bool = false, refresh_pillar: bool = true) {
-        setvals(context, [(key, val)].into_iter().collect(), destructive, refresh_pillar)
-    }
+/// Sets a grain at the top, for good. Nothing as the value takes it away if `destructive` is given.
+///
+/// CLI Example:
+///
+///     salt '*' grains.setval key val
+///     salt '*' grains.setval key "{'sub-key': 'val', 'sub-key2': 'val2'}"
+#[function]
+pub fn setval(
+    context: &Context,
+    key: Value,
+    val: Value,
+    #[default(false)] destructive: bool,
+    #[default(true)] refresh_pillar: bool,
+) -> CallResult {
+    setvals(context, [(key, val)].into_iter().collect(), destructive, refresh_pillar)
+}
 
-    /// Sets several grains at the top, for good.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.setvals "{'key1': 'val1', 'key2': 'val2'}"
-    fn setvals(context, grains: Map, destructive: bool = false, refresh_pillar: bool = true) {
-        change(context, |own| {
-            for (key, value) in &grains {
-                if value.is_nil() && destructive {
-                    own.shift_remove(key);
-                } else {
-                    own.insert(key.clone(), value.clone());
-                }
-            }
-        })?;
-        if refresh_pillar && context.minion.upstream.has_master() {
-            // The grains are set; an old pillar is better than none.
-            if let Err(error) = context.call("saltutil.refresh_pillar", Args::default()) {
-                tracing::warn!(jid = context.job.jid, %error, "the pillar was not rendered with the new grains");
+/// Sets several grains at the top, for good.
+///
+/// CLI Example:
+///
+///     salt '*' grains.setvals "{'key1': 'val1', 'key2': 'val2'}"
+#[function]
+pub fn setvals(
+    context: &Context,
+    grains: Map,
+    #[default(false)] destructive: bool,
+    #[default(true)] refresh_pillar: bool,
+) -> CallResult {
+    change(context, |own| {
+        for (key, value) in &grains {
+            if value.is_nil() && destructive {
+                own.shift_remove(key);
+            } else {
+                own.insert(key.clone(), value.clone());
             }
         }
-        Ok(grains.into())
+    })?;
+    if refresh_pillar && context.minion.upstream.has_master() {
+        // The grains are set; an old pillar is better than none.
+        if let Err(error) = context.call("saltutil.refresh_pillar", Args::default()) {
+            tracing::warn!(jid = context.job.jid, %error, "the pillar was not rendered with the new grains");
+        }
     }
+    Ok(grains.into())
+}
 
-    /// Sets the grain at a path, for good. What is a list or a mapping is replaced with `force` alone.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.set 'apps:myApp:port' 2209
-    fn set(
-        context,
-        key: String,
-        val: Value = "".into(),
-        force: bool = false,
-        destructive: bool = false,
-        delimiter: String = ":".into(),
-    ) {
-        let all = grains(context);
-        let is_complex = |value: &Value| matches!(value, Value::Map(_) | Value::List(_));
-        let failed = |comment: String| Ok(map! {"comment" => comment, "changes" => map! {}, "result" => false}.into());
-        match traverse(&all, &key, &delimiter) {
-            Some(have) if *have == val && !(val.is_nil() && destructive) => {
-                return Ok(map! {"comment" => "Grain is already set", "changes" => map! {}, "result" => true}.into());
-            }
-            Some(have) if !force && is_complex(have) => return failed(format!(
-                "The key '{key}' exists but is a dict or a list. Use 'force=True' to overwrite."
-            )),
-            Some(have) if !force && !have.is_nil() && is_complex(&val) => return failed(format!(
+/// Sets the grain at a path, for good. What is a list or a mapping is replaced with `force` alone.
+///
+/// CLI Example:
+///
+///     salt '*' grains.set 'apps:myApp:port' 2209
+#[function]
+pub fn set(
+    context: &Context,
+    key: String,
+    #[default("".into())] val: Value,
+    #[default(false)] force: bool,
+    #[default(false)] destructive: bool,
+    #[default(":".into())] delimiter: String,
+) -> CallResult {
+    let all = grains(context);
+    let is_complex = |value: &Value| matches!(value, Value::Map(_) | Value::List(_));
+    let failed = |comment: String| Ok(map! {"comment" => comment, "changes" => map! {}, "result" => false}.into());
+    match traverse(&all, &key, &delimiter) {
+        Some(have) if *have == val && !(val.is_nil() && destructive) => {
+            return Ok(map! {"comment" => "Grain is already set", "changes" => map! {}, "result" => true}.into());
+        }
+        Some(have) if !force && is_complex(have) => {
+            return failed(format!("The key '{key}' exists but is a dict or a list. Use 'force=True' to overwrite."));
+        }
+        Some(have) if !force && !have.is_nil() && is_complex(&val) => {
+            return failed(format!(
                 "The key '{key}' exists and the given value is a dict or a list. Use 'force=True' to overwrite."
-            )),
-            _ => {}
+            ));
         }
-        match within(&all, &key, &delimiter, val, force, destructive) {
-            Ok((key, value)) => {
-                let changes = setval(context, key.into(), value, destructive, true)?;
-                Ok(map! {"comment" => "", "changes" => changes, "result" => true}.into())
-            }
-            Err(comment) => failed(comment),
+        _ => {}
+    }
+    match within(&all, &key, &delimiter, val, force, destructive) {
+        Ok((key, value)) => {
+            let changes = setval(context, key.into(), value, destructive, true)?;
+            Ok(map! {"comment" => "", "changes" => changes, "result" => true}.into())
         }
+        Err(comment) => failed(comment),
     }
+}
 
-    /// Sets the grain at a path to nothing, or takes it away if `destructive` is given.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.delval key
-    fn delval(context, key: String, destructive: bool = false, force: bool = false) {
-        set(context, key, Value::Nil, force, destructive, ":".into())
-    }
+/// Sets the grain at a path to nothing, or takes it away if `destructive` is given.
+///
+/// CLI Example:
+///
+///     salt '*' grains.delval key
+#[function]
+pub fn delval(
+    context: &Context,
+    key: String,
+    #[default(false)] destructive: bool,
+    #[default(false)] force: bool,
+) -> CallResult {
+    set(context, key, Value::Nil, force, destructive, ":".into())
+}
 
-    /// Takes the grain at a path away.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.delkey key
-    fn delkey(context, key: String, force: bool = false) {
-        delval(context, key, true, force)
-    }
+/// Takes the grain at a path away.
+///
+/// CLI Example:
+///
+///     salt '*' grains.delkey key
+#[function]
+pub fn delkey(context: &Context, key: String, #[default(false)] force: bool) -> CallResult {
+    delval(context, key, true, force)
+}
 
-    /// Adds to a grain that is a list; `convert` makes it one.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.append key val
-    fn append(context, key: String, val: Value, convert: bool = false, delimiter: String = ":".into()) {
-        let all = grains(context);
-        let mut list = match traverse(&all, &key, &delimiter) {
-            Some(Value::List(list)) => list.clone(),
-            None => Vec::new(),
-            Some(Value::Nil) if convert => Vec::new(),
-            Some(other) if convert => vec![other.clone()],
-            Some(_) => return Ok(format!("The key {key} is not a valid list").into()),
-        };
-        if list.contains(&val) {
-            return Ok(format!("The val {val} was already in the list {key}").into());
-        }
-        match val {
-            Value::List(several) => list.extend(several),
-            one => list.push(one),
-        }
-        set_list(context, &all, &key, &delimiter, list)
+/// Adds to a grain that is a list; `convert` makes it one.
+///
+/// CLI Example:
+///
+///     salt '*' grains.append key val
+#[function]
+pub fn append(
+    context: &Context,
+    key: String,
+    val: Value,
+    #[default(false)] convert: bool,
+    #[default(":".into())] delimiter: String,
+) -> CallResult {
+    let all = grains(context);
+    let mut list = match traverse(&all, &key, &delimiter) {
+        Some(Value::List(list)) => list.clone(),
+        None => Vec::new(),
+        Some(Value::Nil) if convert => Vec::new(),
+        Some(other) if convert => vec![other.clone()],
+        Some(_) => return Ok(format!("The key {key} is not a valid list").into()),
+    };
+    if list.contains(&val) {
+        return Ok(format!("The val {val} was already in the list {key}").into());
     }
+    match val {
+        Value::List(several) => list.extend(several),
+        one => list.push(one),
+    }
+    set_list(context, &all, &key, &delimiter, list)
+}
 
-    /// Removes from a grain that is a list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' grains.remove key val
-    fn remove(context, key: String, val: Value, delimiter: String = ":".into()) {
-        let all = grains(context);
-        let mut list = match traverse(&all, &key, &delimiter) {
-            Some(Value::List(list)) => list.clone(),
-            None => Vec::new(),
-            Some(_) => return Ok(format!("The key {key} is not a valid list").into()),
-        };
-        let Some(at) = list.iter().position(|have| *have == val) else {
-            return Ok(format!("The val {val} was not in the list {key}").into());
-        };
-        list.remove(at);
-        set_list(context, &all, &key, &delimiter, list)
-    }
+/// Removes from a grain that is a list.
+///
+/// CLI Example:
+///
+///     salt '*' grains.remove key val
+#[function]
+pub fn remove(context: &Context, key: String, val: Value, #[default(":".into())] delimiter: String) -> CallResult {
+    let all = grains(context);
+    let mut list = match traverse(&all, &key, &delimiter) {
+        Some(Value::List(list)) => list.clone(),
+        None => Vec::new(),
+        Some(_) => return Ok(format!("The key {key} is not a valid list").into()),
+    };
+    let Some(at) = list.iter().position(|have| *have == val) else {
+        return Ok(format!("The val {val} was not in the list {key}").into());
+    };
+    list.remove(at);
+    set_list(context, &all, &key, &delimiter, list)
 }
 
 /// What a mapping has for a value, by name or by glob, or for `default`; over what it has for `base`, and with `merge` over

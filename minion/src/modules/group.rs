@@ -1,107 +1,123 @@
 //! `group`: the groups of this host, changed by the programs of Debian's passwd package.
 
-use brine_core::{Value, functions};
+use brine_core::function::{CallResult, Function, function, registry};
+use brine_core::{Map, Value};
 
 use super::accounts::Accounts;
 use super::programs::{argument, succeeds};
 use super::user::{describe_group, local_program, names};
 use crate::context::Context;
 
-functions! {
-    module "group", context Context;
+/// Execution functions of `group`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("group", [info, getent, add, delete, chgid, adduser, deluser, members]);
 
-    /// What is known of a group; nothing if there is none.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' group.info foo
-    fn info(_context, name: String) {
-        Ok(Accounts::read().group(&name).map(describe_group).unwrap_or_default().into())
-    }
+/// What is known of a group; nothing if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' group.info foo
+#[function]
+pub fn info(_context: &Context, name: String) -> CallResult {
+    Ok(Accounts::read().group(&name).map(describe_group).unwrap_or_default().into())
+}
 
-    /// What is known of all groups.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' group.getent
-    fn getent(_context, refresh: bool = false) {
-        // Nothing is kept between calls.
-        _ = refresh;
-        Ok(Accounts::read().groups.iter().map(describe_group).collect())
-    }
+/// What is known of all groups.
+///
+/// CLI Example:
+///
+///     salt '*' group.getent
+#[function]
+pub fn getent(_context: &Context, #[default(false)] refresh: bool) -> CallResult {
+    // Nothing is kept between calls.
+    _ = refresh;
+    Ok(Accounts::read().groups.iter().map(describe_group).collect())
+}
 
-    /// Adds a group.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' group.add foo 3456
-    fn add(context, name: String, gid: Value = Value::Nil, system: bool = false, non_unique: bool = false, local: bool = false) {
-        let mut command = vec![if local { local_program("lgroupadd")? } else { "groupadd" }.to_owned()];
-        if gid.is_truthy() {
-            command.extend(["-g".to_owned(), argument(&gid.to_string())?]);
-            command.extend((non_unique && !local).then(|| "-o".into()));
-        }
-        command.extend(system.then(|| "-r".into()));
-        command.push(argument(&name)?);
-        succeeds(context, &command)
+/// Adds a group.
+///
+/// CLI Example:
+///
+///     salt '*' group.add foo 3456
+#[function]
+pub fn add(
+    context: &Context,
+    name: String,
+    #[default] gid: Value,
+    #[default(false)] system: bool,
+    #[default(false)] non_unique: bool,
+    #[default(false)] local: bool,
+) -> CallResult {
+    let mut command = vec![if local { local_program("lgroupadd")? } else { "groupadd" }.to_owned()];
+    if gid.is_truthy() {
+        command.extend(["-g".to_owned(), argument(&gid.to_string())?]);
+        command.extend((non_unique && !local).then(|| "-o".into()));
     }
+    command.extend(system.then(|| "-r".into()));
+    command.push(argument(&name)?);
+    succeeds(context, &command)
+}
 
-    /// Removes a group.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' group.delete foo
-    fn delete(context, name: String, local: bool = false) {
-        let program = if local { local_program("lgroupdel")? } else { "groupdel" };
-        succeeds(context, &[program.into(), argument(&name)?])
-    }
+/// Removes a group.
+///
+/// CLI Example:
+///
+///     salt '*' group.delete foo
+#[function]
+pub fn delete(context: &Context, name: String, #[default(false)] local: bool) -> CallResult {
+    let program = if local { local_program("lgroupdel")? } else { "groupdel" };
+    succeeds(context, &[program.into(), argument(&name)?])
+}
 
-    /// Gives a group another number.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' group.chgid foo 4376
-    fn chgid(context, name: String, gid: u32, non_unique: bool = false) {
-        match Accounts::read().group(&name) {
-            None => return Ok(false.into()),
-            Some(group) if group.gid == gid => return Ok(true.into()),
-            Some(_) => {}
-        }
-        let flags = if non_unique { "-og" } else { "-g" };
-        succeeds(context, &["groupmod".into(), flags.into(), gid.to_string(), argument(&name)?])
+/// Gives a group another number.
+///
+/// CLI Example:
+///
+///     salt '*' group.chgid foo 4376
+#[function]
+pub fn chgid(context: &Context, name: String, gid: u32, #[default(false)] non_unique: bool) -> CallResult {
+    match Accounts::read().group(&name) {
+        None => return Ok(false.into()),
+        Some(group) if group.gid == gid => return Ok(true.into()),
+        Some(_) => {}
     }
+    let flags = if non_unique { "-og" } else { "-g" };
+    succeeds(context, &["groupmod".into(), flags.into(), gid.to_string(), argument(&name)?])
+}
 
-    /// Puts a user in a group.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' group.adduser foo bar
-    fn adduser(context, name: String, username: String) {
-        succeeds(context, &["gpasswd".into(), "-a".into(), argument(&username)?, argument(&name)?])
-    }
+/// Puts a user in a group.
+///
+/// CLI Example:
+///
+///     salt '*' group.adduser foo bar
+#[function]
+pub fn adduser(context: &Context, name: String, username: String) -> CallResult {
+    succeeds(context, &["gpasswd".into(), "-a".into(), argument(&username)?, argument(&name)?])
+}
 
-    /// Takes a user out of a group.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' group.deluser foo bar
-    fn deluser(context, name: String, username: String) {
-        let is_member = Accounts::read().group(&name).is_some_and(|group| group.members.contains(&username));
-        if !is_member {
-            return Ok(true.into());
-        }
-        succeeds(context, &["gpasswd".into(), "-d".into(), argument(&username)?, argument(&name)?])
+/// Takes a user out of a group.
+///
+/// CLI Example:
+///
+///     salt '*' group.deluser foo bar
+#[function]
+pub fn deluser(context: &Context, name: String, username: String) -> CallResult {
+    let is_member = Accounts::read().group(&name).is_some_and(|group| group.members.contains(&username));
+    if !is_member {
+        return Ok(true.into());
     }
+    succeeds(context, &["gpasswd".into(), "-d".into(), argument(&username)?, argument(&name)?])
+}
 
-    /// Gives a group these members and no others.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' group.members foo 'user1,user2,user3'
-    fn members(context, name: String, members_list: Value, **_kwargs) {
-        let list = names(&members_list).join(",");
-        succeeds(context, &["gpasswd".into(), "-M".into(), list, argument(&name)?])
-    }
+/// Gives a group these members and no others.
+///
+/// CLI Example:
+///
+///     salt '*' group.members foo 'user1,user2,user3'
+#[function]
+pub fn members(context: &Context, name: String, members_list: Value, #[keywords] _kwargs: Map) -> CallResult {
+    let list = names(&members_list).join(",");
+    succeeds(context, &["gpasswd".into(), "-M".into(), list, argument(&name)?])
 }
 
 #[cfg(test)]

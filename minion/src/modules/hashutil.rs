@@ -2,152 +2,190 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use brine_core::Value;
 use brine_core::crypt::Digest;
 use brine_core::crypt::token::{constant_time_eq, hex};
-use brine_core::function::CallError;
-use brine_core::{Value, functions};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 
 use crate::context::Context;
 
-functions! {
-    module "hashutil", context Context;
+/// Execution functions of `hashutil`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "hashutil",
+    [
+        digest,
+        digest_file,
+        md5_digest,
+        sha256_digest,
+        sha512_digest,
+        base64_b64encode,
+        base64_encodestring,
+        base64_decodestring,
+        base64_b64decode,
+        base64_encodefile,
+        base64_decodefile,
+        hmac_compute,
+        hmac_signature,
+        github_signature
+    ]
+);
 
-    /// The digest of a text: md5, sha256 or sha512.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.digest 'get salted' sha256
-    fn digest(_context, instr: Value, checksum: String = "md5".into()) {
-        hash(instr.to_string().as_bytes(), &checksum)
-    }
+/// The digest of a text: md5, sha256 or sha512.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.digest 'get salted' sha256
+#[function]
+pub fn digest(_context: &Context, instr: Value, #[default("md5".into())] checksum: String) -> CallResult {
+    hash(instr.to_string().as_bytes(), &checksum)
+}
 
-    /// The digest of a file's content.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.digest_file /path/to/file sha256
-    fn digest_file(_context, infile: String, checksum: String = "md5".into()) {
-        if !std::path::Path::new(&infile).is_file() {
-            return Err(CallError::Execution(format!("File path '{infile}' not found.")));
-        }
-        hash(&read(&infile)?, &checksum)
+/// The digest of a file's content.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.digest_file /path/to/file sha256
+#[function]
+pub fn digest_file(_context: &Context, infile: String, #[default("md5".into())] checksum: String) -> CallResult {
+    if !std::path::Path::new(&infile).is_file() {
+        return Err(CallError::Execution(format!("File path '{infile}' not found.")));
     }
+    hash(&read(&infile)?, &checksum)
+}
 
-    /// The MD5 digest of a text.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.md5_digest 'get salted'
-    fn md5_digest(_context, instr: Value) {
-        hash(instr.to_string().as_bytes(), "md5")
-    }
+/// The MD5 digest of a text.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.md5_digest 'get salted'
+#[function]
+pub fn md5_digest(_context: &Context, instr: Value) -> CallResult {
+    hash(instr.to_string().as_bytes(), "md5")
+}
 
-    /// The SHA-256 digest of a text.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.sha256_digest 'get salted'
-    fn sha256_digest(_context, instr: Value) {
-        hash(instr.to_string().as_bytes(), "sha256")
-    }
+/// The SHA-256 digest of a text.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.sha256_digest 'get salted'
+#[function]
+pub fn sha256_digest(_context: &Context, instr: Value) -> CallResult {
+    hash(instr.to_string().as_bytes(), "sha256")
+}
 
-    /// The SHA-512 digest of a text.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.sha512_digest 'get salted'
-    fn sha512_digest(_context, instr: Value) {
-        hash(instr.to_string().as_bytes(), "sha512")
-    }
+/// The SHA-512 digest of a text.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.sha512_digest 'get salted'
+#[function]
+pub fn sha512_digest(_context: &Context, instr: Value) -> CallResult {
+    hash(instr.to_string().as_bytes(), "sha512")
+}
 
-    /// A text as base64.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.base64_b64encode 'get salted'
-    fn base64_b64encode(_context, instr: Value) {
-        Ok(STANDARD.encode(instr.to_string()).into())
-    }
+/// A text as base64.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_b64encode 'get salted'
+#[function]
+pub fn base64_b64encode(_context: &Context, instr: Value) -> CallResult {
+    Ok(STANDARD.encode(instr.to_string()).into())
+}
 
-    /// A text as base64, with a line end.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.base64_encodestring 'get salted'
-    fn base64_encodestring(_context, instr: Value) {
-        Ok(in_lines(instr.to_string().as_bytes()).into())
-    }
+/// A text as base64, with a line end.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_encodestring 'get salted'
+#[function]
+pub fn base64_encodestring(_context: &Context, instr: Value) -> CallResult {
+    Ok(in_lines(instr.to_string().as_bytes()).into())
+}
 
-    /// The text that base64 of several lines stands for.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.base64_decodestring instr='Z2V0IHNhbHRlZA==\n'
-    fn base64_decodestring(_context, instr: String) {
-        Ok(String::from_utf8_lossy(&out_of_lines(&instr)?).into_owned().into())
-    }
+/// The text that base64 of several lines stands for.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_decodestring instr='Z2V0IHNhbHRlZA==\n'
+#[function]
+pub fn base64_decodestring(_context: &Context, instr: String) -> CallResult {
+    Ok(String::from_utf8_lossy(&out_of_lines(&instr)?).into_owned().into())
+}
 
-    /// The text that base64 stands for.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.base64_b64decode 'Z2V0IHNhbHRlZA=='
-    fn base64_b64decode(_context, instr: String) {
-        let bytes = STANDARD.decode(instr.trim()).map_err(CallError::execution)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned().into())
-    }
+/// The text that base64 stands for.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_b64decode 'Z2V0IHNhbHRlZA=='
+#[function]
+pub fn base64_b64decode(_context: &Context, instr: String) -> CallResult {
+    let bytes = STANDARD.decode(instr.trim()).map_err(CallError::execution)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned().into())
+}
 
-    /// The content of a file as base64, in lines.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.base64_encodefile /path/to/binary_file
-    fn base64_encodefile(_context, fname: String) {
-        Ok(in_lines(&read(&fname)?).into())
-    }
+/// The content of a file as base64, in lines.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_encodefile /path/to/binary_file
+#[function]
+pub fn base64_encodefile(_context: &Context, fname: String) -> CallResult {
+    Ok(in_lines(&read(&fname)?).into())
+}
 
-    /// Writes what base64 stands for into a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.base64_decodefile instr='Z2V0IHNhbHRlZA==\n' outfile='/path/to/binary_file'
-    fn base64_decodefile(_context, instr: String, outfile: String) {
-        let bytes = out_of_lines(&instr)?;
-        std::fs::write(&outfile, bytes).map_err(|error| CallError::Execution(format!("{outfile}: {error}")))?;
-        Ok(true.into())
-    }
+/// Writes what base64 stands for into a file.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_decodefile instr='Z2V0IHNhbHRlZA==\n' outfile='/path/to/binary_file'
+#[function]
+pub fn base64_decodefile(_context: &Context, instr: String, outfile: String) -> CallResult {
+    let bytes = out_of_lines(&instr)?;
+    std::fs::write(&outfile, bytes).map_err(|error| CallError::Execution(format!("{outfile}: {error}")))?;
+    Ok(true.into())
+}
 
-    /// The HMAC of a text with SHA-256, in hex.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.hmac_compute 'get salted' 'shared secret'
-    fn hmac_compute(_context, string: String, shared_secret: String) {
-        Ok(hex(signed(Digest::Sha256, &string, &shared_secret)?).into())
-    }
+/// The HMAC of a text with SHA-256, in hex.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.hmac_compute 'get salted' 'shared secret'
+#[function]
+pub fn hmac_compute(_context: &Context, string: String, shared_secret: String) -> CallResult {
+    Ok(hex(signed(Digest::Sha256, &string, &shared_secret)?).into())
+}
 
-    /// Whether a text in base64 is the HMAC of another one with SHA-256.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.hmac_signature 'get salted' 'shared secret' 'eBWf9bstXg+NiP5AOwppB5HMvZiYMPzEM9W5YMm/AmQ='
-    fn hmac_signature(_context, string: String, shared_secret: String, challenge_hmac: String) {
-        let made = STANDARD.encode(signed(Digest::Sha256, &string, &shared_secret)?);
-        Ok(constant_time_eq(made, challenge_hmac).into())
-    }
+/// Whether a text in base64 is the HMAC of another one with SHA-256.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.hmac_signature 'get salted' 'shared secret' 'eBWf9bstXg+NiP5AOwppB5HMvZiYMPzEM9W5YMm/AmQ='
+#[function]
+pub fn hmac_signature(_context: &Context, string: String, shared_secret: String, challenge_hmac: String) -> CallResult {
+    let made = STANDARD.encode(signed(Digest::Sha256, &string, &shared_secret)?);
+    Ok(constant_time_eq(made, challenge_hmac).into())
+}
 
-    /// Whether a text is signed as GitHub signs what it sends: `sha256=` and the HMAC in hex.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hashutil.github_signature '{"ref":....} ' 'shared secret' 'sha1=bc6550fc290acf5b42283fa8deaf55cea0f8c206'
-    fn github_signature(_context, string: String, shared_secret: String, challenge_hmac: String) {
-        let Some((kind, challenge)) = challenge_hmac.split_once('=') else {
-            return Err(CallError::Execution("a signature is the name of a digest, '=' and hex digits, as in 'sha256=0f..'".into()));
-        };
-        let made = hex(signed(digest_named(kind)?, &string, &shared_secret)?);
-        Ok(constant_time_eq(made, challenge).into())
-    }
+/// Whether a text is signed as GitHub signs what it sends: `sha256=` and the HMAC in hex.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.github_signature '{"ref":....} ' 'shared secret' 'sha1=bc6550fc290acf5b42283fa8deaf55cea0f8c206'
+#[function]
+pub fn github_signature(
+    _context: &Context,
+    string: String,
+    shared_secret: String,
+    challenge_hmac: String,
+) -> CallResult {
+    let Some((kind, challenge)) = challenge_hmac.split_once('=') else {
+        return Err(CallError::Execution(
+            "a signature is the name of a digest, '=' and hex digits, as in 'sha256=0f..'".into(),
+        ));
+    };
+    let made = hex(signed(digest_named(kind)?, &string, &shared_secret)?);
+    Ok(constant_time_eq(made, challenge).into())
 }
 
 fn read(path: &str) -> Result<Vec<u8>, CallError> {

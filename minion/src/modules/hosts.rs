@@ -3,110 +3,118 @@
 use std::path::PathBuf;
 
 use brine_core::files::{self, FileError};
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
 use crate::context::Context;
 
-functions! {
-    module "hosts", context Context;
+/// Execution functions of `hosts`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("hosts", [list_hosts, get_ip, get_alias, has_pair, set_host, rm_host, add_host, set_comment]);
 
-    /// All addresses, with their names and comment.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hosts.list_hosts
-    fn list_hosts(context) {
-        Ok(Hosts::read(context)?.describe().into())
+/// All addresses, with their names and comment.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.list_hosts
+#[function]
+pub fn list_hosts(context: &Context) -> CallResult {
+    Ok(Hosts::read(context)?.describe().into())
+}
+
+/// The first address of a name; an empty text if it has none.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.get_ip <hostname>
+#[function]
+pub fn get_ip(context: &Context, host: String) -> CallResult {
+    let hosts = Hosts::read(context)?;
+    let found = hosts.addresses.iter().find(|(_, entry)| entry.aliases.contains(&host));
+    Ok(found.map(|(address, _)| address.as_str()).unwrap_or_default().into())
+}
+
+/// The names of an address.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.get_alias <ip addr>
+#[function]
+pub fn get_alias(context: &Context, ip: String) -> CallResult {
+    Ok(Hosts::read(context)?.aliases(&ip).to_vec().into())
+}
+
+/// Whether an address has a name, or all of a list of names.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.has_pair <ip> <alias>
+#[function]
+pub fn has_pair(context: &Context, ip: String, alias: Vec<String>) -> CallResult {
+    let hosts = Hosts::read(context)?;
+    let entry = hosts.addresses.get(&ip);
+    Ok(entry.is_some_and(|entry| alias.iter().all(|alias| entry.aliases.contains(alias))).into())
+}
+
+/// Has an address have these names alone, separated by blanks; without a name it is removed.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.set_host <ip> <alias>
+#[function]
+pub fn set_host(context: &Context, ip: String, alias: String, #[default] comment: Option<String>) -> CallResult {
+    Ok(edit(context, |text| Some(with_line(text, &ip, &alias, comment.as_deref())))?.into())
+}
+
+/// Takes a name from an address.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.rm_host <ip> <alias>
+#[function]
+pub fn rm_host(context: &Context, ip: String, alias: String) -> CallResult {
+    if Hosts::read(context)?.has(&ip, &alias) {
+        edit(context, |text| Some(without_alias(text, &ip, &alias)))?;
     }
+    Ok(true.into())
+}
 
-    /// The first address of a name; an empty text if it has none.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hosts.get_ip <hostname>
-    fn get_ip(context, host: String) {
-        let hosts = Hosts::read(context)?;
-        let found = hosts.addresses.iter().find(|(_, entry)| entry.aliases.contains(&host));
-        Ok(found.map(|(address, _)| address.as_str()).unwrap_or_default().into())
-    }
-
-    /// The names of an address.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hosts.get_alias <ip addr>
-    fn get_alias(context, ip: String) {
-        Ok(Hosts::read(context)?.aliases(&ip).to_vec().into())
-    }
-
-    /// Whether an address has a name, or all of a list of names.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hosts.has_pair <ip> <alias>
-    fn has_pair(context, ip: String, alias: Vec<String>) {
-        let hosts = Hosts::read(context)?;
-        let entry = hosts.addresses.get(&ip);
-        Ok(entry.is_some_and(|entry| alias.iter().all(|alias| entry.aliases.contains(alias))).into())
-    }
-
-    /// Has an address have these names alone, separated by blanks; without a name it is removed.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hosts.set_host <ip> <alias>
-    fn set_host(context, ip: String, alias: String, comment: Option<String> = None) {
-        Ok(edit(context, |text| Some(with_line(text, &ip, &alias, comment.as_deref())))?.into())
-    }
-
-    /// Takes a name from an address.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hosts.rm_host <ip> <alias>
-    fn rm_host(context, ip: String, alias: String) {
-        if Hosts::read(context)?.has(&ip, &alias) {
-            edit(context, |text| Some(without_alias(text, &ip, &alias)))?;
+/// Gives an address another name.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.add_host <ip> <alias>
+#[function]
+pub fn add_host(context: &Context, ip: String, alias: String) -> CallResult {
+    let add = |text: &str| {
+        let mut hosts = Hosts::parse(text);
+        if hosts.has(&ip, &alias) {
+            return None;
         }
-        Ok(true.into())
-    }
+        hosts.addresses.entry(ip.clone()).or_default().aliases.push(alias.clone());
+        Some(hosts.render())
+    };
+    Ok(edit(context, add)?.into())
+}
 
-    /// Gives an address another name.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hosts.add_host <ip> <alias>
-    fn add_host(context, ip: String, alias: String) {
-        let add = |text: &str| {
-            let mut hosts = Hosts::parse(text);
-            if hosts.has(&ip, &alias) {
-                return None;
-            }
-            hosts.addresses.entry(ip.clone()).or_default().aliases.push(alias.clone());
-            Some(hosts.render())
-        };
-        Ok(edit(context, add)?.into())
+/// Gives an address a comment; False if it is not there.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.set_comment <ip> <comment>
+#[function]
+pub fn set_comment(context: &Context, ip: String, comment: String) -> CallResult {
+    if !Hosts::read(context)?.addresses.contains_key(&ip) {
+        return Ok(false.into());
     }
-
-    /// Gives an address a comment; False if it is not there.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' hosts.set_comment <ip> <comment>
-    fn set_comment(context, ip: String, comment: String) {
-        if !Hosts::read(context)?.addresses.contains_key(&ip) {
-            return Ok(false.into());
-        }
-        let set = |text: &str| {
-            let mut hosts = Hosts::parse(text);
-            let entry = hosts.addresses.get_mut(&ip).filter(|entry| entry.comment.as_ref() != Some(&comment))?;
-            entry.comment = Some(comment.clone());
-            Some(hosts.render())
-        };
-        Ok(edit(context, set)?.into())
-    }
+    let set = |text: &str| {
+        let mut hosts = Hosts::parse(text);
+        let entry = hosts.addresses.get_mut(&ip).filter(|entry| entry.comment.as_ref() != Some(&comment))?;
+        entry.comment = Some(comment.clone());
+        Some(hosts.render())
+    };
+    Ok(edit(context, set)?.into())
 }
 
 /// What is known of an address. The key of a comment line is `comment-` with its number, and the text its comment.

@@ -3,45 +3,51 @@
 use std::time::Instant;
 
 use base64::Engine;
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::value::FromValue;
 use brine_core::value::json::from_json;
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value};
 
 use crate::context::Context;
 use crate::process::cancelled_within;
 use crate::web;
 
-functions! {
-    module "http", context Context;
+/// Execution functions of `http`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("http", [query, wait_for_successful_query]);
 
-    /// Asks a web server: gives `body` and, as asked for, `status`, `headers`, `text`, and what it means as `dict`
-    /// (`decode=True`). What went wrong is in `error`.
-    ///
-    /// Takes method, params, data, data_file, header_dict, header_list, username, password, decode, decode_type, status,
-    /// headers, text, verify_ssl, ca_bundle, timeout, text_out, raise_error, test and test_url.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' http.query http://example.org/ method=POST data='<xml>somecontent</xml>'
-    fn query(context, url: String, **kwargs) {
-        Ok(ask(context, &url, &kwargs)?.into())
-    }
+/// Asks a web server: gives `body` and, as asked for, `status`, `headers`, `text`, and what it means as `dict`
+/// (`decode=True`). What went wrong is in `error`.
+///
+/// Takes method, params, data, data_file, header_dict, header_list, username, password, decode, decode_type, status,
+/// headers, text, verify_ssl, ca_bundle, timeout, text_out, raise_error, test and test_url.
+///
+/// CLI Example:
+///
+///     salt '*' http.query http://example.org/ method=POST data='<xml>somecontent</xml>'
+#[function]
+pub fn query(context: &Context, url: String, #[keywords] kwargs: Map) -> CallResult {
+    Ok(ask(context, &url, &kwargs)?.into())
+}
 
-    /// Asks a web server again and again until it answers without an error, for `wait_for` seconds.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' http.wait_for_successful_query http://example.org/ wait_for=160 request_interval=1
-    fn wait_for_successful_query(context, url: String, wait_for: f64 = 300.0, **kwargs) {
-        let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
-        let end = Instant::now() + brine_core::seconds::within(0.0..=1e6, wait_for);
-        loop {
-            let done = ask(context, &url, &kwargs)?;
-            let is_over = !done.get("error").is_some_and(Value::is_truthy) || Instant::now() > end;
-            if is_over || cancelled_within(&context.job.cancel, brine_core::seconds::within(0.01..=3600.0, interval)) {
-                return Ok(done.into());
-            }
+/// Asks a web server again and again until it answers without an error, for `wait_for` seconds.
+///
+/// CLI Example:
+///
+///     salt '*' http.wait_for_successful_query http://example.org/ wait_for=160 request_interval=1
+#[function]
+pub fn wait_for_successful_query(
+    context: &Context,
+    url: String,
+    #[default(300.0)] wait_for: f64,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
+    let end = Instant::now() + brine_core::seconds::within(0.0..=1e6, wait_for);
+    loop {
+        let done = ask(context, &url, &kwargs)?;
+        let is_over = !done.get("error").is_some_and(Value::is_truthy) || Instant::now() > end;
+        if is_over || cancelled_within(&context.job.cancel, brine_core::seconds::within(0.01..=3600.0, interval)) {
+            return Ok(done.into());
         }
     }
 }

@@ -3,108 +3,119 @@
 mod text;
 
 use brine_core::files;
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value};
 
 use crate::context::Context;
 pub use text::{Form, Ini, Section};
 
-functions! {
-    module "ini", context Context;
+/// Execution functions of `ini`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("ini", [set_option, get_option, remove_option, get_section, remove_section, get_ini]);
 
-    /// Sets options, and gives what changed: in sections, and of options above all sections.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ini.set_option /path/to/ini '{section_foo: {key: value}}'
-    fn set_option(
-        _context,
-        file_name: String,
-        sections: Map = Map::new(),
-        separator: String = "=".into(),
-        encoding: Option<String> = None,
-        no_spaces: bool = false,
-    ) {
-        let file = File::new(&file_name, separator, encoding.as_deref(), no_spaces)?;
-        Ok(file.edit(|ini, form| ini.set(&sections, form))?.into())
-    }
+/// Sets options, and gives what changed: in sections, and of options above all sections.
+///
+/// CLI Example:
+///
+///     salt '*' ini.set_option /path/to/ini '{section_foo: {key: value}}'
+#[function]
+pub fn set_option(
+    _context: &Context,
+    file_name: String,
+    #[default] sections: Map,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+    #[default(false)] no_spaces: bool,
+) -> CallResult {
+    let file = File::new(&file_name, separator, encoding.as_deref(), no_spaces)?;
+    Ok(file.edit(|ini, form| ini.set(&sections, form))?.into())
+}
 
-    /// The value of an option; without a section, of one above all sections.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ini.get_option /path/to/ini section_name option_name
-    fn get_option(
-        _context,
-        file_name: String,
-        section: Option<String>,
-        option: String,
-        separator: String = "=".into(),
-        encoding: Option<String> = None,
-    ) {
-        let ini = File::new(&file_name, separator, encoding.as_deref(), false)?.read()?;
-        let section = section.filter(|section| !section.is_empty());
-        Ok(ini.get(section.as_deref(), &option).map_or(Value::Nil, Value::from))
-    }
+/// The value of an option; without a section, of one above all sections.
+///
+/// CLI Example:
+///
+///     salt '*' ini.get_option /path/to/ini section_name option_name
+#[function]
+pub fn get_option(
+    _context: &Context,
+    file_name: String,
+    section: Option<String>,
+    option: String,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let ini = File::new(&file_name, separator, encoding.as_deref(), false)?.read()?;
+    let section = section.filter(|section| !section.is_empty());
+    Ok(ini.get(section.as_deref(), &option).map_or(Value::Nil, Value::from))
+}
 
-    /// Takes an option away, and gives its value.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ini.remove_option /path/to/ini section_name option_name
-    fn remove_option(
-        _context,
-        file_name: String,
-        section: Option<String>,
-        option: String,
-        separator: String = "=".into(),
-        encoding: Option<String> = None,
-    ) {
-        let file = File::new(&file_name, separator, encoding.as_deref(), false)?;
-        Ok(file.edit(|ini, _| ini.remove(section.as_deref(), &option))?.map_or(Value::Nil, Value::from))
-    }
+/// Takes an option away, and gives its value.
+///
+/// CLI Example:
+///
+///     salt '*' ini.remove_option /path/to/ini section_name option_name
+#[function]
+pub fn remove_option(
+    _context: &Context,
+    file_name: String,
+    section: Option<String>,
+    option: String,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let file = File::new(&file_name, separator, encoding.as_deref(), false)?;
+    Ok(file.edit(|ini, _| ini.remove(section.as_deref(), &option))?.map_or(Value::Nil, Value::from))
+}
 
-    /// The options of a section.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ini.get_section /path/to/ini section_name
-    fn get_section(
-        _context,
-        file_name: String,
-        section: String,
-        separator: String = "=".into(),
-        encoding: Option<String> = None,
-    ) {
-        let ini = File::new(&file_name, separator, encoding.as_deref(), false)?.read()?;
-        Ok(ini.sections.get(&section).map(Section::describe).unwrap_or_default().into())
-    }
+/// The options of a section.
+///
+/// CLI Example:
+///
+///     salt '*' ini.get_section /path/to/ini section_name
+#[function]
+pub fn get_section(
+    _context: &Context,
+    file_name: String,
+    section: String,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let ini = File::new(&file_name, separator, encoding.as_deref(), false)?.read()?;
+    Ok(ini.sections.get(&section).map(Section::describe).unwrap_or_default().into())
+}
 
-    /// Takes a section away, and gives its options.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ini.remove_section /path/to/ini section_name
-    fn remove_section(
-        _context,
-        file_name: String,
-        section: String,
-        separator: String = "=".into(),
-        encoding: Option<String> = None,
-    ) {
-        let file = File::new(&file_name, separator, encoding.as_deref(), false)?;
-        let removed = file.edit(|ini, _| ini.sections.shift_remove(&section))?;
-        Ok(removed.map_or(Value::Nil, |section| section.describe().into()))
-    }
+/// Takes a section away, and gives its options.
+///
+/// CLI Example:
+///
+///     salt '*' ini.remove_section /path/to/ini section_name
+#[function]
+pub fn remove_section(
+    _context: &Context,
+    file_name: String,
+    section: String,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let file = File::new(&file_name, separator, encoding.as_deref(), false)?;
+    let removed = file.edit(|ini, _| ini.sections.shift_remove(&section))?;
+    Ok(removed.map_or(Value::Nil, |section| section.describe().into()))
+}
 
-    /// All options, by section.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ini.get_ini /path/to/ini
-    fn get_ini(_context, file_name: String, separator: String = "=".into(), encoding: Option<String> = None) {
-        Ok(File::new(&file_name, separator, encoding.as_deref(), false)?.read()?.describe().into())
-    }
+/// All options, by section.
+///
+/// CLI Example:
+///
+///     salt '*' ini.get_ini /path/to/ini
+#[function]
+pub fn get_ini(
+    _context: &Context,
+    file_name: String,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    Ok(File::new(&file_name, separator, encoding.as_deref(), false)?.read()?.describe().into())
 }
 
 /// An INI file and how it is written.

@@ -5,208 +5,329 @@ mod saved;
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, files, functions};
+use brine_core::{Map, Value, files};
 use fancy_regex::Regex;
 
 use super::programs::which;
 use crate::context::Context;
 use crate::process::{Output, Program};
 
-functions! {
-    module "iptables", context Context;
+/// Execution functions of `iptables`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "iptables",
+    [
+        version,
+        build_rule,
+        get_saved_rules,
+        get_rules,
+        get_saved_policy,
+        get_policy,
+        set_policy,
+        save,
+        check,
+        check_chain,
+        new_chain,
+        delete_chain,
+        append,
+        insert,
+        delete,
+        flush
+    ]
+);
 
-    /// The program's version.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.version family=ipv6
-    fn version(context, family: String = "ipv4".into()) {
-        let told = Tables::new(context, &family)?.run("--version")?.stdout;
-        Ok(told.split_whitespace().nth(1).map_or(Value::Nil, Value::from))
-    }
+/// The program's version.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.version family=ipv6
+#[function]
+pub fn version(context: &Context, #[default("ipv4".into())] family: String) -> CallResult {
+    let told = Tables::new(context, &family)?.run("--version")?.stdout;
+    Ok(told.split_whitespace().nth(1).map_or(Value::Nil, Value::from))
+}
 
-    /// A rule as iptables reads it, from options that have iptables' long names; `connstate` is its `state`. With `full`
-    /// the whole command, which needs `table`, `chain` and `command`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.build_rule match=state connstate=RELATED,ESTABLISHED jump=ACCEPT
-    fn build_rule(context, table: String = "filter".into(), chain: Option<String> = None, command: Option<String> = None, position: Value = "".into(), full: bool = false, family: String = "ipv4".into(), **kwargs) {
-        let rule = match rule::build(kwargs) {
-            Ok(rule) => rule,
-            Err(wrong) => return Ok(wrong.into()),
-        };
-        if !full {
-            return Ok(rule.into());
-        }
-        let needed = |what: &str| Ok(format!("Error: {what} needs to be specified").into());
-        let Some(chain) = chain.filter(|chain| !chain.is_empty()) else { return needed("Chain") };
-        let Some(command) = command.filter(|command| !command.is_empty()) else { return needed("Command") };
-        let flag = if "ACDIRLSFZNXPE".contains(&command) { "-" } else { "--" };
-        let tables = Tables::new(context, &family)?;
-        let (program, wait) = (&tables.program, tables.wait()?);
-        Ok(format!("{program} {wait} -t {table} {flag}{command} {chain} {position} {rule}").into())
+/// A rule as iptables reads it, from options that have iptables' long names; `connstate` is its `state`. With `full`
+/// the whole command, which needs `table`, `chain` and `command`.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.build_rule match=state connstate=RELATED,ESTABLISHED jump=ACCEPT
+#[function]
+pub fn build_rule(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    #[default] chain: Option<String>,
+    #[default] command: Option<String>,
+    #[default("".into())] position: Value,
+    #[default(false)] full: bool,
+    #[default("ipv4".into())] family: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let rule = match rule::build(kwargs) {
+        Ok(rule) => rule,
+        Err(wrong) => return Ok(wrong.into()),
+    };
+    if !full {
+        return Ok(rule.into());
     }
+    let needed = |what: &str| Ok(format!("Error: {what} needs to be specified").into());
+    let Some(chain) = chain.filter(|chain| !chain.is_empty()) else { return needed("Chain") };
+    let Some(command) = command.filter(|command| !command.is_empty()) else { return needed("Command") };
+    let flag = if "ACDIRLSFZNXPE".contains(&command) { "-" } else { "--" };
+    let tables = Tables::new(context, &family)?;
+    let (program, wait) = (&tables.program, tables.wait()?);
+    Ok(format!("{program} {wait} -t {table} {flag}{command} {chain} {position} {rule}").into())
+}
 
-    /// The rules of a file, of the one that is read when the host starts if none is named: by table and chain.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.get_saved_rules
-    fn get_saved_rules(context, conf_file: Option<String> = None, family: String = "ipv4".into()) {
-        Ok(saved(context, conf_file, &family)?.into())
-    }
+/// The rules of a file, of the one that is read when the host starts if none is named: by table and chain.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.get_saved_rules
+#[function]
+pub fn get_saved_rules(
+    context: &Context,
+    #[default] conf_file: Option<String>,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(saved(context, conf_file, &family)?.into())
+}
 
-    /// The rules as they are now: by table and chain.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.get_rules family=ipv6
-    fn get_rules(context, family: String = "ipv4".into()) {
-        Ok(Tables::new(context, &family)?.rules()?.into())
-    }
+/// The rules as they are now: by table and chain.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.get_rules family=ipv6
+#[function]
+pub fn get_rules(context: &Context, #[default("ipv4".into())] family: String) -> CallResult {
+    Ok(Tables::new(context, &family)?.rules()?.into())
+}
 
-    /// What becomes of a packet that no rule of a chain is about, by a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.get_saved_policy filter INPUT
-    fn get_saved_policy(context, table: String = "filter".into(), chain: String, conf_file: Option<String> = None, family: String = "ipv4".into()) {
-        Ok(policy(&saved(context, conf_file, &family)?, &table, &chain))
-    }
+/// What becomes of a packet that no rule of a chain is about, by a file.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.get_saved_policy filter INPUT
+#[function]
+pub fn get_saved_policy(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    #[default] conf_file: Option<String>,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(policy(&saved(context, conf_file, &family)?, &table, &chain))
+}
 
-    /// What becomes of a packet that no rule of a chain is about.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.get_policy filter INPUT
-    fn get_policy(context, table: String = "filter".into(), chain: String, family: String = "ipv4".into()) {
-        Ok(policy(&Tables::new(context, &family)?.rules()?, &table, &chain))
-    }
+/// What becomes of a packet that no rule of a chain is about.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.get_policy filter INPUT
+#[function]
+pub fn get_policy(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(policy(&Tables::new(context, &family)?.rules()?, &table, &chain))
+}
 
-    /// Says what is to become of a packet that no rule of a chain is about. Gives what the program complains of.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.set_policy filter INPUT ACCEPT
-    fn set_policy(context, table: String = "filter".into(), chain: String, policy: String, family: String = "ipv4".into()) {
-        Ok(Tables::new(context, &family)?.change(&table, &format!("-P {chain} {policy}"))?.into())
-    }
+/// Says what is to become of a packet that no rule of a chain is about. Gives what the program complains of.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.set_policy filter INPUT ACCEPT
+#[function]
+pub fn set_policy(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    policy: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(Tables::new(context, &family)?.change(&table, &format!("-P {chain} {policy}"))?.into())
+}
 
-    /// Writes the rules as they are now to a file, or to the one that is read when the host starts. Lines that the option
-    /// `iptables.save_filters` has a regular expression for are left out.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.save /etc/sysconfig/iptables
-    fn save(context, filename: Option<String> = None, family: String = "ipv4".into()) {
-        let file = file_of(context, filename, &family)?;
-        let text = Tables::new(context, &family)?.saved()?;
-        if let Some(folder) = Path::new(&file).parent() {
-            std::fs::create_dir_all(folder).map_err(|error| CallError::Execution(format!("{}: {error}", folder.display())))?;
-        }
-        let told = context.call("config.option", Args::positional(["iptables.save_filters".into(), Value::List(Vec::new())]))?;
-        let filters: Vec<Regex> = Vec::<String>::from_value(&told).unwrap_or_default().iter()
-            .filter_map(|filter| Regex::new(filter).map_err(|error| tracing::warn!(filter, %error, "a filter is left out")).ok())
-            .collect();
-        let is_kept = |line: &&str| !filters.iter().any(|filter| filter.is_match(line).unwrap_or(false));
-        let text: String = text.split_inclusive('\n').filter(is_kept).collect();
-        context.call("file.write", Args::positional([file.into(), text.into()]))
+/// Writes the rules as they are now to a file, or to the one that is read when the host starts. Lines that the option
+/// `iptables.save_filters` has a regular expression for are left out.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.save /etc/sysconfig/iptables
+#[function]
+pub fn save(
+    context: &Context,
+    #[default] filename: Option<String>,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let file = file_of(context, filename, &family)?;
+    let text = Tables::new(context, &family)?.saved()?;
+    if let Some(folder) = Path::new(&file).parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| CallError::Execution(format!("{}: {error}", folder.display())))?;
     }
+    let told =
+        context.call("config.option", Args::positional(["iptables.save_filters".into(), Value::List(Vec::new())]))?;
+    let filters: Vec<Regex> = Vec::<String>::from_value(&told)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|filter| {
+            Regex::new(filter).map_err(|error| tracing::warn!(filter, %error, "a filter is left out")).ok()
+        })
+        .collect();
+    let is_kept = |line: &&str| !filters.iter().any(|filter| filter.is_match(line).unwrap_or(false));
+    let text: String = text.split_inclusive('\n').filter(is_kept).collect();
+    context.call("file.write", Args::positional([file.into(), text.into()]))
+}
 
-    /// Whether a chain has a rule.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.check filter INPUT rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
-    fn check(context, table: String = "filter".into(), chain: String, rule: String, family: String = "ipv4".into()) {
-        Ok(Tables::new(context, &family)?.has(&table, &chain, &rule)?.into())
-    }
+/// Whether a chain has a rule.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.check filter INPUT rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
+#[function]
+pub fn check(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    rule: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(Tables::new(context, &family)?.has(&table, &chain, &rule)?.into())
+}
 
-    /// Whether a table has a chain.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.check_chain filter INPUT
-    fn check_chain(context, table: String = "filter".into(), chain: String, family: String = "ipv4".into()) {
-        let rules = Tables::new(context, &family)?.rules()?;
-        Ok(rules.get(table.as_str()).is_some_and(|chains| chains.get(chain.as_str()).is_some()).into())
-    }
+/// Whether a table has a chain.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.check_chain filter INPUT
+#[function]
+pub fn check_chain(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let rules = Tables::new(context, &family)?.rules()?;
+    Ok(rules.get(table.as_str()).is_some_and(|chains| chains.get(chain.as_str()).is_some()).into())
+}
 
-    /// Makes a chain: true, or what the program complains of.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.new_chain filter CUSTOM_CHAIN
-    fn new_chain(context, table: String = "filter".into(), chain: String, family: String = "ipv4".into()) {
-        Tables::new(context, &family)?.change(&table, &format!("-N {chain}")).map(true_or)
-    }
+/// Makes a chain: true, or what the program complains of.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.new_chain filter CUSTOM_CHAIN
+#[function]
+pub fn new_chain(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Tables::new(context, &family)?.change(&table, &format!("-N {chain}")).map(true_or)
+}
 
-    /// Removes a chain: true, or what the program complains of.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.delete_chain filter CUSTOM_CHAIN
-    fn delete_chain(context, table: String = "filter".into(), chain: String, family: String = "ipv4".into()) {
-        Tables::new(context, &family)?.change(&table, &format!("-X {chain}")).map(true_or)
-    }
+/// Removes a chain: true, or what the program complains of.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.delete_chain filter CUSTOM_CHAIN
+#[function]
+pub fn delete_chain(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Tables::new(context, &family)?.change(&table, &format!("-X {chain}")).map(true_or)
+}
 
-    /// Adds a rule at the end of a chain, and says whether that was done: not if it is there already.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.append filter INPUT rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
-    fn append(context, table: String = "filter".into(), chain: String, rule: String, family: String = "ipv4".into()) {
-        let tables = Tables::new(context, &family)?;
-        let is_there = tables.has(&table, &chain, &rule)?;
-        Ok((!is_there && tables.change(&table, &format!("-A {chain} {rule}"))?.is_empty()).into())
-    }
+/// Adds a rule at the end of a chain, and says whether that was done: not if it is there already.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.append filter INPUT rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
+#[function]
+pub fn append(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    rule: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let tables = Tables::new(context, &family)?;
+    let is_there = tables.has(&table, &chain, &rule)?;
+    Ok((!is_there && tables.change(&table, &format!("-A {chain} {rule}"))?.is_empty()).into())
+}
 
-    /// Adds a rule to a chain at a position; one below zero counts from the end. Gives what the program complains of, and
-    /// false if the rule is there already.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.insert filter INPUT position=3 rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
-    fn insert(context, table: String = "filter".into(), chain: String, position: i64, rule: String, family: String = "ipv4".into()) {
-        let tables = Tables::new(context, &family)?;
-        let mut position = position;
-        if position < 0 {
-            let rules = tables.rules()?;
-            let rules = rules.get(table.as_str()).and_then(|chains| chains.get(chain.as_str())?.get("rules")?.as_list());
-            let count = i64::try_from(rules.map_or(0, <[Value]>::len)).unwrap_or(i64::MAX);
-            position = count.saturating_add(position).saturating_add(1).max(1);
-        }
-        if tables.has(&table, &chain, &rule)? {
-            return Ok(false.into());
-        }
-        Ok(tables.change(&table, &format!("-I {chain} {position} {rule}"))?.into())
+/// Adds a rule to a chain at a position; one below zero counts from the end. Gives what the program complains of, and
+/// false if the rule is there already.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.insert filter INPUT position=3 rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
+#[function]
+pub fn insert(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    position: i64,
+    rule: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let tables = Tables::new(context, &family)?;
+    let mut position = position;
+    if position < 0 {
+        let rules = tables.rules()?;
+        let rules = rules.get(table.as_str()).and_then(|chains| chains.get(chain.as_str())?.get("rules")?.as_list());
+        let count = i64::try_from(rules.map_or(0, <[Value]>::len)).unwrap_or(i64::MAX);
+        position = count.saturating_add(position).saturating_add(1).max(1);
     }
+    if tables.has(&table, &chain, &rule)? {
+        return Ok(false.into());
+    }
+    Ok(tables.change(&table, &format!("-I {chain} {position} {rule}"))?.into())
+}
 
-    /// Removes a rule from a chain, or what is at a position. Gives what the program complains of.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.delete filter INPUT position=3
-    fn delete(context, table: String, chain: String, position: Option<i64> = None, rule: Option<String> = None, family: String = "ipv4".into()) {
-        let what = match (position, rule) {
-            (Some(_), Some(_)) => return Ok("Error: Only specify a position or a rule, not both".into()),
-            (Some(position), None) => position.to_string(),
-            (None, rule) => rule.unwrap_or_default(),
-        };
-        Ok(Tables::new(context, &family)?.change(&table, &format!("-D {chain} {what}"))?.into())
-    }
+/// Removes a rule from a chain, or what is at a position. Gives what the program complains of.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.delete filter INPUT position=3
+#[function]
+pub fn delete(
+    context: &Context,
+    table: String,
+    chain: String,
+    #[default] position: Option<i64>,
+    #[default] rule: Option<String>,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let what = match (position, rule) {
+        (Some(_), Some(_)) => return Ok("Error: Only specify a position or a rule, not both".into()),
+        (Some(position), None) => position.to_string(),
+        (None, rule) => rule.unwrap_or_default(),
+    };
+    Ok(Tables::new(context, &family)?.change(&table, &format!("-D {chain} {what}"))?.into())
+}
 
-    /// Removes all rules of a chain, or of all chains. Gives what the program complains of.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' iptables.flush filter INPUT
-    fn flush(context, table: String = "filter".into(), chain: String = String::new(), family: String = "ipv4".into()) {
-        Ok(Tables::new(context, &family)?.change(&table, &format!("-F {chain}"))?.into())
-    }
+/// Removes all rules of a chain, or of all chains. Gives what the program complains of.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.flush filter INPUT
+#[function]
+pub fn flush(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    #[default] chain: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(Tables::new(context, &family)?.change(&table, &format!("-F {chain}"))?.into())
 }
 
 /// The tables of IPv4 or IPv6.

@@ -1,40 +1,42 @@
 //! `jinja`: what templates under `salt://` define.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value};
 
 use crate::context::Context;
 use crate::state::Source;
 
-functions! {
-    module "jinja", context Context;
+/// Execution functions of `jinja`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("jinja", [load_map, import_yaml, import_json]);
 
-    /// The value of a variable of a template.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' jinja.load_map myformula/map.jinja mapdata
-    fn load_map(context, path: String, value: String) {
-        rendered(context, &format!("{{% from \"{path}\" import {value} with context %}}\n{{{{ {value} | tojson }}}}\n"))
-    }
+/// The value of a variable of a template.
+///
+/// CLI Example:
+///
+///     salt '*' jinja.load_map myformula/map.jinja mapdata
+#[function]
+pub fn load_map(context: &Context, path: String, value: String) -> CallResult {
+    rendered(context, &format!("{{% from \"{path}\" import {value} with context %}}\n{{{{ {value} | tojson }}}}\n"))
+}
 
-    /// What a file has, rendered and read as YAML.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' jinja.import_yaml myformula/foo.yaml
-    fn import_yaml(context, path: String) {
-        rendered(context, &format!("{{% import_yaml \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
-    }
+/// What a file has, rendered and read as YAML.
+///
+/// CLI Example:
+///
+///     salt '*' jinja.import_yaml myformula/foo.yaml
+#[function]
+pub fn import_yaml(context: &Context, path: String) -> CallResult {
+    rendered(context, &format!("{{% import_yaml \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
+}
 
-    /// What a file has, rendered and read as JSON.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' jinja.import_json myformula/foo.json
-    fn import_json(context, path: String) {
-        rendered(context, &format!("{{% import_json \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
-    }
+/// What a file has, rendered and read as JSON.
+///
+/// CLI Example:
+///
+///     salt '*' jinja.import_json myformula/foo.json
+#[function]
+pub fn import_json(context: &Context, path: String) -> CallResult {
+    rendered(context, &format!("{{% import_json \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
 }
 
 /// The data of a template that is rendered as an SLS file is.

@@ -3,33 +3,34 @@
 use std::path::Path;
 
 use brine_core::crypt::{Digest, token};
-use brine_core::function::CallError;
-use brine_core::{Value, files, functions};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Value, files};
 
 use crate::channel::MASTER_KEY;
 use crate::context::Context;
 
-functions! {
-    module "key", context Context;
+/// Execution functions of `key`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("key", [finger, finger_master]);
 
-    /// Return the fingerprint of the minion's public key, by `hash_type` or the option of that name.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' key.finger
-    fn finger(context, hash_type: Option<String> = None) {
-        fingerprint(context, "minion.pub", hash_type)
-    }
+/// Return the fingerprint of the minion's public key, by `hash_type` or the option of that name.
+///
+/// CLI Example:
+///
+///     salt '*' key.finger
+#[function]
+pub fn finger(context: &Context, #[default] hash_type: Option<String>) -> CallResult {
+    fingerprint(context, "minion.pub", hash_type)
+}
 
-    /// Return the fingerprint of the master's public key as the minion knows it, by `hash_type` or the option of that
-    /// name. `master_finger` takes that of sha256.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' key.finger_master
-    fn finger_master(context, hash_type: Option<String> = None) {
-        fingerprint(context, MASTER_KEY, hash_type)
-    }
+/// Return the fingerprint of the master's public key as the minion knows it, by `hash_type` or the option of that
+/// name. `master_finger` takes that of sha256.
+///
+/// CLI Example:
+///
+///     salt '*' key.finger_master
+#[function]
+pub fn finger_master(context: &Context, #[default] hash_type: Option<String>) -> CallResult {
+    fingerprint(context, MASTER_KEY, hash_type)
 }
 
 /// Returns the fingerprint of a key file; an empty string if there is no such file.

@@ -4,105 +4,117 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use brine_core::files;
-use brine_core::function::CallError;
-use brine_core::{Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Value, map};
 
 use super::programs::{argument, run};
 use crate::context::Context;
 
-functions! {
-    module "kmod", context Context;
+/// Execution functions of `kmod`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("kmod", [available, check_available, lsmod, mod_list, is_loaded, load, remove]);
 
-    /// All modules that this kernel can load, and those that are part of it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' kmod.available
-    fn available(_context) {
-        Ok(loadable().into_iter().collect())
-    }
+/// All modules that this kernel can load, and those that are part of it.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.available
+#[function]
+pub fn available(_context: &Context) -> CallResult {
+    Ok(loadable().into_iter().collect())
+}
 
-    /// Whether this kernel can load a module.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' kmod.check_available kvm
-    fn check_available(_context, r#mod: String) {
-        Ok(loadable().contains(&r#mod).into())
-    }
+/// Whether this kernel can load a module.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.check_available kvm
+#[function]
+pub fn check_available(_context: &Context, r#mod: String) -> CallResult {
+    Ok(loadable().contains(&r#mod).into())
+}
 
-    /// The modules that are loaded, with their sizes and those that need them.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' kmod.lsmod
-    fn lsmod(context) {
-        let output = run(context, &["lsmod".into()], &[])?;
-        let entry = |line: &str| {
-            let mut words = line.split_whitespace();
-            let (module, size, count) = (words.next()?, words.next()?, words.next()?);
-            let needed_by: Value = words.next().into_iter().flat_map(|list| list.split(',')).collect();
-            let told = map! {"size" => size, "module" => module, "depcount" => count, "deps" => needed_by};
-            (module != "Module").then(|| Value::Map(told))
-        };
-        Ok(output.stdout.lines().filter_map(entry).collect())
-    }
+/// The modules that are loaded, with their sizes and those that need them.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.lsmod
+#[function]
+pub fn lsmod(context: &Context) -> CallResult {
+    let output = run(context, &["lsmod".into()], &[])?;
+    let entry = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (module, size, count) = (words.next()?, words.next()?, words.next()?);
+        let needed_by: Value = words.next().into_iter().flat_map(|list| list.split(',')).collect();
+        let told = map! {"size" => size, "module" => module, "depcount" => count, "deps" => needed_by};
+        (module != "Module").then(|| Value::Map(told))
+    };
+    Ok(output.stdout.lines().filter_map(entry).collect())
+}
 
-    /// The names of the modules that are loaded, or with `only_persist` of those in the file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' kmod.mod_list
-    fn mod_list(context, only_persist: bool = false) {
-        let names = if only_persist { kept(context)? } else { loaded(context)? };
-        Ok(names.into_iter().collect())
-    }
+/// The names of the modules that are loaded, or with `only_persist` of those in the file.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.mod_list
+#[function]
+pub fn mod_list(context: &Context, #[default(false)] only_persist: bool) -> CallResult {
+    let names = if only_persist { kept(context)? } else { loaded(context)? };
+    Ok(names.into_iter().collect())
+}
 
-    /// Whether a module is loaded.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' kmod.is_loaded kvm
-    fn is_loaded(context, r#mod: String) {
-        Ok(loaded(context)?.contains(&r#mod).into())
-    }
+/// Whether a module is loaded.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.is_loaded kvm
+#[function]
+pub fn is_loaded(context: &Context, r#mod: String) -> CallResult {
+    Ok(loaded(context)?.contains(&r#mod).into())
+}
 
-    /// Loads a module, and with `persist` when the host starts, too: the modules that are loaded by this, or what
-    /// `modprobe` complains of.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' kmod.load kvm
-    fn load(context, r#mod: String, persist: bool = false) {
-        let before = loaded(context)?;
-        if let Some(complaint) = refused(context, "modprobe", &r#mod)? {
-            return Ok(format!("Error loading module {mod}: {complaint}").into());
-        }
-        let mut new: BTreeSet<String> = loaded(context)?.difference(&before).cloned().collect();
-        if persist && keep(context, &r#mod)? {
-            new.extend(name_of(&r#mod));
-        }
-        Ok(new.into_iter().collect())
+/// Loads a module, and with `persist` when the host starts, too: the modules that are loaded by this, or what
+/// `modprobe` complains of.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.load kvm
+#[function]
+pub fn load(context: &Context, r#mod: String, #[default(false)] persist: bool) -> CallResult {
+    let before = loaded(context)?;
+    if let Some(complaint) = refused(context, "modprobe", &r#mod)? {
+        return Ok(format!("Error loading module {mod}: {complaint}").into());
     }
+    let mut new: BTreeSet<String> = loaded(context)?.difference(&before).cloned().collect();
+    if persist && keep(context, &r#mod)? {
+        new.extend(name_of(&r#mod));
+    }
+    Ok(new.into_iter().collect())
+}
 
-    /// Unloads a module, and with `persist` has it not be loaded when the host starts; its line there becomes a
-    /// `comment` or goes. The modules that are unloaded by this, or what `rmmod` complains of.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' kmod.remove kvm
-    fn remove(context, r#mod: String, persist: bool = false, comment: bool = true) {
-        let before = loaded(context)?;
-        if let Some(complaint) = refused(context, "rmmod", &r#mod)? {
-            return Ok(format!("Error removing module {mod}: {complaint}").into());
-        }
-        let after = loaded(context)?;
-        let mut gone: BTreeSet<String> = before.difference(&after).cloned().collect();
-        if persist && unkeep(context, &r#mod, comment)? {
-            gone.extend(name_of(&r#mod));
-        }
-        Ok(gone.into_iter().collect())
+/// Unloads a module, and with `persist` has it not be loaded when the host starts; its line there becomes a
+/// `comment` or goes. The modules that are unloaded by this, or what `rmmod` complains of.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.remove kvm
+#[function]
+pub fn remove(
+    context: &Context,
+    r#mod: String,
+    #[default(false)] persist: bool,
+    #[default(true)] comment: bool,
+) -> CallResult {
+    let before = loaded(context)?;
+    if let Some(complaint) = refused(context, "rmmod", &r#mod)? {
+        return Ok(format!("Error removing module {mod}: {complaint}").into());
     }
+    let after = loaded(context)?;
+    let mut gone: BTreeSet<String> = before.difference(&after).cloned().collect();
+    if persist && unkeep(context, &r#mod, comment)? {
+        gone.extend(name_of(&r#mod));
+    }
+    Ok(gone.into_iter().collect())
 }
 
 /// Runs a program with a module and its options: what it complains of, if it does.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use brine_core::files;
-use brine_core::function::CallError;
-use brine_core::{Value, functions};
+use brine_core::Value;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, files};
 
 use super::cmd;
 use super::lines::{self, Missing};
@@ -12,129 +12,139 @@ use super::programs::{argument, run, which};
 use super::service::Init;
 use crate::context::Context;
 
-functions! {
-    module "locale", context Context;
+/// Execution functions of `locale`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("locale", [list_avail, avail, get_locale, set_locale, gen_locale]);
 
-    /// The locales that the system has.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' locale.list_avail
-    fn list_avail(context) {
-        Ok(all(context)?.into())
-    }
+/// The locales that the system has.
+///
+/// CLI Example:
+///
+///     salt '*' locale.list_avail
+#[function]
+pub fn list_avail(context: &Context) -> CallResult {
+    Ok(all(context)?.into())
+}
 
-    /// Whether the system has a locale.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' locale.avail 'en_US.UTF-8'
-    fn avail(context, locale: String) {
-        let wanted = Locale::parse(&locale).normal();
-        Ok(all(context)?.iter().any(|have| Locale::parse(have.trim()).normal() == wanted).into())
-    }
+/// Whether the system has a locale.
+///
+/// CLI Example:
+///
+///     salt '*' locale.avail 'en_US.UTF-8'
+#[function]
+pub fn avail(context: &Context, locale: String) -> CallResult {
+    let wanted = Locale::parse(&locale).normal();
+    Ok(all(context)?.iter().any(|have| Locale::parse(have.trim()).normal() == wanted).into())
+}
 
-    /// The locale of the system.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' locale.get_locale
-    fn get_locale(context) {
-        if Init::of_host() == Init::Systemd {
-            let variables = by_localectl(context)?;
-            let language = variables.into_iter().find(|(name, _)| name == "LANG");
-            return Ok(language.map(|(_, value)| value).unwrap_or_default().into());
-        }
-        let (path, name) = own_file(context)?;
-        let text = files::read_if_exists(path).map_err(CallError::execution)?.unwrap_or_default();
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-        Ok(value.unwrap_or_default().replace('"', "").into())
+/// The locale of the system.
+///
+/// CLI Example:
+///
+///     salt '*' locale.get_locale
+#[function]
+pub fn get_locale(context: &Context) -> CallResult {
+    if Init::of_host() == Init::Systemd {
+        let variables = by_localectl(context)?;
+        let language = variables.into_iter().find(|(name, _)| name == "LANG");
+        return Ok(language.map(|(_, value)| value).unwrap_or_default().into());
     }
+    let (path, name) = own_file(context)?;
+    let text = files::read_if_exists(path).map_err(CallError::execution)?.unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    Ok(value.unwrap_or_default().replace('"', "").into())
+}
 
-    /// Sets the locale of the system.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' locale.set_locale 'en_US.UTF-8'
-    fn set_locale(context, locale: String) {
-        let release = context.grains().get("osmajorrelease").and_then(Value::as_i64).unwrap_or(0);
-        if Init::of_host() == Init::Systemd && !(context.os_family() == "Debian" && release >= 13) {
-            let others = by_localectl(context)?.into_iter().filter(|(name, _)| name != "LANG");
-            let mut words = vec!["localectl".to_owned(), "set-locale".into(), format!("LANG={locale}")];
-            words.extend(others.map(|(name, value)| format!("{name}={value}")));
-            if run(context, &words, &[])?.retcode != 0 {
-                lines::set("/etc/locale.conf", "LANG=", &format!("LANG={locale}"), Missing::Append)?;
-            }
-            return Ok(true.into());
+/// Sets the locale of the system.
+///
+/// CLI Example:
+///
+///     salt '*' locale.set_locale 'en_US.UTF-8'
+#[function]
+pub fn set_locale(context: &Context, locale: String) -> CallResult {
+    let release = context.grains().get("osmajorrelease").and_then(Value::as_i64).unwrap_or(0);
+    if Init::of_host() == Init::Systemd && !(context.os_family() == "Debian" && release >= 13) {
+        let others = by_localectl(context)?.into_iter().filter(|(name, _)| name != "LANG");
+        let mut words = vec!["localectl".to_owned(), "set-locale".into(), format!("LANG={locale}")];
+        words.extend(others.map(|(name, value)| format!("{name}={value}")));
+        if run(context, &words, &[])?.retcode != 0 {
+            lines::set("/etc/locale.conf", "LANG=", &format!("LANG={locale}"), Missing::Append)?;
         }
-        let (path, name) = own_file(context)?;
-        if context.os_family() == "Debian" {
-            let program = which("update-locale")
-                .ok_or_else(|| CallError::Execution("Cannot set locale: \"update-locale\" was not found.".into()))?;
-            run(context, &[program.display().to_string()], &[])?;
-        }
-        lines::set(path, &format!("{name}="), &format!("{name}=\"{locale}\""), Missing::Append)?;
-        Ok(true.into())
+        return Ok(true.into());
     }
+    let (path, name) = own_file(context)?;
+    if context.os_family() == "Debian" {
+        let program = which("update-locale")
+            .ok_or_else(|| CallError::Execution("Cannot set locale: \"update-locale\" was not found.".into()))?;
+        run(context, &[program.display().to_string()], &[])?;
+    }
+    lines::set(path, &format!("{name}="), &format!("{name}=\"{locale}\""), Missing::Append)?;
+    Ok(true.into())
+}
 
-    /// Makes a locale: whether that worked, or with `verbose` all about the call.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' locale.gen_locale 'en_IE.UTF-8 UTF-8'
-    fn gen_locale(context, locale: String, verbose: bool = false, **_kwargs) {
-        let system = context.grains().get("os").map(ToString::to_string).unwrap_or_default();
-        let (ubuntu, gentoo) = (system == "Ubuntu", context.os_family() == "Gentoo");
-        let mut wanted = Locale::parse(&locale);
-        if wanted.charmap.is_empty() && !ubuntu {
-            wanted.charmap.clone_from(&wanted.codeset);
-        }
-        let whole = wanted.render();
-        let place = format!("{}_{}", wanted.language, wanted.territory);
-        let is_known = if system == "Debian" || gentoo {
-            let known = files::read_to_string("/usr/share/i18n/SUPPORTED").map_err(CallError::execution)?;
-            known.lines().any(|line| line == whole)
-        } else {
-            let folder = if context.os_family() == "Suse" { "/usr/share/locale" } else { "/usr/share/i18n/locales" };
-            if !Path::new(folder).is_dir() {
-                return Err(CallError::Execution(format!("Locale \"{whole}\" is not available.")));
-            }
-            Path::new(folder).join(&place).exists()
-        };
-        if !is_known {
-            tracing::error!(jid = context.job.jid, locale = whole, "this system does not know of such a locale");
-            return Ok(false.into());
-        }
-        let list = Path::new("/etc/locale.gen");
-        if list.exists() {
-            let text = files::read_to_string(list).map_err(CallError::execution)?;
-            if let Some(text) = with_locale(&text, &whole) {
-                files::rewrite(list, text.as_bytes(), 0o644).map_err(CallError::execution)?;
-            }
-        } else if ubuntu {
-            let list = format!("/var/lib/locales/supported.d/{}", wanted.language);
-            lines::set(list, &whole, &whole, Missing::Append)?;
-        }
-        let words = if which("locale-gen").is_some() {
-            let generate = gentoo.then(|| "--generate".to_owned());
-            let name = if ubuntu { wanted.normal() } else { argument(&whole)? };
-            ["locale-gen".to_owned()].into_iter().chain(generate).chain([name]).collect()
-        } else if which("localedef").is_some() {
-            let codeset = &wanted.codeset;
-            let words = ["localedef", "--force", "-i", &place, "-f", codeset, &format!("{place}.{codeset}")];
-            let loud = if verbose { "--verbose" } else { "--quiet" };
-            words.iter().copied().chain([loud]).map(str::to_owned).collect::<Vec<_>>()
-        } else {
-            let error = "Command \"locale-gen\" or \"localedef\" was not found on this system.";
-            return Err(CallError::Execution(error.into()));
-        };
-        let output = run(context, &words, &[])?;
-        if output.retcode != 0 {
-            context.set_retcode(output.retcode);
-            tracing::error!(jid = context.job.jid, locale = whole, "{}", output.stderr);
-        }
-        Ok(if verbose { cmd::all(output).into() } else { (output.retcode == 0).into() })
+/// Makes a locale: whether that worked, or with `verbose` all about the call.
+///
+/// CLI Example:
+///
+///     salt '*' locale.gen_locale 'en_IE.UTF-8 UTF-8'
+#[function]
+pub fn gen_locale(
+    context: &Context,
+    locale: String,
+    #[default(false)] verbose: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let system = context.grains().get("os").map(ToString::to_string).unwrap_or_default();
+    let (ubuntu, gentoo) = (system == "Ubuntu", context.os_family() == "Gentoo");
+    let mut wanted = Locale::parse(&locale);
+    if wanted.charmap.is_empty() && !ubuntu {
+        wanted.charmap.clone_from(&wanted.codeset);
     }
+    let whole = wanted.render();
+    let place = format!("{}_{}", wanted.language, wanted.territory);
+    let is_known = if system == "Debian" || gentoo {
+        let known = files::read_to_string("/usr/share/i18n/SUPPORTED").map_err(CallError::execution)?;
+        known.lines().any(|line| line == whole)
+    } else {
+        let folder = if context.os_family() == "Suse" { "/usr/share/locale" } else { "/usr/share/i18n/locales" };
+        if !Path::new(folder).is_dir() {
+            return Err(CallError::Execution(format!("Locale \"{whole}\" is not available.")));
+        }
+        Path::new(folder).join(&place).exists()
+    };
+    if !is_known {
+        tracing::error!(jid = context.job.jid, locale = whole, "this system does not know of such a locale");
+        return Ok(false.into());
+    }
+    let list = Path::new("/etc/locale.gen");
+    if list.exists() {
+        let text = files::read_to_string(list).map_err(CallError::execution)?;
+        if let Some(text) = with_locale(&text, &whole) {
+            files::rewrite(list, text.as_bytes(), 0o644).map_err(CallError::execution)?;
+        }
+    } else if ubuntu {
+        let list = format!("/var/lib/locales/supported.d/{}", wanted.language);
+        lines::set(list, &whole, &whole, Missing::Append)?;
+    }
+    let words = if which("locale-gen").is_some() {
+        let generate = gentoo.then(|| "--generate".to_owned());
+        let name = if ubuntu { wanted.normal() } else { argument(&whole)? };
+        ["locale-gen".to_owned()].into_iter().chain(generate).chain([name]).collect()
+    } else if which("localedef").is_some() {
+        let codeset = &wanted.codeset;
+        let words = ["localedef", "--force", "-i", &place, "-f", codeset, &format!("{place}.{codeset}")];
+        let loud = if verbose { "--verbose" } else { "--quiet" };
+        words.iter().copied().chain([loud]).map(str::to_owned).collect::<Vec<_>>()
+    } else {
+        let error = "Command \"locale-gen\" or \"localedef\" was not found on this system.";
+        return Err(CallError::Execution(error.into()));
+    };
+    let output = run(context, &words, &[])?;
+    if output.retcode != 0 {
+        context.set_retcode(output.retcode);
+        tracing::error!(jid = context.job.jid, locale = whole, "{}", output.stderr);
+    }
+    Ok(if verbose { cmd::all(output).into() } else { (output.retcode == 0).into() })
 }
 
 /// A locale such as `ca_ES.UTF-8@valencia UTF-8`.

@@ -1,98 +1,108 @@
 //! `mine`: what minions tell of themselves for other minions to know. The master keeps it.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::config;
 use crate::context::{Context, MINE_FUNCTIONS};
 
-functions! {
-    module "mine", context Context;
+/// Execution functions of `mine`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("mine", [send, update, get, delete, flush]);
 
-    /// Calls a function and puts what it returns into the mine, under its own name or, with `mine_function`, that
-    /// of another one. `allow_tgt` (of type `allow_tgt_type`) says which minions may have it. Gives false if there
-    /// is no such function or it fails.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mine.send grains.get os
-    ///     salt '*' mine.send system mine_function=grains.get os allow_tgt='web*'
-    fn send(context, name: String, *args, **kwargs) {
-        match entry(context, &name, args, kwargs) {
-            Some(value) => tell(context, map! {name => value}, false),
-            None => Ok(Value::Bool(false)),
+/// Calls a function and puts what it returns into the mine, under its own name or, with `mine_function`, that
+/// of another one. `allow_tgt` (of type `allow_tgt_type`) says which minions may have it. Gives false if there
+/// is no such function or it fails.
+///
+/// CLI Example:
+///
+///     salt '*' mine.send grains.get os
+///     salt '*' mine.send system mine_function=grains.get os allow_tgt='web*'
+#[function]
+pub fn send(context: &Context, name: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    match entry(context, &name, args, kwargs) {
+        Some(value) => tell(context, map! {name => value}, false),
+        None => Ok(Value::Bool(false)),
+    }
+}
+
+/// Call functions and send their returns to the mine: those of `mine_functions` in the minion's configuration and
+/// pillar, or given in the same form. The minion does so by itself at start and every `mine_interval`. `clear`
+/// removes the rest of the mine.
+///
+/// CLI Example:
+///
+///     salt '*' mine.update
+#[function]
+pub fn update(context: &Context, #[default(false)] clear: bool, #[default] mine_functions: Value) -> CallResult {
+    let functions = if mine_functions.is_truthy() {
+        mine_functions
+    } else {
+        config::merge(context, MINE_FUNCTIONS.into(), Value::Nil, false, false, false)?
+    };
+    let functions: Vec<(String, Value)> = match functions {
+        Value::Map(functions) => functions.into_iter().map(|(name, given)| (name.to_string(), given)).collect(),
+        Value::List(names) => names.into_iter().map(|name| (name.to_string(), Value::Nil)).collect(),
+        _ => Vec::new(),
+    };
+    if functions.is_empty() {
+        return Ok(Value::Nil);
+    }
+    let mut data = Map::new();
+    for (name, given) in functions {
+        let (args, kwargs) = arguments(given);
+        if let Some(value) = entry(context, &name, args, kwargs) {
+            data.insert(name.into(), value);
         }
     }
+    if data.is_empty() && !clear { Ok(Value::Bool(true)) } else { tell(context, data, clear) }
+}
 
-    /// Call functions and send their returns to the mine: those of `mine_functions` in the minion's configuration and
-    /// pillar, or given in the same form. The minion does so by itself at start and every `mine_interval`. `clear`
-    /// removes the rest of the mine.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mine.update
-    fn update(context, clear: bool = false, mine_functions: Value = Value::Nil) {
-        let functions = if mine_functions.is_truthy() {
-            mine_functions
-        } else {
-            config::merge(context, MINE_FUNCTIONS.into(), Value::Nil, false, false, false)?
-        };
-        let functions: Vec<(String, Value)> = match functions {
-            Value::Map(functions) => functions.into_iter().map(|(name, given)| (name.to_string(), given)).collect(),
-            Value::List(names) => names.into_iter().map(|name| (name.to_string(), Value::Nil)).collect(),
-            _ => Vec::new(),
-        };
-        if functions.is_empty() {
-            return Ok(Value::Nil);
-        }
-        let mut data = Map::new();
-        for (name, given) in functions {
-            let (args, kwargs) = arguments(given);
-            if let Some(value) = entry(context, &name, args, kwargs) {
-                data.insert(name.into(), value);
-            }
-        }
-        if data.is_empty() && !clear { Ok(Value::Bool(true)) } else { tell(context, data, clear) }
+/// What minions have in their mines: by minion, or by function and minion if several functions are asked for.
+///
+/// CLI Example:
+///
+///     salt '*' mine.get '*' network.ip_addrs
+///     salt '*' mine.get 'os:Fedora' network.ip_addrs grain
+#[function]
+pub fn get(
+    context: &Context,
+    tgt: Value,
+    fun: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default(false)] exclude_minion: bool,
+) -> CallResult {
+    let load = map! {"cmd" => "_mine_get", "tgt" => tgt, "fun" => fun, "tgt_type" => tgt_type};
+    if !context.minion.upstream.has_master() {
+        // Without a master nobody keeps a mine.
+        return Ok(Value::map());
     }
+    let mut found = context.minion.upstream.ask(load).map_err(CallError::execution)?;
+    if let (true, Value::Map(found)) = (exclude_minion, &mut found) {
+        let own = context.minion.id.as_str();
+        found.shift_remove(own);
+        found.values_mut().filter_map(Value::as_map_mut).for_each(|of_function| _ = of_function.shift_remove(own));
+    }
+    Ok(found)
+}
 
-    /// What minions have in their mines: by minion, or by function and minion if several functions are asked for.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mine.get '*' network.ip_addrs
-    ///     salt '*' mine.get 'os:Fedora' network.ip_addrs grain
-    fn get(context, tgt: Value, fun: Value, tgt_type: String = "glob".into(), exclude_minion: bool = false) {
-        let load = map! {"cmd" => "_mine_get", "tgt" => tgt, "fun" => fun, "tgt_type" => tgt_type};
-        if !context.minion.upstream.has_master() {
-            // Without a master nobody keeps a mine.
-            return Ok(Value::map());
-        }
-        let mut found = context.minion.upstream.ask(load).map_err(CallError::execution)?;
-        if let (true, Value::Map(found)) = (exclude_minion, &mut found) {
-            let own = context.minion.id.as_str();
-            found.shift_remove(own);
-            found.values_mut().filter_map(Value::as_map_mut).for_each(|of_function| _ = of_function.shift_remove(own));
-        }
-        Ok(found)
-    }
+/// Takes a function out of this minion's mine.
+///
+/// CLI Example:
+///
+///     salt '*' mine.delete grains.get
+#[function]
+pub fn delete(context: &Context, fun: String) -> CallResult {
+    context.minion.upstream.ask(map! {"cmd" => "_mine_delete", "fun" => fun}).map_err(CallError::execution)
+}
 
-    /// Takes a function out of this minion's mine.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mine.delete grains.get
-    fn delete(context, fun: String) {
-        context.minion.upstream.ask(map! {"cmd" => "_mine_delete", "fun" => fun}).map_err(CallError::execution)
-    }
-
-    /// Takes away all of this minion's mine.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mine.flush
-    fn flush(context) {
-        context.minion.upstream.ask(map! {"cmd" => "_mine_flush"}).map_err(CallError::execution)
-    }
+/// Takes away all of this minion's mine.
+///
+/// CLI Example:
+///
+///     salt '*' mine.flush
+#[function]
+pub fn flush(context: &Context) -> CallResult {
+    context.minion.upstream.ask(map! {"cmd" => "_mine_flush"}).map_err(CallError::execution)
 }
 
 fn tell(context: &Context, data: Map, clear: bool) -> Result<Value, CallError> {

@@ -1,4 +1,4 @@
-//! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
+//! Execution functions: one file a Salt module, its functions declared by `#[function]`.
 
 pub mod accounts;
 mod acl;
@@ -117,7 +117,6 @@ pub static MODULES: &[&[Function<Context>]] = &[
     mount::FUNCTIONS,
     network::FUNCTIONS,
     network::routes::FUNCTIONS,
-    r#match::FUNCTIONS,
     orchestration::FUNCTIONS,
     pillar::FUNCTIONS,
     pip::FUNCTIONS,

@@ -6,247 +6,302 @@ pub mod fstab;
 use std::path::{Path, PathBuf};
 
 use brine_core::files;
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::sls::yaml::{self, Style};
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::programs::{argument, program, run, which};
 use crate::context::Context;
 use fstab::{Entry, How};
 
-functions! {
-    module "mount", context Context;
+/// Execution functions of `mount`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "mount",
+    [
+        active,
+        is_mounted,
+        fstab,
+        set_fstab,
+        rm_fstab,
+        mount,
+        remount,
+        umount,
+        swaps,
+        swapon,
+        swapoff,
+        read_mount_cache,
+        write_mount_cache,
+        delete_mount_cache,
+        get_mount_from_path,
+        get_device_from_path,
+        is_fuse_exec
+    ]
+);
 
-    /// What is mounted, by where it is.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.active
-    fn active(context, extended: bool = false) {
-        Ok(active::describe(&active::read(context)?, extended))
+/// What is mounted, by where it is.
+///
+/// CLI Example:
+///
+///     salt '*' mount.active
+#[function]
+pub fn active(context: &Context, #[default(false)] extended: bool) -> CallResult {
+    Ok(active::describe(&active::read(context)?, extended))
+}
+
+/// Whether something is mounted there.
+///
+/// CLI Example:
+///
+///     salt '*' mount.is_mounted /mnt/share
+#[function]
+pub fn is_mounted(context: &Context, name: String) -> CallResult {
+    Ok(active::read(context)?.contains_key(&name).into())
+}
+
+/// The entries of `/etc/fstab`.
+///
+/// CLI Example:
+///
+///     salt '*' mount.fstab
+#[function]
+pub fn fstab(_context: &Context, #[default("/etc/fstab".into())] config: String) -> CallResult {
+    Ok(fstab::describe(&fstab::read(&config)?).into())
+}
+
+/// Has an entry be in `/etc/fstab`: `new`, `change` or `present`.
+///
+/// CLI Example:
+///
+///     salt '*' mount.set_fstab /mnt/foo /dev/sdz1 ext4
+#[function]
+pub fn set_fstab(
+    _context: &Context,
+    name: String,
+    device: String,
+    fstype: String,
+    #[default("defaults".into())] opts: Value,
+    #[default(0.into())] dump: Value,
+    #[default(0.into())] pass_num: Value,
+    #[default("/etc/fstab".into())] config: String,
+    #[default(false)] test: bool,
+    #[default(vec!["auto".into()])] match_on: Vec<String>,
+    #[default(false)] not_change: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let entry = Entry::new(&name, &device, &fstype, &opts, &dump, &pass_num);
+    Ok(fstab::set(&config, &entry, &How { match_on, not_change, test })?.as_str().into())
+}
+
+/// Has no entry be in `/etc/fstab` that mounts this device there.
+///
+/// CLI Example:
+///
+///     salt '*' mount.rm_fstab /mnt/foo /dev/sdg
+#[function]
+pub fn rm_fstab(
+    _context: &Context,
+    name: String,
+    device: Option<String>,
+    #[default("/etc/fstab".into())] config: String,
+) -> CallResult {
+    fstab::remove(&config, &name, device.as_deref())?;
+    Ok(true.into())
+}
+
+/// Mounts a device, or what `/etc/fstab` has for the place: True, or what `mount` complains of.
+///
+/// CLI Example:
+///
+///     salt '*' mount.mount /mnt/foo /dev/sdz1 True
+#[function]
+pub fn mount(
+    context: &Context,
+    name: String,
+    #[default(false.into())] device: Value,
+    #[default(false)] mkmnt: bool,
+    #[default] fstype: String,
+    #[default("defaults".into())] opts: Value,
+    #[default] user: Option<String>,
+) -> CallResult {
+    if mkmnt && !Path::new(&name).exists() {
+        make_folder(&name, user.as_deref())?;
     }
-
-    /// Whether something is mounted there.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.is_mounted /mnt/share
-    fn is_mounted(context, name: String) {
-        Ok(active::read(context)?.contains_key(&name).into())
+    let mut words = vec!["mount".to_owned()];
+    if device.is_truthy() {
+        words.extend(with_opts(&options(&opts), &fstype));
+        words.push(argument(&device.to_string())?);
     }
+    words.push(argument(&name)?);
+    carry_out(context, &words, user)
+}
 
-    /// The entries of `/etc/fstab`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.fstab
-    fn fstab(_context, config: String = "/etc/fstab".into()) {
-        Ok(fstab::describe(&fstab::read(&config)?).into())
+/// Mounts again with other options, or mounts what is not mounted.
+///
+/// CLI Example:
+///
+///     salt '*' mount.remount /mnt/foo /dev/sdz1 True
+#[function]
+pub fn remount(
+    context: &Context,
+    name: String,
+    device: String,
+    #[default(false)] mkmnt: bool,
+    #[default] fstype: String,
+    #[default("defaults".into())] opts: Value,
+    #[default] user: Option<String>,
+) -> CallResult {
+    if !active::read(context)?.contains_key(&name) {
+        return mount(context, name, device.into(), mkmnt, fstype, opts, user);
     }
-
-    /// Has an entry be in `/etc/fstab`: `new`, `change` or `present`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.set_fstab /mnt/foo /dev/sdz1 ext4
-    fn set_fstab(
-        _context,
-        name: String,
-        device: String,
-        fstype: String,
-        opts: Value = "defaults".into(),
-        dump: Value = 0.into(),
-        pass_num: Value = 0.into(),
-        config: String = "/etc/fstab".into(),
-        test: bool = false,
-        match_on: Vec<String> = vec!["auto".into()],
-        not_change: bool = false,
-        **_kwargs
-    ) {
-        let entry = Entry::new(&name, &device, &fstype, &opts, &dump, &pass_num);
-        Ok(fstab::set(&config, &entry, &How { match_on, not_change, test })?.as_str().into())
+    let mut opts = options(&opts);
+    if !opts.iter().any(|opt| opt == "remount") {
+        opts.push("remount".into());
     }
+    let mut words = vec!["mount".to_owned()];
+    words.extend(with_opts(&opts, &fstype));
+    words.extend([argument(&device)?, argument(&name)?]);
+    carry_out(context, &words, user)
+}
 
-    /// Has no entry be in `/etc/fstab` that mounts this device there.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.rm_fstab /mnt/foo /dev/sdg
-    fn rm_fstab(_context, name: String, device: Option<String>, config: String = "/etc/fstab".into()) {
-        fstab::remove(&config, &name, device.as_deref())?;
-        Ok(true.into())
+/// Unmounts: True, or what `umount` complains of.
+///
+/// CLI Example:
+///
+///     salt '*' mount.umount /mnt/foo /dev/xvdc1
+#[function]
+pub fn umount(
+    context: &Context,
+    name: String,
+    #[default] device: Option<String>,
+    #[default] user: Option<String>,
+    #[default(false)] lazy: bool,
+) -> CallResult {
+    if !active::read(context)?.contains_key(&name) {
+        return Ok(format!("{name} does not have anything mounted").into());
     }
+    let mut words = vec!["umount".to_owned()];
+    words.extend(lazy.then(|| "-l".to_owned()));
+    words.push(argument(device.as_deref().filter(|device| !device.is_empty()).unwrap_or(&name))?);
+    carry_out(context, &words, user)
+}
 
-    /// Mounts a device, or what `/etc/fstab` has for the place: True, or what `mount` complains of.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.mount /mnt/foo /dev/sdz1 True
-    fn mount(
-        context,
-        name: String,
-        device: Value = false.into(),
-        mkmnt: bool = false,
-        fstype: String = String::new(),
-        opts: Value = "defaults".into(),
-        user: Option<String> = None,
-    ) {
-        if mkmnt && !Path::new(&name).exists() {
-            make_folder(&name, user.as_deref())?;
-        }
-        let mut words = vec!["mount".to_owned()];
-        if device.is_truthy() {
-            words.extend(with_opts(&options(&opts), &fstype));
-            words.push(argument(&device.to_string())?);
-        }
-        words.push(argument(&name)?);
-        carry_out(context, &words, user)
+/// The swap space that is in use.
+///
+/// CLI Example:
+///
+///     salt '*' mount.swaps
+#[function]
+pub fn swaps(_context: &Context) -> CallResult {
+    Ok(swap_space()?.into())
+}
+
+/// Uses a device or file as swap space.
+///
+/// CLI Example:
+///
+///     salt '*' mount.swapon /root/swapfile
+#[function]
+pub fn swapon(context: &Context, name: String, #[default] priority: Option<i64>) -> CallResult {
+    let before = swap_space()?;
+    if let Some(stats) = before.get(name.as_str()) {
+        return Ok(map! {"stats" => stats.clone(), "new" => false}.into());
     }
+    let mut words = vec!["swapon".to_owned(), argument(&name)?];
+    words.extend(priority.iter().flat_map(|priority| ["-p".to_owned(), priority.to_string()]));
+    carry_out(context, &words, None)?;
+    let stats = swap_space()?.get(name.as_str()).cloned();
+    Ok(stats.map_or_else(Value::map, |stats| map! {"stats" => stats, "new" => true}.into()))
+}
 
-    /// Mounts again with other options, or mounts what is not mounted.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.remount /mnt/foo /dev/sdz1 True
-    fn remount(
-        context,
-        name: String,
-        device: String,
-        mkmnt: bool = false,
-        fstype: String = String::new(),
-        opts: Value = "defaults".into(),
-        user: Option<String> = None,
-    ) {
-        if !active::read(context)?.contains_key(&name) {
-            return mount(context, name, device.into(), mkmnt, fstype, opts, user);
-        }
-        let mut opts = options(&opts);
-        if !opts.iter().any(|opt| opt == "remount") {
-            opts.push("remount".into());
-        }
-        let mut words = vec!["mount".to_owned()];
-        words.extend(with_opts(&opts, &fstype));
-        words.extend([argument(&device)?, argument(&name)?]);
-        carry_out(context, &words, user)
+/// Uses a device or file as swap space no more; nothing if it was not.
+///
+/// CLI Example:
+///
+///     salt '*' mount.swapoff /root/swapfile
+#[function]
+pub fn swapoff(context: &Context, name: String) -> CallResult {
+    if !swap_space()?.contains_key(name.as_str()) {
+        return Ok(Value::Nil);
     }
+    carry_out(context, &["swapoff".into(), argument(&name)?], None)?;
+    Ok((!swap_space()?.contains_key(name.as_str())).into())
+}
 
-    /// Unmounts: True, or what `umount` complains of.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.umount /mnt/foo /dev/xvdc1
-    fn umount(context, name: String, device: Option<String> = None, user: Option<String> = None, lazy: bool = false) {
-        if !active::read(context)?.contains_key(&name) {
-            return Ok(format!("{name} does not have anything mounted").into());
-        }
-        let mut words = vec!["umount".to_owned()];
-        words.extend(lazy.then(|| "-l".to_owned()));
-        words.push(argument(device.as_deref().filter(|device| !device.is_empty()).unwrap_or(&name))?);
-        carry_out(context, &words, user)
-    }
+/// What `mount.mounted` has mounted there, and how.
+///
+/// CLI Example:
+///
+///     salt '*' mount.read_mount_cache /mnt/share
+#[function]
+pub fn read_mount_cache(context: &Context, name: String) -> CallResult {
+    Ok(read_cache(context)?.get(name.as_str()).cloned().unwrap_or_else(Value::map))
+}
 
-    /// The swap space that is in use.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.swaps
-    fn swaps(_context) {
-        Ok(swap_space()?.into())
-    }
+/// Remembers what is mounted there, and how.
+///
+/// CLI Example:
+///
+///     salt '*' mount.write_mount_cache /mnt/share 10.0.0.1/folder True nfs defaults
+#[function]
+pub fn write_mount_cache(
+    context: &Context,
+    real_name: String,
+    device: String,
+    mkmnt: bool,
+    fstype: String,
+    mount_opts: Value,
+) -> CallResult {
+    let mut cache = read_cache(context)?;
+    let entry = map! {"device" => device, "fstype" => fstype, "mkmnt" => mkmnt, "opts" => mount_opts};
+    cache.insert(real_name.into(), entry.into());
+    write_cache(context, cache)?;
+    Ok(true.into())
+}
 
-    /// Uses a device or file as swap space.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.swapon /root/swapfile
-    fn swapon(context, name: String, priority: Option<i64> = None) {
-        let before = swap_space()?;
-        if let Some(stats) = before.get(name.as_str()) {
-            return Ok(map! {"stats" => stats.clone(), "new" => false}.into());
-        }
-        let mut words = vec!["swapon".to_owned(), argument(&name)?];
-        words.extend(priority.iter().flat_map(|priority| ["-p".to_owned(), priority.to_string()]));
-        carry_out(context, &words, None)?;
-        let stats = swap_space()?.get(name.as_str()).cloned();
-        Ok(stats.map_or_else(Value::map, |stats| map! {"stats" => stats, "new" => true}.into()))
-    }
-
-    /// Uses a device or file as swap space no more; nothing if it was not.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.swapoff /root/swapfile
-    fn swapoff(context, name: String) {
-        if !swap_space()?.contains_key(name.as_str()) {
-            return Ok(Value::Nil);
-        }
-        carry_out(context, &["swapoff".into(), argument(&name)?], None)?;
-        Ok((!swap_space()?.contains_key(name.as_str())).into())
-    }
-
-    /// What `mount.mounted` has mounted there, and how.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.read_mount_cache /mnt/share
-    fn read_mount_cache(context, name: String) {
-        Ok(read_cache(context)?.get(name.as_str()).cloned().unwrap_or_else(Value::map))
-    }
-
-    /// Remembers what is mounted there, and how.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.write_mount_cache /mnt/share 10.0.0.1/folder True nfs defaults
-    fn write_mount_cache(context, real_name: String, device: String, mkmnt: bool, fstype: String, mount_opts: Value) {
-        let mut cache = read_cache(context)?;
-        let entry = map! {"device" => device, "fstype" => fstype, "mkmnt" => mkmnt, "opts" => mount_opts};
-        cache.insert(real_name.into(), entry.into());
+/// Forgets what is mounted there.
+///
+/// CLI Example:
+///
+///     salt '*' mount.delete_mount_cache /mnt/share
+#[function]
+pub fn delete_mount_cache(context: &Context, real_name: String) -> CallResult {
+    let mut cache = read_cache(context)?;
+    if cache.shift_remove(real_name.as_str()).is_some() {
         write_cache(context, cache)?;
-        Ok(true.into())
     }
+    Ok(true.into())
+}
 
-    /// Forgets what is mounted there.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.delete_mount_cache /mnt/share
-    fn delete_mount_cache(context, real_name: String) {
-        let mut cache = read_cache(context)?;
-        if cache.shift_remove(real_name.as_str()).is_some() {
-            write_cache(context, cache)?;
-        }
-        Ok(true.into())
-    }
+/// Where the file system of a path is mounted.
+///
+/// CLI Example:
+///
+///     salt '*' mount.get_mount_from_path /opt/some/nested/path
+#[function]
+pub fn get_mount_from_path(context: &Context, path: String) -> CallResult {
+    Ok(mount_of(context, &path)?.0.into())
+}
 
-    /// Where the file system of a path is mounted.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.get_mount_from_path /opt/some/nested/path
-    fn get_mount_from_path(context, path: String) {
-        Ok(mount_of(context, &path)?.0.into())
-    }
+/// The device of the file system of a path.
+///
+/// CLI Example:
+///
+///     salt '*' mount.get_device_from_path /
+#[function]
+pub fn get_device_from_path(context: &Context, path: String) -> CallResult {
+    Ok(mount_of(context, &path)?.1.into())
+}
 
-    /// The device of the file system of a path.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.get_device_from_path /
-    fn get_device_from_path(context, path: String) {
-        Ok(mount_of(context, &path)?.1.into())
-    }
-
-    /// Whether a program is one that mounts with FUSE.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' mount.is_fuse_exec sshfs
-    fn is_fuse_exec(context, cmd: String) {
-        let Some(program) = which(&cmd) else { return Ok(false.into()) };
-        let output = run(context, &["ldd".into(), program.display().to_string()], &[])?;
-        Ok(output.stdout.contains("libfuse").into())
-    }
+/// Whether a program is one that mounts with FUSE.
+///
+/// CLI Example:
+///
+///     salt '*' mount.is_fuse_exec sshfs
+#[function]
+pub fn is_fuse_exec(context: &Context, cmd: String) -> CallResult {
+    let Some(program) = which(&cmd) else { return Ok(false.into()) };
+    let output = run(context, &["ldd".into(), program.display().to_string()], &[])?;
+    Ok(output.stdout.contains("libfuse").into())
 }
 
 /// Options as a list: they are said as one, or separated by commas.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 
@@ -16,245 +16,333 @@ mod subnet;
 
 use subnet::Subnet;
 
-functions! {
-    module "network", context Context;
+/// Execution functions of `network`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "network",
+    [
+        ip_addrs,
+        ipaddrs,
+        ip_addrs6,
+        ipaddrs6,
+        interfaces,
+        hw_addr,
+        hwaddr,
+        interface,
+        interface_ip,
+        subnets,
+        subnets6,
+        ip_networks,
+        ip_networks6,
+        ifacestartswith,
+        iphexval,
+        in_subnet,
+        ip_in_subnet,
+        convert_cidr,
+        calc_net,
+        get_hostname,
+        get_fqdn,
+        is_private,
+        is_loopback,
+        reverse_ip
+    ]
+);
 
-    /// The IPv4 addresses of this host: of an interface or of several, and `cidr` or the `type` (public, private).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ip_addrs
-    ///     salt '*' network.ip_addrs eth0 cidr=10.0.0.0/8
-    fn ip_addrs(_context, interface: Value = Value::Nil, include_loopback: bool = false, cidr: Option<String> = None, r#type: Option<String> = None) {
-        addresses(IpAddr::is_ipv4, &interface, include_loopback, cidr.as_deref(), r#type.as_deref())
-    }
+/// The IPv4 addresses of this host: of an interface or of several, and `cidr` or the `type` (public, private).
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_addrs
+///     salt '*' network.ip_addrs eth0 cidr=10.0.0.0/8
+#[function]
+pub fn ip_addrs(
+    _context: &Context,
+    #[default] interface: Value,
+    #[default(false)] include_loopback: bool,
+    #[default] cidr: Option<String>,
+    #[default] r#type: Option<String>,
+) -> CallResult {
+    addresses(IpAddr::is_ipv4, &interface, include_loopback, cidr.as_deref(), r#type.as_deref())
+}
 
-    /// As `ip_addrs`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ipaddrs
-    fn ipaddrs(_context, interface: Value = Value::Nil, include_loopback: bool = false, cidr: Option<String> = None, r#type: Option<String> = None) {
-        addresses(IpAddr::is_ipv4, &interface, include_loopback, cidr.as_deref(), r#type.as_deref())
-    }
+/// As `ip_addrs`.
+///
+/// CLI Example:
+///
+///     salt '*' network.ipaddrs
+#[function]
+pub fn ipaddrs(
+    _context: &Context,
+    #[default] interface: Value,
+    #[default(false)] include_loopback: bool,
+    #[default] cidr: Option<String>,
+    #[default] r#type: Option<String>,
+) -> CallResult {
+    addresses(IpAddr::is_ipv4, &interface, include_loopback, cidr.as_deref(), r#type.as_deref())
+}
 
-    /// The IPv6 addresses of this host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ip_addrs6
-    fn ip_addrs6(_context, interface: Value = Value::Nil, include_loopback: bool = false, cidr: Option<String> = None) {
-        addresses(IpAddr::is_ipv6, &interface, include_loopback, cidr.as_deref(), None)
-    }
+/// The IPv6 addresses of this host.
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_addrs6
+#[function]
+pub fn ip_addrs6(
+    _context: &Context,
+    #[default] interface: Value,
+    #[default(false)] include_loopback: bool,
+    #[default] cidr: Option<String>,
+) -> CallResult {
+    addresses(IpAddr::is_ipv6, &interface, include_loopback, cidr.as_deref(), None)
+}
 
-    /// As `ip_addrs6`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ipaddrs6
-    fn ipaddrs6(_context, interface: Value = Value::Nil, include_loopback: bool = false, cidr: Option<String> = None) {
-        addresses(IpAddr::is_ipv6, &interface, include_loopback, cidr.as_deref(), None)
-    }
+/// As `ip_addrs6`.
+///
+/// CLI Example:
+///
+///     salt '*' network.ipaddrs6
+#[function]
+pub fn ipaddrs6(
+    _context: &Context,
+    #[default] interface: Value,
+    #[default(false)] include_loopback: bool,
+    #[default] cidr: Option<String>,
+) -> CallResult {
+    addresses(IpAddr::is_ipv6, &interface, include_loopback, cidr.as_deref(), None)
+}
 
-    /// The interfaces of this host with their addresses.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.interfaces
-    fn interfaces(_context) {
-        Ok(Value::Map(interfaces_of_host().into_iter().map(|(name, told)| (name.into(), told.told().into())).collect()))
-    }
+/// The interfaces of this host with their addresses.
+///
+/// CLI Example:
+///
+///     salt '*' network.interfaces
+#[function]
+pub fn interfaces(_context: &Context) -> CallResult {
+    Ok(Value::Map(interfaces_of_host().into_iter().map(|(name, told)| (name.into(), told.told().into())).collect()))
+}
 
-    /// The hardware address of an interface.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.hw_addr eth0
-    fn hw_addr(_context, iface: String) {
-        Ok(hardware(&iface))
-    }
+/// The hardware address of an interface.
+///
+/// CLI Example:
+///
+///     salt '*' network.hw_addr eth0
+#[function]
+pub fn hw_addr(_context: &Context, iface: String) -> CallResult {
+    Ok(hardware(&iface))
+}
 
-    /// As `hw_addr`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.hwaddr eth0
-    fn hwaddr(_context, iface: String) {
-        Ok(hardware(&iface))
-    }
+/// As `hw_addr`.
+///
+/// CLI Example:
+///
+///     salt '*' network.hwaddr eth0
+#[function]
+pub fn hwaddr(_context: &Context, iface: String) -> CallResult {
+    Ok(hardware(&iface))
+}
 
-    /// The IPv4 addresses of an interface, with their networks.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.interface eth0
-    fn interface(_context, iface: String) {
-        Ok(match interfaces_of_host().remove(&iface) {
-            Some(own) => own.told().get("inet").cloned().unwrap_or_else(|| "".into()),
-            None => no_interface(&iface),
-        })
-    }
+/// The IPv4 addresses of an interface, with their networks.
+///
+/// CLI Example:
+///
+///     salt '*' network.interface eth0
+#[function]
+pub fn interface(_context: &Context, iface: String) -> CallResult {
+    Ok(match interfaces_of_host().remove(&iface) {
+        Some(own) => own.told().get("inet").cloned().unwrap_or_else(|| "".into()),
+        None => no_interface(&iface),
+    })
+}
 
-    /// The first IPv4 address of an interface.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.interface_ip eth0
-    fn interface_ip(_context, iface: String) {
-        Ok(match interfaces_of_host().remove(&iface) {
-            Some(own) => own.v4.first().map_or_else(|| "".into(), |address| address.ip.to_string().into()),
-            None => no_interface(&iface),
-        })
-    }
+/// The first IPv4 address of an interface.
+///
+/// CLI Example:
+///
+///     salt '*' network.interface_ip eth0
+#[function]
+pub fn interface_ip(_context: &Context, iface: String) -> CallResult {
+    Ok(match interfaces_of_host().remove(&iface) {
+        Some(own) => own.v4.first().map_or_else(|| "".into(), |address| address.ip.to_string().into()),
+        None => no_interface(&iface),
+    })
+}
 
-    /// The IPv4 networks that this host is in.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.subnets
-    fn subnets(_context) {
-        let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
-        let networks: BTreeSet<String> = all.filter(|address| !address.ip.is_loopback()).map(|address| address.subnet().to_string()).collect();
-        Ok(networks.into_iter().collect())
-    }
+/// The IPv4 networks that this host is in.
+///
+/// CLI Example:
+///
+///     salt '*' network.subnets
+#[function]
+pub fn subnets(_context: &Context) -> CallResult {
+    let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
+    let networks: BTreeSet<String> =
+        all.filter(|address| !address.ip.is_loopback()).map(|address| address.subnet().to_string()).collect();
+    Ok(networks.into_iter().collect())
+}
 
-    /// The IPv6 networks that this host is in.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.subnets6
-    fn subnets6(_context) {
-        Ok(networks(IpAddr::is_ipv6, None, false).keys().map(ToString::to_string).collect())
-    }
+/// The IPv6 networks that this host is in.
+///
+/// CLI Example:
+///
+///     salt '*' network.subnets6
+#[function]
+pub fn subnets6(_context: &Context) -> CallResult {
+    Ok(networks(IpAddr::is_ipv6, None, false).keys().map(ToString::to_string).collect())
+}
 
-    /// The IPv4 networks of this host's interfaces, or of one of them; with `verbose` and what belongs to them.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ip_networks interface=eth0
-    fn ip_networks(_context, interface: Option<String> = None, include_loopback: bool = false, verbose: bool = false) {
-        Ok(told_networks(&networks(IpAddr::is_ipv4, interface.as_deref(), include_loopback), verbose))
-    }
+/// The IPv4 networks of this host's interfaces, or of one of them; with `verbose` and what belongs to them.
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_networks interface=eth0
+#[function]
+pub fn ip_networks(
+    _context: &Context,
+    #[default] interface: Option<String>,
+    #[default(false)] include_loopback: bool,
+    #[default(false)] verbose: bool,
+) -> CallResult {
+    Ok(told_networks(&networks(IpAddr::is_ipv4, interface.as_deref(), include_loopback), verbose))
+}
 
-    /// As `ip_networks`, for IPv6.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ip_networks6
-    fn ip_networks6(_context, interface: Option<String> = None, include_loopback: bool = false, verbose: bool = false) {
-        Ok(told_networks(&networks(IpAddr::is_ipv6, interface.as_deref(), include_loopback), verbose))
-    }
+/// As `ip_networks`, for IPv6.
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_networks6
+#[function]
+pub fn ip_networks6(
+    _context: &Context,
+    #[default] interface: Option<String>,
+    #[default(false)] include_loopback: bool,
+    #[default(false)] verbose: bool,
+) -> CallResult {
+    Ok(told_networks(&networks(IpAddr::is_ipv6, interface.as_deref(), include_loopback), verbose))
+}
 
-    /// The interfaces with an IPv4 address that begins so.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ifacestartswith 10.0
-    fn ifacestartswith(_context, cidr: Value) {
-        let begins = cidr.to_string();
-        let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
-        Ok(all.filter(|address| address.ip.to_string().starts_with(&begins)).map(|address| Value::from(address.label)).collect())
-    }
+/// The interfaces with an IPv4 address that begins so.
+///
+/// CLI Example:
+///
+///     salt '*' network.ifacestartswith 10.0
+#[function]
+pub fn ifacestartswith(_context: &Context, cidr: Value) -> CallResult {
+    let begins = cidr.to_string();
+    let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
+    Ok(all
+        .filter(|address| address.ip.to_string().starts_with(&begins))
+        .map(|address| Value::from(address.label))
+        .collect())
+}
 
-    /// An IPv4 address as eight hex digits.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.iphexval 10.0.0.1
-    fn iphexval(_context, ip: String) {
-        let ip: Ipv4Addr = ip.parse().map_err(|_| CallError::Execution(format!("'{ip}' is not an IPv4 address")))?;
-        Ok(format!("{:08X}", u32::from(ip)).into())
-    }
+/// An IPv4 address as eight hex digits.
+///
+/// CLI Example:
+///
+///     salt '*' network.iphexval 10.0.0.1
+#[function]
+pub fn iphexval(_context: &Context, ip: String) -> CallResult {
+    let ip: Ipv4Addr = ip.parse().map_err(|_| CallError::Execution(format!("'{ip}' is not an IPv4 address")))?;
+    Ok(format!("{:08X}", u32::from(ip)).into())
+}
 
-    /// Whether this host has an address in a network.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.in_subnet 10.0.0.0/16
-    fn in_subnet(_context, cidr: String) {
-        let network = subnet(&cidr)?;
-        let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
-        Ok(all.into_iter().any(|address| !address.ip.is_loopback() && network.holds(address.ip.into())).into())
-    }
+/// Whether this host has an address in a network.
+///
+/// CLI Example:
+///
+///     salt '*' network.in_subnet 10.0.0.0/16
+#[function]
+pub fn in_subnet(_context: &Context, cidr: String) -> CallResult {
+    let network = subnet(&cidr)?;
+    let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
+    Ok(all.into_iter().any(|address| !address.ip.is_loopback() && network.holds(address.ip.into())).into())
+}
 
-    /// Whether an address is in a network.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ip_in_subnet 172.17.0.4 172.16.0.0/12
-    fn ip_in_subnet(_context, ip_addr: String, cidr: String) {
-        Ok(subnet(&cidr)?.holds(address(&ip_addr)?).into())
-    }
+/// Whether an address is in a network.
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_in_subnet 172.17.0.4 172.16.0.0/12
+#[function]
+pub fn ip_in_subnet(_context: &Context, ip_addr: String, cidr: String) -> CallResult {
+    Ok(subnet(&cidr)?.holds(address(&ip_addr)?).into())
+}
 
-    /// The network, the mask and the broadcast address of a network.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.convert_cidr 172.31.0.0/16
-    fn convert_cidr(_context, cidr: String) {
-        let network = subnet(&cidr)?;
-        Ok(map! {
-            "network" => network.first().to_string(),
-            "netmask" => network.mask().to_string(),
-            "broadcast" => network.last().to_string(),
-        }.into())
+/// The network, the mask and the broadcast address of a network.
+///
+/// CLI Example:
+///
+///     salt '*' network.convert_cidr 172.31.0.0/16
+#[function]
+pub fn convert_cidr(_context: &Context, cidr: String) -> CallResult {
+    let network = subnet(&cidr)?;
+    Ok(map! {
+        "network" => network.first().to_string(),
+        "netmask" => network.mask().to_string(),
+        "broadcast" => network.last().to_string(),
     }
+    .into())
+}
 
-    /// The network of an address with a mask, or with the length of one behind a slash.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.calc_net 172.17.0.5 255.255.255.240
-    fn calc_net(_context, ip_addr: String, netmask: Option<String> = None) {
-        let text = netmask.map_or_else(|| ip_addr.clone(), |mask| format!("{ip_addr}/{mask}"));
-        Ok(subnet(&text)?.to_string().into())
-    }
+/// The network of an address with a mask, or with the length of one behind a slash.
+///
+/// CLI Example:
+///
+///     salt '*' network.calc_net 172.17.0.5 255.255.255.240
+#[function]
+pub fn calc_net(_context: &Context, ip_addr: String, #[default] netmask: Option<String>) -> CallResult {
+    let text = netmask.map_or_else(|| ip_addr.clone(), |mask| format!("{ip_addr}/{mask}"));
+    Ok(subnet(&text)?.to_string().into())
+}
 
-    /// The name of this host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.get_hostname
-    fn get_hostname(_context) {
-        let name = nix::unistd::gethostname().map_err(CallError::execution)?;
-        Ok(name.to_string_lossy().into_owned().into())
-    }
+/// The name of this host.
+///
+/// CLI Example:
+///
+///     salt '*' network.get_hostname
+#[function]
+pub fn get_hostname(_context: &Context) -> CallResult {
+    let name = nix::unistd::gethostname().map_err(CallError::execution)?;
+    Ok(name.to_string_lossy().into_owned().into())
+}
 
-    /// The full name of this host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.get_fqdn
-    fn get_fqdn(context) {
-        Ok(context.grains().get("fqdn").cloned().unwrap_or_default())
-    }
+/// The full name of this host.
+///
+/// CLI Example:
+///
+///     salt '*' network.get_fqdn
+#[function]
+pub fn get_fqdn(context: &Context) -> CallResult {
+    Ok(context.grains().get("fqdn").cloned().unwrap_or_default())
+}
 
-    /// Whether an address is for private networks.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.is_private 10.0.0.3
-    fn is_private(_context, ip_addr: String) {
-        Ok(subnet::is_private(address(&ip_addr)?).into())
-    }
+/// Whether an address is for private networks.
+///
+/// CLI Example:
+///
+///     salt '*' network.is_private 10.0.0.3
+#[function]
+pub fn is_private(_context: &Context, ip_addr: String) -> CallResult {
+    Ok(subnet::is_private(address(&ip_addr)?).into())
+}
 
-    /// Whether an address is that of a host to itself.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.is_loopback 127.0.0.1
-    fn is_loopback(_context, ip_addr: String) {
-        Ok(address(&ip_addr)?.is_loopback().into())
-    }
+/// Whether an address is that of a host to itself.
+///
+/// CLI Example:
+///
+///     salt '*' network.is_loopback 127.0.0.1
+#[function]
+pub fn is_loopback(_context: &Context, ip_addr: String) -> CallResult {
+    Ok(address(&ip_addr)?.is_loopback().into())
+}
 
-    /// The name under which the name service has an address.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.reverse_ip 172.17.0.4
-    fn reverse_ip(_context, ip_addr: String) {
-        Ok(subnet::reverse(address(&ip_addr)?).into())
-    }
+/// The name under which the name service has an address.
+///
+/// CLI Example:
+///
+///     salt '*' network.reverse_ip 172.17.0.4
+#[function]
+pub fn reverse_ip(_context: &Context, ip_addr: String) -> CallResult {
+    Ok(subnet::reverse(address(&ip_addr)?).into())
 }
 
 fn address(text: &str) -> Result<IpAddr, CallError> {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::orchestration::{Ask, Called, MasterAccess};
 use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use crate::context::Context;
 
@@ -16,64 +16,93 @@ pub(crate) fn master_of<'a>(context: &'a Context, what: &str) -> Result<&'a Arc<
     })
 }
 
-functions! {
-    module "saltutil", context Context;
+/// Execution functions of `saltutil`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("saltutil", [runner, wheel, cmd]);
 
-    /// Calls a runner function on the master. Only in orchestrations.
-    ///
-    /// CLI Example:
-    ///
-    ///     {% set up = salt['saltutil.runner']('manage.up') %}
-    fn runner(context, name: String, arg: Value = Value::Nil, kwarg: Option<Map> = None, full_return: bool = false, **kwargs) {
-        let master = master_of(context, "saltutil.runner")?;
-        returned(master.runner(&name, arguments(arg, kwarg, public(kwargs))), full_return)
-    }
+/// Calls a runner function on the master. Only in orchestrations.
+///
+/// CLI Example:
+///
+///     {% set up = salt['saltutil.runner']('manage.up') %}
+#[function]
+pub fn runner(
+    context: &Context,
+    name: String,
+    #[default] arg: Value,
+    #[default] kwarg: Option<Map>,
+    #[default(false)] full_return: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let master = master_of(context, "saltutil.runner")?;
+    returned(master.runner(&name, arguments(arg, kwarg, public(kwargs))), full_return)
+}
 
-    /// Calls a wheel function on the master. Only in orchestrations.
-    ///
-    /// CLI Example:
-    ///
-    ///     {% set keys = salt['saltutil.wheel']('key.list_all') %}
-    fn wheel(context, name: String, arg: Value = Value::Nil, kwarg: Option<Map> = None, full_return: bool = false, **kwargs) {
-        let master = master_of(context, "saltutil.wheel")?;
-        returned(master.wheel(&name, arguments(arg, kwarg, public(kwargs))), full_return)
-    }
+/// Calls a wheel function on the master. Only in orchestrations.
+///
+/// CLI Example:
+///
+///     {% set keys = salt['saltutil.wheel']('key.list_all') %}
+#[function]
+pub fn wheel(
+    context: &Context,
+    name: String,
+    #[default] arg: Value,
+    #[default] kwarg: Option<Map>,
+    #[default(false)] full_return: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let master = master_of(context, "saltutil.wheel")?;
+    returned(master.wheel(&name, arguments(arg, kwarg, public(kwargs))), full_return)
+}
 
-    /// Calls a function on minions and gives what each returned: `ret`, `retcode`, `out` and `jid`. Only in
-    /// orchestrations.
-    ///
-    /// CLI Example:
-    ///
-    ///     {% set uptime = salt['saltutil.cmd']('web*', 'status.uptime') %}
-    fn cmd(context, tgt: Value, fun: String, arg: Value = Value::Nil, timeout: Option<f64> = None, tgt_type: String = "glob".into(), ret: String = String::new(), kwarg: Option<Map> = None, expect_minions: bool = false, batch: Value = Value::Nil, subset: Option<usize> = None, **_kwargs) {
-        let request = PublishRequest {
-            tgt,
-            tgt_type,
-            arg: arguments(arg, kwarg, Map::new()).to_wire(),
-            ret,
-            ..PublishRequest::new("", &fun, "")
+/// Calls a function on minions and gives what each returned: `ret`, `retcode`, `out` and `jid`. Only in
+/// orchestrations.
+///
+/// CLI Example:
+///
+///     {% set uptime = salt['saltutil.cmd']('web*', 'status.uptime') %}
+#[function]
+pub fn cmd(
+    context: &Context,
+    tgt: Value,
+    fun: String,
+    #[default] arg: Value,
+    #[default] timeout: Option<f64>,
+    #[default("glob".into())] tgt_type: String,
+    #[default] ret: String,
+    #[default] kwarg: Option<Map>,
+    #[default(false)] expect_minions: bool,
+    #[default] batch: Value,
+    #[default] subset: Option<usize>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let request = PublishRequest {
+        tgt,
+        tgt_type,
+        arg: arguments(arg, kwarg, Map::new()).to_wire(),
+        ret,
+        ..PublishRequest::new("", &fun, "")
+    };
+    let ask = Ask {
+        timeout: timeout.map(|seconds| brine_core::seconds::within(0.0..=1e9, seconds)),
+        batch: (!batch.is_nil()).then(|| batch.to_string()),
+        subset,
+        ..Ask::new(request)
+    };
+    let answers = master_of(context, "saltutil.cmd")?.ask(ask).map_err(CallError::Execution)?;
+    let mut all = Map::new();
+    for answer in answers {
+        let told = match answer.returned {
+            Some(returned) => {
+                let field = |name: &str| returned.get(name).cloned().unwrap_or_default();
+                map! {"ret" => field("return"), "retcode" => field("retcode"), "out" => field("out"), "jid" => &answer.jid}
+            }
+            None if expect_minions => map! {"failed" => true},
+            None => continue,
         };
-        let ask = Ask {
-            timeout: timeout.map(|seconds| brine_core::seconds::within(0.0..=1e9, seconds)),
-            batch: (!batch.is_nil()).then(|| batch.to_string()),
-            subset,
-            ..Ask::new(request)
-        };
-        let answers = master_of(context, "saltutil.cmd")?.ask(ask).map_err(CallError::Execution)?;
-        let mut all = Map::new();
-        for answer in answers {
-            let told = match answer.returned {
-                Some(returned) => {
-                    let field = |name: &str| returned.get(name).cloned().unwrap_or_default();
-                    map! {"ret" => field("return"), "retcode" => field("retcode"), "out" => field("out"), "jid" => &answer.jid}
-                }
-                None if expect_minions => map! {"failed" => true},
-                None => continue,
-            };
-            all.insert(answer.id.into(), told.into());
-        }
-        Ok(all.into())
+        all.insert(answer.id.into(), told.into());
     }
+    Ok(all.into())
 }
 
 /// Keyword arguments without those that tell how the call itself was published.

@@ -7,166 +7,209 @@ use std::sync::Arc;
 
 use brine_core::config::Roots;
 use brine_core::files::path_within;
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::target::entry_at;
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value};
 
 use super::grains::choose;
 use crate::context::Context;
 
 const MASK: &str = "**********";
 
-functions! {
-    module "pillar", context Context;
+/// Execution functions of `pillar`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("pillar", [get, fetch, items, data, obfuscate, item, filter_by, file_exists, raw, keys, ls]);
 
-    /// The pillar value at a path such as `users:root:shell`, or the default; with `pillarenv` or `saltenv` of the pillar of
-    /// that environment.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pillar.get pkg:apache
-    fn get(context, key: String, default: Value = "".into(), merge: bool = false, merge_nested_lists: Option<bool> = None, delimiter: String = ":".into(), pillarenv: Option<String> = None, saltenv: Option<String> = None, unmask: Option<bool> = None) {
-        let pillar = of(context, saltenv.as_deref(), pillarenv.as_deref())?;
-        let found = entry_at(&pillar, &key, &delimiter).cloned();
-        let lists = merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
-        let value = match (found, default) {
-            (Some(Value::Map(over)), Value::Map(mut under)) if merge => {
-                brine_core::sls::pillar::merge_deep(&mut under, &over, lists);
-                Value::Map(under)
-            }
-            (Some(Value::List(over)), Value::List(mut under)) if merge => {
-                let more: Vec<Value> = over.into_iter().filter(|item| !under.contains(item)).collect();
-                under.extend(more);
-                Value::List(under)
-            }
-            (Some(found), _) => found,
-            (None, default) => default,
-        };
-        Ok(shown(context, value, unmask))
-    }
-
-    /// As `get`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pillar.fetch pkg:apache
-    fn fetch(context, key: String, default: Value = "".into(), merge: bool = false, merge_nested_lists: Option<bool> = None, delimiter: String = ":".into(), pillarenv: Option<String> = None, saltenv: Option<String> = None, unmask: Option<bool> = None) {
-        get(context, key, default, merge, merge_nested_lists, delimiter, pillarenv, saltenv, unmask)
-    }
-
-    /// The whole pillar, rendered anew, or what is at the top of it by these names.
-    ///
-    /// Takes pillar, pillarenv, saltenv and unmask.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pillar.items
-    ///     salt '*' pillar.items pillarenv=dev
-    fn items(context, *args, **kwargs) {
-        let fresh = anew(context, &kwargs)?;
-        let shows = context.opts().get("pillar_mask_output") == Some(&Value::Bool(false));
-        let unmask = unmasked(&kwargs).or(shows.then_some(true));
-        let named = |name: &Value| (name.clone(), fresh.get(name).cloned().unwrap_or_else(|| "".into()));
-        let items = if args.is_empty() { fresh } else { args.iter().map(named).collect() };
-        Ok(shown(context, items.into(), unmask))
-    }
-
-    /// As `items`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pillar.data
-    fn data(context, *args, **kwargs) {
-        items(context, args, kwargs)
-    }
-
-    /// Return the types of the pillar's values in the place of the values. Masked values are strings. Takes what
-    /// `items` takes.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pillar.obfuscate
-    fn obfuscate(context, *args, **kwargs) {
-        Ok(kinds(&items(context, args, kwargs)?))
-    }
-
-    /// Some pillar values by path.
-    ///
-    /// Takes default, delimiter, pillarenv, saltenv and unmask.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pillar.item foo bar
-    fn item(context, *args, **kwargs) {
-        let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
-        let pillar = of(context, text("saltenv").as_deref(), text("pillarenv").as_deref())?;
-        let default = kwargs.get("default").cloned().unwrap_or_else(|| "".into());
-        let delimiter = text("delimiter").unwrap_or_else(|| ":".to_owned());
-        let named: Map = args.iter().map(|name| {
-            (name.clone(), entry_at(&pillar, &name.to_string(), &delimiter).cloned().unwrap_or_else(|| default.clone()))
-        }).collect();
-        Ok(shown(context, named.into(), unmasked(&kwargs)))
-    }
-
-    /// Chooses from a mapping by the pillar value at a path: `{'web': .., 'db*': .., 'default': ..}`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pillar.filter_by '{web: Serve it up, db: I query}' role
-    fn filter_by(context, lookup_dict: Map, pillar: String, merge: Value = Value::Nil, default: Value = "default".into(), base: Value = Value::Nil) {
-        let value = entry_at(&context.pillar(), &pillar, ":").map(ToString::to_string);
-        choose(&lookup_dict, value.as_deref(), merge, &default, &base)
-    }
-
-    /// Whether there is a file below the minion's own `pillar_roots`, in one environment or in any.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pillar.file_exists foo/bar.sls
-    fn file_exists(context, path: String, saltenv: Option<String> = None) {
-        let opts = context.opts();
-        let roots = opts.get("pillar_roots").and_then(Roots::from_value).unwrap_or_default();
-        let wanted = roots.iter().filter(|(name, _)| saltenv.as_ref().is_none_or(|saltenv| saltenv == *name));
-        let found = wanted.flat_map(|(_, folders)| folders).any(|folder| path_within(folder, &path).is_some_and(|path| path.is_file()));
-        Ok(found.into())
-    }
-
-    /// Return the pillar as the minion has it, or a key of it; masked with `unmask=False` alone.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pillar.raw
-    fn raw(context, key: Option<String> = None, unmask: bool = true) {
-        let pillar = context.pillar();
-        let value = match key {
-            Some(key) => pillar.get(key.as_str()).cloned().unwrap_or_else(Value::map),
-            None => Value::Map((*pillar).clone()),
-        };
-        Ok(shown(context, value, Some(unmask)))
-    }
-
-    /// The names below a path, where there must be a mapping.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pillar.keys web:sites
-    fn keys(context, key: String, delimiter: String = ":".into()) {
-        match entry_at(&context.pillar(), &key, &delimiter) {
-            Some(Value::Map(map)) => Ok(map.keys().cloned().collect()),
-            Some(_) => Err(CallError::Execution(format!("Pillar value in key {key} is not a dict"))),
-            None => Err(CallError::Execution(format!("Pillar key not found: {key}"))),
+/// The pillar value at a path such as `users:root:shell`, or the default; with `pillarenv` or `saltenv` of the pillar of
+/// that environment.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.get pkg:apache
+#[function]
+pub fn get(
+    context: &Context,
+    key: String,
+    #[default("".into())] default: Value,
+    #[default(false)] merge: bool,
+    #[default] merge_nested_lists: Option<bool>,
+    #[default(":".into())] delimiter: String,
+    #[default] pillarenv: Option<String>,
+    #[default] saltenv: Option<String>,
+    #[default] unmask: Option<bool>,
+) -> CallResult {
+    let pillar = of(context, saltenv.as_deref(), pillarenv.as_deref())?;
+    let found = entry_at(&pillar, &key, &delimiter).cloned();
+    let lists = merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
+    let value = match (found, default) {
+        (Some(Value::Map(over)), Value::Map(mut under)) if merge => {
+            brine_core::sls::pillar::merge_deep(&mut under, &over, lists);
+            Value::Map(under)
         }
-    }
+        (Some(Value::List(over)), Value::List(mut under)) if merge => {
+            let more: Vec<Value> = over.into_iter().filter(|item| !under.contains(item)).collect();
+            under.extend(more);
+            Value::List(under)
+        }
+        (Some(found), _) => found,
+        (None, default) => default,
+    };
+    Ok(shown(context, value, unmask))
+}
 
-    /// The names of the pillar's entries. Takes what `items` takes.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pillar.ls
-    fn ls(context, **kwargs) {
-        Ok(anew(context, &kwargs)?.keys().cloned().collect())
+/// As `get`.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.fetch pkg:apache
+#[function]
+pub fn fetch(
+    context: &Context,
+    key: String,
+    #[default("".into())] default: Value,
+    #[default(false)] merge: bool,
+    #[default] merge_nested_lists: Option<bool>,
+    #[default(":".into())] delimiter: String,
+    #[default] pillarenv: Option<String>,
+    #[default] saltenv: Option<String>,
+    #[default] unmask: Option<bool>,
+) -> CallResult {
+    get(context, key, default, merge, merge_nested_lists, delimiter, pillarenv, saltenv, unmask)
+}
+
+/// The whole pillar, rendered anew, or what is at the top of it by these names.
+///
+/// Takes pillar, pillarenv, saltenv and unmask.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.items
+///     salt '*' pillar.items pillarenv=dev
+#[function]
+pub fn items(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let fresh = anew(context, &kwargs)?;
+    let shows = context.opts().get("pillar_mask_output") == Some(&Value::Bool(false));
+    let unmask = unmasked(&kwargs).or(shows.then_some(true));
+    let named = |name: &Value| (name.clone(), fresh.get(name).cloned().unwrap_or_else(|| "".into()));
+    let items = if args.is_empty() { fresh } else { args.iter().map(named).collect() };
+    Ok(shown(context, items.into(), unmask))
+}
+
+/// As `items`.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.data
+#[function]
+pub fn data(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    items(context, args, kwargs)
+}
+
+/// Return the types of the pillar's values in the place of the values. Masked values are strings. Takes what
+/// `items` takes.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.obfuscate
+#[function]
+pub fn obfuscate(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    Ok(kinds(&items(context, args, kwargs)?))
+}
+
+/// Some pillar values by path.
+///
+/// Takes default, delimiter, pillarenv, saltenv and unmask.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.item foo bar
+#[function]
+pub fn item(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
+    let pillar = of(context, text("saltenv").as_deref(), text("pillarenv").as_deref())?;
+    let default = kwargs.get("default").cloned().unwrap_or_else(|| "".into());
+    let delimiter = text("delimiter").unwrap_or_else(|| ":".to_owned());
+    let named: Map = args
+        .iter()
+        .map(|name| {
+            (name.clone(), entry_at(&pillar, &name.to_string(), &delimiter).cloned().unwrap_or_else(|| default.clone()))
+        })
+        .collect();
+    Ok(shown(context, named.into(), unmasked(&kwargs)))
+}
+
+/// Chooses from a mapping by the pillar value at a path: `{'web': .., 'db*': .., 'default': ..}`.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.filter_by '{web: Serve it up, db: I query}' role
+#[function]
+pub fn filter_by(
+    context: &Context,
+    lookup_dict: Map,
+    pillar: String,
+    #[default] merge: Value,
+    #[default("default".into())] default: Value,
+    #[default] base: Value,
+) -> CallResult {
+    let value = entry_at(&context.pillar(), &pillar, ":").map(ToString::to_string);
+    choose(&lookup_dict, value.as_deref(), merge, &default, &base)
+}
+
+/// Whether there is a file below the minion's own `pillar_roots`, in one environment or in any.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.file_exists foo/bar.sls
+#[function]
+pub fn file_exists(context: &Context, path: String, #[default] saltenv: Option<String>) -> CallResult {
+    let opts = context.opts();
+    let roots = opts.get("pillar_roots").and_then(Roots::from_value).unwrap_or_default();
+    let wanted = roots.iter().filter(|(name, _)| saltenv.as_ref().is_none_or(|saltenv| saltenv == *name));
+    let found = wanted
+        .flat_map(|(_, folders)| folders)
+        .any(|folder| path_within(folder, &path).is_some_and(|path| path.is_file()));
+    Ok(found.into())
+}
+
+/// Return the pillar as the minion has it, or a key of it; masked with `unmask=False` alone.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.raw
+#[function]
+pub fn raw(context: &Context, #[default] key: Option<String>, #[default(true)] unmask: bool) -> CallResult {
+    let pillar = context.pillar();
+    let value = match key {
+        Some(key) => pillar.get(key.as_str()).cloned().unwrap_or_else(Value::map),
+        None => Value::Map((*pillar).clone()),
+    };
+    Ok(shown(context, value, Some(unmask)))
+}
+
+/// The names below a path, where there must be a mapping.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.keys web:sites
+#[function]
+pub fn keys(context: &Context, key: String, #[default(":".into())] delimiter: String) -> CallResult {
+    match entry_at(&context.pillar(), &key, &delimiter) {
+        Some(Value::Map(map)) => Ok(map.keys().cloned().collect()),
+        Some(_) => Err(CallError::Execution(format!("Pillar value in key {key} is not a dict"))),
+        None => Err(CallError::Execution(format!("Pillar key not found: {key}"))),
     }
+}
+
+/// The names of the pillar's entries. Takes what `items` takes.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.ls
+#[function]
+pub fn ls(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    Ok(anew(context, &kwargs)?.keys().cloned().collect())
 }
 
 /// The pillar, or that of an environment, which is rendered for this.

@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::shell::quote;
 use brine_core::value::json::from_json;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::cmd::{self, find_program};
 use super::pip_versions::compare;
@@ -15,198 +15,254 @@ use super::user::names;
 use crate::context::Context;
 use crate::process::Output;
 
-functions! {
-    module "pip", context Context;
+/// Execution functions of `pip`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "pip",
+    [
+        install,
+        uninstall,
+        freeze,
+        list_,
+        version,
+        list_upgrades,
+        is_installed,
+        upgrade_available,
+        upgrade,
+        list_all_versions,
+        normalize
+    ]
+);
 
-    /// Installs packages, those of requirements files, or both. Takes pip's options as keyword arguments.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pip.install pkgs=package1,package2 bin_env=/path/to/virtualenv
-    fn install(context, pkgs: Value = Value::Nil, requirements: Value = Value::Nil, bin_env: Option<String> = None, **kwargs) {
-        let mut words = vec!["install".to_owned()];
-        for file in names(&requirements) {
-            let Some(file) = requirement(context, &file, &kwargs)? else {
-                let comment = format!("pip requirements file '{file}' not found");
-                return Ok(map! {"result" => false, "comment" => comment}.into());
-            };
-            words.extend(["--requirement".to_owned(), file]);
-        }
-        words.extend(options(&kwargs)?);
-        for package in names(&pkgs) {
-            // A comma is between packages, so a semicolon stands in it for one in a version.
-            words.push(package.replace(';', ","));
-        }
-        for source in names(kwargs.get("editable").unwrap_or(&Value::Nil)) {
-            words.extend(["--editable".to_owned(), source]);
-        }
-        words.extend(extra(&kwargs));
-        Ok(all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
-    }
-
-    /// Removes packages, and those of requirements files.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pip.uninstall package1,package2 bin_env=/path/to/virtualenv
-    fn uninstall(context, pkgs: Value = Value::Nil, requirements: Value = Value::Nil, bin_env: Option<String> = None, **kwargs) {
-        let mut words = vec!["uninstall".to_owned(), "-y".to_owned()];
-        for file in names(&requirements) {
-            let found = requirement(context, &file, &kwargs)?;
-            let missing = || CallError::Execution(format!("pip requirements file '{file}' not found"));
-            words.extend(["--requirement".to_owned(), found.ok_or_else(missing)?]);
-        }
-        for key in ["log", "proxy", "timeout"] {
-            if let Some(value) = kwargs.get(key).filter(|value| value.is_truthy()) {
-                words.extend([format!("--{key}"), value.to_string()]);
-            }
-        }
-        words.extend(names(&pkgs));
-        words.extend(extra(&kwargs));
-        Ok(all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
-    }
-
-    /// The packages that are installed, as lines of a requirements file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pip.freeze bin_env=/home/code/path/to/virtualenv
-    fn freeze(context, bin_env: Option<String> = None, **kwargs) {
-        let words = ["freeze", "--all", "--disable-pip-version-check"].map(str::to_owned);
-        let output = good(run(context, bin_env.as_deref(), &words, &kwargs)?)?;
-        Ok(output.stdout.lines().map(str::to_owned).collect::<Vec<_>>().into())
-    }
-
-    /// The packages that are installed, with their versions; with a prefix, those whose names start with it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pip.list salt
-    fn list_(context, prefix: Option<String> = None, bin_env: Option<String> = None, **kwargs) as "list" {
-        let prefix = prefix.map(|prefix| normalized(&prefix)).unwrap_or_default();
-        let words = ["list", "--format=json", "--disable-pip-version-check"].map(str::to_owned);
-        let found = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
-        let text = |entry: &Value, key: &str| entry.get(key).map(ToString::to_string).unwrap_or_default();
-        let named = found.iter().map(|entry| (normalized(&text(entry, "name")), text(entry, "version")));
-        let named = named.filter(|(name, _)| name.starts_with(&prefix));
-        Ok(named.map(|(name, version)| (name.into(), version.into())).collect::<Map>().into())
-    }
-
-    /// The version of pip.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pip.version
-    fn version(context, bin_env: Option<String> = None, **kwargs) {
-        let output = run(context, bin_env.as_deref(), &["--version".to_owned()], &kwargs)?;
-        if output.retcode != 0 {
-            return Err(CallError::Execution("Could not find a `pip` binary".into()));
-        }
-        let version = output.stdout.strip_prefix("pip ").and_then(|rest| rest.split_whitespace().next());
-        Ok(version.map(str::to_owned).into())
-    }
-
-    /// The packages of which there is a newer version.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pip.list_upgrades
-    fn list_upgrades(context, bin_env: Option<String> = None, **kwargs) {
-        let words = ["list", "--outdated", "--disable-pip-version-check", "--format=json"].map(str::to_owned);
-        let found = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
-        let text = |entry: &Value, key: &str| entry.get(key).map(ToString::to_string).unwrap_or_default();
-        let one = |entry: &Value| {
-            let newest = format!("{} [{}]", text(entry, "latest_version"), text(entry, "latest_filetype"));
-            (text(entry, "name").into(), newest.into())
+/// Installs packages, those of requirements files, or both. Takes pip's options as keyword arguments.
+///
+/// CLI Example:
+///
+///     salt '*' pip.install pkgs=package1,package2 bin_env=/path/to/virtualenv
+#[function]
+pub fn install(
+    context: &Context,
+    #[default] pkgs: Value,
+    #[default] requirements: Value,
+    #[default] bin_env: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut words = vec!["install".to_owned()];
+    for file in names(&requirements) {
+        let Some(file) = requirement(context, &file, &kwargs)? else {
+            let comment = format!("pip requirements file '{file}' not found");
+            return Ok(map! {"result" => false, "comment" => comment}.into());
         };
-        Ok(found.iter().map(one).collect::<Map>().into())
+        words.extend(["--requirement".to_owned(), file]);
     }
-
-    /// Whether a package is installed.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pip.is_installed salt
-    fn is_installed(context, pkgname: String, bin_env: Option<String> = None, **kwargs) {
-        let found = list_(context, Some(pkgname.clone()), bin_env, kwargs)?;
-        Ok(found.as_map().is_some_and(|found| found.keys().any(|name| name.to_string().eq_ignore_ascii_case(&pkgname))).into())
+    words.extend(options(&kwargs)?);
+    for package in names(&pkgs) {
+        // A comma is between packages, so a semicolon stands in it for one in a version.
+        words.push(package.replace(';', ","));
     }
-
-    /// Whether there is a newer version of a package.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pip.upgrade_available <package name>
-    fn upgrade_available(context, pkg: String, bin_env: Option<String> = None, **kwargs) {
-        Ok(list_upgrades(context, bin_env, kwargs)?.get(&pkg).is_some().into())
+    for source in names(kwargs.get("editable").unwrap_or(&Value::Nil)) {
+        words.extend(["--editable".to_owned(), source]);
     }
+    words.extend(extra(&kwargs));
+    Ok(all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
+}
 
-    /// Brings all packages to their newest version.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pip.upgrade
-    fn upgrade(context, bin_env: Option<String> = None, **kwargs) {
-        let old = list_(context, None, bin_env.clone(), kwargs.clone())?;
-        let upgrades = list_upgrades(context, bin_env.clone(), kwargs.clone())?;
-        let (mut result, mut comment) = (true, String::new());
-        for name in upgrades.as_map().into_iter().flat_map(Map::keys) {
-            let mut words = ["install", "-U", "--disable-pip-version-check"].map(str::to_owned).to_vec();
-            words.push(name.to_string());
-            let output = run(context, bin_env.as_deref(), &words, &kwargs)?;
-            result &= output.retcode == 0;
-            comment += &output.stderr;
+/// Removes packages, and those of requirements files.
+///
+/// CLI Example:
+///
+///     salt '*' pip.uninstall package1,package2 bin_env=/path/to/virtualenv
+#[function]
+pub fn uninstall(
+    context: &Context,
+    #[default] pkgs: Value,
+    #[default] requirements: Value,
+    #[default] bin_env: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut words = vec!["uninstall".to_owned(), "-y".to_owned()];
+    for file in names(&requirements) {
+        let found = requirement(context, &file, &kwargs)?;
+        let missing = || CallError::Execution(format!("pip requirements file '{file}' not found"));
+        words.extend(["--requirement".to_owned(), found.ok_or_else(missing)?]);
+    }
+    for key in ["log", "proxy", "timeout"] {
+        if let Some(value) = kwargs.get(key).filter(|value| value.is_truthy()) {
+            words.extend([format!("--{key}"), value.to_string()]);
         }
-        let new = list_(context, None, bin_env, kwargs)?;
-        let versions = |found: &Value| found.as_map().cloned().unwrap_or_default();
-        let (old, new) = (versions(&old), versions(&new));
-        let of = |found: &Map, name: &Value| found.get(name).cloned().unwrap_or_else(|| "".into());
-        let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
-        let changes = names
-            .filter(|name| of(&old, name) != of(&new, name))
-            .map(|name| (name.clone(), map! {"old" => of(&old, name), "new" => of(&new, name)}.into()));
-        Ok(map! {"changes" => changes.collect::<Map>(), "result" => result, "comment" => comment}.into())
     }
+    words.extend(names(&pkgs));
+    words.extend(extra(&kwargs));
+    Ok(all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
+}
 
-    /// The versions of a package that there are, oldest first; without those that are not final, unless they are asked for.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pip.list_all_versions <package name>
-    fn list_all_versions(
-        context,
-        pkg: String,
-        bin_env: Option<String> = None,
-        include_alpha: bool = false,
-        include_beta: bool = false,
-        include_rc: bool = false,
-        index_url: Option<String> = None,
-        extra_index_url: Option<String> = None,
-        **kwargs
-    ) {
-        let mut words = ["--disable-pip-version-check", "index", "versions"].map(str::to_owned).to_vec();
-        words.push(pkg);
-        for (option, url) in [("--index-url", index_url), ("--extra-index-url", extra_index_url)] {
-            words.extend(url.into_iter().flat_map(|url| [option.to_owned(), url]));
-        }
+/// The packages that are installed, as lines of a requirements file.
+///
+/// CLI Example:
+///
+///     salt '*' pip.freeze bin_env=/home/code/path/to/virtualenv
+#[function]
+pub fn freeze(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+    let words = ["freeze", "--all", "--disable-pip-version-check"].map(str::to_owned);
+    let output = good(run(context, bin_env.as_deref(), &words, &kwargs)?)?;
+    Ok(output.stdout.lines().map(str::to_owned).collect::<Vec<_>>().into())
+}
+
+/// The packages that are installed, with their versions; with a prefix, those whose names start with it.
+///
+/// CLI Example:
+///
+///     salt '*' pip.list salt
+#[function(name = "list")]
+pub fn list_(
+    context: &Context,
+    #[default] prefix: Option<String>,
+    #[default] bin_env: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let prefix = prefix.map(|prefix| normalized(&prefix)).unwrap_or_default();
+    let words = ["list", "--format=json", "--disable-pip-version-check"].map(str::to_owned);
+    let found = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
+    let text = |entry: &Value, key: &str| entry.get(key).map(ToString::to_string).unwrap_or_default();
+    let named = found.iter().map(|entry| (normalized(&text(entry, "name")), text(entry, "version")));
+    let named = named.filter(|(name, _)| name.starts_with(&prefix));
+    Ok(named.map(|(name, version)| (name.into(), version.into())).collect::<Map>().into())
+}
+
+/// The version of pip.
+///
+/// CLI Example:
+///
+///     salt '*' pip.version
+#[function]
+pub fn version(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+    let output = run(context, bin_env.as_deref(), &["--version".to_owned()], &kwargs)?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution("Could not find a `pip` binary".into()));
+    }
+    let version = output.stdout.strip_prefix("pip ").and_then(|rest| rest.split_whitespace().next());
+    Ok(version.map(str::to_owned).into())
+}
+
+/// The packages of which there is a newer version.
+///
+/// CLI Example:
+///
+///     salt '*' pip.list_upgrades
+#[function]
+pub fn list_upgrades(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+    let words = ["list", "--outdated", "--disable-pip-version-check", "--format=json"].map(str::to_owned);
+    let found = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
+    let text = |entry: &Value, key: &str| entry.get(key).map(ToString::to_string).unwrap_or_default();
+    let one = |entry: &Value| {
+        let newest = format!("{} [{}]", text(entry, "latest_version"), text(entry, "latest_filetype"));
+        (text(entry, "name").into(), newest.into())
+    };
+    Ok(found.iter().map(one).collect::<Map>().into())
+}
+
+/// Whether a package is installed.
+///
+/// CLI Example:
+///
+///     salt '*' pip.is_installed salt
+#[function]
+pub fn is_installed(
+    context: &Context,
+    pkgname: String,
+    #[default] bin_env: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let found = list_(context, Some(pkgname.clone()), bin_env, kwargs)?;
+    Ok(found
+        .as_map()
+        .is_some_and(|found| found.keys().any(|name| name.to_string().eq_ignore_ascii_case(&pkgname)))
+        .into())
+}
+
+/// Whether there is a newer version of a package.
+///
+/// CLI Example:
+///
+///     salt '*' pip.upgrade_available <package name>
+#[function]
+pub fn upgrade_available(
+    context: &Context,
+    pkg: String,
+    #[default] bin_env: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    Ok(list_upgrades(context, bin_env, kwargs)?.get(&pkg).is_some().into())
+}
+
+/// Brings all packages to their newest version.
+///
+/// CLI Example:
+///
+///     salt '*' pip.upgrade
+#[function]
+pub fn upgrade(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+    let old = list_(context, None, bin_env.clone(), kwargs.clone())?;
+    let upgrades = list_upgrades(context, bin_env.clone(), kwargs.clone())?;
+    let (mut result, mut comment) = (true, String::new());
+    for name in upgrades.as_map().into_iter().flat_map(Map::keys) {
+        let mut words = ["install", "-U", "--disable-pip-version-check"].map(str::to_owned).to_vec();
+        words.push(name.to_string());
         let output = run(context, bin_env.as_deref(), &words, &kwargs)?;
-        let unwanted = [(include_alpha, "a"), (include_beta, "b"), (include_rc, "rc")];
-        let is_wanted = |version: &&str| !unwanted.iter().any(|(include, mark)| !include && version.contains(mark));
-        let told = output.stdout.lines().find_map(|line| line.trim().strip_prefix("Available versions: "));
-        let mut found: Vec<&str> = told.unwrap_or_default().split(", ").filter(|version| !version.is_empty()).filter(is_wanted).collect();
-        found.sort_by(|a, b| compare(a, b));
-        let found: Vec<String> = found.into_iter().map(str::to_owned).collect();
-        Ok(if found.is_empty() { Value::Nil } else { found.into() })
+        result &= output.retcode == 0;
+        comment += &output.stderr;
     }
+    let new = list_(context, None, bin_env, kwargs)?;
+    let versions = |found: &Value| found.as_map().cloned().unwrap_or_default();
+    let (old, new) = (versions(&old), versions(&new));
+    let of = |found: &Map, name: &Value| found.get(name).cloned().unwrap_or_else(|| "".into());
+    let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
+    let changes = names
+        .filter(|name| of(&old, name) != of(&new, name))
+        .map(|name| (name.clone(), map! {"old" => of(&old, name), "new" => of(&new, name)}.into()));
+    Ok(map! {"changes" => changes.collect::<Map>(), "result" => result, "comment" => comment}.into())
+}
 
-    /// A package's name as all its spellings are compared.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pip.normalize My_Package
-    fn normalize(_context, name: String) {
-        Ok(normalized(&name).into())
+/// The versions of a package that there are, oldest first; without those that are not final, unless they are asked for.
+///
+/// CLI Example:
+///
+///     salt '*' pip.list_all_versions <package name>
+#[function]
+pub fn list_all_versions(
+    context: &Context,
+    pkg: String,
+    #[default] bin_env: Option<String>,
+    #[default(false)] include_alpha: bool,
+    #[default(false)] include_beta: bool,
+    #[default(false)] include_rc: bool,
+    #[default] index_url: Option<String>,
+    #[default] extra_index_url: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut words = ["--disable-pip-version-check", "index", "versions"].map(str::to_owned).to_vec();
+    words.push(pkg);
+    for (option, url) in [("--index-url", index_url), ("--extra-index-url", extra_index_url)] {
+        words.extend(url.into_iter().flat_map(|url| [option.to_owned(), url]));
     }
+    let output = run(context, bin_env.as_deref(), &words, &kwargs)?;
+    let unwanted = [(include_alpha, "a"), (include_beta, "b"), (include_rc, "rc")];
+    let is_wanted = |version: &&str| !unwanted.iter().any(|(include, mark)| !include && version.contains(mark));
+    let told = output.stdout.lines().find_map(|line| line.trim().strip_prefix("Available versions: "));
+    let mut found: Vec<&str> =
+        told.unwrap_or_default().split(", ").filter(|version| !version.is_empty()).filter(is_wanted).collect();
+    found.sort_by(|a, b| compare(a, b));
+    let found: Vec<String> = found.into_iter().map(str::to_owned).collect();
+    Ok(if found.is_empty() { Value::Nil } else { found.into() })
+}
+
+/// A package's name as all its spellings are compared.
+///
+/// CLI Example:
+///
+///     salt '*' pip.normalize My_Package
+#[function]
+pub fn normalize(_context: &Context, name: String) -> CallResult {
+    Ok(normalized(&name).into())
 }
 
 /// Lower case, with one hyphen for each run of `-`, `_` and `.`.

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use brine_core::function::CallError;
-use brine_core::{Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Value, map};
 use fancy_regex::Regex;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -13,59 +13,74 @@ use crate::context::Context;
 
 pub mod host;
 
-functions! {
-    module "ps", context Context;
+/// Execution functions of `ps`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [get_pid_list, pgrep, pkill, kill_pid]);
 
-    /// The numbers of all processes.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ps.get_pid_list
-    fn get_pid_list(_context) {
-        Ok(numbers().into_iter().collect())
-    }
+/// The numbers of all processes.
+///
+/// CLI Example:
+///
+///     salt '*' ps.get_pid_list
+#[function]
+pub fn get_pid_list(_context: &Context) -> CallResult {
+    Ok(numbers().into_iter().collect())
+}
 
-    /// The numbers of the processes, or of this user's, that have a text in their name, or with `full` in their
-    /// command line; with `pattern_is_regex` the text is a regular expression. Nothing if there is none.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ps.pgrep bash user=tom
-    fn pgrep(_context, pattern: String, user: Option<String> = None, full: bool = false, pattern_is_regex: bool = false) {
-        let found = if pattern_is_regex {
-            let regex = Regex::new(&pattern).map_err(CallError::execution)?;
-            matching(user.as_deref(), full, |text| regex.is_match(text).unwrap_or(false))
-        } else {
-            matching(user.as_deref(), full, |text| text.contains(&pattern))
-        };
-        Ok(if found.is_empty() { Value::Nil } else { found.into_iter().collect() })
-    }
+/// The numbers of the processes, or of this user's, that have a text in their name, or with `full` in their
+/// command line; with `pattern_is_regex` the text is a regular expression. Nothing if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' ps.pgrep bash user=tom
+#[function]
+pub fn pgrep(
+    _context: &Context,
+    pattern: String,
+    #[default] user: Option<String>,
+    #[default(false)] full: bool,
+    #[default(false)] pattern_is_regex: bool,
+) -> CallResult {
+    let found = if pattern_is_regex {
+        let regex = Regex::new(&pattern).map_err(CallError::execution)?;
+        matching(user.as_deref(), full, |text| regex.is_match(text).unwrap_or(false))
+    } else {
+        matching(user.as_deref(), full, |text| text.contains(&pattern))
+    };
+    Ok(if found.is_empty() { Value::Nil } else { found.into_iter().collect() })
+}
 
-    /// Sends a signal to the processes that `pgrep` finds, but not to the one that does it, and tells which; nothing
-    /// if there is none.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ps.pkill bash signal=9 user=tom
-    fn pkill(_context, pattern: String, user: Option<String> = None, signal: i32 = 15, full: bool = false) {
-        if pattern.is_empty() {
-            return Err(CallError::Execution("the pattern is empty: that would be every process of the host".into()));
-        }
-        let signal = signal_of(signal)?;
-        let own = std::process::id();
-        let found = matching(user.as_deref(), full, |text| text.contains(&pattern));
-        let killed: Vec<u32> = found.into_iter().filter(|pid| *pid != own && send(*pid, signal)).collect();
-        Ok(if killed.is_empty() { Value::Nil } else { map! {"killed" => killed.into_iter().collect::<Value>()}.into() })
+/// Sends a signal to the processes that `pgrep` finds, but not to the one that does it, and tells which; nothing
+/// if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' ps.pkill bash signal=9 user=tom
+#[function]
+pub fn pkill(
+    _context: &Context,
+    pattern: String,
+    #[default] user: Option<String>,
+    #[default(15)] signal: i32,
+    #[default(false)] full: bool,
+) -> CallResult {
+    if pattern.is_empty() {
+        return Err(CallError::Execution("the pattern is empty: that would be every process of the host".into()));
     }
+    let signal = signal_of(signal)?;
+    let own = std::process::id();
+    let found = matching(user.as_deref(), full, |text| text.contains(&pattern));
+    let killed: Vec<u32> = found.into_iter().filter(|pid| *pid != own && send(*pid, signal)).collect();
+    Ok(if killed.is_empty() { Value::Nil } else { map! {"killed" => killed.into_iter().collect::<Value>()}.into() })
+}
 
-    /// Sends a signal to a process, and says whether there is one of this number.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ps.kill_pid 2000 signal=9
-    fn kill_pid(_context, pid: u32, signal: i32 = 15) {
-        Ok(send(pid, signal_of(signal)?).into())
-    }
+/// Sends a signal to a process, and says whether there is one of this number.
+///
+/// CLI Example:
+///
+///     salt '*' ps.kill_pid 2000 signal=9
+#[function]
+pub fn kill_pid(_context: &Context, pid: u32, #[default(15)] signal: i32) -> CallResult {
+    Ok(send(pid, signal_of(signal)?).into())
 }
 
 fn numbers() -> Vec<u32> {

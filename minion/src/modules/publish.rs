@@ -3,47 +3,65 @@
 
 use std::time::{Duration, Instant};
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use crate::context::Context;
 
 /// How long to wait before the master is asked once more what has come back: it can only be asked.
 const AGAIN: Duration = Duration::from_millis(100);
 
-functions! {
-    module "publish", context Context;
+/// Execution functions of `publish`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("publish", [publish, full_data, runner]);
 
-    /// Has a function called by other minions, and waits for what they return, `timeout` seconds at most. Nothing
-    /// comes back if the master does not allow it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt web1 publish.publish 'db*' test.ping
-    fn publish(context, tgt: Value, fun: String, arg: Value = Value::Nil, tgt_type: String = "glob".into(), returner: String = String::new(), timeout: u64 = 5) {
-        let returned = ask_peers(context, &job(tgt, fun, arg, tgt_type, returner), timeout)?;
-        let clean = returned.into_iter().map(|(id, one)| (id, one.get("ret").cloned().unwrap_or_default()));
-        Ok(Value::Map(clean.collect()))
-    }
+/// Has a function called by other minions, and waits for what they return, `timeout` seconds at most. Nothing
+/// comes back if the master does not allow it.
+///
+/// CLI Example:
+///
+///     salt web1 publish.publish 'db*' test.ping
+#[function]
+pub fn publish(
+    context: &Context,
+    tgt: Value,
+    fun: String,
+    #[default] arg: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] returner: String,
+    #[default(5)] timeout: u64,
+) -> CallResult {
+    let returned = ask_peers(context, &job(tgt, fun, arg, tgt_type, returner), timeout)?;
+    let clean = returned.into_iter().map(|(id, one)| (id, one.get("ret").cloned().unwrap_or_default()));
+    Ok(Value::Map(clean.collect()))
+}
 
-    /// As `publish`, with all that is known of each return.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt web1 publish.full_data 'db*' test.ping
-    fn full_data(context, tgt: Value, fun: String, arg: Value = Value::Nil, tgt_type: String = "glob".into(), returner: String = String::new(), timeout: u64 = 5) {
-        ask_peers(context, &job(tgt, fun, arg, tgt_type, returner), timeout).map(Value::Map)
-    }
+/// As `publish`, with all that is known of each return.
+///
+/// CLI Example:
+///
+///     salt web1 publish.full_data 'db*' test.ping
+#[function]
+pub fn full_data(
+    context: &Context,
+    tgt: Value,
+    fun: String,
+    #[default] arg: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] returner: String,
+    #[default(5)] timeout: u64,
+) -> CallResult {
+    ask_peers(context, &job(tgt, fun, arg, tgt_type, returner), timeout).map(Value::Map)
+}
 
-    /// Has a runner function called by the master.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt web1 publish.runner manage.down
-    fn runner(context, fun: String, arg: Value = Value::Nil, timeout: u64 = 5) {
-        let load = map! {"cmd" => "minion_runner", "fun" => fun, "arg" => listed(arg), "tmo" => timeout};
-        context.minion.upstream.ask(load).map_err(CallError::execution)
-    }
+/// Has a runner function called by the master.
+///
+/// CLI Example:
+///
+///     salt web1 publish.runner manage.down
+#[function]
+pub fn runner(context: &Context, fun: String, #[default] arg: Value, #[default(5)] timeout: u64) -> CallResult {
+    let load = map! {"cmd" => "minion_runner", "fun" => fun, "arg" => listed(arg), "tmo" => timeout};
+    context.minion.upstream.ask(load).map_err(CallError::execution)
 }
 
 fn job(tgt: Value, fun: String, arg: Value, tgt_type: String, returner: String) -> Map {

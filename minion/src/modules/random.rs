@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use brine_core::crypt::Digest;
 use brine_core::crypt::token::hex;
-use brine_core::function::CallError;
-use brine_core::{Twister, Value, functions};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Twister, Value};
 use rand::seq::IndexedRandom;
 
 use crate::context::Context;
@@ -13,108 +13,139 @@ use crate::context::Context;
 /// How long a text may be.
 const MAX_LENGTH: usize = 1 << 20;
 
-functions! {
-    module "random", context Context;
+/// Execution functions of `random`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("random", [get_str, rand_int, seed, hash, str_encode, sample, shuffle, shadow_hash]);
 
-    /// A text of so many characters: of `chars`, or of the kinds that are not switched off.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' random.get_str 128
-    ///     salt '*' random.get_str 16 punctuation=False
-    fn get_str(_context, length: usize = 20, chars: Option<String> = None, lowercase: bool = true, uppercase: bool = true, digits: bool = true, punctuation: bool = true, whitespace: bool = false) {
-        let kinds = [
-            (lowercase, "abcdefghijklmnopqrstuvwxyz"),
-            (uppercase, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
-            (digits, "0123456789"),
-            (punctuation, "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"),
-            (whitespace, " \t\n\r\x0b\x0c"),
-        ];
-        let wanted = kinds.iter().filter(|(wanted, _)| *wanted).map(|(_, kind)| *kind);
-        let from: Vec<char> = chars.unwrap_or_else(|| wanted.collect()).chars().collect();
-        if from.is_empty() || length > MAX_LENGTH {
-            return Err(CallError::Execution(format!("{length} characters of {} cannot be made", from.len())));
-        }
-        let mut random = rand::rng();
-        Ok((0..length).filter_map(|_| from.choose(&mut random)).collect::<String>().into())
+/// A text of so many characters: of `chars`, or of the kinds that are not switched off.
+///
+/// CLI Example:
+///
+///     salt '*' random.get_str 128
+///     salt '*' random.get_str 16 punctuation=False
+#[function]
+pub fn get_str(
+    _context: &Context,
+    #[default(20)] length: usize,
+    #[default] chars: Option<String>,
+    #[default(true)] lowercase: bool,
+    #[default(true)] uppercase: bool,
+    #[default(true)] digits: bool,
+    #[default(true)] punctuation: bool,
+    #[default(false)] whitespace: bool,
+) -> CallResult {
+    let kinds = [
+        (lowercase, "abcdefghijklmnopqrstuvwxyz"),
+        (uppercase, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+        (digits, "0123456789"),
+        (punctuation, "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"),
+        (whitespace, " \t\n\r\x0b\x0c"),
+    ];
+    let wanted = kinds.iter().filter(|(wanted, _)| *wanted).map(|(_, kind)| *kind);
+    let from: Vec<char> = chars.unwrap_or_else(|| wanted.collect()).chars().collect();
+    if from.is_empty() || length > MAX_LENGTH {
+        return Err(CallError::Execution(format!("{length} characters of {} cannot be made", from.len())));
     }
+    let mut random = rand::rng();
+    Ok((0..length).filter_map(|_| from.choose(&mut random)).collect::<String>().into())
+}
 
-    /// A number from `start` to `end`; with `seed` always the same one.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' random.rand_int 1 10
-    fn rand_int(_context, start: i64 = 1, end: i64 = 10, seed: Value = Value::Nil) {
-        let span = end.checked_sub(start).and_then(|span| u32::try_from(span).ok()).and_then(|span| span.checked_add(1));
-        let span = span.ok_or_else(|| CallError::Execution(format!("there is no number from {start} to {end}")))?;
-        let below = if seed.is_nil() { rand::random_range(0..span) } else { Twister::seeded(&seed).below(span) };
-        Ok((start + i64::from(below)).into())
-    }
+/// A number from `start` to `end`; with `seed` always the same one.
+///
+/// CLI Example:
+///
+///     salt '*' random.rand_int 1 10
+#[function]
+pub fn rand_int(
+    _context: &Context,
+    #[default(1)] start: i64,
+    #[default(10)] end: i64,
+    #[default] seed: Value,
+) -> CallResult {
+    let span = end.checked_sub(start).and_then(|span| u32::try_from(span).ok()).and_then(|span| span.checked_add(1));
+    let span = span.ok_or_else(|| CallError::Execution(format!("there is no number from {start} to {end}")))?;
+    let below = if seed.is_nil() { rand::random_range(0..span) } else { Twister::seeded(&seed).below(span) };
+    Ok((start + i64::from(below)).into())
+}
 
-    /// A number below `range` that is always the same: by default of this minion, else of what `hash` is.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' random.seed 60
-    fn seed(context, range: u32 = 10, hash: Value = Value::Nil) {
-        if range == 0 {
-            return Err(CallError::Execution("empty range for randrange()".into()));
-        }
-        let id = || context.grains().get("id").cloned().unwrap_or_else(|| context.minion.id.as_str().into());
-        let from = if hash.is_nil() { id() } else { hash };
-        Ok(Twister::seeded(&from).below(range).into())
+/// A number below `range` that is always the same: by default of this minion, else of what `hash` is.
+///
+/// CLI Example:
+///
+///     salt '*' random.seed 60
+#[function]
+pub fn seed(context: &Context, #[default(10)] range: u32, #[default] hash: Value) -> CallResult {
+    if range == 0 {
+        return Err(CallError::Execution("empty range for randrange()".into()));
     }
+    let id = || context.grains().get("id").cloned().unwrap_or_else(|| context.minion.id.as_str().into());
+    let from = if hash.is_nil() { id() } else { hash };
+    Ok(Twister::seeded(&from).below(range).into())
+}
 
-    /// The digest of a text.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' random.hash 'I am a string' md5
-    fn hash(_context, value: Value, algorithm: String = "sha512".into()) {
-        let digest = Digest::named(&algorithm).ok_or_else(|| CallError::Execution("You must specify a valid algorithm.".into()))?;
-        Ok(hex(digest.of(value.to_string())).into())
-    }
+/// The digest of a text.
+///
+/// CLI Example:
+///
+///     salt '*' random.hash 'I am a string' md5
+#[function]
+pub fn hash(_context: &Context, value: Value, #[default("sha512".into())] algorithm: String) -> CallResult {
+    let digest =
+        Digest::named(&algorithm).ok_or_else(|| CallError::Execution("You must specify a valid algorithm.".into()))?;
+    Ok(hex(digest.of(value.to_string())).into())
+}
 
-    /// A text as base64.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' random.str_encode 'I am a new string' base64
-    fn str_encode(_context, value: Value, encoder: String = "base64".into()) {
-        match (&value, encoder.as_str()) {
-            (Value::Str(text), "base64") => Ok(STANDARD.encode(text.as_str()).into()),
-            (Value::Bytes(bytes), "base64") => Ok(STANDARD.encode(bytes).into()),
-            _ => Err(CallError::Invocation { function: "random.str_encode".into(), message: "Value must be an encode-able string".into() }),
-        }
+/// A text as base64.
+///
+/// CLI Example:
+///
+///     salt '*' random.str_encode 'I am a new string' base64
+#[function]
+pub fn str_encode(_context: &Context, value: Value, #[default("base64".into())] encoder: String) -> CallResult {
+    match (&value, encoder.as_str()) {
+        (Value::Str(text), "base64") => Ok(STANDARD.encode(text.as_str()).into()),
+        (Value::Bytes(bytes), "base64") => Ok(STANDARD.encode(bytes).into()),
+        _ => Err(CallError::Invocation {
+            function: "random.str_encode".into(),
+            message: "Value must be an encode-able string".into(),
+        }),
     }
+}
 
-    /// Some items of a list by chance; with `seed` always the same ones.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' random.sample '["one", "two"]' 1 seed="something"
-    fn sample(_context, value: Vec<Value>, size: usize, seed: Value = Value::Nil) {
-        chosen(&value, size, &seed)
-    }
+/// Some items of a list by chance; with `seed` always the same ones.
+///
+/// CLI Example:
+///
+///     salt '*' random.sample '["one", "two"]' 1 seed="something"
+#[function]
+pub fn sample(_context: &Context, value: Vec<Value>, size: usize, #[default] seed: Value) -> CallResult {
+    chosen(&value, size, &seed)
+}
 
-    /// All items of a list in an order by chance; with `seed` always the same one.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' random.shuffle '["one", "two"]' seed="something"
-    fn shuffle(_context, value: Vec<Value>, seed: Value = Value::Nil) {
-        chosen(&value, value.len(), &seed)
-    }
+/// All items of a list in an order by chance; with `seed` always the same one.
+///
+/// CLI Example:
+///
+///     salt '*' random.shuffle '["one", "two"]' seed="something"
+#[function]
+pub fn shuffle(_context: &Context, value: Vec<Value>, #[default] seed: Value) -> CallResult {
+    chosen(&value, value.len(), &seed)
+}
 
-    /// The hash of a password as `/etc/shadow` holds it: sha512 or sha256. Without a password, that of one by chance.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' random.shadow_hash 'My5alT' 'MyP@asswd' sha512
-    fn shadow_hash(_context, crypt_salt: Option<String> = None, password: Option<String> = None, algorithm: String = "sha512".into()) {
-        let password = password.unwrap_or_else(brine_core::crypt::token::nonce);
-        Ok(super::shadow::hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
-    }
+/// The hash of a password as `/etc/shadow` holds it: sha512 or sha256. Without a password, that of one by chance.
+///
+/// CLI Example:
+///
+///     salt '*' random.shadow_hash 'My5alT' 'MyP@asswd' sha512
+#[function]
+pub fn shadow_hash(
+    _context: &Context,
+    #[default] crypt_salt: Option<String>,
+    #[default] password: Option<String>,
+    #[default("sha512".into())] algorithm: String,
+) -> CallResult {
+    let password = password.unwrap_or_else(brine_core::crypt::token::nonce);
+    Ok(super::shadow::hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
 }
 
 /// So many items, by a seed or by chance.

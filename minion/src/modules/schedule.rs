@@ -4,10 +4,10 @@ mod item;
 
 use std::time::Duration;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::schedule::Schedule;
 use brine_core::sls::yaml::{self, Style};
-use brine_core::{Map, Value, files, functions, map};
+use brine_core::{Map, Value, files, map};
 use jiff::civil::DateTime;
 
 use self::item::{build, conflict};
@@ -49,352 +49,410 @@ const SHOWN: &[&str] = &[
     "run_after_skip_range",
 ];
 
-functions! {
-    module "schedule", context Context;
+/// Execution functions of `schedule`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "schedule",
+    [
+        list,
+        is_enabled,
+        purge,
+        delete,
+        build_schedule_item,
+        add,
+        modify,
+        run_job,
+        enable_job,
+        disable_job,
+        save,
+        enable,
+        disable,
+        reload,
+        postpone_job,
+        skip_job,
+        show_next_fire_time,
+        job_status
+    ]
+);
 
-    /// The jobs of the schedule, as YAML or as they are; of the pillar (`where=pillar`), the configuration
-    /// (`where=opts`) or both. With `offline` those that are kept for the next start.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.list
-    fn list(context, show_all: bool = false, show_disabled: bool = true, r#where: Option<String> = None, return_yaml: bool = true, offline: bool = false) {
-        let saved = saved(context)?;
-        let mut schedule = if offline { saved.clone() } else { asked_list(context, r#where.as_deref())? };
-        schedule.retain(|name, job| {
-            let name = name.to_string();
-            let Some(job) = job.as_map_mut().filter(|_| Schedule::is_job(&name)) else { return true };
-            job.entry("enabled".into()).or_insert(true.into());
-            job.retain(|option, value| option.as_str().is_some_and(|name| SHOWN.contains(&name)) && !value.is_nil());
-            for value in job.values_mut() {
-                match value.as_str() {
-                    Some("true") => *value = true.into(),
-                    Some("false") => *value = false.into(),
-                    _ => {}
-                }
-            }
-            (show_all || !name.starts_with("__")) && (show_disabled || job.get("enabled").is_some_and(Value::is_truthy))
-        });
-        if !return_yaml {
-            return Ok(schedule.into());
-        }
-        for (name, job) in &mut schedule {
-            if let Some(job) = job.as_map_mut() {
-                job.insert("saved".into(), saved.contains_key(name).into());
+/// The jobs of the schedule, as YAML or as they are; of the pillar (`where=pillar`), the configuration
+/// (`where=opts`) or both. With `offline` those that are kept for the next start.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.list
+#[function]
+pub fn list(
+    context: &Context,
+    #[default(false)] show_all: bool,
+    #[default(true)] show_disabled: bool,
+    #[default] r#where: Option<String>,
+    #[default(true)] return_yaml: bool,
+    #[default(false)] offline: bool,
+) -> CallResult {
+    let saved = saved(context)?;
+    let mut schedule = if offline { saved.clone() } else { asked_list(context, r#where.as_deref())? };
+    schedule.retain(|name, job| {
+        let name = name.to_string();
+        let Some(job) = job.as_map_mut().filter(|_| Schedule::is_job(&name)) else { return true };
+        job.entry("enabled".into()).or_insert(true.into());
+        job.retain(|option, value| option.as_str().is_some_and(|name| SHOWN.contains(&name)) && !value.is_nil());
+        for value in job.values_mut() {
+            match value.as_str() {
+                Some("true") => *value = true.into(),
+                Some("false") => *value = false.into(),
+                _ => {}
             }
         }
-        Ok(yaml::dump(&map! {"schedule" => schedule}.into(), Style::BLOCK).into())
+        (show_all || !name.starts_with("__")) && (show_disabled || job.get("enabled").is_some_and(Value::is_truthy))
+    });
+    if !return_yaml {
+        return Ok(schedule.into());
     }
-
-    /// Whether the schedule is enabled; of one job, what it is.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.is_enabled name=job_name
-    fn is_enabled(context, name: Option<String> = None) {
-        let schedule = list(context, false, true, None, false, false)?;
-        Ok(match name {
-            None => schedule.get("enabled").cloned().unwrap_or_else(|| true.into()),
-            Some(name) => schedule.get(&name).cloned().unwrap_or_else(Value::map),
-        })
-    }
-
-    /// Deletes all jobs of the configuration.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.purge
-    fn purge(context, **kwargs) {
-        let (mut comments, mut changes) = (Vec::new(), Map::new());
-        let mut schedule = current(context, None, &kwargs)?;
-        let names = schedule.keys().map(ToString::to_string);
-        let names: Vec<String> = names.filter(|name| name != "enabled" && !name.starts_with("__")).collect();
-        for name in names {
-            if is(&kwargs, "test") {
-                comments.push(format!("Job: {name} would be deleted from schedule."));
-                continue;
-            }
-            let gone = if is(&kwargs, "offline") {
-                schedule.shift_remove(name.as_str()).is_some()
-            } else {
-                let question = map! {"func" => "delete", "name" => &name, "persist" => persist(&kwargs)};
-                let left = ask(context, question, "delete_complete", "schedule")?;
-                left.is_some_and(|left| left.get(&name).is_none())
-            };
-            if gone {
-                changes.insert(name.as_str().into(), "removed".into());
-                comments.push(format!("Deleted job: {name} from schedule."));
-            } else {
-                comments.push(format!("Failed to delete job {name} from schedule."));
-            }
+    for (name, job) in &mut schedule {
+        if let Some(job) = job.as_map_mut() {
+            job.insert("saved".into(), saved.contains_key(name).into());
         }
-        if is(&kwargs, "offline") && !is(&kwargs, "test") {
-            own::write(&context.minion, &schedule).map_err(CallError::Execution)?;
-        }
-        let comments: Value = comments.into_iter().collect();
-        Ok(map! {"comment" => comments, "changes" => changes, "result" => true}.into())
     }
+    Ok(yaml::dump(&map! {"schedule" => schedule}.into(), Style::BLOCK).into())
+}
 
-    /// Deletes a job.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.delete job1
-    fn delete(context, name: String, **kwargs) {
-        let failed = || format!("Failed to delete job {name} from schedule.");
+/// Whether the schedule is enabled; of one job, what it is.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.is_enabled name=job_name
+#[function]
+pub fn is_enabled(context: &Context, #[default] name: Option<String>) -> CallResult {
+    let schedule = list(context, false, true, None, false, false)?;
+    Ok(match name {
+        None => schedule.get("enabled").cloned().unwrap_or_else(|| true.into()),
+        Some(name) => schedule.get(&name).cloned().unwrap_or_else(Value::map),
+    })
+}
+
+/// Deletes all jobs of the configuration.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.purge
+#[function]
+pub fn purge(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    let (mut comments, mut changes) = (Vec::new(), Map::new());
+    let mut schedule = current(context, None, &kwargs)?;
+    let names = schedule.keys().map(ToString::to_string);
+    let names: Vec<String> = names.filter(|name| name != "enabled" && !name.starts_with("__")).collect();
+    for name in names {
         if is(&kwargs, "test") {
-            return Ok(said(true, format!("Job: {name} would be deleted from schedule."), Map::new()));
+            comments.push(format!("Job: {name} would be deleted from schedule."));
+            continue;
         }
-        let comment = format!("Deleted Job {name} from schedule.");
-        let changes = map! {name.as_str() => "removed"};
-        if is(&kwargs, "offline") {
-            let mut schedule = current(context, Some("opts"), &kwargs)?;
-            if schedule.shift_remove(name.as_str()).is_none() {
-                return Ok(said(false, format!("Job {name} does not exist."), Map::new()));
-            }
-            return Ok(kept(context, &schedule, comment, changes));
+        let gone = if is(&kwargs, "offline") {
+            schedule.shift_remove(name.as_str()).is_some()
+        } else {
+            let question = map! {"func" => "delete", "name" => &name, "persist" => persist(&kwargs)};
+            let left = ask(context, question, "delete_complete", "schedule")?;
+            left.is_some_and(|left| left.get(&name).is_none())
+        };
+        if gone {
+            changes.insert(name.as_str().into(), "removed".into());
+            comments.push(format!("Deleted job: {name} from schedule."));
+        } else {
+            comments.push(format!("Failed to delete job {name} from schedule."));
         }
-        let Some(mut question) = question(context, "delete", &name, &kwargs)? else {
+    }
+    if is(&kwargs, "offline") && !is(&kwargs, "test") {
+        own::write(&context.minion, &schedule).map_err(CallError::Execution)?;
+    }
+    let comments: Value = comments.into_iter().collect();
+    Ok(map! {"comment" => comments, "changes" => changes, "result" => true}.into())
+}
+
+/// Deletes a job.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.delete job1
+#[function]
+pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let failed = || format!("Failed to delete job {name} from schedule.");
+    if is(&kwargs, "test") {
+        return Ok(said(true, format!("Job: {name} would be deleted from schedule."), Map::new()));
+    }
+    let comment = format!("Deleted Job {name} from schedule.");
+    let changes = map! {name.as_str() => "removed"};
+    if is(&kwargs, "offline") {
+        let mut schedule = current(context, Some("opts"), &kwargs)?;
+        if schedule.shift_remove(name.as_str()).is_none() {
             return Ok(said(false, format!("Job {name} does not exist."), Map::new()));
-        };
-        question.insert("name".into(), name.as_str().into());
-        let left = ask(context, question, "delete_complete", "schedule")?;
-        let gone = left.is_some_and(|left| left.get(&name).is_none());
-        Ok(if gone { said(true, comment, changes) } else { said(false, failed(), Map::new()) })
-    }
-
-    /// A job as the schedule has it, from the options of `schedule.add`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.build_schedule_item job1 function='test.ping' seconds=3600
-    fn build_schedule_item(_context, name: String, **kwargs) {
-        Ok(build(&name, &kwargs).map_or_else(|comment| map! {"comment" => comment, "result" => false}.into(), Value::Map))
-    }
-
-    /// Adds a job. `job_args` and `job_kwargs` are its arguments; the minion keeps it for the next start unless
-    /// `persist` is false. With `offline` it is only kept.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.add job1 function='test.ping' seconds=3600
-    ///     salt '*' schedule.add job2 function='cmd.run' job_args="['date >> /tmp/date.log']" seconds=60
-    fn add(context, name: String, **kwargs) {
-        let mut schedule = current(context, None, &kwargs)?;
-        if schedule.contains_key(name.as_str()) {
-            return Ok(said(false, format!("Job {name} already exists in schedule."), Map::new()));
         }
-        if name.is_empty() {
-            return Ok(said(false, "Job name is required.", Map::new()));
-        }
-        if let Some(comment) = conflict(&kwargs, "Error: ", " or \"cron\" options.") {
-            return Ok(said(false, comment, Map::new()));
-        }
-        let job = match build(&name, &kwargs) {
-            Ok(job) => job,
-            Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
-        };
-        if is(&kwargs, "test") {
-            return Ok(said(true, format!("Job: {name} would be added to schedule."), Map::new()));
-        }
-        let (comment, changes) = (format!("Added job: {name} to schedule."), map! {name.as_str() => "added"});
-        if is(&kwargs, "offline") {
-            schedule.insert(name.as_str().into(), job.into());
-            return Ok(kept(context, &schedule, comment, changes));
-        }
-        let question = map! {"func" => "add", "name" => &name, "schedule" => map! {name.as_str() => job}, "persist" => persist(&kwargs)};
-        let added = ask(context, question, "add_complete", "schedule")?.is_some_and(|all| all.get(&name).is_some());
-        let failed = || said(false, format!("Failed to add job {name} to schedule."), Map::new());
-        Ok(if added { said(true, comment, changes) } else { failed() })
+        return Ok(kept(context, &schedule, comment, changes));
     }
+    let Some(mut question) = question(context, "delete", &name, &kwargs)? else {
+        return Ok(said(false, format!("Job {name} does not exist."), Map::new()));
+    };
+    question.insert("name".into(), name.as_str().into());
+    let left = ask(context, question, "delete_complete", "schedule")?;
+    let gone = left.is_some_and(|left| left.get(&name).is_none());
+    Ok(if gone { said(true, comment, changes) } else { said(false, failed(), Map::new()) })
+}
 
-    /// Puts another job in the place of one.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.modify job1 function='test.ping' seconds=3600
-    fn modify(context, name: String, **kwargs) {
-        let mut kwargs = kwargs;
-        if let Some(comment) = conflict(&kwargs, "Error: ", " option.") {
-            return Ok(said(false, comment, Map::new()));
+/// A job as the schedule has it, from the options of `schedule.add`.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.build_schedule_item job1 function='test.ping' seconds=3600
+#[function]
+pub fn build_schedule_item(_context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    Ok(build(&name, &kwargs).map_or_else(|comment| map! {"comment" => comment, "result" => false}.into(), Value::Map))
+}
+
+/// Adds a job. `job_args` and `job_kwargs` are its arguments; the minion keeps it for the next start unless
+/// `persist` is false. With `offline` it is only kept.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.add job1 function='test.ping' seconds=3600
+///     salt '*' schedule.add job2 function='cmd.run' job_args="['date >> /tmp/date.log']" seconds=60
+#[function]
+pub fn add(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut schedule = current(context, None, &kwargs)?;
+    if schedule.contains_key(name.as_str()) {
+        return Ok(said(false, format!("Job {name} already exists in schedule."), Map::new()));
+    }
+    if name.is_empty() {
+        return Ok(said(false, "Job name is required.", Map::new()));
+    }
+    if let Some(comment) = conflict(&kwargs, "Error: ", " or \"cron\" options.") {
+        return Ok(said(false, comment, Map::new()));
+    }
+    let job = match build(&name, &kwargs) {
+        Ok(job) => job,
+        Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
+    };
+    if is(&kwargs, "test") {
+        return Ok(said(true, format!("Job: {name} would be added to schedule."), Map::new()));
+    }
+    let (comment, changes) = (format!("Added job: {name} to schedule."), map! {name.as_str() => "added"});
+    if is(&kwargs, "offline") {
+        schedule.insert(name.as_str().into(), job.into());
+        return Ok(kept(context, &schedule, comment, changes));
+    }
+    let question = map! {"func" => "add", "name" => &name, "schedule" => map! {name.as_str() => job}, "persist" => persist(&kwargs)};
+    let added = ask(context, question, "add_complete", "schedule")?.is_some_and(|all| all.get(&name).is_some());
+    let failed = || said(false, format!("Failed to add job {name} to schedule."), Map::new());
+    Ok(if added { said(true, comment, changes) } else { failed() })
+}
+
+/// Puts another job in the place of one.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.modify job1 function='test.ping' seconds=3600
+#[function]
+pub fn modify(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    if let Some(comment) = conflict(&kwargs, "Error: ", " option.") {
+        return Ok(said(false, comment, Map::new()));
+    }
+    let mut schedule = current(context, None, &kwargs)?;
+    let Some(old) = schedule.get(name.as_str()).and_then(Value::as_map).cloned() else {
+        return Ok(said(false, format!("Job {name} does not exist in schedule."), Map::new()));
+    };
+    if let Some(function) = old.get("function") {
+        kwargs.entry("function".into()).or_insert(function.clone());
+    }
+    let new = match build(&name, &kwargs) {
+        Ok(job) => job,
+        Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
+    };
+    if new == old {
+        return Ok(said(true, format!("Job {name} in correct state"), Map::new()));
+    }
+    let changes = map! {name.as_str() => map! {"old" => old, "new" => new.clone()}};
+    if is(&kwargs, "test") {
+        return Ok(said(true, format!("Job: {name} would be modified in schedule."), changes));
+    }
+    let comment = format!("Modified job: {name} in schedule.");
+    if is(&kwargs, "offline") {
+        schedule.insert(name.as_str().into(), new.into());
+        return Ok(kept(context, &schedule, comment, changes));
+    }
+    let question = question(context, "modify", &name, &kwargs)?.map(|mut question| {
+        question.insert("schedule".into(), new.into());
+        ask(context, question, "delete_complete", "schedule")
+    });
+    let modified = question.transpose()?.flatten().is_some();
+    let failed = || said(false, format!("Failed to modify job {name} in schedule."), Map::new());
+    Ok(if modified { said(true, comment, changes) } else { failed() })
+}
+
+/// Runs a job now; with `force` also one that is disabled.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.run_job job1
+#[function]
+pub fn run_job(context: &Context, name: String, #[default(false)] force: bool) -> CallResult {
+    let schedule = current(context, None, &Map::new())?;
+    let Some(job) = schedule.get(name.as_str()) else {
+        return Ok(map! {"comment" => format!("Job {name} does not exist."), "result" => false}.into());
+    };
+    if job.get("enabled").is_some_and(|enabled| !enabled.is_truthy()) && !force {
+        return Ok(map! {"comment" => format!("Job {name} is disabled."), "result" => true}.into());
+    }
+    let question = map! {"func" => "run_job", "name" => &name};
+    context.minion.local.fire("manage_schedule", &question).map_err(CallError::execution)?;
+    Ok(map! {"comment" => format!("Scheduling Job {name} on minion."), "result" => true}.into())
+}
+
+/// Enables a job.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.enable_job job1
+#[function]
+pub fn enable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    switch_job(context, &name, true, &kwargs)
+}
+
+/// Disables a job.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.disable_job job1
+#[function]
+pub fn disable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    switch_job(context, &name, false, &kwargs)
+}
+
+/// Keeps the jobs of the configuration for the next start, in `minion.d/_schedule.conf`.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.save
+#[function]
+pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    let said = |result: bool, comment: &str| Ok(map! {"comment" => comment, "result" => result}.into());
+    if is(&kwargs, "test") {
+        return said(true, "Schedule would be saved.");
+    }
+    let question = map! {"func" => "save_schedule"};
+    let answer = context.minion.local.ask("manage_schedule", question, "/salt/minion/minion_schedule_saved", TIMEOUT);
+    let answer = answer.map_err(CallError::execution)?;
+    let is_saved = answer.is_some_and(|answer| answer.get("complete").is_some_and(Value::is_truthy));
+    if is_saved { said(true, "Schedule (non-pillar items) saved.") } else { said(false, "Failed to save schedule.") }
+}
+
+/// Enables the schedule.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.enable
+#[function]
+pub fn enable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    switch(context, true, &kwargs)
+}
+
+/// Disables the schedule.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.disable
+#[function]
+pub fn disable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    switch(context, false, &kwargs)
+}
+
+/// Takes up the jobs of the pillar and of `minion.d/schedule.conf` anew.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.reload
+#[function]
+pub fn reload(context: &Context) -> CallResult {
+    let (mut comments, mut result) = (Vec::new(), true);
+    let mut fire = |tag: &str, data: Map, from: &str| {
+        let done = context.minion.local.fire(tag, &data).is_ok();
+        result &= done;
+        let word = if done { "Reloaded" } else { "Failed to reload" };
+        comments.push(format!("{word} schedule {from}."));
+    };
+    if context.pillar().contains_key("schedule") {
+        fire("pillar_refresh", Map::new(), "from pillar on minion");
+    }
+    let path = context.config().config_dir.join("minion.d/schedule.conf");
+    if let Some(text) = files::read_if_exists(&path).map_err(CallError::execution)? {
+        let schedule =
+            yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
+        if schedule.get("schedule").is_some_and(Value::is_truthy) {
+            let question = map! {"func" => "reload", "schedule" => schedule};
+            fire("manage_schedule", question, "on minion from schedule.conf");
+        } else {
+            comments.push("Failed to reload schedule on minion.  Saved file is empty or invalid.".into());
+            result = false;
         }
-        let mut schedule = current(context, None, &kwargs)?;
-        let Some(old) = schedule.get(name.as_str()).and_then(Value::as_map).cloned() else {
-            return Ok(said(false, format!("Job {name} does not exist in schedule."), Map::new()));
-        };
-        if let Some(function) = old.get("function") {
-            kwargs.entry("function".into()).or_insert(function.clone());
-        }
-        let new = match build(&name, &kwargs) {
-            Ok(job) => job,
-            Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
-        };
-        if new == old {
-            return Ok(said(true, format!("Job {name} in correct state"), Map::new()));
-        }
-        let changes = map! {name.as_str() => map! {"old" => old, "new" => new.clone()}};
-        if is(&kwargs, "test") {
-            return Ok(said(true, format!("Job: {name} would be modified in schedule."), changes));
-        }
-        let comment = format!("Modified job: {name} in schedule.");
-        if is(&kwargs, "offline") {
-            schedule.insert(name.as_str().into(), new.into());
-            return Ok(kept(context, &schedule, comment, changes));
-        }
-        let question = question(context, "modify", &name, &kwargs)?.map(|mut question| {
-            question.insert("schedule".into(), new.into());
-            ask(context, question, "delete_complete", "schedule")
-        });
-        let modified = question.transpose()?.flatten().is_some();
-        let failed = || said(false, format!("Failed to modify job {name} in schedule."), Map::new());
-        Ok(if modified { said(true, comment, changes) } else { failed() })
     }
+    Ok(map! {"comment" => Value::from(comments), "result" => result}.into())
+}
 
-    /// Runs a job now; with `force` also one that is disabled.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.run_job job1
-    fn run_job(context, name: String, force: bool = false) {
-        let schedule = current(context, None, &Map::new())?;
-        let Some(job) = schedule.get(name.as_str()) else {
-            return Ok(map! {"comment" => format!("Job {name} does not exist."), "result" => false}.into());
-        };
-        if job.get("enabled").is_some_and(|enabled| !enabled.is_truthy()) && !force {
-            return Ok(map! {"comment" => format!("Job {name} is disabled."), "result" => true}.into());
-        }
-        let question = map! {"func" => "run_job", "name" => &name};
-        context.minion.local.fire("manage_schedule", &question).map_err(CallError::execution)?;
-        Ok(map! {"comment" => format!("Scheduling Job {name} on minion."), "result" => true}.into())
-    }
+/// Has a job run at another time than at one of its own.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.postpone_job job 2026-11-21T17:00:00 2026-11-21T18:00:00
+#[function]
+pub fn postpone_job(
+    context: &Context,
+    name: String,
+    current_time: String,
+    new_time: String,
+    #[default(TIME_FORM.into())] time_fmt: String,
+) -> CallResult {
+    let question = map! {"time" => &current_time, "new_time" => &new_time};
+    let words = ("postpone_job", "postponed", "Postponed Job", "postpone");
+    except(context, &name, &[&current_time, &new_time], &time_fmt, question, words)
+}
 
-    /// Enables a job.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.enable_job job1
-    fn enable_job(context, name: String, **kwargs) {
-        switch_job(context, &name, true, &kwargs)
-    }
+/// Has a job not run at one of its times.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.skip_job job 2026-11-21T17:00:00
+#[function]
+pub fn skip_job(
+    context: &Context,
+    name: String,
+    current_time: String,
+    #[default(TIME_FORM.into())] time_fmt: String,
+) -> CallResult {
+    let words = ("skip_job", "skipped", "Added Skip Job", "skip");
+    except(context, &name, &[&current_time], &time_fmt, map! {"time" => &current_time}, words)
+}
 
-    /// Disables a job.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.disable_job job1
-    fn disable_job(context, name: String, **kwargs) {
-        switch_job(context, &name, false, &kwargs)
-    }
+/// When a job runs next.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.show_next_fire_time job_name
+#[function]
+pub fn show_next_fire_time(context: &Context, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let question = map! {"func" => "get_next_fire_time", "name" => &name};
+    let next = ask(context, question, "next_fire_time_complete", "next_fire_time")?;
+    Ok(match next {
+        Some(next) => map! {"result" => true, "next_fire_time" => next}.into(),
+        None => map! {"result" => true, "comment" => "next fire time not available."}.into(),
+    })
+}
 
-    /// Keeps the jobs of the configuration for the next start, in `minion.d/_schedule.conf`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.save
-    fn save(context, **kwargs) {
-        let said = |result: bool, comment: &str| Ok(map! {"comment" => comment, "result" => result}.into());
-        if is(&kwargs, "test") {
-            return said(true, "Schedule would be saved.");
-        }
-        let question = map! {"func" => "save_schedule"};
-        let answer = context.minion.local.ask("manage_schedule", question, "/salt/minion/minion_schedule_saved", TIMEOUT);
-        let answer = answer.map_err(CallError::execution)?;
-        let is_saved = answer.is_some_and(|answer| answer.get("complete").is_some_and(Value::is_truthy));
-        if is_saved { said(true, "Schedule (non-pillar items) saved.") } else { said(false, "Failed to save schedule.") }
-    }
-
-    /// Enables the schedule.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.enable
-    fn enable(context, **kwargs) {
-        switch(context, true, &kwargs)
-    }
-
-    /// Disables the schedule.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.disable
-    fn disable(context, **kwargs) {
-        switch(context, false, &kwargs)
-    }
-
-    /// Takes up the jobs of the pillar and of `minion.d/schedule.conf` anew.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.reload
-    fn reload(context) {
-        let (mut comments, mut result) = (Vec::new(), true);
-        let mut fire = |tag: &str, data: Map, from: &str| {
-            let done = context.minion.local.fire(tag, &data).is_ok();
-            result &= done;
-            let word = if done { "Reloaded" } else { "Failed to reload" };
-            comments.push(format!("{word} schedule {from}."));
-        };
-        if context.pillar().contains_key("schedule") {
-            fire("pillar_refresh", Map::new(), "from pillar on minion");
-        }
-        let path = context.config().config_dir.join("minion.d/schedule.conf");
-        if let Some(text) = files::read_if_exists(&path).map_err(CallError::execution)? {
-            let schedule = yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
-            if schedule.get("schedule").is_some_and(Value::is_truthy) {
-                let question = map! {"func" => "reload", "schedule" => schedule};
-                fire("manage_schedule", question, "on minion from schedule.conf");
-            } else {
-                comments.push("Failed to reload schedule on minion.  Saved file is empty or invalid.".into());
-                result = false;
-            }
-        }
-        Ok(map! {"comment" => Value::from(comments), "result" => result}.into())
-    }
-
-    /// Has a job run at another time than at one of its own.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.postpone_job job 2026-11-21T17:00:00 2026-11-21T18:00:00
-    fn postpone_job(context, name: String, current_time: String, new_time: String, time_fmt: String = TIME_FORM.into()) {
-        let question = map! {"time" => &current_time, "new_time" => &new_time};
-        let words = ("postpone_job", "postponed", "Postponed Job", "postpone");
-        except(context, &name, &[&current_time, &new_time], &time_fmt, question, words)
-    }
-
-    /// Has a job not run at one of its times.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.skip_job job 2026-11-21T17:00:00
-    fn skip_job(context, name: String, current_time: String, time_fmt: String = TIME_FORM.into()) {
-        let words = ("skip_job", "skipped", "Added Skip Job", "skip");
-        except(context, &name, &[&current_time], &time_fmt, map! {"time" => &current_time}, words)
-    }
-
-    /// When a job runs next.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.show_next_fire_time job_name
-    fn show_next_fire_time(context, name: String, **_kwargs) {
-        let question = map! {"func" => "get_next_fire_time", "name" => &name};
-        let next = ask(context, question, "next_fire_time_complete", "next_fire_time")?;
-        Ok(match next {
-            Some(next) => map! {"result" => true, "next_fire_time" => next}.into(),
-            None => map! {"result" => true, "comment" => "next fire time not available."}.into(),
-        })
-    }
-
-    /// What is known of a job: its options, when it ran and when it runs next.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' schedule.job_status job_name
-    fn job_status(context, name: String, **_kwargs) {
-        let question = map! {"func" => "job_status", "name" => &name};
-        Ok(ask(context, question, "job_status_complete", "data")?.unwrap_or_else(Value::map))
-    }
+/// What is known of a job: its options, when it ran and when it runs next.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.job_status job_name
+#[function]
+pub fn job_status(context: &Context, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let question = map! {"func" => "job_status", "name" => &name};
+    Ok(ask(context, question, "job_status_complete", "data")?.unwrap_or_else(Value::map))
 }
 
 fn is(kwargs: &Map, name: &str) -> bool {

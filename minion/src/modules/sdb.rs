@@ -4,74 +4,82 @@
 
 use std::path::PathBuf;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::sls::gpg::Gpg;
 use brine_core::sls::pillar::merge_deep;
 use brine_core::sls::yaml;
 use brine_core::target::entry_at;
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value};
 
 use super::{environ, random};
 use crate::context::Context;
 
-functions! {
-    module "sdb", context Context;
+/// Execution functions of `sdb`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("sdb", [get, set, delete, get_or_set_hash]);
 
-    /// Return the value of a key by `sdb://<profile>/<key>`. Another address is returned as it is, with `strict` it is
-    /// an error.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sdb.get sdb://osenv/HOME
-    fn get(context, uri: Value, strict: bool = false) {
-        match Entry::of(context, &uri) {
-            Ok(entry) => entry.get(context),
-            Err(message) if strict => Err(CallError::Invocation { function: "sdb.get".into(), message }),
-            Err(_) => Ok(uri),
-        }
+/// Return the value of a key by `sdb://<profile>/<key>`. Another address is returned as it is, with `strict` it is
+/// an error.
+///
+/// CLI Example:
+///
+///     salt '*' sdb.get sdb://osenv/HOME
+#[function]
+pub fn get(context: &Context, uri: Value, #[default(false)] strict: bool) -> CallResult {
+    match Entry::of(context, &uri) {
+        Ok(entry) => entry.get(context),
+        Err(message) if strict => Err(CallError::Invocation { function: "sdb.get".into(), message }),
+        Err(_) => Ok(uri),
     }
+}
 
-    /// Set the value of a key by `sdb://<profile>/<key>`. Returns false for another address.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sdb.set sdb://osenv/NAME value
-    fn set(context, uri: Value, value: Value) {
-        match Entry::of(context, &uri) {
-            Ok(entry) => entry.set(value),
-            Err(_) => Ok(false.into()),
-        }
+/// Set the value of a key by `sdb://<profile>/<key>`. Returns false for another address.
+///
+/// CLI Example:
+///
+///     salt '*' sdb.set sdb://osenv/NAME value
+#[function]
+pub fn set(context: &Context, uri: Value, value: Value) -> CallResult {
+    match Entry::of(context, &uri) {
+        Ok(entry) => entry.set(value),
+        Err(_) => Ok(false.into()),
     }
+}
 
-    /// Delete a key by `sdb://<profile>/<key>`. Returns false for another address.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sdb.delete sdb://osenv/NAME
-    fn delete(context, uri: Value) {
-        match Entry::of(context, &uri) {
-            Ok(entry) => Err(entry.unsupported("delete")),
-            Err(_) => Ok(false.into()),
-        }
+/// Delete a key by `sdb://<profile>/<key>`. Returns false for another address.
+///
+/// CLI Example:
+///
+///     salt '*' sdb.delete sdb://osenv/NAME
+#[function]
+pub fn delete(context: &Context, uri: Value) -> CallResult {
+    match Entry::of(context, &uri) {
+        Ok(entry) => Err(entry.unsupported("delete")),
+        Err(_) => Ok(false.into()),
     }
+}
 
-    /// Return the value of a key by `sdb://<profile>/<key>`; if it has none, set it to `length` random characters of
-    /// `chars` first.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sdb.get_or_set_hash sdb://osenv/SECRET 50
-    fn get_or_set_hash(context, uri: Value, length: usize = 8, chars: String = "abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)".into()) {
-        let Ok(entry) = Entry::of(context, &uri) else { return Ok(false.into()) };
-        let found = entry.get(context)?;
-        if !found.is_nil() {
-            return Ok(found);
-        }
-        let value = random::get_str(context, length, Some(chars), true, true, true, true, false)?;
-        entry.set(value.clone())?;
-        Ok(value)
+/// Return the value of a key by `sdb://<profile>/<key>`; if it has none, set it to `length` random characters of
+/// `chars` first.
+///
+/// CLI Example:
+///
+///     salt '*' sdb.get_or_set_hash sdb://osenv/SECRET 50
+#[function]
+pub fn get_or_set_hash(
+    context: &Context,
+    uri: Value,
+    #[default(8)] length: usize,
+    #[default("abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)".into())] chars: String,
+) -> CallResult {
+    let Ok(entry) = Entry::of(context, &uri) else { return Ok(false.into()) };
+    let found = entry.get(context)?;
+    if !found.is_nil() {
+        return Ok(found);
     }
+    let value = random::get_str(context, length, Some(chars), true, true, true, true, false)?;
+    entry.set(value.clone())?;
+    Ok(value)
 }
 
 /// A key of a profile.

@@ -1,8 +1,8 @@
 //! `shadow`: passwords of users and how long they hold, from `/etc/shadow`.
 
 use base64ct::{Base64ShaCrypt, Encoding};
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 use rand::distr::{Alphanumeric, SampleString};
 
 use super::programs::{argument, run, succeeds};
@@ -11,140 +11,181 @@ use crate::context::Context;
 /// What stands for the password of a user who has none.
 pub const DEFAULT_HASH: &str = "!";
 
-functions! {
-    module "shadow", context Context;
+/// Execution functions of `shadow`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "shadow",
+    [
+        default_hash,
+        info,
+        list_users,
+        gen_password,
+        set_password,
+        del_password,
+        lock_password,
+        unlock_password,
+        set_inactdays,
+        set_maxdays,
+        set_mindays,
+        set_warndays,
+        set_date,
+        set_expire
+    ]
+);
 
-    /// What stands for the password of a user who has none.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.default_hash
-    fn default_hash(_context) {
-        Ok(DEFAULT_HASH.into())
-    }
+/// What stands for the password of a user who has none.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.default_hash
+#[function]
+pub fn default_hash(_context: &Context) -> CallResult {
+    Ok(DEFAULT_HASH.into())
+}
 
-    /// What is known of a user's password; with empty fields if there is none.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.info root
-    fn info(_context, name: String) {
-        Ok(Shadow::of(&name).map_or_else(Shadow::none, |shadow| shadow.describe()).into())
-    }
+/// What is known of a user's password; with empty fields if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.info root
+#[function]
+pub fn info(_context: &Context, name: String) -> CallResult {
+    Ok(Shadow::of(&name).map_or_else(Shadow::none, |shadow| shadow.describe()).into())
+}
 
-    /// The names of all users that have an entry.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.list_users
-    fn list_users(_context) {
-        let mut names: Vec<String> = entries().into_iter().map(|shadow| shadow.name).collect();
-        names.sort();
-        Ok(names.into())
-    }
+/// The names of all users that have an entry.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.list_users
+#[function]
+pub fn list_users(_context: &Context) -> CallResult {
+    let mut names: Vec<String> = entries().into_iter().map(|shadow| shadow.name).collect();
+    names.sort();
+    Ok(names.into())
+}
 
-    /// The hash of a password.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.gen_password 'I_am_password'
-    ///     salt '*' shadow.gen_password 'I_am_password' crypt_salt='I_am_salt' algorithm=sha256
-    fn gen_password(_context, password: String, crypt_salt: Option<String> = None, algorithm: String = "sha512".into()) {
-        Ok(hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
-    }
+/// The hash of a password.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.gen_password 'I_am_password'
+///     salt '*' shadow.gen_password 'I_am_password' crypt_salt='I_am_salt' algorithm=sha256
+#[function]
+pub fn gen_password(
+    _context: &Context,
+    password: String,
+    #[default] crypt_salt: Option<String>,
+    #[default("sha512".into())] algorithm: String,
+) -> CallResult {
+    Ok(hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
+}
 
-    /// Gives a user a password, by its hash.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.set_password root '$1$UYCIxa628.9qXjpQCjM4a..'
-    fn set_password(context, name: String, password: String, use_usermod: bool = false) {
-        // chpasswd does what usermod does, and shows the hash to nobody.
-        _ = use_usermod;
-        Ok(set(context, &name, &password)?.into())
-    }
+/// Gives a user a password, by its hash.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_password root '$1$UYCIxa628.9qXjpQCjM4a..'
+#[function]
+pub fn set_password(
+    context: &Context,
+    name: String,
+    password: String,
+    #[default(false)] use_usermod: bool,
+) -> CallResult {
+    // chpasswd does what usermod does, and shows the hash to nobody.
+    _ = use_usermod;
+    Ok(set(context, &name, &password)?.into())
+}
 
-    /// Takes a user's password away: who is this user need not know any.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.del_password username
-    fn del_password(context, name: String) {
-        run(context, &["passwd".into(), "-d".into(), argument(&name)?], &[])?;
-        Ok(Shadow::of(&name).is_some_and(|shadow| shadow.passwd.is_empty()).into())
-    }
+/// Takes a user's password away: who is this user need not know any.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.del_password username
+#[function]
+pub fn del_password(context: &Context, name: String) -> CallResult {
+    run(context, &["passwd".into(), "-d".into(), argument(&name)?], &[])?;
+    Ok(Shadow::of(&name).is_some_and(|shadow| shadow.passwd.is_empty()).into())
+}
 
-    /// Locks a user's password.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.lock_password username
-    fn lock_password(context, name: String) {
-        Ok(lock(context, &name, true)?.into())
-    }
+/// Locks a user's password.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.lock_password username
+#[function]
+pub fn lock_password(context: &Context, name: String) -> CallResult {
+    Ok(lock(context, &name, true)?.into())
+}
 
-    /// Unlocks a user's password.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.unlock_password username
-    fn unlock_password(context, name: String) {
-        Ok(lock(context, &name, false)?.into())
-    }
+/// Unlocks a user's password.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.unlock_password username
+#[function]
+pub fn unlock_password(context: &Context, name: String) -> CallResult {
+    Ok(lock(context, &name, false)?.into())
+}
 
-    /// For how many days a password that is too old can still be used.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.set_inactdays username 7
-    fn set_inactdays(context, name: String, inactdays: Value) {
-        age(context, &name, "-I", &inactdays, |shadow| shadow.inact)
-    }
+/// For how many days a password that is too old can still be used.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_inactdays username 7
+#[function]
+pub fn set_inactdays(context: &Context, name: String, inactdays: Value) -> CallResult {
+    age(context, &name, "-I", &inactdays, |shadow| shadow.inact)
+}
 
-    /// After how many days a password must be changed.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.set_maxdays username 90
-    fn set_maxdays(context, name: String, maxdays: Value) {
-        age(context, &name, "-M", &maxdays, |shadow| shadow.max)
-    }
+/// After how many days a password must be changed.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_maxdays username 90
+#[function]
+pub fn set_maxdays(context: &Context, name: String, maxdays: Value) -> CallResult {
+    age(context, &name, "-M", &maxdays, |shadow| shadow.max)
+}
 
-    /// For how many days a password cannot be changed.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.set_mindays username 7
-    fn set_mindays(context, name: String, mindays: Value) {
-        age(context, &name, "-m", &mindays, |shadow| shadow.min)
-    }
+/// For how many days a password cannot be changed.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_mindays username 7
+#[function]
+pub fn set_mindays(context: &Context, name: String, mindays: Value) -> CallResult {
+    age(context, &name, "-m", &mindays, |shadow| shadow.min)
+}
 
-    /// How many days before a password is too old the user is told.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.set_warndays username 7
-    fn set_warndays(context, name: String, warndays: Value) {
-        age(context, &name, "-W", &warndays, |shadow| shadow.warn)
-    }
+/// How many days before a password is too old the user is told.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_warndays username 7
+#[function]
+pub fn set_warndays(context: &Context, name: String, warndays: Value) -> CallResult {
+    age(context, &name, "-W", &warndays, |shadow| shadow.warn)
+}
 
-    /// When the password was last changed: a day's number or its date; `0` has the user change it now.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.set_date username 0
-    fn set_date(context, name: String, date: Value) {
-        Ok(chage(context, &name, "-d", &date, |shadow| shadow.lstchg)?.into())
-    }
+/// When the password was last changed: a day's number or its date; `0` has the user change it now.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_date username 0
+#[function]
+pub fn set_date(context: &Context, name: String, date: Value) -> CallResult {
+    Ok(chage(context, &name, "-d", &date, |shadow| shadow.lstchg)?.into())
+}
 
-    /// When the account can no longer be used: a day's number or its date, `-1` for never.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' shadow.set_expire username -1
-    fn set_expire(context, name: String, expire: Value) {
-        Ok(chage(context, &name, "-E", &expire, |shadow| shadow.expire)?.into())
-    }
+/// When the account can no longer be used: a day's number or its date, `-1` for never.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_expire username -1
+#[function]
+pub fn set_expire(context: &Context, name: String, expire: Value) -> CallResult {
+    Ok(chage(context, &name, "-E", &expire, |shadow| shadow.expire)?.into())
 }
 
 /// A line of `/etc/shadow`. Numbers are days; what is not said is -1.

@@ -1,10 +1,10 @@
 //! `slsutil`: data for those who write SLS files: merged, written out, read.
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::sls::pillar::merge_deep;
 use brine_core::sls::yaml::{self, Style};
 use brine_core::value::json;
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value};
 
 use crate::context::Context;
 
@@ -12,206 +12,292 @@ mod banner;
 
 use banner::Banner;
 
-functions! {
-    module "slsutil", context Context;
+/// Execution functions of `slsutil`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "slsutil",
+    [
+        merge,
+        merge_all,
+        update,
+        serialize,
+        deserialize,
+        boolstr,
+        file_exists,
+        dir_exists,
+        path_exists,
+        findup,
+        banner,
+        renderer
+    ]
+);
 
-    /// Merges a mapping into another and gives the result. Strategies: smart and recurse (deep),
-    /// overwrite (top-level keys), list (values gathered in lists).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.merge '{foo: Foo}' '{bar: Bar}'
-    fn merge(_context, obj_a: Value, obj_b: Value, strategy: String = "smart".into(), renderer: String = "yaml".into(), merge_lists: bool = false) {
-        // Salt's strategies look at the renderer only for a kind of YAML that Brine does not have.
-        _ = renderer;
-        let (Value::Map(mut into), Value::Map(from)) = (obj_a, obj_b.clone()) else { return Ok(obj_b) };
-        match strategy.as_str() {
-            "smart" | "recurse" | "aggregate" => merge_deep(&mut into, &from, merge_lists),
-            "overwrite" => into.extend(from),
-            "list" => {
-                for (key, value) in from {
-                    let gathered = match into.shift_remove(&key) {
-                        Some(have) => Value::List(vec![have, value]),
-                        None => value,
-                    };
-                    into.insert(key, gathered);
+/// Merges a mapping into another and gives the result. Strategies: smart and recurse (deep),
+/// overwrite (top-level keys), list (values gathered in lists).
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.merge '{foo: Foo}' '{bar: Bar}'
+#[function]
+pub fn merge(
+    _context: &Context,
+    obj_a: Value,
+    obj_b: Value,
+    #[default("smart".into())] strategy: String,
+    #[default("yaml".into())] renderer: String,
+    #[default(false)] merge_lists: bool,
+) -> CallResult {
+    // Salt's strategies look at the renderer only for a kind of YAML that Brine does not have.
+    _ = renderer;
+    let (Value::Map(mut into), Value::Map(from)) = (obj_a, obj_b.clone()) else { return Ok(obj_b) };
+    match strategy.as_str() {
+        "smart" | "recurse" | "aggregate" => merge_deep(&mut into, &from, merge_lists),
+        "overwrite" => into.extend(from),
+        "list" => {
+            for (key, value) in from {
+                let gathered = match into.shift_remove(&key) {
+                    Some(have) => Value::List(vec![have, value]),
+                    None => value,
+                };
+                into.insert(key, gathered);
+            }
+        }
+        other => return Err(CallError::Execution(format!("Unknown merging strategy '{other}'"))),
+    }
+    Ok(into.into())
+}
+
+/// Merges several mappings, one after the other.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.merge_all '[{foo: Foo}, {foo: Bar}]'
+#[function]
+pub fn merge_all(
+    context: &Context,
+    lst: Vec<Value>,
+    #[default("smart".into())] strategy: String,
+    #[default("yaml".into())] renderer: String,
+    #[default(false)] merge_lists: bool,
+) -> CallResult {
+    lst.into_iter()
+        .try_fold(Value::map(), |all, more| merge(context, all, more, strategy.clone(), renderer.clone(), merge_lists))
+}
+
+/// As `merge`, deep.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.update '{foo: Foo}' '{bar: Bar}'
+#[function]
+pub fn update(
+    _context: &Context,
+    dest: Map,
+    upd: Map,
+    #[default(true)] recursive_update: bool,
+    #[default(false)] merge_lists: bool,
+) -> CallResult {
+    let mut dest = dest;
+    if recursive_update {
+        merge_deep(&mut dest, &upd, merge_lists)
+    } else {
+        dest.extend(upd)
+    }
+    Ok(dest.into())
+}
+
+/// Writes data as json, yaml or python.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.serialize 'json' obj="{'foo': 'Foo!'}"
+#[function]
+pub fn serialize(_context: &Context, serializer: String, obj: Value, #[keywords] mod_kwargs: Map) -> CallResult {
+    match serializer.as_str() {
+        "json" => match mod_kwargs.get("indent").and_then(Value::as_i64) {
+            Some(indent) => Ok(json::to_json_pretty(&obj, indent.clamp(0, 16) as usize).into()),
+            None => Ok(json::to_json(&obj).into()),
+        },
+        "yaml" => {
+            let style = match mod_kwargs.get("default_flow_style").and_then(Value::as_bool) {
+                Some(false) => Style::BLOCK,
+                Some(true) => Style::FLOW,
+                None => Style::LEAVES,
+            };
+            let unicode = mod_kwargs.get("allow_unicode").is_some_and(Value::is_truthy);
+            let style = Style { ascii: !unicode, ..style };
+            Ok(yaml::dump(&obj, style).trim_end().into())
+        }
+        "python" => Ok(brine_core::value::python::repr(&obj).into()),
+        other => Err(unknown(other)),
+    }
+}
+
+/// Reads data from json or yaml.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.deserialize 'json' '{"foo": "Foo!"}'
+#[function]
+pub fn deserialize(
+    _context: &Context,
+    serializer: String,
+    stream_or_string: Value,
+    #[keywords] _mod_kwargs: Map,
+) -> CallResult {
+    let Value::Str(text) = stream_or_string else { return Ok(stream_or_string) };
+    match serializer.as_str() {
+        "json" => json::from_json(&text).map_err(CallError::execution),
+        "yaml" => yaml::load(&text).map_err(CallError::execution),
+        other => Err(unknown(other)),
+    }
+}
+
+/// Gives one of two texts.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.boolstr '{{ salt.pillar.get("x") }}' true=enabled false=disabled
+#[function]
+pub fn boolstr(_context: &Context, value: Value, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let named = |name: &str, place: usize| kwargs.get(name).or_else(|| args.get(place)).cloned();
+    let chosen = if value.is_truthy() { named("true", 0) } else { named("false", 1) };
+    Ok(chosen.unwrap_or_else(|| if value.is_truthy() { "true" } else { "false" }.into()))
+}
+
+/// Whether there is a file at a path under `salt://`.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.file_exists nginx/defaults.yaml
+#[function]
+pub fn file_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
+    Ok(places(context, &saltenv)?.files.contains(&below(&path)).into())
+}
+
+/// Whether there is a folder at a path under `salt://`.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.dir_exists nginx/files
+#[function]
+pub fn dir_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
+    Ok(places(context, &saltenv)?.folders.contains(&below(&path)).into())
+}
+
+/// Whether there is a file or a folder at a path under `salt://`.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.path_exists nginx/defaults.yaml
+#[function]
+pub fn path_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
+    Ok(places(context, &saltenv)?.has(&below(&path)).into())
+}
+
+/// The path of the first of these files or folders that is in a folder under `salt://`, or in one of those above it.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.findup formulas/shared/nginx map.jinja
+#[function]
+pub fn findup(
+    context: &Context,
+    startpath: Option<String>,
+    filenames: Value,
+    #[default("base".into())] saltenv: String,
+) -> CallResult {
+    let invocation = |message: String| CallError::Invocation { function: "slsutil.findup".into(), message };
+    let names = match filenames {
+        Value::Str(name) => vec![Value::Str(name)],
+        Value::List(names) => names,
+        _ => return Err(invocation("Filenames argument must be a string or list of strings".into())),
+    };
+    let place = places(context, &saltenv)?;
+    let start = startpath.unwrap_or_default();
+    let mut folder: Vec<&str> = start.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    if !folder.is_empty() && !place.has(&folder.join("/")) {
+        return Err(invocation(format!("Starting path not found in the state tree: {}", folder.join("/"))));
+    }
+    loop {
+        let paths = names
+            .iter()
+            .map(|name| folder.iter().map(ToString::to_string).chain([name.to_string()]).collect::<Vec<_>>().join("/"));
+        if let Some(found) = { paths }.find(|path| place.has(path)) {
+            return Ok(found.into());
+        }
+        if folder.pop().is_none() {
+            return Err(CallError::Execution("File pattern(s) not found in path ancestry".into()));
+        }
+    }
+}
+
+/// A box of comment for the top of a managed file, with a title and a text in it.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.banner commentchar='//' borderchar='*'
+#[function]
+pub fn banner(
+    _context: &Context,
+    #[default(72)] width: usize,
+    #[default("#".into())] commentchar: String,
+    #[default("#".into())] borderchar: String,
+    #[default] blockstart: Option<String>,
+    #[default] blockend: Option<String>,
+    #[default] title: Option<String>,
+    #[default] text: Option<String>,
+    #[default(false)] newline: bool,
+) -> CallResult {
+    let banner = Banner { width, comment: &commentchar, border: borderchar.chars().next() };
+    let title = title.as_deref().unwrap_or(banner::TITLE);
+    let text = text.as_deref().unwrap_or(banner::TEXT);
+    let lines =
+        banner.lines(title, text).ok_or_else(|| CallError::Execution("Width is too small to render banner".into()))?;
+    let block: Vec<String> = blockstart.into_iter().chain(lines).chain(blockend).collect();
+    Ok(format!("{}{}", block.join("\n"), if newline { "\n" } else { "" }).into())
+}
+
+/// Renders a text or a file under `salt://` as an SLS, and gives the data.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.renderer salt://path/to/file
+#[function]
+pub fn renderer(
+    context: &Context,
+    #[default] path: Option<String>,
+    #[default] string: Option<String>,
+    #[default("jinja|yaml".into())] default_renderer: String,
+    #[default("base".into())] saltenv: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let given = |text: &String| !text.is_empty();
+    let text = match (path.filter(given), string.filter(given)) {
+        (Some(_), Some(_)) => return Err(CallError::Execution("Must not pass both path and string.".into())),
+        (None, None) => return Err(CallError::Execution("Must pass path or string.".into())),
+        (None, Some(text)) => text,
+        (Some(path), None) => {
+            let content = match path.strip_prefix("salt://") {
+                Some(name) => context.minion.files.read(name, &saltenv).map_err(CallError::Execution)?,
+                None if !path.starts_with('/') => {
+                    return Err(CallError::Execution(format!("Path '{path}' is not absolute")));
                 }
-            }
-            other => return Err(CallError::Execution(format!("Unknown merging strategy '{other}'"))),
+                None => std::fs::read(&path).ok(),
+            };
+            // Of a file that is empty or not there, Salt's log alone tells.
+            let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(Map::new().into()) };
+            String::from_utf8(content).map_err(CallError::execution)?
         }
-        Ok(into.into())
+    };
+    let source = crate::state::Source::new(context, context.pillar());
+    if default_renderer == "jinja" {
+        return source
+            .render_template("string", &text, &Map::new(), &saltenv)
+            .map(Value::from)
+            .map_err(CallError::Execution);
     }
-
-    /// Merges several mappings, one after the other.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.merge_all '[{foo: Foo}, {foo: Bar}]'
-    fn merge_all(context, lst: Vec<Value>, strategy: String = "smart".into(), renderer: String = "yaml".into(), merge_lists: bool = false) {
-        lst.into_iter().try_fold(Value::map(), |all, more| merge(context, all, more, strategy.clone(), renderer.clone(), merge_lists))
-    }
-
-    /// As `merge`, deep.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.update '{foo: Foo}' '{bar: Bar}'
-    fn update(_context, dest: Map, upd: Map, recursive_update: bool = true, merge_lists: bool = false) {
-        let mut dest = dest;
-        if recursive_update { merge_deep(&mut dest, &upd, merge_lists) } else { dest.extend(upd) }
-        Ok(dest.into())
-    }
-
-    /// Writes data as json, yaml or python.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.serialize 'json' obj="{'foo': 'Foo!'}"
-    fn serialize(_context, serializer: String, obj: Value, **mod_kwargs) {
-        match serializer.as_str() {
-            "json" => match mod_kwargs.get("indent").and_then(Value::as_i64) {
-                Some(indent) => Ok(json::to_json_pretty(&obj, indent.clamp(0, 16) as usize).into()),
-                None => Ok(json::to_json(&obj).into()),
-            },
-            "yaml" => {
-                let style = match mod_kwargs.get("default_flow_style").and_then(Value::as_bool) {
-                    Some(false) => Style::BLOCK,
-                    Some(true) => Style::FLOW,
-                    None => Style::LEAVES,
-                };
-                let unicode = mod_kwargs.get("allow_unicode").is_some_and(Value::is_truthy);
-                let style = Style { ascii: !unicode, ..style };
-                Ok(yaml::dump(&obj, style).trim_end().into())
-            }
-            "python" => Ok(brine_core::value::python::repr(&obj).into()),
-            other => Err(unknown(other)),
-        }
-    }
-
-    /// Reads data from json or yaml.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.deserialize 'json' '{"foo": "Foo!"}'
-    fn deserialize(_context, serializer: String, stream_or_string: Value, **_mod_kwargs) {
-        let Value::Str(text) = stream_or_string else { return Ok(stream_or_string) };
-        match serializer.as_str() {
-            "json" => json::from_json(&text).map_err(CallError::execution),
-            "yaml" => yaml::load(&text).map_err(CallError::execution),
-            other => Err(unknown(other)),
-        }
-    }
-
-    /// Gives one of two texts.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.boolstr '{{ salt.pillar.get("x") }}' true=enabled false=disabled
-    fn boolstr(_context, value: Value, *args, **kwargs) {
-        let named = |name: &str, place: usize| kwargs.get(name).or_else(|| args.get(place)).cloned();
-        let chosen = if value.is_truthy() { named("true", 0) } else { named("false", 1) };
-        Ok(chosen.unwrap_or_else(|| if value.is_truthy() { "true" } else { "false" }.into()))
-    }
-
-    /// Whether there is a file at a path under `salt://`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.file_exists nginx/defaults.yaml
-    fn file_exists(context, path: String, saltenv: String = "base".into()) {
-        Ok(places(context, &saltenv)?.files.contains(&below(&path)).into())
-    }
-
-    /// Whether there is a folder at a path under `salt://`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.dir_exists nginx/files
-    fn dir_exists(context, path: String, saltenv: String = "base".into()) {
-        Ok(places(context, &saltenv)?.folders.contains(&below(&path)).into())
-    }
-
-    /// Whether there is a file or a folder at a path under `salt://`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.path_exists nginx/defaults.yaml
-    fn path_exists(context, path: String, saltenv: String = "base".into()) {
-        Ok(places(context, &saltenv)?.has(&below(&path)).into())
-    }
-
-    /// The path of the first of these files or folders that is in a folder under `salt://`, or in one of those above it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.findup formulas/shared/nginx map.jinja
-    fn findup(context, startpath: Option<String>, filenames: Value, saltenv: String = "base".into()) {
-        let invocation = |message: String| CallError::Invocation { function: "slsutil.findup".into(), message };
-        let names = match filenames {
-            Value::Str(name) => vec![Value::Str(name)],
-            Value::List(names) => names,
-            _ => return Err(invocation("Filenames argument must be a string or list of strings".into())),
-        };
-        let place = places(context, &saltenv)?;
-        let start = startpath.unwrap_or_default();
-        let mut folder: Vec<&str> = start.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-        if !folder.is_empty() && !place.has(&folder.join("/")) {
-            return Err(invocation(format!("Starting path not found in the state tree: {}", folder.join("/"))));
-        }
-        loop {
-            let paths = names.iter().map(|name| folder.iter().map(ToString::to_string).chain([name.to_string()]).collect::<Vec<_>>().join("/"));
-            if let Some(found) = { paths }.find(|path| place.has(path)) {
-                return Ok(found.into());
-            }
-            if folder.pop().is_none() {
-                return Err(CallError::Execution("File pattern(s) not found in path ancestry".into()));
-            }
-        }
-    }
-
-    /// A box of comment for the top of a managed file, with a title and a text in it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.banner commentchar='//' borderchar='*'
-    fn banner(_context, width: usize = 72, commentchar: String = "#".into(), borderchar: String = "#".into(), blockstart: Option<String> = None, blockend: Option<String> = None, title: Option<String> = None, text: Option<String> = None, newline: bool = false) {
-        let banner = Banner { width, comment: &commentchar, border: borderchar.chars().next() };
-        let title = title.as_deref().unwrap_or(banner::TITLE);
-        let text = text.as_deref().unwrap_or(banner::TEXT);
-        let lines = banner.lines(title, text).ok_or_else(|| CallError::Execution("Width is too small to render banner".into()))?;
-        let block: Vec<String> = blockstart.into_iter().chain(lines).chain(blockend).collect();
-        Ok(format!("{}{}", block.join("\n"), if newline { "\n" } else { "" }).into())
-    }
-
-    /// Renders a text or a file under `salt://` as an SLS, and gives the data.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' slsutil.renderer salt://path/to/file
-    fn renderer(context, path: Option<String> = None, string: Option<String> = None, default_renderer: String = "jinja|yaml".into(), saltenv: String = "base".into(), **_kwargs) {
-        let given = |text: &String| !text.is_empty();
-        let text = match (path.filter(given), string.filter(given)) {
-            (Some(_), Some(_)) => return Err(CallError::Execution("Must not pass both path and string.".into())),
-            (None, None) => return Err(CallError::Execution("Must pass path or string.".into())),
-            (None, Some(text)) => text,
-            (Some(path), None) => {
-                let content = match path.strip_prefix("salt://") {
-                    Some(name) => context.minion.files.read(name, &saltenv).map_err(CallError::Execution)?,
-                    None if !path.starts_with('/') => return Err(CallError::Execution(format!("Path '{path}' is not absolute"))),
-                    None => std::fs::read(&path).ok(),
-                };
-                // Of a file that is empty or not there, Salt's log alone tells.
-                let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(Map::new().into()) };
-                String::from_utf8(content).map_err(CallError::execution)?
-            }
-        };
-        let source = crate::state::Source::new(context, context.pillar());
-        if default_renderer == "jinja" {
-            return source.render_template("string", &text, &Map::new(), &saltenv).map(Value::from).map_err(CallError::Execution);
-        }
-        let text = if text.starts_with("#!") { text } else { format!("#!{default_renderer}\n{text}") };
-        source.render_text(&text, &saltenv).map_err(CallError::Execution)
-    }
+    let text = if text.starts_with("#!") { text } else { format!("#!{default_renderer}\n{text}") };
+    source.render_text(&text, &saltenv).map_err(CallError::Execution)
 }
 
 /// What is under `salt://`.

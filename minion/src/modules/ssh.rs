@@ -5,8 +5,8 @@ pub mod known;
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::accounts::{Account, Accounts};
@@ -14,331 +14,386 @@ use super::cmd;
 use crate::context::Context;
 use authorized::{Done, Key};
 
-functions! {
-    module "ssh", context Context;
+/// Execution functions of `ssh`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "ssh",
+    [
+        auth_keys,
+        check_key,
+        check_key_file,
+        set_auth_key,
+        set_auth_key_from_file,
+        rm_auth_key,
+        rm_auth_key_from_file,
+        host_keys,
+        user_keys,
+        get_known_host_entries,
+        recv_known_host_entries,
+        check_known_host,
+        set_known_host,
+        rm_known_host,
+        hash_known_hosts
+    ]
+);
 
-    /// The keys that a user logs in with; those of all users, or of a list, by user.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.auth_keys root
-    ///     salt '*' ssh.auth_keys user='[user1, user2]'
-    fn auth_keys(
-        _context,
-        user: Value = Value::Nil,
-        config: String = ".ssh/authorized_keys".into(),
-        fingerprint_hash_type: Option<String> = None,
-    ) {
-        let hash = fingerprint_hash_type.as_deref();
-        let of = |user: &str| match authorized::File::of(user, &config).ok().flatten() {
-            Some(file) => authorized::describe(&file.keys()?, hash),
-            None => Ok(Map::new()),
-        };
-        let users: Vec<String> = match &user {
-            Value::List(users) => users.iter().map(ToString::to_string).collect(),
-            one if one.is_truthy() => return Ok(of(&one.to_string())?.into()),
-            _ => Accounts::read().users.into_iter().map(|user| user.name).collect(),
-        };
-        let mut found = Map::new();
-        for user in users {
-            let keys = of(&user)?;
-            if !keys.is_empty() {
-                found.insert(user.into(), keys.into());
-            }
+/// The keys that a user logs in with; those of all users, or of a list, by user.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.auth_keys root
+///     salt '*' ssh.auth_keys user='[user1, user2]'
+#[function]
+pub fn auth_keys(
+    _context: &Context,
+    #[default] user: Value,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default] fingerprint_hash_type: Option<String>,
+) -> CallResult {
+    let hash = fingerprint_hash_type.as_deref();
+    let of = |user: &str| match authorized::File::of(user, &config).ok().flatten() {
+        Some(file) => authorized::describe(&file.keys()?, hash),
+        None => Ok(Map::new()),
+    };
+    let users: Vec<String> = match &user {
+        Value::List(users) => users.iter().map(ToString::to_string).collect(),
+        one if one.is_truthy() => return Ok(of(&one.to_string())?.into()),
+        _ => Accounts::read().users.into_iter().map(|user| user.name).collect(),
+    };
+    let mut found = Map::new();
+    for user in users {
+        let keys = of(&user)?;
+        if !keys.is_empty() {
+            found.insert(user.into(), keys.into());
         }
-        Ok(found.into())
     }
+    Ok(found.into())
+}
 
-    /// Whether a key would have to be added for a user (`add`), changed (`update`), or neither (`exists`).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.check_key <user> <key> <enc> <comment> <options>
-    fn check_key(
-        _context,
-        user: String,
-        key: String,
-        enc: String,
-        comment: String,
-        options: Vec<String>,
-        config: String = ".ssh/authorized_keys".into(),
-        **_kwargs
-    ) {
-        let key = Key { options, enc, key, comment };
-        Ok(check(&user, &config, &key)?.into())
+/// Whether a key would have to be added for a user (`add`), changed (`update`), or neither (`exists`).
+///
+/// CLI Example:
+///
+///     salt '*' ssh.check_key <user> <key> <enc> <comment> <options>
+#[function]
+pub fn check_key(
+    _context: &Context,
+    user: String,
+    key: String,
+    enc: String,
+    comment: String,
+    options: Vec<String>,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let key = Key { options, enc, key, comment };
+    Ok(check(&user, &config, &key)?.into())
+}
+
+/// As `check_key`, of each key in a file.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.check_key_file root salt://ssh/keyfile
+#[function]
+pub fn check_key_file(
+    context: &Context,
+    user: String,
+    source: String,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default("base".into())] saltenv: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let mut told = Map::new();
+    for (name, key) in keys_of(context, &source, &saltenv)?.unwrap_or_default() {
+        told.insert(name.into(), check(&user, &config, &key)?.into());
     }
+    Ok(told.into())
+}
 
-    /// As `check_key`, of each key in a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.check_key_file root salt://ssh/keyfile
-    fn check_key_file(
-        context,
-        user: String,
-        source: String,
-        config: String = ".ssh/authorized_keys".into(),
-        saltenv: String = "base".into(),
-        **_kwargs
-    ) {
-        let mut told = Map::new();
-        for (name, key) in keys_of(context, &source, &saltenv)?.unwrap_or_default() {
-            told.insert(name.into(), check(&user, &config, &key)?.into());
+/// Has a user be able to log in with a key.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.set_auth_key <user> '<key>' enc='dsa'
+#[function]
+pub fn set_auth_key(
+    _context: &Context,
+    user: String,
+    key: String,
+    #[default("ssh-rsa".into())] enc: String,
+    #[default] comment: String,
+    #[default] options: Vec<String>,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default] fingerprint_hash_type: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let done = set_key(&user, &config, Key { options, enc, key, comment }, fingerprint_hash_type.as_deref())?;
+    Ok(done.as_str().into())
+}
+
+/// Has a user be able to log in with the keys in a file.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.set_auth_key_from_file <user> salt://ssh_keys/<user>.id_rsa.pub
+#[function]
+pub fn set_auth_key_from_file(
+    context: &Context,
+    user: String,
+    source: String,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default("base".into())] saltenv: String,
+    #[default] fingerprint_hash_type: Option<String>,
+    #[default] options: Vec<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let Some(keys) = keys_of(context, &source, &saltenv)? else {
+        return Err(CallError::Execution("Failed to pull key file from salt file server".into()));
+    };
+    Ok(set_keys(&user, &config, keys, &options, fingerprint_hash_type.as_deref())?.as_str().into())
+}
+
+/// Has a user not be able to log in with a key.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.rm_auth_key <user> <key>
+#[function]
+pub fn rm_auth_key(
+    _context: &Context,
+    user: String,
+    key: String,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(remove_key(&user, &config, &key)?.as_str().into())
+}
+
+/// Has a user not be able to log in with the keys in a file.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.rm_auth_key_from_file <user> salt://ssh_keys/<user>.id_rsa.pub
+#[function]
+pub fn rm_auth_key_from_file(
+    context: &Context,
+    user: String,
+    source: String,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default("base".into())] saltenv: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let Some(keys) = keys_of(context, &source, &saltenv)? else {
+        return Err(CallError::Execution("Failed to pull key file from salt file server".into()));
+    };
+    Ok(remove_keys(&user, &config, &keys)?.as_str().into())
+}
+
+/// The keys of this host.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.host_keys
+///     salt '*' ssh.host_keys private=False certs=False
+#[function]
+pub fn host_keys(
+    _context: &Context,
+    #[default] keydir: Option<String>,
+    #[default(true)] private: bool,
+    #[default(true)] certs: bool,
+) -> CallResult {
+    let folder = keydir.filter(|folder| !folder.is_empty()).unwrap_or_else(|| "/etc/ssh".into());
+    let entries = std::fs::read_dir(&folder).map_err(|error| CallError::Execution(format!("{folder}: {error}")))?;
+    let mut keys = Map::new();
+    for entry in entries.flatten() {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        let Some((kind, end)) = file.strip_prefix("ssh_host_").and_then(|name| name.rsplit_once("_key")) else {
+            continue;
+        };
+        let public = if end.starts_with(".pub") || end.starts_with("-cert.pub") { end } else { "" };
+        if (public.is_empty() && !private) || (public.starts_with("-cert") && !certs) {
+            continue;
         }
-        Ok(told.into())
+        let text = std::fs::read(entry.path()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).trim().to_owned();
+        // What follows such a line is not text.
+        let old = "SSH PRIVATE KEY FILE FORMAT 1.1";
+        let text = if text.starts_with(&format!("{old}\n")) { old.to_owned() } else { text };
+        keys.insert(format!("{kind}{public}").into(), text.into());
     }
+    Ok(keys.into())
+}
 
-    /// Has a user be able to log in with a key.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.set_auth_key <user> '<key>' enc='dsa'
-    fn set_auth_key(
-        _context,
-        user: String,
-        key: String,
-        enc: String = "ssh-rsa".into(),
-        comment: String = String::new(),
-        options: Vec<String> = Vec::new(),
-        config: String = ".ssh/authorized_keys".into(),
-        fingerprint_hash_type: Option<String> = None,
-        **_kwargs
-    ) {
-        let done = set_key(&user, &config, Key { options, enc, key, comment }, fingerprint_hash_type.as_deref())?;
-        Ok(done.as_str().into())
+/// The keys in the home folders of users, by user and file.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.user_keys
+///     salt '*' ssh.user_keys user=user1 pubfile=/home/user1/.ssh/id_rsa.pub prvfile=False
+#[function]
+pub fn user_keys(
+    _context: &Context,
+    #[default] user: Vec<String>,
+    #[default] pubfile: Value,
+    #[default] prvfile: Value,
+) -> CallResult {
+    let accounts = Accounts::read();
+    let is_asked = |account: &&Account| user.is_empty() || user.contains(&account.name);
+    let mut files = Vec::new();
+    for (asked, ending) in [(pubfile, ".pub"), (prvfile, "")] {
+        match asked {
+            Value::Bool(false) => {}
+            one if one.is_truthy() => files.push(one.to_string()),
+            _ => files.extend(["rsa", "dsa", "ecdsa", "ed25519"].map(|kind| format!("id_{kind}{ending}"))),
+        }
     }
-
-    /// Has a user be able to log in with the keys in a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.set_auth_key_from_file <user> salt://ssh_keys/<user>.id_rsa.pub
-    fn set_auth_key_from_file(
-        context,
-        user: String,
-        source: String,
-        config: String = ".ssh/authorized_keys".into(),
-        saltenv: String = "base".into(),
-        fingerprint_hash_type: Option<String> = None,
-        options: Vec<String> = Vec::new(),
-        **_kwargs
-    ) {
-        let Some(keys) = keys_of(context, &source, &saltenv)? else {
-            return Err(CallError::Execution("Failed to pull key file from salt file server".into()));
-        };
-        Ok(set_keys(&user, &config, keys, &options, fingerprint_hash_type.as_deref())?.as_str().into())
-    }
-
-    /// Has a user not be able to log in with a key.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.rm_auth_key <user> <key>
-    fn rm_auth_key(_context, user: String, key: String, config: String = ".ssh/authorized_keys".into(), **_kwargs) {
-        Ok(remove_key(&user, &config, &key)?.as_str().into())
-    }
-
-    /// Has a user not be able to log in with the keys in a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.rm_auth_key_from_file <user> salt://ssh_keys/<user>.id_rsa.pub
-    fn rm_auth_key_from_file(
-        context,
-        user: String,
-        source: String,
-        config: String = ".ssh/authorized_keys".into(),
-        saltenv: String = "base".into(),
-        **_kwargs
-    ) {
-        let Some(keys) = keys_of(context, &source, &saltenv)? else {
-            return Err(CallError::Execution("Failed to pull key file from salt file server".into()));
-        };
-        Ok(remove_keys(&user, &config, &keys)?.as_str().into())
-    }
-
-    /// The keys of this host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.host_keys
-    ///     salt '*' ssh.host_keys private=False certs=False
-    fn host_keys(_context, keydir: Option<String> = None, private: bool = true, certs: bool = true) {
-        let folder = keydir.filter(|folder| !folder.is_empty()).unwrap_or_else(|| "/etc/ssh".into());
-        let entries = std::fs::read_dir(&folder).map_err(|error| CallError::Execution(format!("{folder}: {error}")))?;
+    let mut found = Map::new();
+    for account in accounts.users.iter().filter(is_asked) {
         let mut keys = Map::new();
-        for entry in entries.flatten() {
-            let file = entry.file_name().to_string_lossy().into_owned();
-            let Some((kind, end)) = file.strip_prefix("ssh_host_").and_then(|name| name.rsplit_once("_key")) else { continue };
-            let public = if end.starts_with(".pub") || end.starts_with("-cert.pub") { end } else { "" };
-            if (public.is_empty() && !private) || (public.starts_with("-cert") && !certs) {
-                continue;
-            }
-            let text = std::fs::read(entry.path()).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text).trim().to_owned();
-            // What follows such a line is not text.
-            let old = "SSH PRIVATE KEY FILE FORMAT 1.1";
-            let text = if text.starts_with(&format!("{old}\n")) { old.to_owned() } else { text };
-            keys.insert(format!("{kind}{public}").into(), text.into());
+        for file in &files {
+            let path = Path::new(&account.home).join(".ssh").join(file);
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            keys.extend(std::fs::read_to_string(&path).ok().map(|text| (name.into(), text.trim().into())));
         }
-        Ok(keys.into())
-    }
-
-    /// The keys in the home folders of users, by user and file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.user_keys
-    ///     salt '*' ssh.user_keys user=user1 pubfile=/home/user1/.ssh/id_rsa.pub prvfile=False
-    fn user_keys(_context, user: Vec<String> = Vec::new(), pubfile: Value = Value::Nil, prvfile: Value = Value::Nil) {
-        let accounts = Accounts::read();
-        let is_asked = |account: &&Account| user.is_empty() || user.contains(&account.name);
-        let mut files = Vec::new();
-        for (asked, ending) in [(pubfile, ".pub"), (prvfile, "")] {
-            match asked {
-                Value::Bool(false) => {}
-                one if one.is_truthy() => files.push(one.to_string()),
-                _ => files.extend(["rsa", "dsa", "ecdsa", "ed25519"].map(|kind| format!("id_{kind}{ending}"))),
-            }
-        }
-        let mut found = Map::new();
-        for account in accounts.users.iter().filter(is_asked) {
-            let mut keys = Map::new();
-            for file in &files {
-                let path = Path::new(&account.home).join(".ssh").join(file);
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                keys.extend(std::fs::read_to_string(&path).ok().map(|text| (name.into(), text.trim().into())));
-            }
-            if !keys.is_empty() {
-                found.insert(account.name.as_str().into(), keys.into());
-            }
-        }
-        Ok(found.into())
-    }
-
-    /// What a file of known hosts has of a host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.get_known_host_entries <user> <hostname>
-    fn get_known_host_entries(
-        context,
-        user: Option<String>,
-        hostname: String,
-        config: Option<String> = None,
-        port: Option<u16> = None,
-        fingerprint_hash_type: Option<String> = None,
-    ) {
-        let host = known::Host { name: hostname, port, hash: fingerprint_hash_type, ..Default::default() };
-        match known::File::of(user.as_deref(), config.as_deref()) {
-            Ok(file) => Ok(known::describe(&file.entries(context, &host)?)),
-            Err(error) => Ok(known::Done::Failed(error).into()),
+        if !keys.is_empty() {
+            found.insert(account.name.as_str().into(), keys.into());
         }
     }
+    Ok(found.into())
+}
 
-    /// Asks a host for its keys.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.recv_known_host_entries <hostname> enc=<enc> port=<port>
-    fn recv_known_host_entries(
-        context,
-        hostname: String,
-        enc: Option<String> = None,
-        port: Option<u16> = None,
-        hash_known_hosts: bool = true,
-        timeout: u32 = 5,
-        fingerprint_hash_type: Option<String> = None,
-    ) {
-        let host = known::Host { name: hostname, port, enc, hash: fingerprint_hash_type, ..Default::default() };
-        Ok(known::describe(&known::scan(context, &host, hash_known_hosts, timeout)?))
+/// What a file of known hosts has of a host.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.get_known_host_entries <user> <hostname>
+#[function]
+pub fn get_known_host_entries(
+    context: &Context,
+    user: Option<String>,
+    hostname: String,
+    #[default] config: Option<String>,
+    #[default] port: Option<u16>,
+    #[default] fingerprint_hash_type: Option<String>,
+) -> CallResult {
+    let host = known::Host { name: hostname, port, hash: fingerprint_hash_type, ..Default::default() };
+    match known::File::of(user.as_deref(), config.as_deref()) {
+        Ok(file) => Ok(known::describe(&file.entries(context, &host)?)),
+        Err(error) => Ok(known::Done::Failed(error).into()),
     }
+}
 
-    /// Whether a host would have to be added to a file of known hosts (`add`), changed (`update`), or neither
-    /// (`exists`).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.check_known_host <user> <hostname> key='AAAA...FAaQ=='
-    fn check_known_host(
-        context,
-        user: Option<String> = None,
-        hostname: Option<String> = None,
-        key: Option<String> = None,
-        fingerprint: Option<String> = None,
-        config: Option<String> = None,
-        port: Option<u16> = None,
-        fingerprint_hash_type: Option<String> = None,
-    ) {
-        let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
-        let host = known::Host { name, port, key, fingerprint, hash: fingerprint_hash_type, enc: None };
-        let file = match known::File::of(user.as_deref(), config.as_deref()) {
-            Ok(file) => file,
-            Err(error) => return Ok(known::Done::Failed(error).into()),
-        };
-        let needs = match file.knows(context, &host)? {
-            None => "add",
-            Some(false) => "update",
-            Some(true) => "exists",
-        };
-        Ok(needs.into())
+/// Asks a host for its keys.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.recv_known_host_entries <hostname> enc=<enc> port=<port>
+#[function]
+pub fn recv_known_host_entries(
+    context: &Context,
+    hostname: String,
+    #[default] enc: Option<String>,
+    #[default] port: Option<u16>,
+    #[default(true)] hash_known_hosts: bool,
+    #[default(5)] timeout: u32,
+    #[default] fingerprint_hash_type: Option<String>,
+) -> CallResult {
+    let host = known::Host { name: hostname, port, enc, hash: fingerprint_hash_type, ..Default::default() };
+    Ok(known::describe(&known::scan(context, &host, hash_known_hosts, timeout)?))
+}
+
+/// Whether a host would have to be added to a file of known hosts (`add`), changed (`update`), or neither
+/// (`exists`).
+///
+/// CLI Example:
+///
+///     salt '*' ssh.check_known_host <user> <hostname> key='AAAA...FAaQ=='
+#[function]
+pub fn check_known_host(
+    context: &Context,
+    #[default] user: Option<String>,
+    #[default] hostname: Option<String>,
+    #[default] key: Option<String>,
+    #[default] fingerprint: Option<String>,
+    #[default] config: Option<String>,
+    #[default] port: Option<u16>,
+    #[default] fingerprint_hash_type: Option<String>,
+) -> CallResult {
+    let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
+    let host = known::Host { name, port, key, fingerprint, hash: fingerprint_hash_type, enc: None };
+    let file = match known::File::of(user.as_deref(), config.as_deref()) {
+        Ok(file) => file,
+        Err(error) => return Ok(known::Done::Failed(error).into()),
+    };
+    let needs = match file.knows(context, &host)? {
+        None => "add",
+        Some(false) => "update",
+        Some(true) => "exists",
+    };
+    Ok(needs.into())
+}
+
+/// Has a host be known by its key.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.set_known_host <user> fingerprint='xx:xx:..:xx' enc='ssh-rsa'
+#[function]
+pub fn set_known_host(
+    context: &Context,
+    #[default] user: Option<String>,
+    #[default] hostname: Option<String>,
+    #[default] fingerprint: Option<String>,
+    #[default] key: Option<String>,
+    #[default] port: Option<u16>,
+    #[default] enc: Option<String>,
+    #[default] config: Option<String>,
+    #[default(true)] hash_known_hosts: bool,
+    #[default(5)] timeout: u32,
+    #[default] fingerprint_hash_type: Option<String>,
+) -> CallResult {
+    let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
+    let host = known::Host { name, port, enc, key, fingerprint, hash: fingerprint_hash_type };
+    match known::File::of(user.as_deref(), config.as_deref()) {
+        Ok(file) => Ok(file.set(context, &host, hash_known_hosts, timeout)?.into()),
+        Err(error) => Ok(known::Done::Failed(error).into()),
     }
+}
 
-    /// Has a host be known by its key.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.set_known_host <user> fingerprint='xx:xx:..:xx' enc='ssh-rsa'
-    fn set_known_host(
-        context,
-        user: Option<String> = None,
-        hostname: Option<String> = None,
-        fingerprint: Option<String> = None,
-        key: Option<String> = None,
-        port: Option<u16> = None,
-        enc: Option<String> = None,
-        config: Option<String> = None,
-        hash_known_hosts: bool = true,
-        timeout: u32 = 5,
-        fingerprint_hash_type: Option<String> = None,
-    ) {
-        let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
-        let host = known::Host { name, port, enc, key, fingerprint, hash: fingerprint_hash_type };
-        match known::File::of(user.as_deref(), config.as_deref()) {
-            Ok(file) => Ok(file.set(context, &host, hash_known_hosts, timeout)?.into()),
-            Err(error) => Ok(known::Done::Failed(error).into()),
-        }
+/// Has a host not be known.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.rm_known_host <user> <hostname>
+#[function]
+pub fn rm_known_host(
+    context: &Context,
+    #[default] user: Option<String>,
+    #[default] hostname: Option<String>,
+    #[default] config: Option<String>,
+    #[default] port: Option<u16>,
+) -> CallResult {
+    let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
+    match known::File::of(user.as_deref(), config.as_deref()) {
+        Ok(file) => Ok(file.remove(context, &known::Host { name, port, ..Default::default() })?.into()),
+        Err(error) => Ok(known::Done::Failed(error).into()),
     }
+}
 
-    /// Has a host not be known.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.rm_known_host <user> <hostname>
-    fn rm_known_host(
-        context,
-        user: Option<String> = None,
-        hostname: Option<String> = None,
-        config: Option<String> = None,
-        port: Option<u16> = None,
-    ) {
-        let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
-        match known::File::of(user.as_deref(), config.as_deref()) {
-            Ok(file) => Ok(file.remove(context, &known::Host { name, port, ..Default::default() })?.into()),
-            Err(error) => Ok(known::Done::Failed(error).into()),
-        }
-    }
-
-    /// Writes hashes in the place of names in a file of known hosts.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ssh.hash_known_hosts
-    fn hash_known_hosts(context, user: Option<String> = None, config: Option<String> = None) {
-        match known::File::of(user.as_deref(), config.as_deref()) {
-            Ok(file) => file.hash_names(context),
-            Err(error) => Ok(known::Done::Failed(error).into()),
-        }
+/// Writes hashes in the place of names in a file of known hosts.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.hash_known_hosts
+#[function]
+pub fn hash_known_hosts(
+    context: &Context,
+    #[default] user: Option<String>,
+    #[default] config: Option<String>,
+) -> CallResult {
+    match known::File::of(user.as_deref(), config.as_deref()) {
+        Ok(file) => file.hash_names(context),
+        Err(error) => Ok(known::Done::Failed(error).into()),
     }
 }
 

@@ -8,213 +8,237 @@ pub(super) mod show;
 
 use std::path::PathBuf;
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::sls::compile::{Chunk, HighData, Low, Step};
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use crate::context::Context;
 use crate::state::{self, NoPillar, Options, Queue, StateRun, Top};
 
-functions! {
-    module "state", context Context;
+/// Execution functions of `state`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("state", [apply, sls, highstate, top, test, single, high, low, template, template_str, sls_id, running]);
 
-    /// Brings the host to its highstate, or to what the named SLS files describe.
-    ///
-    /// Takes test, pillar, exclude, saltenv, queue and concurrent.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.apply
-    ///     salt '*' state.apply nginx,users test=True
-    fn apply(context, mods: Value = Value::Nil, **kwargs) out "highstate" {
-        let (fun, positional) = if mods.is_truthy() { ("state.sls", vec![mods]) } else { ("state.highstate", Vec::new()) };
-        context.call(fun, Args { positional, keyword: kwargs })
-    }
+/// Brings the host to its highstate, or to what the named SLS files describe.
+///
+/// Takes test, pillar, exclude, saltenv, queue and concurrent.
+///
+/// CLI Example:
+///
+///     salt '*' state.apply
+///     salt '*' state.apply nginx,users test=True
+#[function(out = "highstate")]
+pub fn apply(context: &Context, #[default] mods: Value, #[keywords] kwargs: Map) -> CallResult {
+    let (fun, positional) = if mods.is_truthy() { ("state.sls", vec![mods]) } else { ("state.highstate", Vec::new()) };
+    context.call(fun, Args { positional, keyword: kwargs })
+}
 
-    /// Brings the host to what the named SLS files describe.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.sls core,edit.vim
-    fn sls(
-        context,
-        mods: Value,
-        test: Value = Value::Nil,
-        exclude: Value = Value::Nil,
-        queue: Value = Value::Nil,
-        sync_mods: Value = Value::Nil,
-        state_events: Value = Value::Nil,
-        **kwargs
-    ) out "highstate" {
-        if sync_mods.is_truthy() {
-            tracing::debug!("sync_mods: Brine has no modules of its own to bring to the minion");
-        }
-        let refusals = disabled::refusals(context, &names(&mods));
-        if !refusals.is_empty() {
-            return state::errors(context, refusals);
-        }
-        let kwargs = with(kwargs, [("test", test), ("exclude", exclude), ("queue", queue), ("state_events", state_events)]);
-        applied(context, in_environment(context, kwargs), |run| run.sls(names(&mods)))
+/// Brings the host to what the named SLS files describe.
+///
+/// CLI Example:
+///
+///     salt '*' state.sls core,edit.vim
+#[function(out = "highstate")]
+pub fn sls(
+    context: &Context,
+    mods: Value,
+    #[default] test: Value,
+    #[default] exclude: Value,
+    #[default] queue: Value,
+    #[default] sync_mods: Value,
+    #[default] state_events: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if sync_mods.is_truthy() {
+        tracing::debug!("sync_mods: Brine has no modules of its own to bring to the minion");
     }
+    let refusals = disabled::refusals(context, &names(&mods));
+    if !refusals.is_empty() {
+        return state::errors(context, refusals);
+    }
+    let kwargs = with(kwargs, [("test", test), ("exclude", exclude), ("queue", queue), ("state_events", state_events)]);
+    applied(context, in_environment(context, kwargs), |run| run.sls(names(&mods)))
+}
 
-    /// Brings the host to what the top file assigns to it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.highstate
-    fn highstate(
-        context,
-        test: Value = Value::Nil,
-        queue: Value = Value::Nil,
-        state_events: Value = Value::Nil,
-        **kwargs
-    ) out "highstate" {
-        if let Some(refusal) = disabled::highstate(context) {
-            return Ok(refusal);
-        }
-        let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
-        of_top_file(context, None, kwargs)
+/// Brings the host to what the top file assigns to it.
+///
+/// CLI Example:
+///
+///     salt '*' state.highstate
+#[function(out = "highstate")]
+pub fn highstate(
+    context: &Context,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[default] state_events: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if let Some(refusal) = disabled::highstate(context) {
+        return Ok(refusal);
     }
+    let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
+    of_top_file(context, None, kwargs)
+}
 
-    /// Brings the host to what another top file assigns to it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.top reverse_top.sls
-    fn top(context, topfn: String, test: Value = Value::Nil, queue: Value = Value::Nil, **kwargs) out "highstate" {
-        of_top_file(context, Some(topfn), with(kwargs, [("test", test), ("queue", queue)]))
-    }
+/// Brings the host to what another top file assigns to it.
+///
+/// CLI Example:
+///
+///     salt '*' state.top reverse_top.sls
+#[function(out = "highstate")]
+pub fn top(
+    context: &Context,
+    topfn: String,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    of_top_file(context, Some(topfn), with(kwargs, [("test", test), ("queue", queue)]))
+}
 
-    /// As `apply`, and only says what would be done.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.test nginx
-    fn test(context, *args, **kwargs) out "highstate" {
-        let mut keyword = kwargs;
-        keyword.insert("test".into(), true.into());
-        context.call("state.apply", Args { positional: args, keyword })
-    }
+/// As `apply`, and only says what would be done.
+///
+/// CLI Example:
+///
+///     salt '*' state.test nginx
+#[function(out = "highstate")]
+pub fn test(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let mut keyword = kwargs;
+    keyword.insert("test".into(), true.into());
+    context.call("state.apply", Args { positional: args, keyword })
+}
 
-    /// Runs one state function.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.single pkg.installed name=vim
-    fn single(
-        context,
-        fun: String,
-        name: Value,
-        test: Value = Value::Nil,
-        queue: Value = Value::Nil,
-        **kwargs
-    ) out "highstate" {
-        let kwargs = with(kwargs, [("test", test), ("queue", queue)]);
-        let Some((module, function)) = fun.split_once('.') else {
-            context.set_retcode(1);
-            return Ok("Invalid function passed".into());
-        };
-        // A single state is always called: `mock` is refused as an argument that it does not have.
-        let own = |key: &Value| key.as_str().is_some_and(|key| key != "mock" && is_option(key));
-        let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| own(key));
-        let run = match started(context, own)? {
-            Ok(run) => run,
-            Err(errors) => return state::errors(context, errors),
-        };
-        let mut low = map! {"state" => module, "fun" => function, "name" => name};
-        low.extend(args);
-        one(context, &run, &low)
-    }
+/// Runs one state function.
+///
+/// CLI Example:
+///
+///     salt '*' state.single pkg.installed name=vim
+#[function(out = "highstate")]
+pub fn single(
+    context: &Context,
+    fun: String,
+    name: Value,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let kwargs = with(kwargs, [("test", test), ("queue", queue)]);
+    let Some((module, function)) = fun.split_once('.') else {
+        context.set_retcode(1);
+        return Ok("Invalid function passed".into());
+    };
+    // A single state is always called: `mock` is refused as an argument that it does not have.
+    let own = |key: &Value| key.as_str().is_some_and(|key| key != "mock" && is_option(key));
+    let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| own(key));
+    let run = match started(context, own)? {
+        Ok(run) => run,
+        Err(errors) => return state::errors(context, errors),
+    };
+    let mut low = map! {"state" => module, "fun" => function, "name" => name};
+    low.extend(args);
+    one(context, &run, &low)
+}
 
-    /// Runs high data that is given as it is.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.high '{"vim": {"pkg": ["installed"]}}'
-    fn high(context, data: Value, test: Value = Value::Nil, queue: Value = Value::Nil, **kwargs) out "highstate" {
-        applied(context, with(kwargs, [("test", test), ("queue", queue)]), |run| run.data(&data))
-    }
+/// Runs high data that is given as it is.
+///
+/// CLI Example:
+///
+///     salt '*' state.high '{"vim": {"pkg": ["installed"]}}'
+#[function(out = "highstate")]
+pub fn high(
+    context: &Context,
+    data: Value,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    applied(context, with(kwargs, [("test", test), ("queue", queue)]), |run| run.data(&data))
+}
 
-    /// Runs one low chunk that is given as it is: its result.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.low '{"state": "pkg", "fun": "installed", "name": "vi"}'
-    fn low(context, data: Map, queue: Value = Value::Nil, **kwargs) {
-        let results = match started(context, with(kwargs, [("queue", queue)]))? {
-            Ok(run) => one(context, &run, &data)?,
-            Err(errors) => return state::errors(context, errors),
-        };
-        Ok(match results {
-            Value::Map(results) => results.into_iter().next().map(|(_, result)| result).unwrap_or_default(),
-            errors => errors,
-        })
-    }
+/// Runs one low chunk that is given as it is: its result.
+///
+/// CLI Example:
+///
+///     salt '*' state.low '{"state": "pkg", "fun": "installed", "name": "vi"}'
+#[function]
+pub fn low(context: &Context, data: Map, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+    let results = match started(context, with(kwargs, [("queue", queue)]))? {
+        Ok(run) => one(context, &run, &data)?,
+        Err(errors) => return state::errors(context, errors),
+    };
+    Ok(match results {
+        Value::Map(results) => results.into_iter().next().map(|(_, result)| result).unwrap_or_default(),
+        errors => errors,
+    })
+}
 
-    /// Renders a file of this host as an SLS and runs it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.template /srv/other/web.sls
-    fn template(context, tem: String, queue: Value = Value::Nil, **kwargs) out "highstate" {
-        applied(context, with(kwargs, [("queue", queue)]), |run| run.local_file(&tem))
-    }
+/// Renders a file of this host as an SLS and runs it.
+///
+/// CLI Example:
+///
+///     salt '*' state.template /srv/other/web.sls
+#[function(out = "highstate")]
+pub fn template(context: &Context, tem: String, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+    applied(context, with(kwargs, [("queue", queue)]), |run| run.local_file(&tem))
+}
 
-    /// Renders a text as an SLS and runs it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.template_str 'a: test.nop'
-    fn template_str(context, tem: String, queue: Value = Value::Nil, **kwargs) out "highstate" {
-        applied(context, with(kwargs, [("queue", queue)]), |run| run.text(&tem))
-    }
+/// Renders a text as an SLS and runs it.
+///
+/// CLI Example:
+///
+///     salt '*' state.template_str 'a: test.nop'
+#[function(out = "highstate")]
+pub fn template_str(context: &Context, tem: String, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+    applied(context, with(kwargs, [("queue", queue)]), |run| run.text(&tem))
+}
 
-    /// Runs one id of SLS files, with all that it needs.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.sls_id my_state my_module
-    fn sls_id(
-        context,
-        id_: String,
-        mods: Value,
-        test: Value = Value::Nil,
-        queue: Value = Value::Nil,
-        state_events: Value = Value::Nil,
-        **kwargs
-    ) out "highstate" {
-        let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
-        // As in Salt, who names an id means it: nothing is left out.
-        let run = match started(context, in_environment(context, kwargs))? {
-            Ok(run) => run,
-            Err(errors) => return state::errors(context, errors),
-        };
-        let high = run.sls(names(&mods)).map(|mut high| {
-            high.exclude.clear();
-            high
-        });
-        let low = match high.and_then(|high| run.compile_to_show(high, Vec::new())) {
-            Ok(low) => low.only(|chunk| chunk.id == id_),
-            Err(errors) => return state::errors(context, errors),
-        };
-        if low.steps.is_empty() {
-            let (mods, saltenv) = (names(&mods).join(","), run.saltenv());
-            let message = format!("No matches for ID '{id_}' found in SLS '{mods}' within saltenv '{saltenv}'");
-            return Err(CallError::Invocation { function: "state.sls_id".into(), message });
-        }
-        ran(context, &run, Ok(low))
+/// Runs one id of SLS files, with all that it needs.
+///
+/// CLI Example:
+///
+///     salt '*' state.sls_id my_state my_module
+#[function(out = "highstate")]
+pub fn sls_id(
+    context: &Context,
+    id_: String,
+    mods: Value,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[default] state_events: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
+    // As in Salt, who names an id means it: nothing is left out.
+    let run = match started(context, in_environment(context, kwargs))? {
+        Ok(run) => run,
+        Err(errors) => return state::errors(context, errors),
+    };
+    let high = run.sls(names(&mods)).map(|mut high| {
+        high.exclude.clear();
+        high
+    });
+    let low = match high.and_then(|high| run.compile_to_show(high, Vec::new())) {
+        Ok(low) => low.only(|chunk| chunk.id == id_),
+        Err(errors) => return state::errors(context, errors),
+    };
+    if low.steps.is_empty() {
+        let (mods, saltenv) = (names(&mods).join(","), run.saltenv());
+        let message = format!("No matches for ID '{id_}' found in SLS '{mods}' within saltenv '{saltenv}'");
+        return Err(CallError::Invocation { function: "state.sls_id".into(), message });
     }
+    ran(context, &run, Ok(low))
+}
 
-    /// The state runs under way, in words.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.running
-    fn running(context, concurrent: bool = false) {
-        let told = state::only_run(context, &Options { concurrent, ..Options::default() });
-        Ok(told.err().unwrap_or_default().into())
-    }
+/// The state runs under way, in words.
+///
+/// CLI Example:
+///
+///     salt '*' state.running
+#[function]
+pub fn running(context: &Context, #[default(false)] concurrent: bool) -> CallResult {
+    let told = state::only_run(context, &Options { concurrent, ..Options::default() });
+    Ok(told.err().unwrap_or_default().into())
 }
 
 /// Names as a list, or as text with commas.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 use jiff::{Timestamp, Zoned};
 use nix::sys::statvfs::statvfs;
 
@@ -14,146 +14,156 @@ use crate::context::Context;
 pub mod master;
 pub mod tables;
 
-functions! {
-    module "status", context Context;
+/// Execution functions of `status`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("status", [loadavg, cpustats, meminfo, cpuinfo, vmstats, nproc, uptime, diskusage, procs, time, version]);
 
-    /// The load averages of the last 1, 5 and 15 minutes.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.loadavg
-    fn loadavg(_context) {
-        let text = read("/proc/loadavg")?;
-        Ok(["1-min", "5-min", "15-min"].into_iter().zip(text.split_whitespace()).map(pair).collect::<Map>().into())
+/// The load averages of the last 1, 5 and 15 minutes.
+///
+/// CLI Example:
+///
+///     salt '*' status.loadavg
+#[function]
+pub fn loadavg(_context: &Context) -> CallResult {
+    let text = read("/proc/loadavg")?;
+    Ok(["1-min", "5-min", "15-min"].into_iter().zip(text.split_whitespace()).map(pair).collect::<Map>().into())
+}
+
+/// What the processors have done since the start, in ticks, and how many interrupts there were.
+///
+/// CLI Example:
+///
+///     salt '*' status.cpustats
+#[function]
+pub fn cpustats(_context: &Context) -> CallResult {
+    Ok(processor_times(&read("/proc/stat")?).into())
+}
+
+/// The memory of this host.
+///
+/// CLI Example:
+///
+///     salt '*' status.meminfo
+#[function]
+pub fn meminfo(_context: &Context) -> CallResult {
+    Ok(memory(&read("/proc/meminfo")?).into())
+}
+
+/// The processors of this host; of several, what the last says.
+///
+/// CLI Example:
+///
+///     salt '*' status.cpuinfo
+#[function]
+pub fn cpuinfo(_context: &Context) -> CallResult {
+    let one = |(name, value): (&str, &str)| {
+        let (name, value) = (name.trim(), value.trim());
+        let words = || value.split_whitespace().collect::<Value>();
+        (name.into(), if name == "flags" { words() } else { value.into() })
+    };
+    Ok(read("/proc/cpuinfo")?.lines().filter_map(|line| line.split_once(':')).map(one).collect::<Map>().into())
+}
+
+/// The virtual memory's counters.
+///
+/// CLI Example:
+///
+///     salt '*' status.vmstats
+#[function]
+pub fn vmstats(_context: &Context) -> CallResult {
+    Ok(read("/proc/vmstat")?.lines().filter_map(|line| line.split_once(' ')).map(pair).collect::<Map>().into())
+}
+
+/// How many processors can be used.
+///
+/// CLI Example:
+///
+///     salt '*' status.nproc
+#[function]
+pub fn nproc(_context: &Context) -> CallResult {
+    Ok(std::thread::available_parallelism().map_err(CallError::execution)?.get().into())
+}
+
+/// For how long this host has been up, and how many users are logged in.
+///
+/// CLI Example:
+///
+///     salt '*' status.uptime
+#[function]
+pub fn uptime(context: &Context) -> CallResult {
+    let text = read("/proc/uptime")?;
+    let seconds = text.split(['.', ' ']).next().and_then(|seconds| seconds.parse().ok());
+    let seconds: i64 = seconds.ok_or_else(|| CallError::Execution("/proc/uptime cannot be understood".into()))?;
+    let mut told = up_for(seconds, Timestamp::now());
+    if let Ok(who) = run(context, &["who".into(), "-s".into()], &[]) {
+        told.insert("users".into(), who.stdout.split('\n').count().into());
     }
+    Ok(told.into())
+}
 
-    /// What the processors have done since the start, in ticks, and how many interrupts there were.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.cpustats
-    fn cpustats(_context) {
-        Ok(processor_times(&read("/proc/stat")?).into())
-    }
-
-    /// The memory of this host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.meminfo
-    fn meminfo(_context) {
-        Ok(memory(&read("/proc/meminfo")?).into())
-    }
-
-    /// The processors of this host; of several, what the last says.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.cpuinfo
-    fn cpuinfo(_context) {
-        let one = |(name, value): (&str, &str)| {
-            let (name, value) = (name.trim(), value.trim());
-            let words = || value.split_whitespace().collect::<Value>();
-            (name.into(), if name == "flags" { words() } else { value.into() })
-        };
-        Ok(read("/proc/cpuinfo")?.lines().filter_map(|line| line.split_once(':')).map(one).collect::<Map>().into())
-    }
-
-    /// The virtual memory's counters.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.vmstats
-    fn vmstats(_context) {
-        Ok(read("/proc/vmstat")?.lines().filter_map(|line| line.split_once(' ')).map(pair).collect::<Map>().into())
-    }
-
-    /// How many processors can be used.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.nproc
-    fn nproc(_context) {
-        Ok(std::thread::available_parallelism().map_err(CallError::execution)?.get().into())
-    }
-
-    /// For how long this host has been up, and how many users are logged in.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.uptime
-    fn uptime(context) {
-        let text = read("/proc/uptime")?;
-        let seconds = text.split(['.', ' ']).next().and_then(|seconds| seconds.parse().ok());
-        let seconds: i64 = seconds.ok_or_else(|| CallError::Execution("/proc/uptime cannot be understood".into()))?;
-        let mut told = up_for(seconds, Timestamp::now());
-        if let Ok(who) = run(context, &["who".into(), "-s".into()], &[]) {
-            told.insert("users".into(), who.stdout.split('\n').count().into());
+/// Bytes available and in all, for paths or for kinds of file systems, which may be globs; of all file
+/// systems without either.
+///
+/// CLI Example:
+///
+///     salt '*' status.diskusage /var ext4
+#[function]
+pub fn diskusage(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+    let (mut paths, kinds): (Vec<String>, Vec<String>) = args.into_iter().partition(|arg| arg.starts_with('/'));
+    let all = paths.is_empty() && kinds.is_empty();
+    for line in read("/proc/mounts")?.lines() {
+        let mut words = line.split_whitespace().skip(1);
+        let (Some(path), Some(kind)) = (words.next(), words.next()) else { continue };
+        if (all || kinds.iter().any(|wanted| fnmatch(wanted, kind))) && !paths.iter().any(|known| known == path) {
+            paths.push(path.to_owned());
         }
-        Ok(told.into())
     }
-
-    /// Bytes available and in all, for paths or for kinds of file systems, which may be globs; of all file
-    /// systems without either.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.diskusage /var ext4
-    fn diskusage(_context, *args) {
-        let args: Vec<String> = args.iter().map(ToString::to_string).collect();
-        let (mut paths, kinds): (Vec<String>, Vec<String>) = args.into_iter().partition(|arg| arg.starts_with('/'));
-        let all = paths.is_empty() && kinds.is_empty();
-        for line in read("/proc/mounts")?.lines() {
-            let mut words = line.split_whitespace().skip(1);
-            let (Some(path), Some(kind)) = (words.next(), words.next()) else { continue };
-            if (all || kinds.iter().any(|wanted| fnmatch(wanted, kind))) && !paths.iter().any(|known| known == path) {
-                paths.push(path.to_owned());
+    let usage = |path: String| {
+        let (available, total) = match statvfs(path.as_str()) {
+            Ok(status) => {
+                (Some(status.blocks_available() * status.block_size()), Some(status.blocks() * status.block_size()))
             }
-        }
-        let usage = |path: String| {
-            let (available, total) = match statvfs(path.as_str()) {
-                Ok(status) => (
-                    Some(status.blocks_available() * status.block_size()),
-                    Some(status.blocks() * status.block_size()),
-                ),
-                Err(error) => {
-                    tracing::warn!(path, %error, "a file system cannot be asked for its usage");
-                    (None, None)
-                }
-            };
-            (path.into(), map! {"available" => available, "total" => total}.into())
+            Err(error) => {
+                tracing::warn!(path, %error, "a file system cannot be asked for its usage");
+                (None, None)
+            }
         };
-        Ok(paths.into_iter().filter(|path| Path::new(path).exists()).map(usage).collect::<Map>().into())
-    }
+        (path.into(), map! {"available" => available, "total" => total}.into())
+    };
+    Ok(paths.into_iter().filter(|path| Path::new(path).exists()).map(usage).collect::<Map>().into())
+}
 
-    /// The processes of this host by number, each with its `user` and `cmd`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.procs
-    fn procs(context) {
-        let output = run(context, &["ps", "-eo", "user:64,pid,args"].map(str::to_owned), &[])?;
-        Ok(processes(&output.stdout).into())
-    }
+/// The processes of this host by number, each with its `user` and `cmd`.
+///
+/// CLI Example:
+///
+///     salt '*' status.procs
+#[function]
+pub fn procs(context: &Context) -> CallResult {
+    let output = run(context, &["ps", "-eo", "user:64,pid,args"].map(str::to_owned), &[])?;
+    Ok(processes(&output.stdout).into())
+}
 
-    /// The time, in a form of strftime's.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.time '%s'
-    fn time(_context, format: String = "%A, %d. %B %Y %I:%M%p".into()) {
-        let text = jiff::fmt::strtime::format(format.as_bytes(), &Zoned::now()).map_err(CallError::execution)?;
-        Ok(text.into())
-    }
+/// The time, in a form of strftime's.
+///
+/// CLI Example:
+///
+///     salt '*' status.time '%s'
+#[function]
+pub fn time(_context: &Context, #[default("%A, %d. %B %Y %I:%M%p".into())] format: String) -> CallResult {
+    let text = jiff::fmt::strtime::format(format.as_bytes(), &Zoned::now()).map_err(CallError::execution)?;
+    Ok(text.into())
+}
 
-    /// The kernel's version.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.version
-    fn version(_context) {
-        Ok(read("/proc/version")?.trim().into())
-    }
+/// The kernel's version.
+///
+/// CLI Example:
+///
+///     salt '*' status.version
+#[function]
+pub fn version(_context: &Context) -> CallResult {
+    Ok(read("/proc/version")?.trim().into())
 }
 
 /// The text of a file of the kernel's.

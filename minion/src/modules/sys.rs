@@ -1,112 +1,127 @@
 //! `sys`: what functions there are, and what they do.
 
-use brine_core::function::{Function, Param, ParamKind, Registry};
+use brine_core::function::{CallResult, Function, Param, ParamKind, Registry, function, registry};
 use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use crate::context::Context;
 use crate::suggest;
 
-functions! {
-    module "sys", context Context;
+/// Execution functions of `sys`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "sys",
+    [doc, list_functions, list_modules, argspec, list_state_functions, list_state_modules, state_argspec, state_doc]
+);
 
-    /// Return the documentation of all functions, of modules or of single functions. For a state and for an unknown
-    /// name it says so.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sys.doc test.ping
-    fn doc(context, *args) {
-        let minion = &context.minion;
-        let missing = |name: &str| {
-            let is_state = minion.states.iter().any(|state| state.module == name || state.full_name() == name);
-            if is_state { format!("'{name}' is a state: see sys.state_doc {name}") } else { suggest::not_available(minion, name) }
-        };
-        Ok(docs(&minion.functions, &args, missing))
-    }
+/// Return the documentation of all functions, of modules or of single functions. For a state and for an unknown
+/// name it says so.
+///
+/// CLI Example:
+///
+///     salt '*' sys.doc test.ping
+#[function]
+pub fn doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let minion = &context.minion;
+    let missing = |name: &str| {
+        let is_state = minion.states.iter().any(|state| state.module == name || state.full_name() == name);
+        if is_state {
+            format!("'{name}' is a state: see sys.state_doc {name}")
+        } else {
+            suggest::not_available(minion, name)
+        }
+    };
+    Ok(docs(&minion.functions, &args, missing))
+}
 
-    /// The names of all functions, or of those of some modules.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sys.list_functions
-    fn list_functions(context, *args) {
-        Ok(names(context.minion.functions.iter(), &args))
-    }
+/// The names of all functions, or of those of some modules.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_functions
+#[function]
+pub fn list_functions(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    Ok(names(context.minion.functions.iter(), &args))
+}
 
-    /// The names of all modules.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sys.list_modules
-    fn list_modules(context, *args) {
-        let mut modules: Vec<&str> = context.minion.functions.iter().map(|function| function.module).collect();
-        modules.dedup();
-        let asked = |name: &str| args.is_empty() || args.iter().any(|pattern| fnmatch(&pattern.to_string(), name));
-        Ok(modules.into_iter().filter(|name| asked(name)).collect())
-    }
+/// The names of all modules.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_modules
+#[function]
+pub fn list_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let mut modules: Vec<&str> = context.minion.functions.iter().map(|function| function.module).collect();
+    modules.dedup();
+    let asked = |name: &str| args.is_empty() || args.iter().any(|pattern| fnmatch(&pattern.to_string(), name));
+    Ok(modules.into_iter().filter(|name| asked(name)).collect())
+}
 
-    /// The parameters of functions.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sys.argspec test.echo
-    fn argspec(context, module: String = String::new()) {
-        let asked = |name: &str| module.is_empty() || fnmatch(&module, name) || name.starts_with(&format!("{module}."));
-        let found = context.minion.functions.iter().filter(|function| asked(&function.full_name()));
-        Ok(Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect()))
-    }
+/// The parameters of functions.
+///
+/// CLI Example:
+///
+///     salt '*' sys.argspec test.echo
+#[function]
+pub fn argspec(context: &Context, #[default] module: String) -> CallResult {
+    let asked = |name: &str| module.is_empty() || fnmatch(&module, name) || name.starts_with(&format!("{module}."));
+    let found = context.minion.functions.iter().filter(|function| asked(&function.full_name()));
+    Ok(Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect()))
+}
 
-    /// The names of all state functions, or of those of some modules.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sys.list_state_functions
-    fn list_state_functions(context, *args) {
-        Ok(names(context.minion.states.iter(), &args))
-    }
+/// The names of all state functions, or of those of some modules.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_state_functions
+#[function]
+pub fn list_state_functions(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    Ok(names(context.minion.states.iter(), &args))
+}
 
-    /// The names of all state modules.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sys.list_state_modules
-    fn list_state_modules(context, *args) {
-        let mut modules: Vec<&str> = context.minion.states.iter().map(|function| function.module).collect();
-        modules.dedup();
-        let asked = |name: &str| args.is_empty() || args.iter().any(|pattern| fnmatch(&pattern.to_string(), name));
-        Ok(modules.into_iter().filter(|name| asked(name)).collect())
-    }
+/// The names of all state modules.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_state_modules
+#[function]
+pub fn list_state_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let mut modules: Vec<&str> = context.minion.states.iter().map(|function| function.module).collect();
+    modules.dedup();
+    let asked = |name: &str| args.is_empty() || args.iter().any(|pattern| fnmatch(&pattern.to_string(), name));
+    Ok(modules.into_iter().filter(|name| asked(name)).collect())
+}
 
-    /// The parameters of state functions.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sys.state_argspec file.managed
-    fn state_argspec(context, module: String = String::new()) {
-        let asked = |name: &str| module.is_empty() || fnmatch(&module, name) || name.starts_with(&format!("{module}."));
-        let found = context.minion.states.iter().filter(|function| asked(&function.full_name()));
-        Ok(Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect()))
-    }
+/// The parameters of state functions.
+///
+/// CLI Example:
+///
+///     salt '*' sys.state_argspec file.managed
+#[function]
+pub fn state_argspec(context: &Context, #[default] module: String) -> CallResult {
+    let asked = |name: &str| module.is_empty() || fnmatch(&module, name) || name.starts_with(&format!("{module}."));
+    let found = context.minion.states.iter().filter(|function| asked(&function.full_name()));
+    Ok(Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect()))
+}
 
-    /// Return the documentation of all state functions, of state modules or of single state functions. For an unknown
-    /// name it says so.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sys.state_doc file.managed
-    fn state_doc(context, *args) {
-        let minion = &context.minion;
-        let missing = |name: &str| {
-            let is_function = minion.functions.iter().any(|function| function.module == name || function.full_name() == name);
-            if is_function {
-                format!("'{name}' is an execution function: see sys.doc {name}")
-            } else {
-                suggest::no_state(&minion.states, name)
-            }
-        };
-        Ok(docs(&minion.states, &args, missing))
-    }
+/// Return the documentation of all state functions, of state modules or of single state functions. For an unknown
+/// name it says so.
+///
+/// CLI Example:
+///
+///     salt '*' sys.state_doc file.managed
+#[function]
+pub fn state_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let minion = &context.minion;
+    let missing = |name: &str| {
+        let is_function =
+            minion.functions.iter().any(|function| function.module == name || function.full_name() == name);
+        if is_function {
+            format!("'{name}' is an execution function: see sys.doc {name}")
+        } else {
+            suggest::no_state(&minion.states, name)
+        }
+    };
+    Ok(docs(&minion.states, &args, missing))
 }
 
 /// The documentation of the functions that are asked for, and for each name without one what `missing` says.

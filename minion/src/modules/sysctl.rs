@@ -3,72 +3,76 @@
 use std::path::Path;
 
 use brine_core::files::{self, FileError};
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::programs::{argument, program, run};
 use super::service::Init;
 use crate::context::Context;
 
-functions! {
-    module "sysctl", context Context;
+/// Execution functions of `sysctl`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("sysctl", [default_config, show, get, assign, persist]);
 
-    /// The file that parameters are kept in.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sysctl.default_config
-    fn default_config(_context) {
-        Ok(default_file().into())
-    }
+/// The file that parameters are kept in.
+///
+/// CLI Example:
+///
+///     salt '*' sysctl.default_config
+#[function]
+pub fn default_config(_context: &Context) -> CallResult {
+    Ok(default_file().into())
+}
 
-    /// All parameters: those of a file, or those that the kernel has.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sysctl.show
-    fn show(context, config_file: Value = false.into()) {
-        if config_file.is_truthy() {
-            let path = config_file.to_string();
-            if !Path::new(&path).exists() {
-                return Ok(Vec::<Value>::new().into());
-            }
-            let Ok(text) = files::read_to_string(&path) else { return Ok(Value::Nil) };
-            return Ok(configured(&text).map(|(name, value)| (name.into(), value.into())).collect::<Map>().into());
+/// All parameters: those of a file, or those that the kernel has.
+///
+/// CLI Example:
+///
+///     salt '*' sysctl.show
+#[function]
+pub fn show(context: &Context, #[default(false.into())] config_file: Value) -> CallResult {
+    if config_file.is_truthy() {
+        let path = config_file.to_string();
+        if !Path::new(&path).exists() {
+            return Ok(Vec::<Value>::new().into());
         }
-        let output = run(context, &["sysctl".into(), "-a".into()], &[])?;
-        let pairs = output.stdout.lines().filter_map(|line| line.split_once(" = "));
-        Ok(pairs.map(|(name, value)| (name.into(), value.into())).collect::<Map>().into())
+        let Ok(text) = files::read_to_string(&path) else { return Ok(Value::Nil) };
+        return Ok(configured(&text).map(|(name, value)| (name.into(), value.into())).collect::<Map>().into());
     }
+    let output = run(context, &["sysctl".into(), "-a".into()], &[])?;
+    let pairs = output.stdout.lines().filter_map(|line| line.split_once(" = "));
+    Ok(pairs.map(|(name, value)| (name.into(), value.into())).collect::<Map>().into())
+}
 
-    /// The value that the kernel has for a parameter.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sysctl.get net.ipv4.ip_forward
-    fn get(context, name: String) {
-        Ok(current(context, &name)?.into())
-    }
+/// The value that the kernel has for a parameter.
+///
+/// CLI Example:
+///
+///     salt '*' sysctl.get net.ipv4.ip_forward
+#[function]
+pub fn get(context: &Context, name: String) -> CallResult {
+    Ok(current(context, &name)?.into())
+}
 
-    /// Gives the kernel a value for a parameter, until the host starts again.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sysctl.assign net.ipv4.ip_forward 1
-    fn assign(context, name: String, value: String) {
-        let (name, value) = set(context, &name, &value)?;
-        Ok(map! {name => value}.into())
-    }
+/// Gives the kernel a value for a parameter, until the host starts again.
+///
+/// CLI Example:
+///
+///     salt '*' sysctl.assign net.ipv4.ip_forward 1
+#[function]
+pub fn assign(context: &Context, name: String, value: String) -> CallResult {
+    let (name, value) = set(context, &name, &value)?;
+    Ok(map! {name => value}.into())
+}
 
-    /// Gives the kernel a value for a parameter, and keeps it in a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' sysctl.persist net.ipv4.ip_forward 1
-    fn persist(context, name: String, value: String, config: Option<String> = None) {
-        let config = config.unwrap_or_else(|| default_file().into());
-        Ok(if keep(context, &name, &value, &config)? { "Updated" } else { "Already set" }.into())
-    }
+/// Gives the kernel a value for a parameter, and keeps it in a file.
+///
+/// CLI Example:
+///
+///     salt '*' sysctl.persist net.ipv4.ip_forward 1
+#[function]
+pub fn persist(context: &Context, name: String, value: String, #[default] config: Option<String>) -> CallResult {
+    let config = config.unwrap_or_else(|| default_file().into());
+    Ok(if keep(context, &name, &value, &config)? { "Updated" } else { "Already set" }.into())
 }
 
 /// The file that is read last of those for parameters.

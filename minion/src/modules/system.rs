@@ -1,41 +1,43 @@
 //! `system`: the system's date and time.
 
-use brine_core::function::CallError;
-use brine_core::functions;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use jiff::civil::DateTime;
 use jiff::{Span, Timestamp, Zoned, tz::TimeZone};
 
 use crate::context::Context;
 
-functions! {
-    module "system", context Context;
+/// Execution functions of `system`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("system", [get_system_date_time, get_system_time, get_system_date]);
 
-    /// The date and the time, those of this host or of an offset from UTC.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' system.get_system_date_time "'-0500'"
-    fn get_system_date_time(_context, utc_offset: Option<String> = None) {
-        Ok(now(utc_offset.as_deref())?.strftime("%Y-%m-%d %H:%M:%S").to_string().into())
-    }
+/// The date and the time, those of this host or of an offset from UTC.
+///
+/// CLI Example:
+///
+///     salt '*' system.get_system_date_time "'-0500'"
+#[function]
+pub fn get_system_date_time(_context: &Context, #[default] utc_offset: Option<String>) -> CallResult {
+    Ok(now(utc_offset.as_deref())?.strftime("%Y-%m-%d %H:%M:%S").to_string().into())
+}
 
-    /// The time, that of this host or of an offset from UTC.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' system.get_system_time "'-0500'"
-    fn get_system_time(_context, utc_offset: Option<String> = None) {
-        Ok(now(utc_offset.as_deref())?.strftime("%I:%M:%S %p").to_string().into())
-    }
+/// The time, that of this host or of an offset from UTC.
+///
+/// CLI Example:
+///
+///     salt '*' system.get_system_time "'-0500'"
+#[function]
+pub fn get_system_time(_context: &Context, #[default] utc_offset: Option<String>) -> CallResult {
+    Ok(now(utc_offset.as_deref())?.strftime("%I:%M:%S %p").to_string().into())
+}
 
-    /// The date, that of this host or of an offset from UTC.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' system.get_system_date "'-0500'"
-    fn get_system_date(_context, utc_offset: Option<String> = None) {
-        Ok(now(utc_offset.as_deref())?.strftime("%a %m/%d/%Y").to_string().into())
-    }
+/// The date, that of this host or of an offset from UTC.
+///
+/// CLI Example:
+///
+///     salt '*' system.get_system_date "'-0500'"
+#[function]
+pub fn get_system_date(_context: &Context, #[default] utc_offset: Option<String>) -> CallResult {
+    Ok(now(utc_offset.as_deref())?.strftime("%a %m/%d/%Y").to_string().into())
 }
 
 fn now(utc_offset: Option<&str>) -> Result<DateTime, CallError> {

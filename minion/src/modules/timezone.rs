@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use brine_core::files::{self, FileError};
-use brine_core::function::CallError;
-use brine_core::functions;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 
 use super::lines::{self, Missing};
 use super::programs::{run, which};
@@ -15,143 +14,151 @@ const ZONES: &str = "/usr/share/zoneinfo";
 /// The link to the zone of the system.
 const LOCAL: &str = "/etc/localtime";
 
-functions! {
-    module "timezone", context Context;
+/// Execution functions of `timezone`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("timezone", [get_zone, get_zonecode, get_offset, set_zone, zone_compare, get_hwclock, set_hwclock]);
 
-    /// The time zone, such as `America/Denver`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' timezone.get_zone
-    fn get_zone(context) {
-        Ok(zone(context)?.into())
-    }
+/// The time zone, such as `America/Denver`.
+///
+/// CLI Example:
+///
+///     salt '*' timezone.get_zone
+#[function]
+pub fn get_zone(context: &Context) -> CallResult {
+    Ok(zone(context)?.into())
+}
 
-    /// The short name of the time zone, such as `MST`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' timezone.get_zonecode
-    fn get_zonecode(context) {
-        Ok(run(context, &["date".into(), "+%Z".into()], &[])?.stdout.into())
-    }
+/// The short name of the time zone, such as `MST`.
+///
+/// CLI Example:
+///
+///     salt '*' timezone.get_zonecode
+#[function]
+pub fn get_zonecode(context: &Context) -> CallResult {
+    Ok(run(context, &["date".into(), "+%Z".into()], &[])?.stdout.into())
+}
 
-    /// What the time zone adds to UTC, such as `-0700`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' timezone.get_offset
-    fn get_offset(context) {
-        Ok(run(context, &["date".into(), "+%z".into()], &[])?.stdout.into())
-    }
+/// What the time zone adds to UTC, such as `-0700`.
+///
+/// CLI Example:
+///
+///     salt '*' timezone.get_offset
+#[function]
+pub fn get_offset(context: &Context) -> CallResult {
+    Ok(run(context, &["date".into(), "+%z".into()], &[])?.stdout.into())
+}
 
-    /// Sets the time zone: True, or why that is not possible.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' timezone.set_zone 'America/Denver'
-    fn set_zone(context, timezone: String) {
-        let Some(path) = file_of(&timezone) else {
-            return Ok(format!("Zone does not exist: {ZONES}/{timezone}").into());
-        };
-        if which("timedatectl").is_some() {
-            // Without the bus it fails, and the files below say the same.
-            run(context, &["timedatectl".into(), "set-timezone".into(), timezone.clone()], &[])?;
-        }
-        link(&path)?;
-        match context.os_family().as_str() {
-            "RedHat" => lines::set("/etc/sysconfig/clock", "ZONE=", &format!("ZONE=\"{timezone}\""), Missing::Leave)?,
-            "Suse" => {
-                lines::set("/etc/sysconfig/clock", "TIMEZONE=", &format!("TIMEZONE=\"{timezone}\""), Missing::Leave)?;
-            }
-            "Debian" | "Gentoo" => {
-                let text = format!("{}\n", timezone.trim());
-                files::rewrite("/etc/timezone", text.as_bytes(), 0o644).map_err(CallError::execution)?;
-            }
-            _ => {}
-        }
-        Ok(true.into())
+/// Sets the time zone: True, or why that is not possible.
+///
+/// CLI Example:
+///
+///     salt '*' timezone.set_zone 'America/Denver'
+#[function]
+pub fn set_zone(context: &Context, timezone: String) -> CallResult {
+    let Some(path) = file_of(&timezone) else {
+        return Ok(format!("Zone does not exist: {ZONES}/{timezone}").into());
+    };
+    if which("timedatectl").is_some() {
+        // Without the bus it fails, and the files below say the same.
+        run(context, &["timedatectl".into(), "set-timezone".into(), timezone.clone()], &[])?;
     }
+    link(&path)?;
+    match context.os_family().as_str() {
+        "RedHat" => lines::set("/etc/sysconfig/clock", "ZONE=", &format!("ZONE=\"{timezone}\""), Missing::Leave)?,
+        "Suse" => {
+            lines::set("/etc/sysconfig/clock", "TIMEZONE=", &format!("TIMEZONE=\"{timezone}\""), Missing::Leave)?;
+        }
+        "Debian" | "Gentoo" => {
+            let text = format!("{}\n", timezone.trim());
+            files::rewrite("/etc/timezone", text.as_bytes(), 0o644).map_err(CallError::execution)?;
+        }
+        _ => {}
+    }
+    Ok(true.into())
+}
 
-    /// Whether this is the time zone of the system, by its name or else by what is in its file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' timezone.zone_compare 'America/Denver'
-    fn zone_compare(context, timezone: String) {
-        if let Ok(zone) = zone(context) {
-            return Ok((zone == timezone).into());
-        }
-        let path = file_of(&timezone)
-            .ok_or_else(|| CallError::Execution(format!("Can't find a local timezone \"{timezone}\"")))?;
-        let have = std::fs::read(LOCAL).map_err(|error| {
-            CallError::Execution(format!("Failed to read {LOCAL} to determine current timezone: {error}"))
-        })?;
-        let wanted = std::fs::read(&path).map_err(FileError::at("read", &path)).map_err(CallError::execution)?;
-        Ok((have == wanted).into())
+/// Whether this is the time zone of the system, by its name or else by what is in its file.
+///
+/// CLI Example:
+///
+///     salt '*' timezone.zone_compare 'America/Denver'
+#[function]
+pub fn zone_compare(context: &Context, timezone: String) -> CallResult {
+    if let Ok(zone) = zone(context) {
+        return Ok((zone == timezone).into());
     }
+    let path = file_of(&timezone)
+        .ok_or_else(|| CallError::Execution(format!("Can't find a local timezone \"{timezone}\"")))?;
+    let have = std::fs::read(LOCAL).map_err(|error| {
+        CallError::Execution(format!("Failed to read {LOCAL} to determine current timezone: {error}"))
+    })?;
+    let wanted = std::fs::read(&path).map_err(FileError::at("read", &path)).map_err(CallError::execution)?;
+    Ok((have == wanted).into())
+}
 
-    /// Whether the clock of the host runs in `UTC` or in `localtime`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' timezone.get_hwclock
-    fn get_hwclock(context) {
-        if which("timedatectl").is_some() {
-            let told = timedatectl(context)?;
-            let local = told.lines().find_map(|line| value_of(line, "rtc in local tz"));
-            let local = local.ok_or_else(|| CallError::Execution(format!("Failed to parse timedatectl output: {told}")))?;
-            return Ok(if local == "yes" { "localtime" } else { "UTC" }.into());
-        }
-        let adjusted = || files::read_if_exists("/etc/adjtime").map_err(CallError::execution);
-        if context.os_family() == "Debian" {
-            let text = files::read_if_exists("/etc/default/rcS").map_err(CallError::execution)?.unwrap_or_default();
-            let is_utc = text.lines().filter(|line| !line.trim_start().starts_with('#')).find_map(|line| {
-                line.split_once("UTC=").map(|(_, value)| value.trim().eq_ignore_ascii_case("yes"))
-            });
-            if let Some(is_utc) = is_utc {
-                return Ok(if is_utc { "UTC" } else { "localtime" }.into());
-            }
-        }
-        match adjusted()? {
-            Some(text) => Ok(text.trim_end().lines().last().unwrap_or_default().into()),
-            None if Path::new("/dev/rtc").exists() => {
-                Err(CallError::Execution("Unable to get hwclock timezone from /etc/adjtime".into()))
-            }
-            None => Ok(brine_core::Value::Nil),
+/// Whether the clock of the host runs in `UTC` or in `localtime`.
+///
+/// CLI Example:
+///
+///     salt '*' timezone.get_hwclock
+#[function]
+pub fn get_hwclock(context: &Context) -> CallResult {
+    if which("timedatectl").is_some() {
+        let told = timedatectl(context)?;
+        let local = told.lines().find_map(|line| value_of(line, "rtc in local tz"));
+        let local = local.ok_or_else(|| CallError::Execution(format!("Failed to parse timedatectl output: {told}")))?;
+        return Ok(if local == "yes" { "localtime" } else { "UTC" }.into());
+    }
+    let adjusted = || files::read_if_exists("/etc/adjtime").map_err(CallError::execution);
+    if context.os_family() == "Debian" {
+        let text = files::read_if_exists("/etc/default/rcS").map_err(CallError::execution)?.unwrap_or_default();
+        let is_utc = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('#'))
+            .find_map(|line| line.split_once("UTC=").map(|(_, value)| value.trim().eq_ignore_ascii_case("yes")));
+        if let Some(is_utc) = is_utc {
+            return Ok(if is_utc { "UTC" } else { "localtime" }.into());
         }
     }
+    match adjusted()? {
+        Some(text) => Ok(text.trim_end().lines().last().unwrap_or_default().into()),
+        None if Path::new("/dev/rtc").exists() => {
+            Err(CallError::Execution("Unable to get hwclock timezone from /etc/adjtime".into()))
+        }
+        None => Ok(brine_core::Value::Nil),
+    }
+}
 
-    /// Has the clock of the host run in `UTC` or in `localtime`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' timezone.set_hwclock UTC
-    fn set_hwclock(context, clock: String) {
-        let is_local = clock == "localtime";
-        if which("timedatectl").is_some() {
-            let local = if is_local { "true" } else { "false" };
-            let words = ["timedatectl", "set-local-rtc", local].map(str::to_owned);
-            return Ok((run(context, &words, &[])?.retcode == 0).into());
-        }
-        let timezone = zone(context)?;
-        let Some(path) = file_of(&timezone) else {
-            return Err(CallError::Execution(format!("Zone '{ZONES}/{timezone}' does not exist")));
-        };
-        link(&path)?;
-        match context.os_family().as_str() {
-            "RedHat" => lines::set("/etc/sysconfig/clock", "ZONE=", &format!("ZONE=\"{timezone}\""), Missing::Leave)?,
-            "Suse" => {
-                lines::set("/etc/sysconfig/clock", "TIMEZONE=", &format!("TIMEZONE=\"{timezone}\""), Missing::Leave)?;
-            }
-            "Debian" => {
-                let line = if is_local { "UTC=no" } else { "UTC=yes" };
-                lines::set("/etc/default/rcS", "UTC=", line, Missing::Leave)?;
-            }
-            _ => {}
-        }
-        Ok(true.into())
+/// Has the clock of the host run in `UTC` or in `localtime`.
+///
+/// CLI Example:
+///
+///     salt '*' timezone.set_hwclock UTC
+#[function]
+pub fn set_hwclock(context: &Context, clock: String) -> CallResult {
+    let is_local = clock == "localtime";
+    if which("timedatectl").is_some() {
+        let local = if is_local { "true" } else { "false" };
+        let words = ["timedatectl", "set-local-rtc", local].map(str::to_owned);
+        return Ok((run(context, &words, &[])?.retcode == 0).into());
     }
+    let timezone = zone(context)?;
+    let Some(path) = file_of(&timezone) else {
+        return Err(CallError::Execution(format!("Zone '{ZONES}/{timezone}' does not exist")));
+    };
+    link(&path)?;
+    match context.os_family().as_str() {
+        "RedHat" => lines::set("/etc/sysconfig/clock", "ZONE=", &format!("ZONE=\"{timezone}\""), Missing::Leave)?,
+        "Suse" => {
+            lines::set("/etc/sysconfig/clock", "TIMEZONE=", &format!("TIMEZONE=\"{timezone}\""), Missing::Leave)?;
+        }
+        "Debian" => {
+            let line = if is_local { "UTC=no" } else { "UTC=yes" };
+            lines::set("/etc/default/rcS", "UTC=", line, Missing::Leave)?;
+        }
+        _ => {}
+    }
+    Ok(true.into())
 }
 
 fn timedatectl(context: &Context) -> Result<String, CallError> {

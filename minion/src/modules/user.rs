@@ -1,236 +1,295 @@
 //! `user`: the users of this host, changed by the programs of Debian's passwd package.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::accounts::{Account, Accounts, GroupEntry};
 use super::programs::{argument, run, succeeds, which};
 use crate::context::Context;
 
-functions! {
-    module "user", context Context;
+/// Execution functions of `user`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "user",
+    [
+        info,
+        getent,
+        list_users,
+        list_groups,
+        primary_group,
+        add,
+        delete,
+        rename,
+        chuid,
+        chgid,
+        chshell,
+        chhome,
+        chgroups,
+        chfullname,
+        chroomnumber,
+        chworkphone,
+        chhomephone,
+        chother
+    ]
+);
 
-    /// What is known of a user; nothing if there is none.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.info root
-    fn info(_context, name: Value) {
-        // A user that has no name is no user.
-        let name = name.as_str().unwrap_or_default().to_owned();
-        let accounts = Accounts::read();
-        Ok(accounts.user(&name).map(|user| describe(user, &accounts)).unwrap_or_default().into())
-    }
+/// What is known of a user; nothing if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' user.info root
+#[function]
+pub fn info(_context: &Context, name: Value) -> CallResult {
+    // A user that has no name is no user.
+    let name = name.as_str().unwrap_or_default().to_owned();
+    let accounts = Accounts::read();
+    Ok(accounts.user(&name).map(|user| describe(user, &accounts)).unwrap_or_default().into())
+}
 
-    /// What is known of all users.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.getent
-    fn getent(_context, refresh: bool = false) {
-        // Nothing is kept between calls.
-        _ = refresh;
-        let accounts = Accounts::read();
-        Ok(accounts.users.iter().map(|user| describe(user, &accounts)).collect())
-    }
+/// What is known of all users.
+///
+/// CLI Example:
+///
+///     salt '*' user.getent
+#[function]
+pub fn getent(_context: &Context, #[default(false)] refresh: bool) -> CallResult {
+    // Nothing is kept between calls.
+    _ = refresh;
+    let accounts = Accounts::read();
+    Ok(accounts.users.iter().map(|user| describe(user, &accounts)).collect())
+}
 
-    /// The names of all users.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.list_users
-    fn list_users(_context) {
-        let mut names: Vec<String> = Accounts::read().users.into_iter().map(|user| user.name).collect();
-        names.sort();
-        Ok(names.into())
-    }
+/// The names of all users.
+///
+/// CLI Example:
+///
+///     salt '*' user.list_users
+#[function]
+pub fn list_users(_context: &Context) -> CallResult {
+    let mut names: Vec<String> = Accounts::read().users.into_iter().map(|user| user.name).collect();
+    names.sort();
+    Ok(names.into())
+}
 
-    /// The names of the groups that a user is in.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.list_groups foo
-    fn list_groups(_context, name: String) {
-        Ok(Accounts::read().groups_of(&name).into())
-    }
+/// The names of the groups that a user is in.
+///
+/// CLI Example:
+///
+///     salt '*' user.list_groups foo
+#[function]
+pub fn list_groups(_context: &Context, name: String) -> CallResult {
+    Ok(Accounts::read().groups_of(&name).into())
+}
 
-    /// The name of a user's own group.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.primary_group saltadmin
-    fn primary_group(_context, name: String) {
-        let accounts = Accounts::read();
-        let gid = accounts.user(&name).map(|user| user.gid);
-        Ok(gid.and_then(|gid| accounts.groups.iter().find(|group| group.gid == gid)).map_or("", |group| &group.name).into())
-    }
+/// The name of a user's own group.
+///
+/// CLI Example:
+///
+///     salt '*' user.primary_group saltadmin
+#[function]
+pub fn primary_group(_context: &Context, name: String) -> CallResult {
+    let accounts = Accounts::read();
+    let gid = accounts.user(&name).map(|user| user.gid);
+    Ok(gid.and_then(|gid| accounts.groups.iter().find(|group| group.gid == gid)).map_or("", |group| &group.name).into())
+}
 
-    /// Adds a user.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.add name <uid> <gid> <groups> <home> <shell>
-    fn add(
-        context,
-        name: String,
-        uid: Value = Value::Nil,
-        gid: Value = Value::Nil,
-        groups: Value = Value::Nil,
-        home: Option<String> = None,
-        shell: Option<String> = None,
-        unique: bool = true,
-        system: bool = false,
-        fullname: String = String::new(),
-        roomnumber: String = String::new(),
-        workphone: String = String::new(),
-        homephone: String = String::new(),
-        other: String = String::new(),
-        createhome: bool = true,
-        loginclass: Value = Value::Nil,
-        nologinit: bool = false,
-        usergroup: Option<bool> = None,
-        local: bool = false
-    ) {
-        // Login classes are BSD's.
-        _ = loginclass;
-        let gecos = gecos(&[&fullname, &roomnumber, &workphone, &homephone, &other]);
-        let new = NewUser { uid, gid, groups: names(&groups), home, shell, unique, system, gecos, createhome, nologinit, usergroup, local };
-        new.check()?;
-        succeeds(context, &new.command(&name)?)
-    }
+/// Adds a user.
+///
+/// CLI Example:
+///
+///     salt '*' user.add name <uid> <gid> <groups> <home> <shell>
+#[function]
+pub fn add(
+    context: &Context,
+    name: String,
+    #[default] uid: Value,
+    #[default] gid: Value,
+    #[default] groups: Value,
+    #[default] home: Option<String>,
+    #[default] shell: Option<String>,
+    #[default(true)] unique: bool,
+    #[default(false)] system: bool,
+    #[default] fullname: String,
+    #[default] roomnumber: String,
+    #[default] workphone: String,
+    #[default] homephone: String,
+    #[default] other: String,
+    #[default(true)] createhome: bool,
+    #[default] loginclass: Value,
+    #[default(false)] nologinit: bool,
+    #[default] usergroup: Option<bool>,
+    #[default(false)] local: bool,
+) -> CallResult {
+    // Login classes are BSD's.
+    _ = loginclass;
+    let gecos = gecos(&[&fullname, &roomnumber, &workphone, &homephone, &other]);
+    let new = NewUser {
+        uid,
+        gid,
+        groups: names(&groups),
+        home,
+        shell,
+        unique,
+        system,
+        gecos,
+        createhome,
+        nologinit,
+        usergroup,
+        local,
+    };
+    new.check()?;
+    succeeds(context, &new.command(&name)?)
+}
 
-    /// Removes a user; `remove` takes the home folder too, `force` does so while the user is logged in.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.delete name remove=True force=True
-    fn delete(context, name: String, remove: bool = false, force: bool = false, local: bool = false) {
-        let program = if local { local_program("luserdel")? } else { "userdel" };
-        let mut command = vec![program.to_owned()];
-        command.extend(remove.then(|| "-r".into()));
-        command.extend((force && !local).then(|| "-f".into()));
-        command.push(argument(&name)?);
-        let output = run(context, &command, &[])?;
-        // Debian's userdel takes a mailbox that is not there for a failure.
-        let no_mailbox = output.retcode == 12 && ["var/mail", "var/spool/mail"].iter().any(|place| output.stderr.contains(place));
-        if output.retcode != 0 && !no_mailbox {
-            tracing::error!(jid = context.job.jid, program, retcode = output.retcode, "{}", output.stderr);
-        }
-        Ok((output.retcode == 0 || no_mailbox).into())
+/// Removes a user; `remove` takes the home folder too, `force` does so while the user is logged in.
+///
+/// CLI Example:
+///
+///     salt '*' user.delete name remove=True force=True
+#[function]
+pub fn delete(
+    context: &Context,
+    name: String,
+    #[default(false)] remove: bool,
+    #[default(false)] force: bool,
+    #[default(false)] local: bool,
+) -> CallResult {
+    let program = if local { local_program("luserdel")? } else { "userdel" };
+    let mut command = vec![program.to_owned()];
+    command.extend(remove.then(|| "-r".into()));
+    command.extend((force && !local).then(|| "-f".into()));
+    command.push(argument(&name)?);
+    let output = run(context, &command, &[])?;
+    // Debian's userdel takes a mailbox that is not there for a failure.
+    let no_mailbox =
+        output.retcode == 12 && ["var/mail", "var/spool/mail"].iter().any(|place| output.stderr.contains(place));
+    if output.retcode != 0 && !no_mailbox {
+        tracing::error!(jid = context.job.jid, program, retcode = output.retcode, "{}", output.stderr);
     }
+    Ok((output.retcode == 0 || no_mailbox).into())
+}
 
-    /// Gives a user another name.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.rename name new_name
-    fn rename(context, name: String, new_name: String) {
-        if Accounts::read().user(&new_name).is_some() {
-            return Err(CallError::Execution(format!("User '{new_name}' already exists")));
-        }
-        there(&name)?;
-        change(context, &name, &["-l", &argument(&new_name)?])?;
-        Ok(Accounts::read().user(&new_name).is_some().into())
+/// Gives a user another name.
+///
+/// CLI Example:
+///
+///     salt '*' user.rename name new_name
+#[function]
+pub fn rename(context: &Context, name: String, new_name: String) -> CallResult {
+    if Accounts::read().user(&new_name).is_some() {
+        return Err(CallError::Execution(format!("User '{new_name}' already exists")));
     }
+    there(&name)?;
+    change(context, &name, &["-l", &argument(&new_name)?])?;
+    Ok(Accounts::read().user(&new_name).is_some().into())
+}
 
-    /// Gives a user another number.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.chuid foo 4376
-    fn chuid(context, name: String, uid: Value) {
-        change_field(context, &name, &["-u"], &uid, |user| user.uid.into())
-    }
+/// Gives a user another number.
+///
+/// CLI Example:
+///
+///     salt '*' user.chuid foo 4376
+#[function]
+pub fn chuid(context: &Context, name: String, uid: Value) -> CallResult {
+    change_field(context, &name, &["-u"], &uid, |user| user.uid.into())
+}
 
-    /// Gives a user another own group.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.chgid foo 4376
-    fn chgid(context, name: String, gid: Value) {
-        change_field(context, &name, &["-g"], &gid, |user| user.gid.into())
-    }
+/// Gives a user another own group.
+///
+/// CLI Example:
+///
+///     salt '*' user.chgid foo 4376
+#[function]
+pub fn chgid(context: &Context, name: String, gid: Value) -> CallResult {
+    change_field(context, &name, &["-g"], &gid, |user| user.gid.into())
+}
 
-    /// Gives a user another shell.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.chshell foo /bin/zsh
-    fn chshell(context, name: String, shell: String) {
-        change_field(context, &name, &["-s"], &shell.into(), |user| (&user.shell).into())
-    }
+/// Gives a user another shell.
+///
+/// CLI Example:
+///
+///     salt '*' user.chshell foo /bin/zsh
+#[function]
+pub fn chshell(context: &Context, name: String, shell: String) -> CallResult {
+    change_field(context, &name, &["-s"], &shell.into(), |user| (&user.shell).into())
+}
 
-    /// Gives a user another home folder; `persist` moves what is in it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.chhome foo /home/users/foo True
-    fn chhome(context, name: String, home: String, persist: bool = false) {
-        let flags: &[&str] = if persist { &["-m", "-d"] } else { &["-d"] };
-        change_field(context, &name, flags, &home.into(), |user| (&user.home).into())
-    }
+/// Gives a user another home folder; `persist` moves what is in it.
+///
+/// CLI Example:
+///
+///     salt '*' user.chhome foo /home/users/foo True
+#[function]
+pub fn chhome(context: &Context, name: String, home: String, #[default(false)] persist: bool) -> CallResult {
+    let flags: &[&str] = if persist { &["-m", "-d"] } else { &["-d"] };
+    change_field(context, &name, flags, &home.into(), |user| (&user.home).into())
+}
 
-    /// Puts a user in groups: in these alone, or with `append` in these too.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.chgroups foo wheel,root
-    fn chgroups(context, name: String, groups: Value, append: bool = false) {
-        let mut groups = names(&groups);
-        groups.sort();
-        groups.dedup();
-        if Accounts::read().groups_of(&name) == groups {
-            return Ok(true.into());
-        }
-        let list = groups.join(",");
-        let with: &[&str] = if append { &["-a", "-G", &list] } else { &["-G", &list] };
-        change(context, &name, with)
+/// Puts a user in groups: in these alone, or with `append` in these too.
+///
+/// CLI Example:
+///
+///     salt '*' user.chgroups foo wheel,root
+#[function]
+pub fn chgroups(context: &Context, name: String, groups: Value, #[default(false)] append: bool) -> CallResult {
+    let mut groups = names(&groups);
+    groups.sort();
+    groups.dedup();
+    if Accounts::read().groups_of(&name) == groups {
+        return Ok(true.into());
     }
+    let list = groups.join(",");
+    let with: &[&str] = if append { &["-a", "-G", &list] } else { &["-G", &list] };
+    change(context, &name, with)
+}
 
-    /// Gives a user another full name.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.chfullname foo "Foo Bar"
-    fn chfullname(context, name: String, fullname: String) {
-        change_gecos(context, &name, 0, &fullname)
-    }
+/// Gives a user another full name.
+///
+/// CLI Example:
+///
+///     salt '*' user.chfullname foo "Foo Bar"
+#[function]
+pub fn chfullname(context: &Context, name: String, fullname: String) -> CallResult {
+    change_gecos(context, &name, 0, &fullname)
+}
 
-    /// Gives a user another room number.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.chroomnumber foo 123
-    fn chroomnumber(context, name: String, roomnumber: String) {
-        change_gecos(context, &name, 1, &roomnumber)
-    }
+/// Gives a user another room number.
+///
+/// CLI Example:
+///
+///     salt '*' user.chroomnumber foo 123
+#[function]
+pub fn chroomnumber(context: &Context, name: String, roomnumber: String) -> CallResult {
+    change_gecos(context, &name, 1, &roomnumber)
+}
 
-    /// Gives a user another telephone number at work.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.chworkphone foo 7735550123
-    fn chworkphone(context, name: String, workphone: String) {
-        change_gecos(context, &name, 2, &workphone)
-    }
+/// Gives a user another telephone number at work.
+///
+/// CLI Example:
+///
+///     salt '*' user.chworkphone foo 7735550123
+#[function]
+pub fn chworkphone(context: &Context, name: String, workphone: String) -> CallResult {
+    change_gecos(context, &name, 2, &workphone)
+}
 
-    /// Gives a user another telephone number at home.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.chhomephone foo 7735551234
-    fn chhomephone(context, name: String, homephone: String) {
-        change_gecos(context, &name, 3, &homephone)
-    }
+/// Gives a user another telephone number at home.
+///
+/// CLI Example:
+///
+///     salt '*' user.chhomephone foo 7735551234
+#[function]
+pub fn chhomephone(context: &Context, name: String, homephone: String) -> CallResult {
+    change_gecos(context, &name, 3, &homephone)
+}
 
-    /// Changes what else is said of a user.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' user.chother foobar
-    fn chother(context, name: String, other: String) {
-        change_gecos(context, &name, 4, &other)
-    }
+/// Changes what else is said of a user.
+///
+/// CLI Example:
+///
+///     salt '*' user.chother foobar
+#[function]
+pub fn chother(context: &Context, name: String, other: String) -> CallResult {
+    change_gecos(context, &name, 4, &other)
 }
 
 /// What a user is made with.

@@ -1,66 +1,67 @@
 //! `virtualenv`: virtual environments of Python.
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::shell::quote;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::cmd::{self, find_program};
 use crate::context::Context;
 
-functions! {
-    module "virtualenv", context Context;
+/// Execution functions of `virtualenv`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("virtualenv", [create, get_site_packages]);
 
-    /// Makes a virtual environment: by `venv_bin`, by virtualenv, or by Python's own module.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' virtualenv.create /path/to/new/virtualenv
-    fn create(
-        context,
-        path: String,
-        venv_bin: Option<String> = None,
-        system_site_packages: bool = false,
-        clear: bool = false,
-        python: Option<String> = None,
-        never_download: bool = false,
-        prompt: Option<String> = None,
-        user: Option<String> = None,
-        **_kwargs
-    ) {
-        let mut words = maker(venv_bin.filter(|program| !program.is_empty()))?;
-        let is_virtualenv = !words.iter().any(|word| word == "venv");
-        if let Some(python) = python.filter(|python| !python.is_empty()) {
-            if is_virtualenv {
-                words.push(format!("--python={python}"));
-            } else {
-                words.splice(..1, [python]);
-            }
+/// Makes a virtual environment: by `venv_bin`, by virtualenv, or by Python's own module.
+///
+/// CLI Example:
+///
+///     salt '*' virtualenv.create /path/to/new/virtualenv
+#[function]
+pub fn create(
+    context: &Context,
+    path: String,
+    #[default] venv_bin: Option<String>,
+    #[default(false)] system_site_packages: bool,
+    #[default(false)] clear: bool,
+    #[default] python: Option<String>,
+    #[default(false)] never_download: bool,
+    #[default] prompt: Option<String>,
+    #[default] user: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let mut words = maker(venv_bin.filter(|program| !program.is_empty()))?;
+    let is_virtualenv = !words.iter().any(|word| word == "venv");
+    if let Some(python) = python.filter(|python| !python.is_empty()) {
+        if is_virtualenv {
+            words.push(format!("--python={python}"));
+        } else {
+            words.splice(..1, [python]);
         }
-        words.extend((never_download && is_virtualenv).then(|| "--no-download".to_owned()));
-        words.extend(prompt.filter(|prompt| !prompt.is_empty()).map(|prompt| format!("--prompt={prompt}")));
-        words.extend(clear.then(|| "--clear".to_owned()));
-        words.extend(system_site_packages.then(|| "--system-site-packages".to_owned()));
-        words.push(path);
-        let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-        let output = cmd::execute(context, &command, &map! {"runas" => user, "python_shell" => false})?;
-        let (stdout, stderr) = (output.stdout, output.stderr);
-        Ok(map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => stdout, "stderr" => stderr}.into())
     }
+    words.extend((never_download && is_virtualenv).then(|| "--no-download".to_owned()));
+    words.extend(prompt.filter(|prompt| !prompt.is_empty()).map(|prompt| format!("--prompt={prompt}")));
+    words.extend(clear.then(|| "--clear".to_owned()));
+    words.extend(system_site_packages.then(|| "--system-site-packages".to_owned()));
+    words.push(path);
+    let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+    let output = cmd::execute(context, &command, &map! {"runas" => user, "python_shell" => false})?;
+    let (stdout, stderr) = (output.stdout, output.stderr);
+    Ok(map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => stdout, "stderr" => stderr}.into())
+}
 
-    /// Where the packages of a virtual environment are.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' virtualenv.get_site_packages /path/to/my/venv
-    fn get_site_packages(context, venv: String) {
-        let python = format!("{venv}/bin/python");
-        let code = "import sysconfig; print(sysconfig.get_path('purelib'))";
-        let output = cmd::execute(context, &format!("{} -c {}", quote(&python), quote(code)), &Map::new())?;
-        if output.retcode != 0 {
-            return Err(CallError::Execution(output.stderr));
-        }
-        Ok(Value::from(output.stdout))
+/// Where the packages of a virtual environment are.
+///
+/// CLI Example:
+///
+///     salt '*' virtualenv.get_site_packages /path/to/my/venv
+#[function]
+pub fn get_site_packages(context: &Context, venv: String) -> CallResult {
+    let python = format!("{venv}/bin/python");
+    let code = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    let output = cmd::execute(context, &format!("{} -c {}", quote(&python), quote(code)), &Map::new())?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution(output.stderr));
     }
+    Ok(Value::from(output.stdout))
 }
 
 /// The words that make a virtual environment.

@@ -253,8 +253,8 @@ impl Caller<'_> {
         };
         let before = self.context.job.retcode.load(Ordering::Relaxed);
         let result = match chunk.args.get("umask").and_then(mode) {
-            Some(umask) => with_umask(umask, || (function.call)(&context, args)),
-            None => (function.call)(&context, args),
+            Some(umask) => with_umask(umask, || function.call(&context, args)),
+            None => function.call(&context, args),
         };
         // What a state's commands return is told by the state's result.
         self.context.set_retcode(before);

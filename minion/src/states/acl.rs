@@ -2,40 +2,72 @@
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Value, functions, map, value::python};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Value, map, value::python};
 
 use super::{StateContext, StateReturn};
 
-functions! {
-    module "acl", context StateContext;
+/// State functions of `acl`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("acl", [present, absent, list_present, list_absent]);
 
-    /// A user or group may do this with a file, and with `recurse` with all below; with `force` nobody else's entries are
-    /// left where something is changed.
-    fn present(context, name: String, acl_type: String, acl_name: String = String::new(), perms: String = String::new(), recurse: bool = false, force: bool = false) {
-        let kind = acl_type.as_str();
-        let told = Told { names: acl_name.clone(), one: acl_name.clone() };
-        granted(context, &Wanted { name: &name, kind, names: &[acl_name], perms: &perms, recurse, force }, &told)
-    }
+/// A user or group may do this with a file, and with `recurse` with all below; with `force` nobody else's entries are
+/// left where something is changed.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    acl_type: String,
+    #[default] acl_name: String,
+    #[default] perms: String,
+    #[default(false)] recurse: bool,
+    #[default(false)] force: bool,
+) -> CallResult {
+    let kind = acl_type.as_str();
+    let told = Told { names: acl_name.clone(), one: acl_name.clone() };
+    granted(context, &Wanted { name: &name, kind, names: &[acl_name], perms: &perms, recurse, force }, &told)
+}
 
-    /// A user or group has no entry of its own for a file.
-    fn absent(context, name: String, acl_type: String, acl_name: String = String::new(), perms: String = String::new(), recurse: bool = false) {
-        _ = perms;
-        taken(context, &Wanted { name: &name, kind: &acl_type, names: &[acl_name], perms: "", recurse, force: false })
-    }
+/// A user or group has no entry of its own for a file.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    acl_type: String,
+    #[default] acl_name: String,
+    #[default] perms: String,
+    #[default(false)] recurse: bool,
+) -> CallResult {
+    _ = perms;
+    taken(context, &Wanted { name: &name, kind: &acl_type, names: &[acl_name], perms: "", recurse, force: false })
+}
 
-    /// As `present`, for several users or groups.
-    fn list_present(context, name: String, acl_type: String, acl_names: Vec<String> = Vec::new(), perms: String = String::new(), recurse: bool = false, force: bool = false) {
-        let all: Value = acl_names.iter().map(String::as_str).collect();
-        let told = Told { names: python::repr(&all), one: acl_names.join(", ") };
-        let kind = acl_type.as_str();
-        granted(context, &Wanted { name: &name, kind, names: &acl_names, perms: &perms, recurse, force }, &told)
-    }
+/// As `present`, for several users or groups.
+#[function]
+pub fn list_present(
+    context: &StateContext,
+    name: String,
+    acl_type: String,
+    #[default] acl_names: Vec<String>,
+    #[default] perms: String,
+    #[default(false)] recurse: bool,
+    #[default(false)] force: bool,
+) -> CallResult {
+    let all: Value = acl_names.iter().map(String::as_str).collect();
+    let told = Told { names: python::repr(&all), one: acl_names.join(", ") };
+    let kind = acl_type.as_str();
+    granted(context, &Wanted { name: &name, kind, names: &acl_names, perms: &perms, recurse, force }, &told)
+}
 
-    /// As `absent`, for several users or groups.
-    fn list_absent(context, name: String, acl_type: String, acl_names: Vec<String> = Vec::new(), recurse: bool = false) {
-        taken(context, &Wanted { name: &name, kind: &acl_type, names: &acl_names, perms: "", recurse, force: false })
-    }
+/// As `absent`, for several users or groups.
+#[function]
+pub fn list_absent(
+    context: &StateContext,
+    name: String,
+    acl_type: String,
+    #[default] acl_names: Vec<String>,
+    #[default(false)] recurse: bool,
+) -> CallResult {
+    taken(context, &Wanted { name: &name, kind: &acl_type, names: &acl_names, perms: "", recurse, force: false })
 }
 
 /// Entries of a file.

@@ -1,95 +1,99 @@
 //! `alternatives`: which of several programs a name means, as states. As in Salt 3006, whose later releases have the
 //! functions alone.
 
-use brine_core::{functions, map};
+use brine_core::function::{CallResult, Function, function, registry};
+use brine_core::map;
 
 use super::{StateContext, StateReturn};
 use crate::modules::alternatives as module;
 
-functions! {
-    module "alternatives", context StateContext;
+/// State functions of `alternatives`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("alternatives", [install, remove, auto, set]);
 
-    /// A path that a name may mean, behind this link. The path of the highest priority is meant unless another was
-    /// set.
-    fn install(context, name: String, link: String, path: String, priority: i64) {
-        let fields = map! {"link" => &link, "path" => &path, "priority" => priority};
-        let told = |state: StateReturn| Ok(StateReturn { more: fields.clone(), ..state }.into());
-        if module::exists(&context.call, &name, &path)? {
-            return told(StateReturn::ok(&name, format!("Alternative {path} for {name} is already registered")));
-        }
-        if context.test {
-            let comment = format!("Alternative will be set for {name} to {path} with priority {priority}");
-            return told(StateReturn::would(&name, comment));
-        }
-        let said = module::add(&context.call, &name, &link, &path, priority)?;
-        if !module::exists(&context.call, &name, &path)? {
-            return told(StateReturn::failed(&name, format!("Alternative for {name} not installed: {said}")));
-        }
-        let comment = if module::current(&name).as_ref() == Some(&path) {
-            format!("Alternative for {name} set to path {path} with priority {priority}")
-        } else {
-            format!("Alternative {path} for {name} registered with priority {priority} and not set to default")
-        };
-        let mut changes = map! {"name" => &name};
-        changes.extend(fields.clone());
-        told(StateReturn::ok(&name, comment).with_changes(changes))
+/// A path that a name may mean, behind this link. The path of the highest priority is meant unless another was
+/// set.
+#[function]
+pub fn install(context: &StateContext, name: String, link: String, path: String, priority: i64) -> CallResult {
+    let fields = map! {"link" => &link, "path" => &path, "priority" => priority};
+    let told = |state: StateReturn| Ok(StateReturn { more: fields.clone(), ..state }.into());
+    if module::exists(&context.call, &name, &path)? {
+        return told(StateReturn::ok(&name, format!("Alternative {path} for {name} is already registered")));
     }
+    if context.test {
+        let comment = format!("Alternative will be set for {name} to {path} with priority {priority}");
+        return told(StateReturn::would(&name, comment));
+    }
+    let said = module::add(&context.call, &name, &link, &path, priority)?;
+    if !module::exists(&context.call, &name, &path)? {
+        return told(StateReturn::failed(&name, format!("Alternative for {name} not installed: {said}")));
+    }
+    let comment = if module::current(&name).as_ref() == Some(&path) {
+        format!("Alternative for {name} set to path {path} with priority {priority}")
+    } else {
+        format!("Alternative {path} for {name} registered with priority {priority} and not set to default")
+    };
+    let mut changes = map! {"name" => &name};
+    changes.extend(fields.clone());
+    told(StateReturn::ok(&name, comment).with_changes(changes))
+}
 
-    /// A path that a name may not mean.
-    fn remove(context, name: String, path: String) {
-        let told = |state| Ok(with_path(state, &path).into());
-        if !module::exists(&context.call, &name, &path)? {
-            return told(match module::current(&name) {
-                Some(now) => StateReturn::ok(&name, format!("Alternative for {name} is set to it's default path {now}")),
-                None => StateReturn::failed(&name, format!("Alternative for {name} doesn't exist")),
-            });
-        }
-        if context.test {
-            return told(StateReturn::would(&name, format!("Alternative for {name} will be removed")));
-        }
-        module::change(&context.call, &["--remove", &name, &path])?;
-        told(match module::current(&name) {
-            Some(now) => {
-                let comment = format!("Alternative for {name} removed. Falling back to path {now}");
-                StateReturn::ok(&name, comment).with_changes(map! {"path" => now})
-            }
-            None => StateReturn::ok(&name, format!("Alternative for {name} removed")),
-        })
+/// A path that a name may not mean.
+#[function]
+pub fn remove(context: &StateContext, name: String, path: String) -> CallResult {
+    let told = |state| Ok(with_path(state, &path).into());
+    if !module::exists(&context.call, &name, &path)? {
+        return told(match module::current(&name) {
+            Some(now) => StateReturn::ok(&name, format!("Alternative for {name} is set to it's default path {now}")),
+            None => StateReturn::failed(&name, format!("Alternative for {name} doesn't exist")),
+        });
     }
+    if context.test {
+        return told(StateReturn::would(&name, format!("Alternative for {name} will be removed")));
+    }
+    module::change(&context.call, &["--remove", &name, &path])?;
+    told(match module::current(&name) {
+        Some(now) => {
+            let comment = format!("Alternative for {name} removed. Falling back to path {now}");
+            StateReturn::ok(&name, comment).with_changes(map! {"path" => now})
+        }
+        None => StateReturn::ok(&name, format!("Alternative for {name} removed")),
+    })
+}
 
-    /// A name that means the path of the highest priority.
-    fn auto(context, name: String) {
-        let shown = module::shown(&context.call, &name)?;
-        if shown.lines().next().is_some_and(|line| line.ends_with(" auto mode")) {
-            return Ok(StateReturn::ok(&name, format!("{name} already in auto mode")).into());
-        }
-        if context.test {
-            return Ok(StateReturn::would(&name, format!("{name} will be put in auto mode")).into());
-        }
-        let said = module::change(&context.call, &["--auto", &name])?;
-        Ok(StateReturn::ok(&name, "").with_changes(map! {"result" => said}).into())
+/// A name that means the path of the highest priority.
+#[function]
+pub fn auto(context: &StateContext, name: String) -> CallResult {
+    let shown = module::shown(&context.call, &name)?;
+    if shown.lines().next().is_some_and(|line| line.ends_with(" auto mode")) {
+        return Ok(StateReturn::ok(&name, format!("{name} already in auto mode")).into());
     }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("{name} will be put in auto mode")).into());
+    }
+    let said = module::change(&context.call, &["--auto", &name])?;
+    Ok(StateReturn::ok(&name, "").with_changes(map! {"result" => said}).into())
+}
 
-    /// A name that means this path.
-    fn set(context, name: String, path: String) {
-        let told = |state| Ok(with_path(state, &path).into());
-        if module::current(&name).as_ref() == Some(&path) {
-            return told(StateReturn::ok(&name, format!("Alternative for {name} already set to {path}")));
-        }
-        if !module::exists(&context.call, &name, &path)? {
-            return told(StateReturn::failed(&name, format!("Alternative {path} for {name} doesn't exist")));
-        }
-        if context.test {
-            return told(StateReturn::would(&name, format!("Alternative for {name} will be set to path {path}")));
-        }
-        module::change(&context.call, &["--set", &name, &path])?;
-        told(if module::current(&name).as_ref() == Some(&path) {
-            let comment = format!("Alternative for {name} set to path {path}");
-            StateReturn::ok(&name, comment).with_changes(map! {"path" => &path})
-        } else {
-            StateReturn::failed(&name, format!("Alternative for {name} not updated"))
-        })
+/// A name that means this path.
+#[function]
+pub fn set(context: &StateContext, name: String, path: String) -> CallResult {
+    let told = |state| Ok(with_path(state, &path).into());
+    if module::current(&name).as_ref() == Some(&path) {
+        return told(StateReturn::ok(&name, format!("Alternative for {name} already set to {path}")));
     }
+    if !module::exists(&context.call, &name, &path)? {
+        return told(StateReturn::failed(&name, format!("Alternative {path} for {name} doesn't exist")));
+    }
+    if context.test {
+        return told(StateReturn::would(&name, format!("Alternative for {name} will be set to path {path}")));
+    }
+    module::change(&context.call, &["--set", &name, &path])?;
+    told(if module::current(&name).as_ref() == Some(&path) {
+        let comment = format!("Alternative for {name} set to path {path}");
+        StateReturn::ok(&name, comment).with_changes(map! {"path" => &path})
+    } else {
+        StateReturn::failed(&name, format!("Alternative for {name} not updated"))
+    })
 }
 
 fn with_path(state: StateReturn, path: &str) -> StateReturn {

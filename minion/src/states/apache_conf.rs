@@ -1,22 +1,22 @@
 //! `apache_conf`: configurations of a Debian's Apache as states.
 
-use brine_core::functions;
-
 use super::StateContext;
 use super::apache_module::Parts;
+use brine_core::function::{CallResult, Function, function, registry};
 
-functions! {
-    module "apache_conf", context StateContext;
+/// State functions of `apache_conf`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_conf", [enabled, disabled]);
 
-    /// A configuration is enabled.
-    fn enabled(context, name: String) {
-        PARTS.have(context, &name, true)
-    }
+/// A configuration is enabled.
+#[function]
+pub fn enabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, true)
+}
 
-    /// A configuration is disabled.
-    fn disabled(context, name: String) {
-        PARTS.have(context, &name, false)
-    }
+/// A configuration is disabled.
+#[function]
+pub fn disabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, false)
 }
 
 const PARTS: Parts = Parts { word: "conf", short: "conf" };

@@ -1,22 +1,23 @@
 //! `apache_module`: modules of a Debian's Apache as states. Its sites and configurations are told in the same way.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Value, map};
 
 use super::{StateContext, StateReturn};
 
-functions! {
-    module "apache_module", context StateContext;
+/// State functions of `apache_module`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_module", [enabled, disabled]);
 
-    /// A module is enabled.
-    fn enabled(context, name: String) {
-        PARTS.have(context, &name, true)
-    }
+/// A module is enabled.
+#[function]
+pub fn enabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, true)
+}
 
-    /// A module is disabled.
-    fn disabled(context, name: String) {
-        PARTS.have(context, &name, false)
-    }
+/// A module is disabled.
+#[function]
+pub fn disabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, false)
 }
 
 const PARTS: Parts = Parts { word: "module", short: "mod" };

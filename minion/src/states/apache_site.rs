@@ -1,22 +1,22 @@
 //! `apache_site`: sites of a Debian's Apache as states.
 
-use brine_core::functions;
-
 use super::StateContext;
 use super::apache_module::Parts;
+use brine_core::function::{CallResult, Function, function, registry};
 
-functions! {
-    module "apache_site", context StateContext;
+/// State functions of `apache_site`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_site", [enabled, disabled]);
 
-    /// A site is enabled.
-    fn enabled(context, name: String) {
-        PARTS.have(context, &name, true)
-    }
+/// A site is enabled.
+#[function]
+pub fn enabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, true)
+}
 
-    /// A site is disabled.
-    fn disabled(context, name: String) {
-        PARTS.have(context, &name, false)
-    }
+/// A site is disabled.
+#[function]
+pub fn disabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, false)
 }
 
 const PARTS: Parts = Parts { word: "site", short: "site" };

@@ -1,67 +1,80 @@
 //! `beacon`: beacons as states.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 
-functions! {
-    module "beacon", context StateContext;
+/// State functions of `beacon`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("beacon", [present, absent, enabled, disabled]);
 
-    /// A beacon is configured with these options; with `save` also at the next start.
-    fn present(context, name: String, save: bool = false, **kwargs) {
-        let data: Value = kwargs.iter().map(|(key, value)| Value::from(map! {key.to_string() => value.clone()})).collect();
-        let mut done = Done::new(&name);
-        let arguments = || map! {"name" => &name, "beacon_data" => data.clone(), "test" => context.test};
-        match current(context)?.get(name.as_str()) {
-            Some(current) if *current == data => done.say(format!("Job {name} in correct state")),
-            Some(_) => {
-                let told = call(context, "modify", arguments())?;
-                if let Some(Value::Map(changes)) = told.get("changes") {
-                    done.0.changes.clone_from(changes);
-                }
-                done.take(context, &told, format!("Modifying {name} in beacons"));
+/// A beacon is configured with these options; with `save` also at the next start.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    #[default(false)] save: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let data: Value = kwargs.iter().map(|(key, value)| Value::from(map! {key.to_string() => value.clone()})).collect();
+    let mut done = Done::new(&name);
+    let arguments = || map! {"name" => &name, "beacon_data" => data.clone(), "test" => context.test};
+    match current(context)?.get(name.as_str()) {
+        Some(current) if *current == data => done.say(format!("Job {name} in correct state")),
+        Some(_) => {
+            let told = call(context, "modify", arguments())?;
+            if let Some(Value::Map(changes)) = told.get("changes") {
+                done.0.changes.clone_from(changes);
             }
-            None => done.take(context, &call(context, "add", arguments())?, format!("Adding {name} to beacons")),
+            done.take(context, &told, format!("Modifying {name} in beacons"));
         }
-        done.saved(context, save)
+        None => done.take(context, &call(context, "add", arguments())?, format!("Adding {name} to beacons")),
     }
+    done.saved(context, save)
+}
 
-    /// A beacon is not configured; with `save` also at the next start.
-    fn absent(context, name: String, save: bool = false, **_kwargs) {
-        let mut done = Done::new(&name);
-        if current(context)?.contains_key(name.as_str()) {
-            let told = call(context, "delete", map! {"name" => &name, "test" => context.test})?;
-            done.take(context, &told, format!("Removed {name} from beacons"));
-        } else {
-            done.say(format!("{name} not configured in beacons"));
-        }
-        done.saved(context, save)
+/// A beacon is not configured; with `save` also at the next start.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default(false)] save: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let mut done = Done::new(&name);
+    if current(context)?.contains_key(name.as_str()) {
+        let told = call(context, "delete", map! {"name" => &name, "test" => context.test})?;
+        done.take(context, &told, format!("Removed {name} from beacons"));
+    } else {
+        done.say(format!("{name} not configured in beacons"));
     }
+    done.saved(context, save)
+}
 
-    /// A beacon is enabled.
-    fn enabled(context, name: String, **_kwargs) {
-        let mut done = Done::new(&name);
-        if current(context)?.contains_key(name.as_str()) {
-            let told = call(context, "enable_beacon", map! {"name" => &name, "test" => context.test})?;
-            done.take(context, &told, format!("Enabled {name} from beacons"));
-        } else {
-            done.say(format!("{name} not a configured beacon"));
-        }
-        done.saved(context, false)
+/// A beacon is enabled.
+#[function]
+pub fn enabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let mut done = Done::new(&name);
+    if current(context)?.contains_key(name.as_str()) {
+        let told = call(context, "enable_beacon", map! {"name" => &name, "test" => context.test})?;
+        done.take(context, &told, format!("Enabled {name} from beacons"));
+    } else {
+        done.say(format!("{name} not a configured beacon"));
     }
+    done.saved(context, false)
+}
 
-    /// A beacon is disabled.
-    fn disabled(context, name: String, **_kwargs) {
-        let mut done = Done::new(&name);
-        if current(context)?.contains_key(name.as_str()) {
-            let told = call(context, "disable_beacon", map! {"name" => &name, "test" => context.test})?;
-            done.take(context, &told, format!("Disabled beacon {name}."));
-        } else {
-            done.say(format!("Job {name} is not configured."));
-        }
-        done.saved(context, false)
+/// A beacon is disabled.
+#[function]
+pub fn disabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let mut done = Done::new(&name);
+    if current(context)?.contains_key(name.as_str()) {
+        let told = call(context, "disable_beacon", map! {"name" => &name, "test" => context.test})?;
+        done.take(context, &told, format!("Disabled beacon {name}."));
+    } else {
+        done.say(format!("Job {name} is not configured."));
     }
+    done.saved(context, false)
 }
 
 fn call(context: &StateContext, function: &str, arguments: Map) -> Result<Value, CallError> {

@@ -1,101 +1,114 @@
 //! `cmd`: commands as states.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::cmd;
 use crate::process::Output;
 
-functions! {
-    module "cmd", context StateContext;
+/// State functions of `cmd`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("cmd", [run, script, wait_script, wait, call, wait_call, mod_watch]);
 
-    /// Runs a command. `creates`, `onlyif` and `unless` keep it from running when there is nothing to do.
-    fn run(context, name: String, **kwargs) {
-        let kwargs = with_owner(context, kwargs);
-        if !is_environment(kwargs.get("env")) {
-            let comment = "Invalidly-formatted 'env' parameter. See documentation.";
-            return Ok(StateReturn::failed(&name, comment).into());
-        }
-        if context.test {
-            return would(context, &name, &kwargs, &format!("Command \"{name}\" would have been executed"), true);
-        }
-        if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
-            return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
-        }
-        if kwargs.get("bg").is_some_and(Value::is_truthy) {
-            let started = cmd::start(&context.call, &name, &kwargs)?;
-            let changes = map! {"pid" => started, "retcode" => Value::Nil, "stdout" => "", "stderr" => ""};
-            return Ok(StateReturn::ok(&name, format!("Command \"{name}\" run")).with_changes(changes).into());
-        }
-        Ok(ran(&name, &format!("Command \"{name}\" run"), &kwargs, cmd::execute(&context.call, &name, &kwargs))?.into())
+/// Runs a command. `creates`, `onlyif` and `unless` keep it from running when there is nothing to do.
+#[function]
+pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let kwargs = with_owner(context, kwargs);
+    if !is_environment(kwargs.get("env")) {
+        let comment = "Invalidly-formatted 'env' parameter. See documentation.";
+        return Ok(StateReturn::failed(&name, comment).into());
     }
+    if context.test {
+        return would(context, &name, &kwargs, &format!("Command \"{name}\" would have been executed"), true);
+    }
+    if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
+        return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
+    }
+    if kwargs.get("bg").is_some_and(Value::is_truthy) {
+        let started = cmd::start(&context.call, &name, &kwargs)?;
+        let changes = map! {"pid" => started, "retcode" => Value::Nil, "stdout" => "", "stderr" => ""};
+        return Ok(StateReturn::ok(&name, format!("Command \"{name}\" run")).with_changes(changes).into());
+    }
+    Ok(ran(&name, &format!("Command \"{name}\" run"), &kwargs, cmd::execute(&context.call, &name, &kwargs))?.into())
+}
 
-    /// Runs a script from `salt://`, with `args` behind it.
-    fn script(context, name: String, source: Option<String> = None, args: Value = Value::Nil, **kwargs) {
-        let kwargs = with_owner(context, kwargs);
-        if !is_environment(kwargs.get("env")) {
-            let comment = "Invalidly-formatted 'env' parameter. See documentation.";
-            return Ok(StateReturn::failed(&name, comment).into());
+/// Runs a script from `salt://`, with `args` behind it.
+#[function]
+pub fn script(
+    context: &StateContext,
+    name: String,
+    #[default] source: Option<String>,
+    #[default] args: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let kwargs = with_owner(context, kwargs);
+    if !is_environment(kwargs.get("env")) {
+        let comment = "Invalidly-formatted 'env' parameter. See documentation.";
+        return Ok(StateReturn::failed(&name, comment).into());
+    }
+    if context.test {
+        return would(context, &name, &kwargs, &format!("Command '{name}' would have been executed"), false);
+    }
+    if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
+        return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
+    }
+    // With a source the name may have arguments behind it; without one it is the source as it stands.
+    let rest = name.split_once(' ').map_or("", |(_, rest)| rest);
+    let source = source.unwrap_or_else(|| name.clone());
+    let args = if args.is_truthy() || rest.is_empty() { args } else { rest.into() };
+    let content = match cmd::script_content(&context.call, &source, &context.saltenv, &kwargs) {
+        Ok(Some(content)) => content,
+        Ok(None) => {
+            let changes = map! {"pid" => 0, "retcode" => 1, "stdout" => "", "stderr" => "", "cache_error" => true};
+            let comment = format!("Unable to cache script {source} from saltenv '{}'", context.saltenv);
+            return Ok(StateReturn::failed(&name, comment).with_changes(changes).into());
         }
-        if context.test {
-            return would(context, &name, &kwargs, &format!("Command '{name}' would have been executed"), false);
-        }
-        if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
-            return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
-        }
-        // With a source the name may have arguments behind it; without one it is the source as it stands.
-        let rest = name.split_once(' ').map_or("", |(_, rest)| rest);
-        let source = source.unwrap_or_else(|| name.clone());
-        let args = if args.is_truthy() || rest.is_empty() { args } else { rest.into() };
-        let content = match cmd::script_content(&context.call, &source, &context.saltenv, &kwargs) {
-            Ok(Some(content)) => content,
-            Ok(None) => {
-                let changes = map! {"pid" => 0, "retcode" => 1, "stdout" => "", "stderr" => "", "cache_error" => true};
-                let comment = format!("Unable to cache script {source} from saltenv '{}'", context.saltenv);
-                return Ok(StateReturn::failed(&name, comment).with_changes(changes).into());
-            }
-            Err(CallError::Execution(error)) => return Ok(StateReturn::failed(&name, error).into()),
-            Err(error) => return Ok(StateReturn::failed(&name, error.to_string()).into()),
-        };
-        let output = cmd::run_script(&context.call, &content, &args, &kwargs);
-        Ok(ran(&name, &format!("Command '{name}' run"), &kwargs, output)?.into())
-    }
+        Err(CallError::Execution(error)) => return Ok(StateReturn::failed(&name, error).into()),
+        Err(error) => return Ok(StateReturn::failed(&name, error.to_string()).into()),
+    };
+    let output = cmd::run_script(&context.call, &content, &args, &kwargs);
+    Ok(ran(&name, &format!("Command '{name}' run"), &kwargs, output)?.into())
+}
 
-    /// Runs a script only when something watched has changed.
-    fn wait_script(_context, name: String, **_kwargs) {
-        Ok(StateReturn::ok(&name, "").into())
-    }
+/// Runs a script only when something watched has changed.
+#[function]
+pub fn wait_script(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
 
-    /// Runs a command only when something watched has changed.
-    fn wait(_context, name: String, **_kwargs) {
-        Ok(StateReturn::ok(&name, "").into())
-    }
+/// Runs a command only when something watched has changed.
+#[function]
+pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
 
-    /// Calls a function of Python, of which there are none here.
-    fn call(_context, name: String, **_kwargs) {
-        let comment = "functions of Python cannot be called: call an execution function with module.run";
-        Ok(StateReturn::failed(&name, comment).into())
-    }
+/// Calls a function of Python, of which there are none here.
+#[function]
+pub fn call(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let comment = "functions of Python cannot be called: call an execution function with module.run";
+    Ok(StateReturn::failed(&name, comment).into())
+}
 
-    /// Calls a function of Python only when something watched has changed.
-    fn wait_call(_context, name: String, **_kwargs) {
-        Ok(StateReturn::ok(&name, "").into())
-    }
+/// Calls a function of Python only when something watched has changed.
+#[function]
+pub fn wait_call(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
 
-    /// What is done when something watched has changed: the command runs.
-    fn mod_watch(context, name: String, **kwargs) {
-        let mut kwargs = kwargs;
-        let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
-        if matches!(sfun.as_str(), "script" | "wait_script") {
-            kwargs.insert("name".into(), name.into());
-            return context.call.minion.states.call(context, "cmd.script", Args::keyword(kwargs));
-        }
-        if sfun == "wait_call" {
-            return call(context, name, kwargs);
-        }
-        run(context, name, kwargs)
+/// What is done when something watched has changed: the command runs.
+#[function]
+pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
+    if matches!(sfun.as_str(), "script" | "wait_script") {
+        kwargs.insert("name".into(), name.into());
+        return context.call.minion.states.call(context, "cmd.script", Args::keyword(kwargs));
     }
+    if sfun == "wait_call" {
+        return call(context, name, kwargs);
+    }
+    run(context, name, kwargs)
 }
 
 /// The arguments of a command with those that are the run's: as whom it runs, and what its files may be.

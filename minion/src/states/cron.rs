@@ -1,7 +1,7 @@
 //! `cron`: crontabs as states.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::file::{content, difference};
 use super::{StateContext, StateReturn};
@@ -9,103 +9,112 @@ use crate::modules::accounts::Accounts;
 use crate::modules::cmd::Scratch;
 use crate::modules::cron::{self, Done, Job, Wanted, When};
 
-functions! {
-    module "cron", context StateContext;
+/// State functions of `cron`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("cron", [present, absent, file, env_present, env_absent]);
 
-    /// A job in a user's crontab. It is known by its identifier, which is its command if none is said.
-    fn present(
-        context,
-        name: String,
-        user: String = "root".into(),
-        minute: Value = "*".into(),
-        hour: Value = "*".into(),
-        daymonth: Value = "*".into(),
-        month: Value = "*".into(),
-        dayweek: Value = "*".into(),
-        comment: Option<String> = None,
-        commented: bool = false,
-        identifier: Value = false.into(),
-        special: Option<String> = None,
-    ) {
-        let name = name.trim();
-        let times = [&minute, &hour, &daymonth, &month, &dayweek];
-        let when = special.map_or_else(|| When::times(times), When::Special);
-        let identifier = known_by(&identifier, name);
-        let wanted = Wanted { when, command: name, identifier: identifier.as_deref(), comment: comment.as_deref(), commented };
-        if !context.test {
-            return Ok(told(name, &format!("Cron {name}"), &user, set(cron::set(&context.call, &user, &wanted)?)).into());
-        }
+/// A job in a user's crontab. It is known by its identifier, which is its command if none is said.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    #[default("root".into())] user: String,
+    #[default("*".into())] minute: Value,
+    #[default("*".into())] hour: Value,
+    #[default("*".into())] daymonth: Value,
+    #[default("*".into())] month: Value,
+    #[default("*".into())] dayweek: Value,
+    #[default] comment: Option<String>,
+    #[default(false)] commented: bool,
+    #[default(false.into())] identifier: Value,
+    #[default] special: Option<String>,
+) -> CallResult {
+    let name = name.trim();
+    let times = [&minute, &hour, &daymonth, &month, &dayweek];
+    let when = special.map_or_else(|| When::times(times), When::Special);
+    let identifier = known_by(&identifier, name);
+    let wanted =
+        Wanted { when, command: name, identifier: identifier.as_deref(), comment: comment.as_deref(), commented };
+    if !context.test {
+        return Ok(told(name, &format!("Cron {name}"), &user, set(cron::set(&context.call, &user, &wanted)?)).into());
+    }
+    let tab = cron::read(&context.call, &user)?;
+    let jobs = if matches!(wanted.when, When::Special(_)) { &tab.special } else { &tab.jobs };
+    let job = jobs.iter().find(|job| job.is_meant(name, wanted.identifier));
+    Ok(would_set(name, &format!("Cron {name}"), job.map(|job| !job.differs(&wanted))).into())
+}
+
+/// No such job in a user's crontab.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default("root".into())] user: String,
+    #[default(false.into())] identifier: Value,
+    #[default] special: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let name = name.trim();
+    let identifier = known_by(&identifier, name);
+    if context.test {
         let tab = cron::read(&context.call, &user)?;
-        let jobs = if matches!(wanted.when, When::Special(_)) { &tab.special } else { &tab.jobs };
-        let job = jobs.iter().find(|job| job.is_meant(name, wanted.identifier));
-        Ok(would_set(name, &format!("Cron {name}"), job.map(|job| !job.differs(&wanted))).into())
+        let when = special.map(When::Special);
+        let jobs = if when.is_some() { &tab.special } else { &tab.jobs };
+        let is_it =
+            |job: &Job| job.is_meant(name, identifier.as_deref()) && when.as_ref().is_none_or(|when| *when == job.when);
+        return Ok(would_remove(name, &format!("Cron {name}"), jobs.iter().any(is_it)).into());
     }
+    let done = match special {
+        Some(_) => cron::remove_special(&context.call, &user, name, special, identifier.as_deref())?,
+        None => cron::remove_job(&context.call, &user, name, [None; 5], identifier.as_deref())?,
+    };
+    Ok(told(name, &format!("Cron {name}"), &user, done).into())
+}
 
-    /// No such job in a user's crontab.
-    fn absent(
-        context,
-        name: String,
-        user: String = "root".into(),
-        identifier: Value = false.into(),
-        special: Option<String> = None,
-        **_kwargs
-    ) {
-        let name = name.trim();
-        let identifier = known_by(&identifier, name);
-        if context.test {
-            let tab = cron::read(&context.call, &user)?;
-            let when = special.map(When::Special);
-            let jobs = if when.is_some() { &tab.special } else { &tab.jobs };
-            let is_it = |job: &Job| {
-                job.is_meant(name, identifier.as_deref()) && when.as_ref().is_none_or(|when| *when == job.when)
-            };
-            return Ok(would_remove(name, &format!("Cron {name}"), jobs.iter().any(is_it)).into());
-        }
-        let done = match special {
-            Some(_) => cron::remove_special(&context.call, &user, name, special, identifier.as_deref())?,
-            None => cron::remove_job(&context.call, &user, name, [None; 5], identifier.as_deref())?,
-        };
-        Ok(told(name, &format!("Cron {name}"), &user, done).into())
-    }
+/// A user's whole crontab from a file.
+#[function]
+pub fn file(
+    context: &StateContext,
+    name: String,
+    #[default] source_hash: Option<String>,
+    #[default] source_hash_name: Option<String>,
+    #[default("root".into())] user: String,
+    #[default] template: Option<String>,
+    #[default(true)] replace: bool,
+    #[default] defaults: Map,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let hash = (source_hash, source_hash_name);
+    let defaults = Map::into_iter(map! {"user" => &user}).chain(defaults).collect::<Map>().into();
+    whole(context, &name, &user, replace, || content(context, &name, hash, template, defaults)).map(Into::into)
+}
 
-    /// A user's whole crontab from a file.
-    fn file(
-        context,
-        name: String,
-        source_hash: Option<String> = None,
-        source_hash_name: Option<String> = None,
-        user: String = "root".into(),
-        template: Option<String> = None,
-        replace: bool = true,
-        defaults: Map = Map::new(),
-        **_kwargs
-    ) {
-        let hash = (source_hash, source_hash_name);
-        let defaults = Map::into_iter(map! {"user" => &user}).chain(defaults).collect::<Map>().into();
-        whole(context, &name, &user, replace, || content(context, &name, hash, template, defaults)).map(Into::into)
+/// A variable in a user's crontab.
+#[function]
+pub fn env_present(
+    context: &StateContext,
+    name: String,
+    #[default] value: Option<String>,
+    #[default("root".into())] user: String,
+) -> CallResult {
+    let value = value.unwrap_or_default();
+    let what = format!("Cron env {name}");
+    if context.test {
+        let have = cron::read(&context.call, &user)?.has_variable(&name, &value);
+        return Ok(would_set(&name, &what, have).into());
     }
+    Ok(told(&name, &what, &user, set(cron::set_variable(&context.call, &user, &name, &value)?)).into())
+}
 
-    /// A variable in a user's crontab.
-    fn env_present(context, name: String, value: Option<String> = None, user: String = "root".into()) {
-        let value = value.unwrap_or_default();
-        let what = format!("Cron env {name}");
-        if context.test {
-            let have = cron::read(&context.call, &user)?.has_variable(&name, &value);
-            return Ok(would_set(&name, &what, have).into());
-        }
-        Ok(told(&name, &what, &user, set(cron::set_variable(&context.call, &user, &name, &value)?)).into())
+/// No such variable in a user's crontab.
+#[function]
+pub fn env_absent(context: &StateContext, name: String, #[default("root".into())] user: String) -> CallResult {
+    let name = name.trim();
+    let what = format!("Cron env {name}");
+    if context.test {
+        let have = cron::read(&context.call, &user)?.has_variable(name, "").is_some();
+        return Ok(would_remove(name, &what, have).into());
     }
-
-    /// No such variable in a user's crontab.
-    fn env_absent(context, name: String, user: String = "root".into()) {
-        let name = name.trim();
-        let what = format!("Cron env {name}");
-        if context.test {
-            let have = cron::read(&context.call, &user)?.has_variable(name, "").is_some();
-            return Ok(would_remove(name, &what, have).into());
-        }
-        Ok(told(name, &what, &user, cron::remove_variable(&context.call, &user, name)?).into())
-    }
+    Ok(told(name, &what, &user, cron::remove_variable(&context.call, &user, name)?).into())
 }
 
 /// The identifier: the job's command unless another is said, or explicitly none.

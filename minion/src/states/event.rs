@@ -1,54 +1,71 @@
 //! `event`: events as states.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 
-functions! {
-    module "event", context StateContext;
+/// State functions of `event`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("event", [send, fire_master, wait, mod_watch]);
 
-    /// Fires an event on the master's bus, as the execution function `event.send`; `name` is its tag. The event
-    /// is shown as the change that the state makes, unless `show_changed` is false.
-    fn send(context, name: String, data: Value = Value::Nil, preload: Value = Value::Nil, with_env: Value = false.into(), with_grains: Value = false.into(), with_pillar: Value = false.into(), show_changed: bool = true, **kwargs) {
-        let changes = if show_changed { map! {"tag" => &name, "data" => data.clone()} } else { Map::new() };
-        if context.test {
-            return Ok(StateReturn::would(&name, "Event would have been fired").with_changes(changes).into());
-        }
-        let mut keyword = map! {
-            "data" => data,
-            "preload" => preload,
-            "with_env" => with_env,
-            "with_grains" => with_grains,
-            "with_pillar" => with_pillar,
-        };
-        keyword.extend(kwargs);
-        let sent = context.call.call("event.send", Args { positional: vec![name.as_str().into()], keyword });
-        let mut done = StateReturn::ok(&name, "Event fired").with_changes(changes);
-        match sent {
-            Ok(sent) => done.result = Some(sent.is_truthy()),
-            Err(CallError::Execution(message)) => done = StateReturn::failed(&name, message),
-            Err(error) => return Err(error),
-        }
-        Ok(done.into())
+/// Fires an event on the master's bus, as the execution function `event.send`; `name` is its tag. The event
+/// is shown as the change that the state makes, unless `show_changed` is false.
+#[function]
+pub fn send(
+    context: &StateContext,
+    name: String,
+    #[default] data: Value,
+    #[default] preload: Value,
+    #[default(false.into())] with_env: Value,
+    #[default(false.into())] with_grains: Value,
+    #[default(false.into())] with_pillar: Value,
+    #[default(true)] show_changed: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let changes = if show_changed {
+        map! {"tag" => &name, "data" => data.clone()}
+    } else {
+        Map::new()
+    };
+    if context.test {
+        return Ok(StateReturn::would(&name, "Event would have been fired").with_changes(changes).into());
     }
+    let mut keyword = map! {
+        "data" => data,
+        "preload" => preload,
+        "with_env" => with_env,
+        "with_grains" => with_grains,
+        "with_pillar" => with_pillar,
+    };
+    keyword.extend(kwargs);
+    let sent = context.call.call("event.send", Args { positional: vec![name.as_str().into()], keyword });
+    let mut done = StateReturn::ok(&name, "Event fired").with_changes(changes);
+    match sent {
+        Ok(sent) => done.result = Some(sent.is_truthy()),
+        Err(CallError::Execution(message)) => done = StateReturn::failed(&name, message),
+        Err(error) => return Err(error),
+    }
+    Ok(done.into())
+}
 
-    /// As `event.send`.
-    fn fire_master(context, name: String, **kwargs) {
-        again(context, name, kwargs)
-    }
+/// As `event.send`.
+#[function]
+pub fn fire_master(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    again(context, name, kwargs)
+}
 
-    /// Fires an event only when something watched has changed.
-    fn wait(_context, name: String, **_kwargs) {
-        Ok(StateReturn::ok(&name, "").into())
-    }
+/// Fires an event only when something watched has changed.
+#[function]
+pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
 
-    /// What is done when something watched has changed: the event is fired.
-    fn mod_watch(context, name: String, **kwargs) {
-        let mut kwargs = kwargs;
-        kwargs.shift_remove("sfun");
-        again(context, name, kwargs)
-    }
+/// What is done when something watched has changed: the event is fired.
+#[function]
+pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    kwargs.shift_remove("sfun");
+    again(context, name, kwargs)
 }
 
 fn again(context: &StateContext, name: String, mut kwargs: Map) -> Result<Value, CallError> {

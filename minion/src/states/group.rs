@@ -1,51 +1,51 @@
 //! `group`: groups as states.
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::accounts::{Accounts, GroupEntry};
 use crate::modules::user::{describe_group, names};
 
-functions! {
-    module "group", context StateContext;
+/// State functions of `group`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("group", [present, absent]);
 
-    /// A group with this number and these members; what is not said stays.
-    fn present(
-        context,
-        name: String,
-        gid: Value = Value::Nil,
-        system: bool = false,
-        addusers: Option<Value> = None,
-        delusers: Option<Value> = None,
-        members: Option<Value> = None,
-        non_unique: bool = false,
-        local: bool = false
-    ) {
-        let list = |users: Option<Value>| users.map(|users| names(&users));
-        let wanted = Wanted {
-            gid, system, non_unique, local, add: list(addusers), remove: list(delusers), members: list(members),
-        };
-        match present_state(context, &name, &wanted, &Accounts::read()) {
-            Err(CallError::Execution(message)) => Ok(StateReturn::failed(&name, message).into()),
-            done => done.map(Into::into),
-        }
+/// A group with this number and these members; what is not said stays.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    #[default] gid: Value,
+    #[default(false)] system: bool,
+    #[default] addusers: Option<Value>,
+    #[default] delusers: Option<Value>,
+    #[default] members: Option<Value>,
+    #[default(false)] non_unique: bool,
+    #[default(false)] local: bool,
+) -> CallResult {
+    let list = |users: Option<Value>| users.map(|users| names(&users));
+    let wanted =
+        Wanted { gid, system, non_unique, local, add: list(addusers), remove: list(delusers), members: list(members) };
+    match present_state(context, &name, &wanted, &Accounts::read()) {
+        Err(CallError::Execution(message)) => Ok(StateReturn::failed(&name, message).into()),
+        done => done.map(Into::into),
     }
+}
 
-    /// No group of this name.
-    fn absent(context, name: String, local: bool = false) {
-        if Accounts::read().group(&name).is_none() {
-            return Ok(StateReturn::ok(&name, "Group not present").into());
-        }
-        if context.test {
-            return Ok(StateReturn::would(&name, format!("Group {name} is set for removal")).into());
-        }
-        if !call(context, "group.delete", &[name.as_str().into(), local.into()])? {
-            return Ok(StateReturn::failed(&name, format!("Failed to remove group {name}")).into());
-        }
-        Ok(StateReturn::ok(&name, format!("Removed group {name}")).with_changes(map! {name.as_str() => ""}).into())
+/// No group of this name.
+#[function]
+pub fn absent(context: &StateContext, name: String, #[default(false)] local: bool) -> CallResult {
+    if Accounts::read().group(&name).is_none() {
+        return Ok(StateReturn::ok(&name, "Group not present").into());
     }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("Group {name} is set for removal")).into());
+    }
+    if !call(context, "group.delete", &[name.as_str().into(), local.into()])? {
+        return Ok(StateReturn::failed(&name, format!("Failed to remove group {name}")).into());
+    }
+    Ok(StateReturn::ok(&name, format!("Removed group {name}")).with_changes(map! {name.as_str() => ""}).into())
 }
 
 /// How a group should be.

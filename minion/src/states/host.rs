@@ -2,61 +2,69 @@
 
 use std::net::IpAddr;
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, list, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, list, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::hosts::Hosts;
 
-functions! {
-    module "host", context StateContext;
+/// State functions of `host`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("host", [present, absent, only]);
 
-    /// A name that these addresses have; with `clean`, no other address has it.
-    fn present(context, name: String, ip: Vec<String>, comment: String = String::new(), clean: bool = false) {
-        let hosts = Hosts::read(&context.call)?;
-        let plan = Plan::new(&hosts, &name, &ip, &comment, clean);
-        plan.carry_out(context, &name, &comment).map(Into::into)
-    }
+/// A name that these addresses have; with `clean`, no other address has it.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    ip: Vec<String>,
+    #[default] comment: String,
+    #[default(false)] clean: bool,
+) -> CallResult {
+    let hosts = Hosts::read(&context.call)?;
+    let plan = Plan::new(&hosts, &name, &ip, &comment, clean);
+    plan.carry_out(context, &name, &comment).map(Into::into)
+}
 
-    /// A name that these addresses do not have.
-    fn absent(context, name: String, ip: Vec<String>) {
-        let (mut result, mut comments, mut changes) = (None, Vec::new(), Map::new());
-        for address in &ip {
-            if !Hosts::read(&context.call)?.has(address, &name) {
-                result = Some(true);
-                comments.push(format!("Host {name} ({address}) already absent"));
-            } else if context.test {
-                comments.push(format!("Host {name} ({address}) needs to be removed"));
+/// A name that these addresses do not have.
+#[function]
+pub fn absent(context: &StateContext, name: String, ip: Vec<String>) -> CallResult {
+    let (mut result, mut comments, mut changes) = (None, Vec::new(), Map::new());
+    for address in &ip {
+        if !Hosts::read(&context.call)?.has(address, &name) {
+            result = Some(true);
+            comments.push(format!("Host {name} ({address}) already absent"));
+        } else if context.test {
+            comments.push(format!("Host {name} ({address}) needs to be removed"));
+        } else {
+            let done = call(context, "hosts.rm_host", address, &name)?;
+            result = Some(done);
+            if done {
+                changes = map! {"host" => &name};
+                comments.push(format!("Removed host {name} ({address})"));
             } else {
-                let done = call(context, "hosts.rm_host", address, &name)?;
-                result = Some(done);
-                if done {
-                    changes = map! {"host" => &name};
-                    comments.push(format!("Removed host {name} ({address})"));
-                } else {
-                    comments.push("Failed to remove host".into());
-                }
+                comments.push("Failed to remove host".into());
             }
         }
-        Ok(StateReturn { result, changes, ..StateReturn::ok(&name, comments.join("\n")) }.into())
     }
+    Ok(StateReturn { result, changes, ..StateReturn::ok(&name, comments.join("\n")) }.into())
+}
 
-    /// An address that has these names alone.
-    fn only(context, name: String, hostnames: Vec<String>) {
-        let old = Hosts::read(&context.call)?.aliases(&name).join(" ");
-        let new = hostnames.iter().map(|name| name.trim()).collect::<Vec<_>>().join(" ");
-        let done = if old == new {
-            StateReturn::ok(&name, format!("IP address {name} already set to \"{new}\""))
-        } else if context.test {
-            StateReturn::would(&name, format!("Would change {name} from \"{old}\" to \"{new}\""))
-        } else if call(context, "hosts.set_host", &name, &new)? {
-            let comment = format!("successfully changed {name} from \"{old}\" to \"{new}\"");
-            StateReturn::ok(&name, comment).with_changes(map! {name.as_str() => map! {"old" => &old, "new" => &new}})
-        } else {
-            StateReturn::failed(&name, format!("hosts.set_host failed to change {name} from \"{old}\" to \"{new}\""))
-        };
-        Ok(done.into())
-    }
+/// An address that has these names alone.
+#[function]
+pub fn only(context: &StateContext, name: String, hostnames: Vec<String>) -> CallResult {
+    let old = Hosts::read(&context.call)?.aliases(&name).join(" ");
+    let new = hostnames.iter().map(|name| name.trim()).collect::<Vec<_>>().join(" ");
+    let done = if old == new {
+        StateReturn::ok(&name, format!("IP address {name} already set to \"{new}\""))
+    } else if context.test {
+        StateReturn::would(&name, format!("Would change {name} from \"{old}\" to \"{new}\""))
+    } else if call(context, "hosts.set_host", &name, &new)? {
+        let comment = format!("successfully changed {name} from \"{old}\" to \"{new}\"");
+        StateReturn::ok(&name, comment).with_changes(map! {name.as_str() => map! {"old" => &old, "new" => &new}})
+    } else {
+        StateReturn::failed(&name, format!("hosts.set_host failed to change {name} from \"{old}\" to \"{new}\""))
+    };
+    Ok(done.into())
 }
 
 fn call(context: &StateContext, function: &str, address: &str, with: &str) -> Result<bool, CallError> {

@@ -1,43 +1,49 @@
 //! `http`: what web servers answer, as states.
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value};
 use fancy_regex::Regex;
 
 use super::{StateContext, StateReturn};
 
-functions! {
-    module "http", context StateContext;
+/// State functions of `http`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("http", [query, wait_for_successful_query]);
 
-    /// A web server that answers with a status, a text, or both.
-    fn query(
-        context,
-        name: String,
-        r#match: Value = Value::Nil,
-        match_type: String = "string".to_owned(),
-        status: Value = Value::Nil,
-        status_type: String = "string".to_owned(),
-        wait_for: Value = Value::Nil,
-        **kwargs
-    ) {
-        let wanted = Wanted { text: r#match, text_type: match_type, status, status_type };
-        wanted.state(context, &name, &wait_for, kwargs)
-    }
+/// A web server that answers with a status, a text, or both.
+#[function]
+pub fn query(
+    context: &StateContext,
+    name: String,
+    #[default] r#match: Value,
+    #[default("string".to_owned())] match_type: String,
+    #[default] status: Value,
+    #[default("string".to_owned())] status_type: String,
+    #[default] wait_for: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let wanted = Wanted { text: r#match, text_type: match_type, status, status_type };
+    wanted.state(context, &name, &wait_for, kwargs)
+}
 
-    /// As `query`, again and again until it is so, for `wait_for` seconds.
-    fn wait_for_successful_query(context, name: String, wait_for: f64 = 300.0, **kwargs) {
-        let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
-        let end = std::time::Instant::now() + brine_core::seconds::within(0.0..=1e6, wait_for);
-        loop {
-            let mut args = kwargs.clone();
-            args.insert("name".into(), name.as_str().into());
-            let done = context.call.minion.states.call(context, "http.query", Args::keyword(args))?;
-            let pause = brine_core::seconds::within(0.01..=3600.0, interval);
-            let is_over = done.get("result").is_some_and(Value::is_truthy) || std::time::Instant::now() > end;
-            if is_over || crate::process::cancelled_within(&context.call.job.cancel, pause) {
-                return Ok(done);
-            }
+/// As `query`, again and again until it is so, for `wait_for` seconds.
+#[function]
+pub fn wait_for_successful_query(
+    context: &StateContext,
+    name: String,
+    #[default(300.0)] wait_for: f64,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
+    let end = std::time::Instant::now() + brine_core::seconds::within(0.0..=1e6, wait_for);
+    loop {
+        let mut args = kwargs.clone();
+        args.insert("name".into(), name.as_str().into());
+        let done = context.call.minion.states.call(context, "http.query", Args::keyword(args))?;
+        let pause = brine_core::seconds::within(0.01..=3600.0, interval);
+        let is_over = done.get("result").is_some_and(Value::is_truthy) || std::time::Instant::now() > end;
+        if is_over || crate::process::cancelled_within(&context.call.job.cancel, pause) {
+            return Ok(done);
         }
     }
 }

@@ -1,142 +1,147 @@
 //! `ini`: options in INI files as states.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::ini::{File, Section};
 
-functions! {
-    module "ini", context StateContext;
+/// State functions of `ini`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("ini", [options_present, options_absent, sections_present, sections_absent]);
 
-    /// Options that have these values; with `strict` there are no others.
-    fn options_present(
-        context,
-        name: String,
-        sections: Option<Map> = None,
-        separator: String = "=".into(),
-        strict: bool = false,
-        encoding: Option<String> = None,
-        no_spaces: bool = false,
-    ) {
-        let file = File::new(&name, separator, encoding.as_deref(), no_spaces)?;
-        let done = match (context.test, sections.unwrap_or_default()) {
-            (true, sections) => would_set(&file, &name, &sections, strict)?,
-            (false, sections) => {
-                let strict = strict && !sections.is_empty();
-                let changes = file.edit(|ini, form| {
-                    let mut changes = if strict { remove_others(ini, &sections) } else { Map::new() };
-                    merge(&mut changes, ini.set(&sections, form));
-                    changes
-                })?;
-                told(&name, changes)
-            }
-        };
-        Ok(done.into())
-    }
-
-    /// Options that are not there: of sections as lists, or above all sections by name.
-    fn options_absent(
-        context,
-        name: String,
-        sections: Option<Map> = None,
-        separator: String = "=".into(),
-        encoding: Option<String> = None,
-    ) {
-        let file = File::new(&name, separator, encoding.as_deref(), false)?;
-        let sections = sections.unwrap_or_default();
-        if !context.test {
-            let changes = file.edit(|ini, _| {
-                let mut changes = Map::new();
-                for (place, keys) in &sections {
-                    let section = place.to_string();
-                    let Some(keys) = keys_of(keys) else {
-                        changes.extend(ini.remove(None, &section).map(|value| (place.clone(), value.into())));
-                        continue;
-                    };
-                    let remove = |key: String| {
-                        let value = ini.remove(Some(&section), &key).filter(|value| !value.is_empty())?;
-                        Some((key.into(), value.into()))
-                    };
-                    let removed: Map = keys.into_iter().filter_map(remove).collect();
-                    if !removed.is_empty() {
-                        changes.insert(place.clone(), removed.into());
-                    }
-                }
+/// Options that have these values; with `strict` there are no others.
+#[function]
+pub fn options_present(
+    context: &StateContext,
+    name: String,
+    #[default] sections: Option<Map>,
+    #[default("=".into())] separator: String,
+    #[default(false)] strict: bool,
+    #[default] encoding: Option<String>,
+    #[default(false)] no_spaces: bool,
+) -> CallResult {
+    let file = File::new(&name, separator, encoding.as_deref(), no_spaces)?;
+    let done = match (context.test, sections.unwrap_or_default()) {
+        (true, sections) => would_set(&file, &name, &sections, strict)?,
+        (false, sections) => {
+            let strict = strict && !sections.is_empty();
+            let changes = file.edit(|ini, form| {
+                let mut changes = if strict { remove_others(ini, &sections) } else { Map::new() };
+                merge(&mut changes, ini.set(&sections, form));
                 changes
             })?;
-            return Ok(told(&name, changes).into());
+            told(&name, changes)
         }
-        let ini = file.read()?;
-        let mut plan = Plan::default();
-        for (place, keys) in &sections {
-            let section = place.to_string();
-            let within = if section.is_empty() { String::new() } else { format!(" in section {section}") };
-            let Some(keys) = keys_of(keys) else {
-                plan.remove(ini.top.get(&section), &format!("Key {section}"), &format!("key {section}"));
-                continue;
-            };
-            for key in keys {
-                let have = ini.sections.get(&section).and_then(|options| options.get(&key));
-                plan.remove(have, &format!("Key {key}{within}"), &format!("key {key}{within}"));
-            }
-        }
-        Ok(plan.told(&name, "No changes detected.").into())
-    }
+    };
+    Ok(done.into())
+}
 
-    /// Sections that are there.
-    fn sections_present(
-        context,
-        name: String,
-        sections: Value = Value::Nil,
-        separator: String = "=".into(),
-        encoding: Option<String> = None,
-    ) {
-        let file = File::new(&name, separator, encoding.as_deref(), false)?;
-        let wanted = keys_of(&sections).unwrap_or_default();
-        if !context.test {
-            let empty = wanted.into_iter().map(|section| (section.into(), Value::map())).collect();
-            return Ok(told(&name, file.edit(|ini, form| ini.set(&empty, form))?).into());
-        }
-        let ini = file.read()?;
-        let mut plan = Plan::default();
-        for section in wanted {
-            let have = ini.sections.contains_key(&section);
-            let line = if have { format!("Section unchanged {section}") } else { format!("Created new section {section}") };
-            plan.say(!have, &line);
-        }
-        Ok(plan.told(&name, "No changes detected.").into())
-    }
-
-    /// Sections that are not there.
-    fn sections_absent(
-        context,
-        name: String,
-        sections: Value = Value::Nil,
-        separator: String = "=".into(),
-        encoding: Option<String> = None,
-    ) {
-        let file = File::new(&name, separator, encoding.as_deref(), false)?;
-        let unwanted = keys_of(&sections).unwrap_or_default();
-        let ini = file.read()?;
-        if context.test {
-            let mut plan = Plan::default();
-            for section in unwanted {
-                let have = ini.sections.get(&section).map(|_| "there");
-                plan.remove(have, &format!("Section {section}"), &format!("section {section}"));
+/// Options that are not there: of sections as lists, or above all sections by name.
+#[function]
+pub fn options_absent(
+    context: &StateContext,
+    name: String,
+    #[default] sections: Option<Map>,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let file = File::new(&name, separator, encoding.as_deref(), false)?;
+    let sections = sections.unwrap_or_default();
+    if !context.test {
+        let changes = file.edit(|ini, _| {
+            let mut changes = Map::new();
+            for (place, keys) in &sections {
+                let section = place.to_string();
+                let Some(keys) = keys_of(keys) else {
+                    changes.extend(ini.remove(None, &section).map(|value| (place.clone(), value.into())));
+                    continue;
+                };
+                let remove = |key: String| {
+                    let value = ini.remove(Some(&section), &key).filter(|value| !value.is_empty())?;
+                    Some((key.into(), value.into()))
+                };
+                let removed: Map = keys.into_iter().filter_map(remove).collect();
+                if !removed.is_empty() {
+                    changes.insert(place.clone(), removed.into());
+                }
             }
-            return Ok(plan.told(&name, "No changes detected.").into());
-        }
-        // A file that is not there is not made for having no section.
-        if !unwanted.iter().any(|section| ini.sections.contains_key(section)) {
-            return Ok(told(&name, Map::new()).into());
-        }
-        let remove = |ini: &mut crate::modules::ini::Ini| {
-            let gone = |section: String| ini.sections.shift_remove(&section).map(|gone| (section.into(), gone.describe().into()));
-            unwanted.into_iter().filter_map(gone).collect()
+            changes
+        })?;
+        return Ok(told(&name, changes).into());
+    }
+    let ini = file.read()?;
+    let mut plan = Plan::default();
+    for (place, keys) in &sections {
+        let section = place.to_string();
+        let within = if section.is_empty() { String::new() } else { format!(" in section {section}") };
+        let Some(keys) = keys_of(keys) else {
+            plan.remove(ini.top.get(&section), &format!("Key {section}"), &format!("key {section}"));
+            continue;
         };
-        Ok(told(&name, file.edit(|ini, _| remove(ini))?).into())
+        for key in keys {
+            let have = ini.sections.get(&section).and_then(|options| options.get(&key));
+            plan.remove(have, &format!("Key {key}{within}"), &format!("key {key}{within}"));
+        }
     }
+    Ok(plan.told(&name, "No changes detected.").into())
+}
+
+/// Sections that are there.
+#[function]
+pub fn sections_present(
+    context: &StateContext,
+    name: String,
+    #[default] sections: Value,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let file = File::new(&name, separator, encoding.as_deref(), false)?;
+    let wanted = keys_of(&sections).unwrap_or_default();
+    if !context.test {
+        let empty = wanted.into_iter().map(|section| (section.into(), Value::map())).collect();
+        return Ok(told(&name, file.edit(|ini, form| ini.set(&empty, form))?).into());
+    }
+    let ini = file.read()?;
+    let mut plan = Plan::default();
+    for section in wanted {
+        let have = ini.sections.contains_key(&section);
+        let line = if have { format!("Section unchanged {section}") } else { format!("Created new section {section}") };
+        plan.say(!have, &line);
+    }
+    Ok(plan.told(&name, "No changes detected.").into())
+}
+
+/// Sections that are not there.
+#[function]
+pub fn sections_absent(
+    context: &StateContext,
+    name: String,
+    #[default] sections: Value,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let file = File::new(&name, separator, encoding.as_deref(), false)?;
+    let unwanted = keys_of(&sections).unwrap_or_default();
+    let ini = file.read()?;
+    if context.test {
+        let mut plan = Plan::default();
+        for section in unwanted {
+            let have = ini.sections.get(&section).map(|_| "there");
+            plan.remove(have, &format!("Section {section}"), &format!("section {section}"));
+        }
+        return Ok(plan.told(&name, "No changes detected.").into());
+    }
+    // A file that is not there is not made for having no section.
+    if !unwanted.iter().any(|section| ini.sections.contains_key(section)) {
+        return Ok(told(&name, Map::new()).into());
+    }
+    let remove = |ini: &mut crate::modules::ini::Ini| {
+        let gone =
+            |section: String| ini.sections.shift_remove(&section).map(|gone| (section.into(), gone.describe().into()));
+        unwanted.into_iter().filter_map(gone).collect()
+    };
+    Ok(told(&name, file.edit(|ini, _| remove(ini))?).into())
 }
 
 /// The names in a list or mapping; nothing if it is neither.

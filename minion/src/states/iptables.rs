@@ -1,156 +1,216 @@
 //! `iptables`: rules of the firewall as states.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 
-functions! {
-    module "iptables", context StateContext;
+/// State functions of `iptables`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("iptables", [chain_present, chain_absent, append, insert, delete, set_policy, flush]);
 
-    /// A chain is there.
-    fn chain_present(context, name: String, table: String = "filter".into(), family: String = "ipv4".into()) {
-        let place = Place { table, family, chain: name.clone() };
-        let Place { table, family, .. } = &place;
-        Ok(if place.ask(context, "check_chain", map! {})?.is_truthy() {
-            StateReturn::ok(&name, format!("iptables {name} chain is already exist in {table} table for {family}"))
-        } else if context.test {
-            StateReturn::would(&name, format!("iptables {name} chain in {table} table needs to be set for {family}"))
-        } else {
-            match place.ask(context, "new_chain", map! {})? {
-                Value::Bool(true) => {
-                    done(&name, format!("iptables {name} chain in {table} table create success for {family}"))
-                }
-                refused => StateReturn::failed(
-                    &name,
-                    format!("Failed to create {name} chain in {table} table: {} for {family}", trimmed(&refused)),
-                ),
+/// A chain is there.
+#[function]
+pub fn chain_present(
+    context: &StateContext,
+    name: String,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let place = Place { table, family, chain: name.clone() };
+    let Place { table, family, .. } = &place;
+    Ok(if place.ask(context, "check_chain", map! {})?.is_truthy() {
+        StateReturn::ok(&name, format!("iptables {name} chain is already exist in {table} table for {family}"))
+    } else if context.test {
+        StateReturn::would(&name, format!("iptables {name} chain in {table} table needs to be set for {family}"))
+    } else {
+        match place.ask(context, "new_chain", map! {})? {
+            Value::Bool(true) => {
+                done(&name, format!("iptables {name} chain in {table} table create success for {family}"))
             }
+            refused => StateReturn::failed(
+                &name,
+                format!("Failed to create {name} chain in {table} table: {} for {family}", trimmed(&refused)),
+            ),
         }
-        .into())
     }
+    .into())
+}
 
-    /// A chain is not there, with none of its rules.
-    fn chain_absent(context, name: String, table: String = "filter".into(), family: String = "ipv4".into()) {
-        let place = Place { table, family, chain: name.clone() };
-        let Place { table, family, .. } = &place;
-        if !place.ask(context, "check_chain", map! {})?.is_truthy() {
-            let told = format!("iptables {name} chain is already absent in {table} table for {family}");
-            return Ok(StateReturn::ok(&name, told).into());
-        }
-        if context.test {
-            let told = format!("iptables {name} chain in {table} table needs to be removed {family}");
-            return Ok(StateReturn::would(&name, told).into());
-        }
-        for (function, verb) in [("flush", "flush"), ("delete_chain", "delete")] {
-            let refused = place.ask(context, function, map! {})?;
-            if refused.is_truthy() && refused != true.into() {
-                let refused = trimmed(&refused);
-                let told = format!("Failed to {verb} {name} chain in {table} table: {refused} for {family}");
-                return Ok(StateReturn::failed(&name, told).into());
-            }
-        }
-        Ok(done(&name, format!("iptables {name} chain in {table} table delete success for {family}")).into())
+/// A chain is not there, with none of its rules.
+#[function]
+pub fn chain_absent(
+    context: &StateContext,
+    name: String,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let place = Place { table, family, chain: name.clone() };
+    let Place { table, family, .. } = &place;
+    if !place.ask(context, "check_chain", map! {})?.is_truthy() {
+        let told = format!("iptables {name} chain is already absent in {table} table for {family}");
+        return Ok(StateReturn::ok(&name, told).into());
     }
-
-    /// A rule is in a chain: at its end if it is not there yet. With `save` it is in the file that is read when the host
-    /// starts, too, or in the one that `save` names. All else are options of iptables by their long names.
-    fn append(context, name: String, chain: String, table: String = "filter".into(), family: String = "ipv4".into(), save: Value = false.into(), **kwargs) {
-        let rule = Rule::new(context, Place { table, family, chain }, "A", Value::Nil, save, kwargs)?;
-        let (family, command) = (&rule.place.family, rule.command.trim());
-        if rule.is_there(context)? {
-            let told = format!("iptables rule for {name} already set ({command}) for {family}");
-            return rule.told_there(context, &name, told);
-        }
-        if context.test {
-            let told = format!("iptables rule for {name} needs to be set ({command}) for {family}");
-            return Ok(StateReturn::would(&name, told).into());
-        }
-        if rule.place.ask(context, "append", map! {"rule" => &rule.text})?.is_truthy() {
-            return rule.told_set(context, &name);
-        }
-        let told = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command} for {family}");
-        Ok(StateReturn::failed(&name, told).into())
+    if context.test {
+        let told = format!("iptables {name} chain in {table} table needs to be removed {family}");
+        return Ok(StateReturn::would(&name, told).into());
     }
-
-    /// As `append`, but at a position in the chain.
-    fn insert(context, name: String, chain: String, position: i64, table: String = "filter".into(), family: String = "ipv4".into(), save: Value = false.into(), **kwargs) {
-        let rule = Rule::new(context, Place { table, family, chain }, "I", position.into(), save, kwargs)?;
-        let (family, command) = (&rule.place.family, rule.command.trim());
-        if rule.is_there(context)? {
-            let told = format!("iptables rule for {name} already set for {family} ({command})");
-            return rule.told_there(context, &name, told);
-        }
-        if context.test {
-            let told = format!("iptables rule for {name} needs to be set for {family} ({command})");
-            return Ok(StateReturn::would(&name, told).into());
-        }
-        if !rule.place.ask(context, "insert", map! {"position" => position, "rule" => &rule.text})?.is_truthy() {
-            return rule.told_set(context, &name);
-        }
-        let told = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command}");
-        Ok(StateReturn::failed(&name, told).into())
-    }
-
-    /// A rule, or what is at a position, is not in a chain.
-    fn delete(context, name: String, chain: String, position: Option<i64> = None, table: String = "filter".into(), family: String = "ipv4".into(), save: Value = false.into(), **kwargs) {
-        let at = position.map_or(Value::Nil, Value::from);
-        let rule = Rule::new(context, Place { table, family, chain }, "D", at, save, kwargs)?;
-        let (family, command) = (&rule.place.family, rule.command.trim());
-        if position.is_none() && !rule.is_there(context)? {
-            let told = format!("iptables rule for {name} already absent for {family} ({command})");
-            return Ok(StateReturn::ok(&name, told).into());
-        }
-        if context.test {
-            let told = format!("iptables rule for {name} needs to be deleted for {family} ({command})");
-            return Ok(StateReturn::would(&name, told).into());
-        }
-        let which = position.map_or_else(|| map! {"rule" => &rule.text}, |position| map! {"position" => position});
-        if rule.place.ask(context, "delete", which)?.is_truthy() {
-            let told = format!("Failed to delete iptables rule for {name}.\nAttempted rule was {command}");
+    for (function, verb) in [("flush", "flush"), ("delete_chain", "delete")] {
+        let refused = place.ask(context, function, map! {})?;
+        if refused.is_truthy() && refused != true.into() {
+            let refused = trimmed(&refused);
+            let told = format!("Failed to {verb} {name} chain in {table} table: {refused} for {family}");
             return Ok(StateReturn::failed(&name, told).into());
         }
-        let told = match rule.saved(context)? {
-            Some(saved) => format!("Deleted and saved iptables rule {name} for {family}\n{command}\n{saved}"),
-            None => format!("Delete iptables rule for {name} {command}"),
-        };
-        Ok(done(&name, told).into())
     }
+    Ok(done(&name, format!("iptables {name} chain in {table} table delete success for {family}")).into())
+}
 
-    /// What becomes of a packet that no rule of a chain is about.
-    fn set_policy(context, name: String, chain: String, policy: String, table: String = "filter".into(), family: String = "ipv4".into(), save: Value = false.into(), **_kwargs) {
-        let place = Place { table, family, chain };
-        let Place { table, family, chain } = &place;
-        if place.ask(context, "get_policy", map! {})?.as_str() == Some(policy.as_str()) {
-            let told =
-                format!("iptables default policy for chain {chain} on table {table} for {family} already set to {policy}");
-            return Ok(StateReturn::ok(&name, told).into());
-        }
-        if context.test {
-            let told =
-                format!("iptables default policy for chain {chain} on table {table} for {family} needs to be set to {policy}");
-            return Ok(StateReturn::would(&name, told).into());
-        }
-        if place.ask(context, "set_policy", map! {"policy" => &policy})?.is_truthy() {
-            return Ok(StateReturn::failed(&name, "Failed to set iptables default policy").into());
-        }
-        let how = if save_to(context, &save, family)?.is_some() { "Set and saved" } else { "Set" };
-        Ok(done(&name, format!("{how} default policy for {chain} to {policy} family {family}")).into())
+/// A rule is in a chain: at its end if it is not there yet. With `save` it is in the file that is read when the host
+/// starts, too, or in the one that `save` names. All else are options of iptables by their long names.
+#[function]
+pub fn append(
+    context: &StateContext,
+    name: String,
+    chain: String,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+    #[default(false.into())] save: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let rule = Rule::new(context, Place { table, family, chain }, "A", Value::Nil, save, kwargs)?;
+    let (family, command) = (&rule.place.family, rule.command.trim());
+    if rule.is_there(context)? {
+        let told = format!("iptables rule for {name} already set ({command}) for {family}");
+        return rule.told_there(context, &name, told);
     }
+    if context.test {
+        let told = format!("iptables rule for {name} needs to be set ({command}) for {family}");
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    if rule.place.ask(context, "append", map! {"rule" => &rule.text})?.is_truthy() {
+        return rule.told_set(context, &name);
+    }
+    let told = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command} for {family}");
+    Ok(StateReturn::failed(&name, told).into())
+}
 
-    /// No rules are in a chain, or in any chain of the table.
-    fn flush(context, name: String, table: String = "filter".into(), family: String = "ipv4".into(), chain: String = String::new(), **_kwargs) {
-        let place = Place { table, family, chain };
-        let Place { table, family, chain } = &place;
-        if context.test {
-            let told = format!("iptables rules in {name} table {table} chain {family} family needs to be flushed");
-            return Ok(StateReturn::would(&name, told).into());
-        }
-        if place.ask(context, "flush", map! {})?.is_truthy() {
-            return Ok(StateReturn::failed(&name, "Failed to flush iptables rules").into());
-        }
-        Ok(done(&name, format!("Flush iptables rules in {table} table {chain} chain {family} family")).into())
+/// As `append`, but at a position in the chain.
+#[function]
+pub fn insert(
+    context: &StateContext,
+    name: String,
+    chain: String,
+    position: i64,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+    #[default(false.into())] save: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let rule = Rule::new(context, Place { table, family, chain }, "I", position.into(), save, kwargs)?;
+    let (family, command) = (&rule.place.family, rule.command.trim());
+    if rule.is_there(context)? {
+        let told = format!("iptables rule for {name} already set for {family} ({command})");
+        return rule.told_there(context, &name, told);
     }
+    if context.test {
+        let told = format!("iptables rule for {name} needs to be set for {family} ({command})");
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    if !rule.place.ask(context, "insert", map! {"position" => position, "rule" => &rule.text})?.is_truthy() {
+        return rule.told_set(context, &name);
+    }
+    let told = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command}");
+    Ok(StateReturn::failed(&name, told).into())
+}
+
+/// A rule, or what is at a position, is not in a chain.
+#[function]
+pub fn delete(
+    context: &StateContext,
+    name: String,
+    chain: String,
+    #[default] position: Option<i64>,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+    #[default(false.into())] save: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let at = position.map_or(Value::Nil, Value::from);
+    let rule = Rule::new(context, Place { table, family, chain }, "D", at, save, kwargs)?;
+    let (family, command) = (&rule.place.family, rule.command.trim());
+    if position.is_none() && !rule.is_there(context)? {
+        let told = format!("iptables rule for {name} already absent for {family} ({command})");
+        return Ok(StateReturn::ok(&name, told).into());
+    }
+    if context.test {
+        let told = format!("iptables rule for {name} needs to be deleted for {family} ({command})");
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    let which = position.map_or_else(|| map! {"rule" => &rule.text}, |position| map! {"position" => position});
+    if rule.place.ask(context, "delete", which)?.is_truthy() {
+        let told = format!("Failed to delete iptables rule for {name}.\nAttempted rule was {command}");
+        return Ok(StateReturn::failed(&name, told).into());
+    }
+    let told = match rule.saved(context)? {
+        Some(saved) => format!("Deleted and saved iptables rule {name} for {family}\n{command}\n{saved}"),
+        None => format!("Delete iptables rule for {name} {command}"),
+    };
+    Ok(done(&name, told).into())
+}
+
+/// What becomes of a packet that no rule of a chain is about.
+#[function]
+pub fn set_policy(
+    context: &StateContext,
+    name: String,
+    chain: String,
+    policy: String,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+    #[default(false.into())] save: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let place = Place { table, family, chain };
+    let Place { table, family, chain } = &place;
+    if place.ask(context, "get_policy", map! {})?.as_str() == Some(policy.as_str()) {
+        let told =
+            format!("iptables default policy for chain {chain} on table {table} for {family} already set to {policy}");
+        return Ok(StateReturn::ok(&name, told).into());
+    }
+    if context.test {
+        let told = format!(
+            "iptables default policy for chain {chain} on table {table} for {family} needs to be set to {policy}"
+        );
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    if place.ask(context, "set_policy", map! {"policy" => &policy})?.is_truthy() {
+        return Ok(StateReturn::failed(&name, "Failed to set iptables default policy").into());
+    }
+    let how = if save_to(context, &save, family)?.is_some() { "Set and saved" } else { "Set" };
+    Ok(done(&name, format!("{how} default policy for {chain} to {policy} family {family}")).into())
+}
+
+/// No rules are in a chain, or in any chain of the table.
+#[function]
+pub fn flush(
+    context: &StateContext,
+    name: String,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+    #[default] chain: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let place = Place { table, family, chain };
+    let Place { table, family, chain } = &place;
+    if context.test {
+        let told = format!("iptables rules in {name} table {table} chain {family} family needs to be flushed");
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    if place.ask(context, "flush", map! {})?.is_truthy() {
+        return Ok(StateReturn::failed(&name, "Failed to flush iptables rules").into());
+    }
+    Ok(done(&name, format!("Flush iptables rules in {table} table {chain} chain {family} family")).into())
 }
 
 /// Where rules are.

@@ -1,64 +1,76 @@
 //! `kmod`: modules of the kernel as states.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::kmod;
 
-functions! {
-    module "kmod", context StateContext;
+/// State functions of `kmod`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("kmod", [present, absent]);
 
-    /// A module, or several (`mods`), that are loaded; with `persist` when the host starts, too.
-    fn present(context, name: String, persist: bool = false, mods: Value = Value::Nil) {
-        let mods = modules(&name, &mods);
-        let mut have = kmod::loaded(&context.call)?;
-        if persist {
-            let kept = kmod::kept(&context.call)?;
-            have.retain(|module| kept.contains(module));
-        }
-        let (there, missing): (Vec<String>, Vec<String>) = mods.into_iter().partition(|module| have.contains(module));
-        let mut told = Vec::new();
-        told.extend(listed(&there, "is already present", "are already present"));
-        if missing.is_empty() {
-            return Ok(StateReturn::ok(&name, told.join("\n")).into());
-        }
-        if context.test {
-            told.extend(listed(&missing, "is set to be loaded", "are set to be loaded"));
-            return Ok(StateReturn::would(&name, told.join("\n")).into());
-        }
-        let loadable = kmod::loadable();
-        let (can, cannot): (Vec<String>, Vec<String>) = missing.into_iter().partition(|module| loadable.contains(module));
-        told.extend(listed(&cannot, "is unavailable", "are unavailable"));
-        let work = Work::of(context, &can, "kmod.load", map! {"persist" => persist}, "loaded")?;
-        told.extend(work.told("Loaded", "load"));
-        let result = cannot.is_empty() && work.failed.is_empty();
-        let done = StateReturn { result: Some(result), ..StateReturn::ok(&name, told.join("\n")) };
-        Ok(done.with_changes(work.changes).into())
+/// A module, or several (`mods`), that are loaded; with `persist` when the host starts, too.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    #[default(false)] persist: bool,
+    #[default] mods: Value,
+) -> CallResult {
+    let mods = modules(&name, &mods);
+    let mut have = kmod::loaded(&context.call)?;
+    if persist {
+        let kept = kmod::kept(&context.call)?;
+        have.retain(|module| kept.contains(module));
     }
+    let (there, missing): (Vec<String>, Vec<String>) = mods.into_iter().partition(|module| have.contains(module));
+    let mut told = Vec::new();
+    told.extend(listed(&there, "is already present", "are already present"));
+    if missing.is_empty() {
+        return Ok(StateReturn::ok(&name, told.join("\n")).into());
+    }
+    if context.test {
+        told.extend(listed(&missing, "is set to be loaded", "are set to be loaded"));
+        return Ok(StateReturn::would(&name, told.join("\n")).into());
+    }
+    let loadable = kmod::loadable();
+    let (can, cannot): (Vec<String>, Vec<String>) = missing.into_iter().partition(|module| loadable.contains(module));
+    told.extend(listed(&cannot, "is unavailable", "are unavailable"));
+    let work = Work::of(context, &can, "kmod.load", map! {"persist" => persist}, "loaded")?;
+    told.extend(work.told("Loaded", "load"));
+    let result = cannot.is_empty() && work.failed.is_empty();
+    let done = StateReturn { result: Some(result), ..StateReturn::ok(&name, told.join("\n")) };
+    Ok(done.with_changes(work.changes).into())
+}
 
-    /// A module, or several (`mods`), that are not loaded; with `persist` not when the host starts either.
-    fn absent(context, name: String, persist: bool = false, comment: bool = true, mods: Value = Value::Nil) {
-        let mods = modules(&name, &mods);
-        let mut have = kmod::loaded(&context.call)?;
-        if persist {
-            have.extend(kmod::kept(&context.call)?);
-        }
-        let there: Vec<String> = mods.iter().filter(|module| have.contains(*module)).cloned().collect();
-        if there.is_empty() {
-            let told = listed(&mods, "is already removed", "are already removed").unwrap_or_default();
-            return Ok(StateReturn::ok(&name, told).into());
-        }
-        if context.test {
-            let told = listed(&there, "is set to be removed", "are set to be removed").unwrap_or_default();
-            return Ok(StateReturn::would(&name, told).into());
-        }
-        let how = map! {"persist" => persist, "comment" => comment};
-        let work = Work::of(context, &there, "kmod.remove", how, "removed")?;
-        let told = work.told("Removed", "remove").join("\n");
-        let done = StateReturn { result: Some(work.failed.is_empty()), ..StateReturn::ok(&name, told) };
-        Ok(done.with_changes(work.changes).into())
+/// A module, or several (`mods`), that are not loaded; with `persist` not when the host starts either.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default(false)] persist: bool,
+    #[default(true)] comment: bool,
+    #[default] mods: Value,
+) -> CallResult {
+    let mods = modules(&name, &mods);
+    let mut have = kmod::loaded(&context.call)?;
+    if persist {
+        have.extend(kmod::kept(&context.call)?);
     }
+    let there: Vec<String> = mods.iter().filter(|module| have.contains(*module)).cloned().collect();
+    if there.is_empty() {
+        let told = listed(&mods, "is already removed", "are already removed").unwrap_or_default();
+        return Ok(StateReturn::ok(&name, told).into());
+    }
+    if context.test {
+        let told = listed(&there, "is set to be removed", "are set to be removed").unwrap_or_default();
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    let how = map! {"persist" => persist, "comment" => comment};
+    let work = Work::of(context, &there, "kmod.remove", how, "removed")?;
+    let told = work.told("Removed", "remove").join("\n");
+    let done = StateReturn { result: Some(work.failed.is_empty()), ..StateReturn::ok(&name, told) };
+    Ok(done.with_changes(work.changes).into())
 }
 
 fn modules(name: &str, mods: &Value) -> Vec<String> {

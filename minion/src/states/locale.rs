@@ -1,37 +1,38 @@
 //! `locale`: languages of the system as states.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::map;
 
 use super::{StateContext, StateReturn};
 
-functions! {
-    module "locale", context StateContext;
+/// State functions of `locale`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("locale", [system, present]);
 
-    /// The locale of the system.
-    fn system(context, name: String) {
-        match set(context, &name) {
-            Err(CallError::Execution(error)) => {
-                Ok(StateReturn::failed(&name, format!("Failed to set system locale: {error}")).into())
-            }
-            done => done.map(Into::into),
+/// The locale of the system.
+#[function]
+pub fn system(context: &StateContext, name: String) -> CallResult {
+    match set(context, &name) {
+        Err(CallError::Execution(error)) => {
+            Ok(StateReturn::failed(&name, format!("Failed to set system locale: {error}")).into())
         }
+        done => done.map(Into::into),
     }
+}
 
-    /// A locale that the system has.
-    fn present(context, name: String) {
-        let call = |function: &str| context.call.call(function, Args::positional([name.as_str().into()]));
-        let done = if call("locale.avail")?.is_truthy() {
-            StateReturn::ok(&name, format!("Locale {name} is already present"))
-        } else if context.test {
-            StateReturn::would(&name, format!("Locale {name} needs to be generated"))
-        } else if call("locale.gen_locale")?.is_truthy() {
-            StateReturn::ok(&name, format!("Generated locale {name}")).with_changes(map! {"locale" => &name})
-        } else {
-            StateReturn::failed(&name, format!("Failed to generate locale {name}"))
-        };
-        Ok(done.into())
-    }
+/// A locale that the system has.
+#[function]
+pub fn present(context: &StateContext, name: String) -> CallResult {
+    let call = |function: &str| context.call.call(function, Args::positional([name.as_str().into()]));
+    let done = if call("locale.avail")?.is_truthy() {
+        StateReturn::ok(&name, format!("Locale {name} is already present"))
+    } else if context.test {
+        StateReturn::would(&name, format!("Locale {name} needs to be generated"))
+    } else if call("locale.gen_locale")?.is_truthy() {
+        StateReturn::ok(&name, format!("Generated locale {name}")).with_changes(map! {"locale" => &name})
+    } else {
+        StateReturn::failed(&name, format!("Failed to generate locale {name}"))
+    };
+    Ok(done.into())
 }
 
 fn set(context: &StateContext, name: &str) -> Result<StateReturn, CallError> {

@@ -3,94 +3,95 @@
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::process::cancelled_within;
 use crate::state::Source;
 
-functions! {
-    module "loop", context StateContext;
+/// State functions of `loop`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("loop", [until, until_no_eval]);
 
-    /// Calls the function that is the name until a condition is met, in which `m_ret` is what it has given: an expression
-    /// of Jinja.
-    fn until(
-        context,
-        name: String,
-        m_args: Vec<Value> = Vec::new(),
-        m_kwargs: Map = Map::new(),
-        condition: Option<String> = None,
-        period: f64 = 1.0,
-        timeout: f64 = 60.0,
-    ) {
-        if context.call.minion.functions.get(&name).is_none() {
-            return Ok(StateReturn::failed(&name, format!("Cannot find module {name}")).into());
-        }
-        let Some(condition) = condition else {
-            return Ok(StateReturn::failed(&name, "An exit condition must be specified").into());
-        };
-        if context.test {
-            return Ok(StateReturn::would(&name, format!("The execution module {name} will be run")).into());
-        }
-        let source = Source::new(&context.call, context.call.pillar());
-        let text = format!("{{% if {condition} %}}met{{% endif %}}");
-        let attempts = Attempts::new(context, &name, Args { positional: m_args, keyword: m_kwargs }, period, timeout);
-        for given in attempts {
-            let variables = map! {"m_ret" => given?};
-            let told = source
-                .render_template("condition", &text, &variables, &context.saltenv)
-                .map_err(|error| CallError::Execution(format!("the condition {condition} cannot be read: {error}")))?;
-            if told == "met" {
-                return Ok(StateReturn::ok(&name, format!("Condition {condition} was met")).into());
-            }
-        }
-        Ok(StateReturn::failed(&name, format!("Timed out while waiting for condition {condition}")).into())
+/// Calls the function that is the name until a condition is met, in which `m_ret` is what it has given: an expression
+/// of Jinja.
+#[function]
+pub fn until(
+    context: &StateContext,
+    name: String,
+    #[default] m_args: Vec<Value>,
+    #[default] m_kwargs: Map,
+    #[default] condition: Option<String>,
+    #[default(1.0)] period: f64,
+    #[default(60.0)] timeout: f64,
+) -> CallResult {
+    if context.call.minion.functions.get(&name).is_none() {
+        return Ok(StateReturn::failed(&name, format!("Cannot find module {name}")).into());
     }
+    let Some(condition) = condition else {
+        return Ok(StateReturn::failed(&name, "An exit condition must be specified").into());
+    };
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("The execution module {name} will be run")).into());
+    }
+    let source = Source::new(&context.call, context.call.pillar());
+    let text = format!("{{% if {condition} %}}met{{% endif %}}");
+    let attempts = Attempts::new(context, &name, Args { positional: m_args, keyword: m_kwargs }, period, timeout);
+    for given in attempts {
+        let variables = map! {"m_ret" => given?};
+        let told = source
+            .render_template("condition", &text, &variables, &context.saltenv)
+            .map_err(|error| CallError::Execution(format!("the condition {condition} cannot be read: {error}")))?;
+        if told == "met" {
+            return Ok(StateReturn::ok(&name, format!("Condition {condition} was met")).into());
+        }
+    }
+    Ok(StateReturn::failed(&name, format!("Timed out while waiting for condition {condition}")).into())
+}
 
-    /// Calls the function that is the name until what it gives compares to what is expected: by one of `eq`, `ne`, `lt`,
-    /// `le`, `gt`, `ge` and `contains`, or by an execution function of two arguments.
-    fn until_no_eval(
-        context,
-        name: String,
-        expected: Value,
-        compare_operator: String = "eq".into(),
-        timeout: f64 = 60.0,
-        period: f64 = 1.0,
-        init_wait: f64 = 0.0,
-        args: Vec<Value> = Vec::new(),
-        kwargs: Map = Map::new(),
-    ) {
-        let functions = &context.call.minion.functions;
-        if functions.get(&name).is_none() {
-            return Ok(not_begun(context, &name, format!("Module.function \"{name}\" is unavailable."), &expected));
-        }
-        let Some(operator) = Operator::of(context, &compare_operator) else {
-            return Ok(not_begun(context, &name, format!("Invalid operator \"{compare_operator}\" supplied."), &expected));
-        };
-        if context.test {
-            return Ok(not_begun(context, &name, String::new(), &expected));
-        }
-        if init_wait > 0.0 {
-            cancelled_within(&context.call.job.cancel, seconds(init_wait));
-        }
-        let mut attempts = Attempts::new(context, &name, Args { positional: args, keyword: kwargs }, period, timeout);
-        while let Some(given) = attempts.next() {
-            let given = match given {
-                Ok(given) => given,
-                Err(error) => {
-                    let told = format!("Exception occurred while executing {name}: {error}");
-                    return Ok(StateReturn::failed(&name, told).into());
-                }
-            };
-            if operator.fits(context, given, &expected)? {
-                let told = format!("Call provided the expected results in {} attempts", attempts.count);
-                return Ok(StateReturn::ok(&name, told).into());
-            }
-        }
-        let told = format!("Call did not produce the expected result after {} attempts", attempts.count);
-        Ok(StateReturn::failed(&name, told).into())
+/// Calls the function that is the name until what it gives compares to what is expected: by one of `eq`, `ne`, `lt`,
+/// `le`, `gt`, `ge` and `contains`, or by an execution function of two arguments.
+#[function]
+pub fn until_no_eval(
+    context: &StateContext,
+    name: String,
+    expected: Value,
+    #[default("eq".into())] compare_operator: String,
+    #[default(60.0)] timeout: f64,
+    #[default(1.0)] period: f64,
+    #[default(0.0)] init_wait: f64,
+    #[default] args: Vec<Value>,
+    #[default] kwargs: Map,
+) -> CallResult {
+    let functions = &context.call.minion.functions;
+    if functions.get(&name).is_none() {
+        return Ok(not_begun(context, &name, format!("Module.function \"{name}\" is unavailable."), &expected));
     }
+    let Some(operator) = Operator::of(context, &compare_operator) else {
+        return Ok(not_begun(context, &name, format!("Invalid operator \"{compare_operator}\" supplied."), &expected));
+    };
+    if context.test {
+        return Ok(not_begun(context, &name, String::new(), &expected));
+    }
+    if init_wait > 0.0 {
+        cancelled_within(&context.call.job.cancel, seconds(init_wait));
+    }
+    let mut attempts = Attempts::new(context, &name, Args { positional: args, keyword: kwargs }, period, timeout);
+    while let Some(given) = attempts.next() {
+        let given = match given {
+            Ok(given) => given,
+            Err(error) => {
+                let told = format!("Exception occurred while executing {name}: {error}");
+                return Ok(StateReturn::failed(&name, told).into());
+            }
+        };
+        if operator.fits(context, given, &expected)? {
+            let told = format!("Call provided the expected results in {} attempts", attempts.count);
+            return Ok(StateReturn::ok(&name, told).into());
+        }
+    }
+    let told = format!("Call did not produce the expected result after {} attempts", attempts.count);
+    Ok(StateReturn::failed(&name, told).into())
 }
 
 /// What is said where nothing is called: in test mode, whatever is wrong, what would be waited for.

@@ -1,4 +1,4 @@
-//! State functions: one file a Salt module, each declared with `brine_core::functions!`.
+//! State functions: one file a Salt module, its functions declared by `#[function]`.
 //!
 //! A state function looks at the host, changes what differs, unless it is only asked what it would
 //! do, and says so in a [`StateReturn`].

@@ -1,47 +1,50 @@
 //! `module`: execution functions as states.
 
-use brine_core::function::{Args, CallError, Function, ParamKind};
+use brine_core::function::{Args, CallError, CallResult, Function, ParamKind, function, registry};
 use brine_core::jid::Jid;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::context::Context;
 use crate::daemon::return_beside;
 
-functions! {
-    module "module", context StateContext;
+/// State functions of `module`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("module", [run, wait, watch, mod_watch]);
 
-    /// Calls execution functions: either those that are keys, `- test.echo: [{text: hi}]`, or the one that
-    /// is the name, with `args`, `kwargs` and its own parameters beside it, and a `returner`. A key may have a word
-    /// of its own behind a colon, `- test.echo:again: [hi]`, so that a function can be called several times.
-    fn run(context, name: String, **kwargs) {
-        // One word that is no function, and the name is meant.
-        let calls: Option<Vec<Call>> = kwargs
-            .iter()
-            .map(|(key, given)| Some(Call::new(key.as_str().filter(|key| key.contains('.'))?, given)))
-            .collect();
-        Ok(match calls {
-            Some(calls) if !calls.is_empty() => by_keys(context, &name, calls),
-            _ => by_name(context, &name, &kwargs).in_order(TOLD),
-        })
-    }
+/// Calls execution functions: either those that are keys, `- test.echo: [{text: hi}]`, or the one that
+/// is the name, with `args`, `kwargs` and its own parameters beside it, and a `returner`. A key may have a word
+/// of its own behind a colon, `- test.echo:again: [hi]`, so that a function can be called several times.
+#[function]
+pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    // One word that is no function, and the name is meant.
+    let calls: Option<Vec<Call>> = kwargs
+        .iter()
+        .map(|(key, given)| Some(Call::new(key.as_str().filter(|key| key.contains('.'))?, given)))
+        .collect();
+    Ok(match calls {
+        Some(calls) if !calls.is_empty() => by_keys(context, &name, calls),
+        _ => by_name(context, &name, &kwargs).in_order(TOLD),
+    })
+}
 
-    /// Calls execution functions only when something watched has changed.
-    fn wait(_context, name: String, **_kwargs) {
-        Ok(StateReturn::ok(&name, "").into())
-    }
+/// Calls execution functions only when something watched has changed.
+#[function]
+pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
 
-    /// As `wait`.
-    fn watch(_context, name: String, **_kwargs) {
-        Ok(StateReturn::ok(&name, "").into())
-    }
+/// As `wait`.
+#[function]
+pub fn watch(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
 
-    /// What is done when something watched has changed: the functions are called.
-    fn mod_watch(context, name: String, **kwargs) {
-        let mut kwargs = kwargs;
-        kwargs.shift_remove("sfun");
-        run(context, name, kwargs)
-    }
+/// What is done when something watched has changed: the functions are called.
+#[function]
+pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    kwargs.shift_remove("sfun");
+    run(context, name, kwargs)
 }
 
 /// In which order results of functions are told.

@@ -2,85 +2,93 @@
 
 use std::cmp::Ordering;
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::accounts::Accounts;
 use crate::modules::pip::normalized;
 use crate::modules::pip_versions::{Requirement, compare};
 
-functions! {
-    module "pip", context StateContext;
+/// State functions of `pip`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("pip", [installed, removed, uptodate]);
 
-    /// Packages that are installed: the name, those of `pkgs`, of requirements files, or of a source.
-    fn installed(context, name: String, pkgs: Value = Value::Nil, bin_env: Option<String> = None, **kwargs) {
-        let mut kwargs = kwargs;
-        let other = kwargs.shift_remove("pip_bin").filter(Value::is_truthy).map(|program| program.to_string());
-        kwargs.insert("bin_env".into(), bin_env.or(other).into());
-        let pkgs = match &pkgs {
-            pkgs if !pkgs.is_truthy() => vec![name.clone()],
-            Value::List(pkgs) => pkgs.iter().map(ToString::to_string).collect(),
-            _ => return Ok(StateReturn::failed(&name, "pkgs argument must be formatted as a list").into()),
-        };
-        let wanted = Installed { told: pkgs.join(";"), pkgs, kwargs };
-        match wanted.state(context) {
-            Ok(done) => Ok(done.into()),
-            Err(CallError::Execution(error)) => {
-                let comment = format!("Error installing '{name}': {error}");
-                Ok(StateReturn::failed(&wanted.told, comment).into())
-            }
-            Err(error) => Err(error),
+/// Packages that are installed: the name, those of `pkgs`, of requirements files, or of a source.
+#[function]
+pub fn installed(
+    context: &StateContext,
+    name: String,
+    #[default] pkgs: Value,
+    #[default] bin_env: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut kwargs = kwargs;
+    let other = kwargs.shift_remove("pip_bin").filter(Value::is_truthy).map(|program| program.to_string());
+    kwargs.insert("bin_env".into(), bin_env.or(other).into());
+    let pkgs = match &pkgs {
+        pkgs if !pkgs.is_truthy() => vec![name.clone()],
+        Value::List(pkgs) => pkgs.iter().map(ToString::to_string).collect(),
+        _ => return Ok(StateReturn::failed(&name, "pkgs argument must be formatted as a list").into()),
+    };
+    let wanted = Installed { told: pkgs.join(";"), pkgs, kwargs };
+    match wanted.state(context) {
+        Ok(done) => Ok(done.into()),
+        Err(CallError::Execution(error)) => {
+            let comment = format!("Error installing '{name}': {error}");
+            Ok(StateReturn::failed(&wanted.told, comment).into())
         }
+        Err(error) => Err(error),
     }
+}
 
-    /// A package that is not installed.
-    fn removed(context, name: String, **kwargs) {
-        let list = match call(context, "pip.list", &kwargs, Map::new()) {
-            Ok(list) => list,
-            Err(CallError::Execution(error)) => {
-                return Ok(StateReturn::failed(&name, format!("Error uninstalling '{name}': {error}")).into());
-            }
-            Err(error) => return Err(error),
-        };
-        if list.get(&name).is_none() {
-            return Ok(StateReturn::ok(&name, "Package is not installed.").into());
+/// A package that is not installed.
+#[function]
+pub fn removed(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let list = match call(context, "pip.list", &kwargs, Map::new()) {
+        Ok(list) => list,
+        Err(CallError::Execution(error)) => {
+            return Ok(StateReturn::failed(&name, format!("Error uninstalling '{name}': {error}")).into());
         }
-        if context.test {
-            return Ok(StateReturn::would(&name, format!("Package {name} is set to be removed")).into());
-        }
-        let requirements = kwargs.get("requirements").cloned().unwrap_or_default();
-        let done = call(context, "pip.uninstall", &kwargs, map! {"pkgs" => name.as_str(), "requirements" => requirements})?;
-        if done.get("retcode").is_some_and(Value::is_truthy) {
-            return Ok(StateReturn::failed(&name, "Could not remove package.").into());
-        }
-        let changes = map! {name.as_str() => "Removed"};
-        Ok(StateReturn::ok(&name, "Package was successfully removed.").with_changes(changes).into())
+        Err(error) => return Err(error),
+    };
+    if list.get(&name).is_none() {
+        return Ok(StateReturn::ok(&name, "Package is not installed.").into());
     }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("Package {name} is set to be removed")).into());
+    }
+    let requirements = kwargs.get("requirements").cloned().unwrap_or_default();
+    let done = call(context, "pip.uninstall", &kwargs, map! {"pkgs" => name.as_str(), "requirements" => requirements})?;
+    if done.get("retcode").is_some_and(Value::is_truthy) {
+        return Ok(StateReturn::failed(&name, "Could not remove package.").into());
+    }
+    let changes = map! {name.as_str() => "Removed"};
+    Ok(StateReturn::ok(&name, "Package was successfully removed.").with_changes(changes).into())
+}
 
-    /// All packages in their newest version.
-    fn uptodate(context, name: String, **kwargs) {
-        let upgrades = match call(context, "pip.list_upgrades", &kwargs, Map::new()) {
-            Ok(upgrades) => upgrades,
-            Err(CallError::Execution(error)) => return Ok(StateReturn::failed(&name, error).into()),
-            Err(error) => return Err(error),
-        };
-        if !upgrades.is_truthy() {
-            return Ok(StateReturn::ok(&name, "System is already up-to-date.").into());
-        }
-        if context.test {
-            return Ok(StateReturn::would(&name, "System update will be performed").into());
-        }
-        let updated = call(context, "pip.upgrade", &kwargs, Map::new())?;
-        let text = |key: &str| updated.get(key).map(ToString::to_string).unwrap_or_default();
-        let changes = updated.get("changes").and_then(Value::as_map).cloned().unwrap_or_default();
-        if updated.get("result") == Some(&Value::Bool(false)) {
-            return Ok(StateReturn::failed(&name, text("comment")).with_changes(changes).into());
-        }
-        let changes = updated.as_map().cloned().unwrap_or(changes);
-        Ok(StateReturn::ok(&name, "Upgrade successful.").with_changes(changes).into())
+/// All packages in their newest version.
+#[function]
+pub fn uptodate(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let upgrades = match call(context, "pip.list_upgrades", &kwargs, Map::new()) {
+        Ok(upgrades) => upgrades,
+        Err(CallError::Execution(error)) => return Ok(StateReturn::failed(&name, error).into()),
+        Err(error) => return Err(error),
+    };
+    if !upgrades.is_truthy() {
+        return Ok(StateReturn::ok(&name, "System is already up-to-date.").into());
     }
+    if context.test {
+        return Ok(StateReturn::would(&name, "System update will be performed").into());
+    }
+    let updated = call(context, "pip.upgrade", &kwargs, Map::new())?;
+    let text = |key: &str| updated.get(key).map(ToString::to_string).unwrap_or_default();
+    let changes = updated.get("changes").and_then(Value::as_map).cloned().unwrap_or_default();
+    if updated.get("result") == Some(&Value::Bool(false)) {
+        return Ok(StateReturn::failed(&name, text("comment")).with_changes(changes).into());
+    }
+    let changes = updated.as_map().cloned().unwrap_or(changes);
+    Ok(StateReturn::ok(&name, "Upgrade successful.").with_changes(changes).into())
 }
 
 /// Calls a function of `pip` with those arguments that say where and as whom.

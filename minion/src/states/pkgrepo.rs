@@ -1,28 +1,36 @@
 //! `pkgrepo`: the repositories that packages come from. What is apt's, dnf's or zypper's alone is behind
 //! `Repositories`.
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value};
 
 use super::{StateContext, StateReturn};
 use crate::modules::pkg::{Repositories, packages};
 
-functions! {
-    module "pkgrepo", context StateContext;
+/// State functions of `pkgrepo`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("pkgrepo", [managed, absent]);
 
-    /// A repository: for apt said as a line of `sources.list`, for dnf and zypper by its name, with the options of its
-    /// `.repo` file such as `baseurl`, `mirrorlist`, `gpgcheck` and `gpgkey`; `humanname` is its name for people.
-    fn managed(context, name: String, ppa: Value = Value::Nil, copr: Value = Value::Nil, aptkey: bool = true, **kwargs) {
-        let mut kwargs = kwargs;
-        kwargs.extend(brine_core::map! {"ppa" => ppa, "copr" => copr}.into_iter().filter(|(_, value)| value.is_truthy()));
-        Ok(configured(context, &name, aptkey, kwargs).unwrap_or_else(|failed| *failed).into())
-    }
+/// A repository: for apt said as a line of `sources.list`, for dnf and zypper by its name, with the options of its
+/// `.repo` file such as `baseurl`, `mirrorlist`, `gpgcheck` and `gpgkey`; `humanname` is its name for people.
+#[function]
+pub fn managed(
+    context: &StateContext,
+    name: String,
+    #[default] ppa: Value,
+    #[default] copr: Value,
+    #[default(true)] aptkey: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut kwargs = kwargs;
+    kwargs.extend(brine_core::map! {"ppa" => ppa, "copr" => copr}.into_iter().filter(|(_, value)| value.is_truthy()));
+    Ok(configured(context, &name, aptkey, kwargs).unwrap_or_else(|failed| *failed).into())
+}
 
-    /// A repository that is in none of the package manager's files.
-    fn absent(context, name: String, **kwargs) {
-        Ok(removed(context, &name, kwargs).unwrap_or_else(|failed| *failed).into())
-    }
+/// A repository that is in none of the package manager's files.
+#[function]
+pub fn absent(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    Ok(removed(context, &name, kwargs).unwrap_or_else(|failed| *failed).into())
 }
 
 /// A return that ends the state early.

@@ -1,46 +1,49 @@
 //! `schedule`: jobs of the minion's schedule as states.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 
-functions! {
-    module "schedule", context StateContext;
+/// State functions of `schedule`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("schedule", [present, absent, enabled, disabled]);
 
-    /// A job with these options is in the schedule.
-    fn present(context, name: String, **kwargs) {
-        let mut arguments = kwargs.clone();
-        arguments.insert("name".into(), name.as_str().into());
-        let Some(current) = current(context, &kwargs)?.shift_remove(name.as_str()) else {
-            let told = call(context, "add", arguments)?;
-            return Ok(done(context, &name, &told, format!("Adding new job {name} to schedule"), Some("added")).into());
-        };
-        let item = call(context, "build_schedule_item", arguments.clone())?;
-        if item.get("result").is_some_and(|result| !result.is_truthy()) {
-            return Ok(StateReturn::failed(&name, comment(&item)).into());
-        }
-        if item == current {
-            return Ok(StateReturn::ok(&name, format!("Job {name} in correct state")).into());
-        }
-        let told = call(context, "modify", arguments)?;
-        Ok(done(context, &name, &told, format!("Modifying job {name} in schedule"), None).into())
+/// A job with these options is in the schedule.
+#[function]
+pub fn present(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut arguments = kwargs.clone();
+    arguments.insert("name".into(), name.as_str().into());
+    let Some(current) = current(context, &kwargs)?.shift_remove(name.as_str()) else {
+        let told = call(context, "add", arguments)?;
+        return Ok(done(context, &name, &told, format!("Adding new job {name} to schedule"), Some("added")).into());
+    };
+    let item = call(context, "build_schedule_item", arguments.clone())?;
+    if item.get("result").is_some_and(|result| !result.is_truthy()) {
+        return Ok(StateReturn::failed(&name, comment(&item)).into());
     }
+    if item == current {
+        return Ok(StateReturn::ok(&name, format!("Job {name} in correct state")).into());
+    }
+    let told = call(context, "modify", arguments)?;
+    Ok(done(context, &name, &told, format!("Modifying job {name} in schedule"), None).into())
+}
 
-    /// A job is not in the schedule.
-    fn absent(context, name: String, **kwargs) {
-        change(context, &name, "delete", kwargs, format!("Removed job {name} from schedule"))
-    }
+/// A job is not in the schedule.
+#[function]
+pub fn absent(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    change(context, &name, "delete", kwargs, format!("Removed job {name} from schedule"))
+}
 
-    /// A job is enabled.
-    fn enabled(context, name: String, **kwargs) {
-        change(context, &name, "enable_job", kwargs, format!("Enabled job {name} from schedule"))
-    }
+/// A job is enabled.
+#[function]
+pub fn enabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    change(context, &name, "enable_job", kwargs, format!("Enabled job {name} from schedule"))
+}
 
-    /// A job is disabled.
-    fn disabled(context, name: String, **kwargs) {
-        change(context, &name, "disable_job", kwargs, format!("Disabled job {name} from schedule"))
-    }
+/// A job is disabled.
+#[function]
+pub fn disabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    change(context, &name, "disable_job", kwargs, format!("Disabled job {name} from schedule"))
 }
 
 fn call(context: &StateContext, function: &str, mut arguments: Map) -> Result<Value, CallError> {

@@ -1,99 +1,101 @@
 //! `ssh_auth`: keys that users log in with as states.
 
-use brine_core::function::CallError;
-use brine_core::{Map, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, map};
 use indexmap::IndexMap;
 
 use super::{StateContext, StateReturn};
 use crate::modules::ssh::authorized::{Done, File, Key};
 use crate::modules::ssh::{keys_of, remove_key, remove_keys, set_key, set_keys, would_set_key};
 
-functions! {
-    module "ssh_auth", context StateContext;
+/// State functions of `ssh_auth`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("ssh_auth", [present, absent, manage]);
 
-    /// A key that a user logs in with, or with `source` all keys of a file. The name may be a whole line: options, the
-    /// kind of the key, the key, and a comment.
-    fn present(
-        context,
-        name: String,
-        user: String,
-        enc: String = "ssh-rsa".into(),
-        comment: String = String::new(),
-        source: String = String::new(),
-        options: Vec<String> = Vec::new(),
-        config: String = ".ssh/authorized_keys".into(),
-        fingerprint_hash_type: Option<String> = None,
-        **_kwargs
-    ) {
-        let whose = Whose { user, config, hash: fingerprint_hash_type };
-        let done = if source.is_empty() {
-            whose.have(context, &name, key(&name, enc, comment, options))
-        } else {
-            whose.have_all(context, &name, &source, &options)
-        };
-        done.map(Into::into)
-    }
+/// A key that a user logs in with, or with `source` all keys of a file. The name may be a whole line: options, the
+/// kind of the key, the key, and a comment.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    user: String,
+    #[default("ssh-rsa".into())] enc: String,
+    #[default] comment: String,
+    #[default] source: String,
+    #[default] options: Vec<String>,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default] fingerprint_hash_type: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let whose = Whose { user, config, hash: fingerprint_hash_type };
+    let done = if source.is_empty() {
+        whose.have(context, &name, key(&name, enc, comment, options))
+    } else {
+        whose.have_all(context, &name, &source, &options)
+    };
+    done.map(Into::into)
+}
 
-    /// A key that a user does not log in with, or with `source` all keys of a file.
-    fn absent(
-        context,
-        name: String,
-        user: String,
-        source: String = String::new(),
-        config: String = ".ssh/authorized_keys".into(),
-        fingerprint_hash_type: Option<String> = None,
-        **_kwargs
-    ) {
-        let whose = Whose { user, config, hash: fingerprint_hash_type };
-        let done = if source.is_empty() {
-            whose.lack(context, &name, &key(&name, String::new(), String::new(), Vec::new()).key)
-        } else {
-            whose.lack_all(context, &name, &source)
-        };
-        done.map(Into::into)
-    }
+/// A key that a user does not log in with, or with `source` all keys of a file.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    user: String,
+    #[default] source: String,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default] fingerprint_hash_type: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let whose = Whose { user, config, hash: fingerprint_hash_type };
+    let done = if source.is_empty() {
+        whose.lack(context, &name, &key(&name, String::new(), String::new(), Vec::new()).key)
+    } else {
+        whose.lack_all(context, &name, &source)
+    };
+    done.map(Into::into)
+}
 
-    /// The keys that a user logs in with: these and no others.
-    fn manage(
-        context,
-        name: String,
-        ssh_keys: Vec<String>,
-        user: String,
-        enc: String = "ssh-rsa".into(),
-        comment: String = String::new(),
-        source: String = String::new(),
-        options: Vec<String> = Vec::new(),
-        config: String = ".ssh/authorized_keys".into(),
-        fingerprint_hash_type: Option<String> = None,
-        **_kwargs
-    ) {
-        _ = (name, source);
-        let whose = Whose { user, config, hash: fingerprint_hash_type };
-        let mut done = StateReturn::ok("", "");
-        for have in whose.keys()?.keys() {
-            if ssh_keys.iter().any(|line| line.split(' ').any(|word| word == have)) {
-                continue;
-            }
-            if context.test {
-                done.comment = format!("{have} Key set for removal");
-                done.result = None;
-            } else {
-                let removed = remove_key(&whose.user, &whose.config, have)?;
-                done.changes.insert(have.as_str().into(), removed.as_str().into());
-            }
+/// The keys that a user logs in with: these and no others.
+#[function]
+pub fn manage(
+    context: &StateContext,
+    name: String,
+    ssh_keys: Vec<String>,
+    user: String,
+    #[default("ssh-rsa".into())] enc: String,
+    #[default] comment: String,
+    #[default] source: String,
+    #[default] options: Vec<String>,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default] fingerprint_hash_type: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    _ = (name, source);
+    let whose = Whose { user, config, hash: fingerprint_hash_type };
+    let mut done = StateReturn::ok("", "");
+    for have in whose.keys()?.keys() {
+        if ssh_keys.iter().any(|line| line.split(' ').any(|word| word == have)) {
+            continue;
         }
-        for line in &ssh_keys {
-            let one = whose.have(context, line, key(line, enc.clone(), comment.clone(), options.clone()))?;
-            if one.changes.is_empty() {
-                done.comment = [done.comment, one.comment].join("\n").trim().into();
-            }
-            done.changes.extend(one.changes);
-            if one.result != Some(true) {
-                done.result = one.result;
-            }
+        if context.test {
+            done.comment = format!("{have} Key set for removal");
+            done.result = None;
+        } else {
+            let removed = remove_key(&whose.user, &whose.config, have)?;
+            done.changes.insert(have.as_str().into(), removed.as_str().into());
         }
-        Ok(done.into())
     }
+    for line in &ssh_keys {
+        let one = whose.have(context, line, key(line, enc.clone(), comment.clone(), options.clone()))?;
+        if one.changes.is_empty() {
+            done.comment = [done.comment, one.comment].join("\n").trim().into();
+        }
+        done.changes.extend(one.changes);
+        if one.result != Some(true) {
+            done.result = one.result;
+        }
+    }
+    Ok(done.into())
 }
 
 /// The key that a name means: a whole line, or a key and a comment.

@@ -2,33 +2,33 @@
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Value, files, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Value, files, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::sysctl;
 
-functions! {
-    module "sysctl", context StateContext;
+/// State functions of `sysctl`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("sysctl", [present]);
 
-    /// A parameter that has this value now, and in a file for when the host starts.
-    fn present(context, name: String, value: Value, config: Option<String> = None) {
-        let config = config.unwrap_or_else(|| sysctl::default_file().into());
-        let text = value.to_string();
-        if context.test {
-            return would(context, &name, &text, &config).map(Into::into);
-        }
-        let done = match sysctl::keep(&context.call, &name, &text, &config) {
-            Ok(true) => StateReturn::ok(&name, format!("Updated sysctl value {name} = {text}"))
-                .with_changes(map! {name.as_str() => value}),
-            Ok(false) => StateReturn::ok(&name, format!("Sysctl value {name} = {text} is already set")),
-            Err(CallError::Execution(error)) => {
-                StateReturn::failed(&name, format!("Failed to set {name} to {text}: {error}"))
-            }
-            Err(error) => return Err(error),
-        };
-        Ok(done.into())
+/// A parameter that has this value now, and in a file for when the host starts.
+#[function]
+pub fn present(context: &StateContext, name: String, value: Value, #[default] config: Option<String>) -> CallResult {
+    let config = config.unwrap_or_else(|| sysctl::default_file().into());
+    let text = value.to_string();
+    if context.test {
+        return would(context, &name, &text, &config).map(Into::into);
     }
+    let done = match sysctl::keep(&context.call, &name, &text, &config) {
+        Ok(true) => StateReturn::ok(&name, format!("Updated sysctl value {name} = {text}"))
+            .with_changes(map! {name.as_str() => value}),
+        Ok(false) => StateReturn::ok(&name, format!("Sysctl value {name} = {text} is already set")),
+        Err(CallError::Execution(error)) => {
+            StateReturn::failed(&name, format!("Failed to set {name} to {text}: {error}"))
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(done.into())
 }
 
 fn would(context: &StateContext, name: &str, value: &str, config: &str) -> Result<StateReturn, CallError> {

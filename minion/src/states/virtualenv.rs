@@ -2,23 +2,30 @@
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::shell::quote;
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::cmd;
 
-functions! {
-    module "virtualenv", context StateContext;
+/// State functions of `virtualenv`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("virtualenv", [managed]);
 
-    /// A virtual environment, with the packages of a requirements file and of `pip_pkgs` in it.
-    fn managed(context, name: String, requirements: Option<String> = None, clear: bool = false, pip_pkgs: Value = Value::Nil, **kwargs) {
-        match state(context, &name, requirements.as_deref(), clear, &pip_pkgs, &kwargs) {
-            Err(CallError::Execution(error)) => Ok(StateReturn::failed(&name, error).into()),
-            done => Ok(done?.into()),
-        }
+/// A virtual environment, with the packages of a requirements file and of `pip_pkgs` in it.
+#[function]
+pub fn managed(
+    context: &StateContext,
+    name: String,
+    #[default] requirements: Option<String>,
+    #[default(false)] clear: bool,
+    #[default] pip_pkgs: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    match state(context, &name, requirements.as_deref(), clear, &pip_pkgs, &kwargs) {
+        Err(CallError::Execution(error)) => Ok(StateReturn::failed(&name, error).into()),
+        done => Ok(done?.into()),
     }
 }
 

@@ -9,9 +9,9 @@ mod unpack;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::value::FromValue;
-use brine_core::{Value, files, functions, map};
+use brine_core::{Map, Value, files, map};
 use owners::Enforced;
 use sha2::Digest;
 
@@ -20,92 +20,93 @@ use super::{StateContext, StateReturn};
 use crate::fileclient::in_environment;
 use crate::modules::archive::{Format, needs_password};
 
-functions! {
-    module "archive", context StateContext;
+/// State functions of `archive`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("archive", [extracted]);
 
-    /// An archive, unpacked in the folder that is the name, if something of it is not there.
-    fn extracted(
-        context,
-        name: String,
-        source: Value,
-        source_hash: Option<String> = None,
-        source_hash_name: Option<String> = None,
-        source_hash_update: bool = false,
-        skip_files_list_verify: bool = false,
-        skip_verify: bool = false,
-        password: Value = Value::Nil,
-        options: Option<String> = None,
-        list_options: Option<String> = None,
-        force: bool = false,
-        overwrite: bool = false,
-        clean: bool = false,
-        clean_parent: bool = false,
-        user: Option<String> = None,
-        group: Option<String> = None,
-        if_missing: Option<String> = None,
-        trim_output: Value = false.into(),
-        use_cmd_unzip: Option<bool> = None,
-        extract_perms: bool = true,
-        enforce_toplevel: bool = true,
-        enforce_ownership_on: Option<String> = None,
-        archive_format: Option<String> = None,
-        use_etag: bool = false,
-        signature: Value = Value::Nil,
-        source_hash_sig: Value = Value::Nil,
-        signed_by_any: Value = Value::Nil,
-        signed_by_all: Value = Value::Nil,
-        keyring: Option<String> = None,
-        gnupghome: Option<String> = None,
-        **kwargs
-    ) {
-        let keep = kwargs.get("keep_source").or_else(|| kwargs.get("keep")).is_none_or(Value::is_truthy);
-        let mut warnings = Vec::new();
-        if kwargs.contains_key("keep_source") && kwargs.contains_key("keep") {
-            warnings.push("Both 'keep_source' and 'keep' were used. Since these both do the same thing, 'keep' was ignored.");
-        }
-        let source_hash = source_hash.filter(|hash| !hash.is_empty());
-        if source_hash_update && source_hash.is_none() {
-            warnings.push("The 'source_hash_update' argument is ignored when 'source_hash' is not also specified.");
-        }
-        let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let wanted = Extracted {
-            source,
-            verify: source::Verify {
-                hash: source_hash,
-                hash_name: source_hash_name,
-                skip: skip_verify,
-                use_etag,
-                trust_anyone: false,
-                signature,
-                hash_signature: source_hash_sig,
-                signers: source::Signers::new(&signed_by_any, &signed_by_all, keyring, gnupghome),
-            },
-            hash_update: source_hash_update,
-            skip_list: skip_files_list_verify,
-            password,
-            options: filled(options),
-            list_options,
-            force,
-            overwrite,
-            clean,
-            clean_parent,
-            user: filled(user),
-            group: filled(group),
-            if_missing,
-            trim: trim_output,
-            by_unzip: use_cmd_unzip,
-            keep_modes: extract_perms,
-            one_top: enforce_toplevel,
-            owned: enforce_ownership_on,
-            format: filled(archive_format),
-            keep,
-        };
-        let mut done = wanted.state(context, &name).unwrap_or_else(|failed| *failed);
-        if !warnings.is_empty() {
-            done.more.insert("warnings".into(), warnings.into_iter().collect::<Value>());
-        }
-        Ok(done.into())
+/// An archive, unpacked in the folder that is the name, if something of it is not there.
+#[function]
+pub fn extracted(
+    context: &StateContext,
+    name: String,
+    source: Value,
+    #[default] source_hash: Option<String>,
+    #[default] source_hash_name: Option<String>,
+    #[default(false)] source_hash_update: bool,
+    #[default(false)] skip_files_list_verify: bool,
+    #[default(false)] skip_verify: bool,
+    #[default] password: Value,
+    #[default] options: Option<String>,
+    #[default] list_options: Option<String>,
+    #[default(false)] force: bool,
+    #[default(false)] overwrite: bool,
+    #[default(false)] clean: bool,
+    #[default(false)] clean_parent: bool,
+    #[default] user: Option<String>,
+    #[default] group: Option<String>,
+    #[default] if_missing: Option<String>,
+    #[default(false.into())] trim_output: Value,
+    #[default] use_cmd_unzip: Option<bool>,
+    #[default(true)] extract_perms: bool,
+    #[default(true)] enforce_toplevel: bool,
+    #[default] enforce_ownership_on: Option<String>,
+    #[default] archive_format: Option<String>,
+    #[default(false)] use_etag: bool,
+    #[default] signature: Value,
+    #[default] source_hash_sig: Value,
+    #[default] signed_by_any: Value,
+    #[default] signed_by_all: Value,
+    #[default] keyring: Option<String>,
+    #[default] gnupghome: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let keep = kwargs.get("keep_source").or_else(|| kwargs.get("keep")).is_none_or(Value::is_truthy);
+    let mut warnings = Vec::new();
+    if kwargs.contains_key("keep_source") && kwargs.contains_key("keep") {
+        warnings
+            .push("Both 'keep_source' and 'keep' were used. Since these both do the same thing, 'keep' was ignored.");
     }
+    let source_hash = source_hash.filter(|hash| !hash.is_empty());
+    if source_hash_update && source_hash.is_none() {
+        warnings.push("The 'source_hash_update' argument is ignored when 'source_hash' is not also specified.");
+    }
+    let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let wanted = Extracted {
+        source,
+        verify: source::Verify {
+            hash: source_hash,
+            hash_name: source_hash_name,
+            skip: skip_verify,
+            use_etag,
+            trust_anyone: false,
+            signature,
+            hash_signature: source_hash_sig,
+            signers: source::Signers::new(&signed_by_any, &signed_by_all, keyring, gnupghome),
+        },
+        hash_update: source_hash_update,
+        skip_list: skip_files_list_verify,
+        password,
+        options: filled(options),
+        list_options,
+        force,
+        overwrite,
+        clean,
+        clean_parent,
+        user: filled(user),
+        group: filled(group),
+        if_missing,
+        trim: trim_output,
+        by_unzip: use_cmd_unzip,
+        keep_modes: extract_perms,
+        one_top: enforce_toplevel,
+        owned: enforce_ownership_on,
+        format: filled(archive_format),
+        keep,
+    };
+    let mut done = wanted.state(context, &name).unwrap_or_else(|failed| *failed);
+    if !warnings.is_empty() {
+        done.more.insert("warnings".into(), warnings.into_iter().collect::<Value>());
+    }
+    Ok(done.into())
 }
 
 /// What is asked for.

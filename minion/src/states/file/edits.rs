@@ -1,6 +1,7 @@
 //! The states that change text within files.
 
-use brine_core::{Value, functions};
+use brine_core::Value;
+use brine_core::function::{CallResult, Function, function, registry};
 
 use super::attributes::Attributes;
 use super::{accumulated, comment, contents, edit, keyvalue, line};
@@ -8,166 +9,252 @@ use crate::modules::file::edit::{Block, Replacing};
 use crate::modules::file::line::Line;
 use crate::states::{StateContext, StateReturn};
 
-functions! {
-    module "file", context StateContext;
+/// State functions of `file`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("file", [append, prepend, replace, line, keyvalue, blockreplace, comment, uncomment]);
 
-    /// Lines at the end of a file, unless it has them.
-    fn append(state, name: String, text: Value = Value::Nil, source: Value = Value::Nil, source_hash: Value = Value::Nil, sources: Value = Value::Nil, source_hashes: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, context: Value = Value::Nil, makedirs: bool = false, ignore_whitespace: bool = true, show_changes: bool = true) {
-        read_elsewhere([source_hash, source_hashes, context]);
-        let sources = contents::Contents::of(&source, &sources, template, defaults);
-        let adding = edit::Adding { text, sources, makedirs, ignore_whitespace, header: false, show_changes };
-        Ok(edit::add(state, &name, edit::End::Last, &adding).into())
-    }
+/// Lines at the end of a file, unless it has them.
+#[function]
+pub fn append(
+    state: &StateContext,
+    name: String,
+    #[default] text: Value,
+    #[default] source: Value,
+    #[default] source_hash: Value,
+    #[default] sources: Value,
+    #[default] source_hashes: Value,
+    #[default] template: Option<String>,
+    #[default] defaults: Value,
+    #[default] context: Value,
+    #[default(false)] makedirs: bool,
+    #[default(true)] ignore_whitespace: bool,
+    #[default(true)] show_changes: bool,
+) -> CallResult {
+    read_elsewhere([source_hash, source_hashes, context]);
+    let sources = contents::Contents::of(&source, &sources, template, defaults);
+    let adding = edit::Adding { text, sources, makedirs, ignore_whitespace, header: false, show_changes };
+    Ok(edit::add(state, &name, edit::End::Last, &adding).into())
+}
 
-    /// Lines at the start of a file, unless it has them.
-    fn prepend(state, name: String, text: Value = Value::Nil, source: Value = Value::Nil, source_hash: Value = Value::Nil, sources: Value = Value::Nil, source_hashes: Value = Value::Nil, template: Option<String> = None, defaults: Value = Value::Nil, context: Value = Value::Nil, makedirs: bool = false, header: bool = false, show_changes: bool = true) {
-        read_elsewhere([source_hash, source_hashes, context]);
-        let sources = contents::Contents::of(&source, &sources, template, defaults);
-        let adding = edit::Adding { text, sources, makedirs, ignore_whitespace: true, header, show_changes };
-        Ok(edit::add(state, &name, edit::End::First, &adding).into())
-    }
+/// Lines at the start of a file, unless it has them.
+#[function]
+pub fn prepend(
+    state: &StateContext,
+    name: String,
+    #[default] text: Value,
+    #[default] source: Value,
+    #[default] source_hash: Value,
+    #[default] sources: Value,
+    #[default] source_hashes: Value,
+    #[default] template: Option<String>,
+    #[default] defaults: Value,
+    #[default] context: Value,
+    #[default(false)] makedirs: bool,
+    #[default(false)] header: bool,
+    #[default(true)] show_changes: bool,
+) -> CallResult {
+    read_elsewhere([source_hash, source_hashes, context]);
+    let sources = contents::Contents::of(&source, &sources, template, defaults);
+    let adding = edit::Adding { text, sources, makedirs, ignore_whitespace: true, header, show_changes };
+    Ok(edit::add(state, &name, edit::End::First, &adding).into())
+}
 
-    /// Replaces what a regular expression matches.
-    fn replace(
-        context,
-        name: String,
-        pattern: String,
-        repl: Value,
-        count: usize = 0,
-        flags: Value = 8.into(),
-        append_if_not_found: bool = false,
-        prepend_if_not_found: bool = false,
-        not_found_content: Value = Value::Nil,
-        backup: Value = ".bak".into(),
-        show_changes: bool = true,
-        ignore_if_missing: bool = false,
-        backslash_literal: bool = false,
-        bufsize: Value = Value::Nil,
-        encoding: Value = Value::Nil
-    ) {
-        // Files are read whole, as UTF-8.
-        _ = (bufsize, encoding);
-        let repl = repl.to_string();
-        let repl = if backslash_literal { repl.replace('\\', r"\\") } else { repl };
-        let not_found_content = not_found_content.is_truthy().then(|| not_found_content.to_string());
-        let wanted = edit::Replace {
-            replacing: Replacing { pattern, repl, count, flags, append_if_not_found, prepend_if_not_found, not_found_content },
-            backup, show_changes, ignore_if_missing,
-        };
-        Ok(edit::replace(context, &name, &wanted).into())
-    }
+/// Replaces what a regular expression matches.
+#[function]
+pub fn replace(
+    context: &StateContext,
+    name: String,
+    pattern: String,
+    repl: Value,
+    #[default(0)] count: usize,
+    #[default(8.into())] flags: Value,
+    #[default(false)] append_if_not_found: bool,
+    #[default(false)] prepend_if_not_found: bool,
+    #[default] not_found_content: Value,
+    #[default(".bak".into())] backup: Value,
+    #[default(true)] show_changes: bool,
+    #[default(false)] ignore_if_missing: bool,
+    #[default(false)] backslash_literal: bool,
+    #[default] bufsize: Value,
+    #[default] encoding: Value,
+) -> CallResult {
+    // Files are read whole, as UTF-8.
+    _ = (bufsize, encoding);
+    let repl = repl.to_string();
+    let repl = if backslash_literal { repl.replace('\\', r"\\") } else { repl };
+    let not_found_content = not_found_content.is_truthy().then(|| not_found_content.to_string());
+    let wanted = edit::Replace {
+        replacing: Replacing {
+            pattern,
+            repl,
+            count,
+            flags,
+            append_if_not_found,
+            prepend_if_not_found,
+            not_found_content,
+        },
+        backup,
+        show_changes,
+        ignore_if_missing,
+    };
+    Ok(edit::replace(context, &name, &wanted).into())
+}
 
-    /// One line: put in, made sure of, replaced or deleted, as `mode` says. `match` says which line, `before`, `after`
-    /// and `location` say where.
-    fn line(
-        context,
-        name: String,
-        content: Option<String> = None,
-        mode: Option<String> = None,
-        location: Option<String> = None,
-        before: Option<String> = None,
-        after: Option<String> = None,
-        show_changes: bool = true,
-        backup: Value = Value::Nil,
-        quiet: bool = false,
-        indent: bool = true,
-        create: bool = false,
-        r#match: Value = Value::Nil,
-        user: Value = Value::Nil,
-        group: Value = Value::Nil,
-        file_mode: Value = Value::Nil
-    ) {
-        let matching = (!r#match.is_nil()).then(|| r#match.to_string());
-        let attributes = Attributes::of_state(context, &file_mode, &user, &group);
-        let backup = backup.is_truthy();
-        let wanted = line::Wanted {
-            line: Line { content, matching, location, before, after, indent },
-            mode: mode.map(|mode| mode.to_lowercase()),
-            show_changes, backup, quiet, create, attributes,
-        };
-        Ok(line::line(context, &name, &wanted).into())
-    }
+/// One line: put in, made sure of, replaced or deleted, as `mode` says. `match` says which line, `before`, `after`
+/// and `location` say where.
+#[function]
+pub fn line(
+    context: &StateContext,
+    name: String,
+    #[default] content: Option<String>,
+    #[default] mode: Option<String>,
+    #[default] location: Option<String>,
+    #[default] before: Option<String>,
+    #[default] after: Option<String>,
+    #[default(true)] show_changes: bool,
+    #[default] backup: Value,
+    #[default(false)] quiet: bool,
+    #[default(true)] indent: bool,
+    #[default(false)] create: bool,
+    #[default] r#match: Value,
+    #[default] user: Value,
+    #[default] group: Value,
+    #[default] file_mode: Value,
+) -> CallResult {
+    let matching = (!r#match.is_nil()).then(|| r#match.to_string());
+    let attributes = Attributes::of_state(context, &file_mode, &user, &group);
+    let backup = backup.is_truthy();
+    let wanted = line::Wanted {
+        line: Line { content, matching, location, before, after, indent },
+        mode: mode.map(|mode| mode.to_lowercase()),
+        show_changes,
+        backup,
+        quiet,
+        create,
+        attributes,
+    };
+    Ok(line::line(context, &name, &wanted).into())
+}
 
-    /// Values of keys in a file of `key = value` lines: one `key` and `value`, or several in `key_values`.
-    fn keyvalue(
-        context,
-        name: String,
-        key: Option<String> = None,
-        value: Value = Value::Nil,
-        key_values: Value = Value::Nil,
-        separator: String = "=".into(),
-        append_if_not_found: bool = false,
-        prepend_if_not_found: bool = false,
-        search_only: bool = false,
-        show_changes: bool = true,
-        ignore_if_missing: bool = false,
-        count: usize = 1,
-        uncomment: Option<String> = None,
-        key_ignore_case: bool = false,
-        value_ignore_case: bool = false,
-        create_if_missing: bool = false,
-        prune: bool = false,
-    ) {
-        let wanted = keyvalue::Wanted {
-            key, value, key_values, separator, append_if_not_found, prepend_if_not_found, search_only, show_changes,
-            ignore_if_missing, count, uncomment, key_ignore_case, value_ignore_case, create_if_missing, prune,
-        };
-        Ok(keyvalue::state(context, &name, &wanted).into())
-    }
+/// Values of keys in a file of `key = value` lines: one `key` and `value`, or several in `key_values`.
+#[function]
+pub fn keyvalue(
+    context: &StateContext,
+    name: String,
+    #[default] key: Option<String>,
+    #[default] value: Value,
+    #[default] key_values: Value,
+    #[default("=".into())] separator: String,
+    #[default(false)] append_if_not_found: bool,
+    #[default(false)] prepend_if_not_found: bool,
+    #[default(false)] search_only: bool,
+    #[default(true)] show_changes: bool,
+    #[default(false)] ignore_if_missing: bool,
+    #[default(1)] count: usize,
+    #[default] uncomment: Option<String>,
+    #[default(false)] key_ignore_case: bool,
+    #[default(false)] value_ignore_case: bool,
+    #[default(false)] create_if_missing: bool,
+    #[default(false)] prune: bool,
+) -> CallResult {
+    let wanted = keyvalue::Wanted {
+        key,
+        value,
+        key_values,
+        separator,
+        append_if_not_found,
+        prepend_if_not_found,
+        search_only,
+        show_changes,
+        ignore_if_missing,
+        count,
+        uncomment,
+        key_ignore_case,
+        value_ignore_case,
+        create_if_missing,
+        prune,
+    };
+    Ok(keyvalue::state(context, &name, &wanted).into())
+}
 
-    /// Lines between two markers.
-    fn blockreplace(
-        state,
-        name: String,
-        marker_start: String = "#-- start managed zone --".into(),
-        marker_end: String = "#-- end managed zone --".into(),
-        content: Value = "".into(),
-        source: Value = Value::Nil,
-        template: Option<String> = None,
-        defaults: Value = Value::Nil,
-        append_if_not_found: bool = false,
-        prepend_if_not_found: bool = false,
-        append_newline: Option<bool> = None,
-        insert_before_match: Option<String> = None,
-        insert_after_match: Option<String> = None,
-        backup: Value = ".bak".into(),
-        show_changes: bool = true,
-        sources: Value = Value::Nil,
-        source_hash: Value = Value::Nil,
-        source_hashes: Value = Value::Nil,
-        context: Value = Value::Nil
-    ) {
-        read_elsewhere([source_hash, source_hashes, context]);
-        let sources = contents::Contents::of(&source, &sources, template, defaults);
-        let content = match contents::block_content(state, &name, &content, &sources) {
-            Ok(content) => content,
-            Err(error) => return Ok(StateReturn::failed(&name, error).into()),
-        };
-        let gathered = accumulated::of(state, &name);
-        let more = gathered.values().filter_map(Value::as_list).flatten().map(ToString::to_string);
-        let content = std::iter::once(content).chain(more).reduce(|all, text| {
+/// Lines between two markers.
+#[function]
+pub fn blockreplace(
+    state: &StateContext,
+    name: String,
+    #[default("#-- start managed zone --".into())] marker_start: String,
+    #[default("#-- end managed zone --".into())] marker_end: String,
+    #[default("".into())] content: Value,
+    #[default] source: Value,
+    #[default] template: Option<String>,
+    #[default] defaults: Value,
+    #[default(false)] append_if_not_found: bool,
+    #[default(false)] prepend_if_not_found: bool,
+    #[default] append_newline: Option<bool>,
+    #[default] insert_before_match: Option<String>,
+    #[default] insert_after_match: Option<String>,
+    #[default(".bak".into())] backup: Value,
+    #[default(true)] show_changes: bool,
+    #[default] sources: Value,
+    #[default] source_hash: Value,
+    #[default] source_hashes: Value,
+    #[default] context: Value,
+) -> CallResult {
+    read_elsewhere([source_hash, source_hashes, context]);
+    let sources = contents::Contents::of(&source, &sources, template, defaults);
+    let content = match contents::block_content(state, &name, &content, &sources) {
+        Ok(content) => content,
+        Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+    };
+    let gathered = accumulated::of(state, &name);
+    let more = gathered.values().filter_map(Value::as_list).flatten().map(ToString::to_string);
+    let content = std::iter::once(content)
+        .chain(more)
+        .reduce(|all, text| {
             let gap = if all.is_empty() || all.ends_with('\n') { "" } else { "\n" };
             format!("{all}{gap}{text}")
-        }).unwrap_or_default();
-        let block = edit::BlockReplace {
-            block: Block {
-                start: marker_start, end: marker_end, content, append_if_not_found, prepend_if_not_found, append_newline,
-                insert_before_match, insert_after_match,
-            },
-            backup, show_changes,
-        };
-        Ok(edit::block(state, &name, &block).into())
-    }
+        })
+        .unwrap_or_default();
+    let block = edit::BlockReplace {
+        block: Block {
+            start: marker_start,
+            end: marker_end,
+            content,
+            append_if_not_found,
+            prepend_if_not_found,
+            append_newline,
+            insert_before_match,
+            insert_after_match,
+        },
+        backup,
+        show_changes,
+    };
+    Ok(edit::block(state, &name, &block).into())
+}
 
-    /// Lines that match made comments.
-    fn comment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into(), ignore_missing: bool = false) {
-        Ok(comment::comment(context, &name, &regex, &char, &backup, ignore_missing, true).into())
-    }
+/// Lines that match made comments.
+#[function]
+pub fn comment(
+    context: &StateContext,
+    name: String,
+    regex: String,
+    #[default("#".into())] char: String,
+    #[default(".bak".into())] backup: Value,
+    #[default(false)] ignore_missing: bool,
+) -> CallResult {
+    Ok(comment::comment(context, &name, &regex, &char, &backup, ignore_missing, true).into())
+}
 
-    /// Comments that match made lines again.
-    fn uncomment(context, name: String, regex: String, char: String = "#".into(), backup: Value = ".bak".into()) {
-        Ok(comment::comment(context, &name, &regex, &char, &backup, false, false).into())
-    }
+/// Comments that match made lines again.
+#[function]
+pub fn uncomment(
+    context: &StateContext,
+    name: String,
+    regex: String,
+    #[default("#".into())] char: String,
+    #[default(".bak".into())] backup: Value,
+) -> CallResult {
+    Ok(comment::comment(context, &name, &regex, &char, &backup, false, false).into())
 }
 
 /// What is read from the state itself, by who gets the sources and renders them.

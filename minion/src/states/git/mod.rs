@@ -9,207 +9,213 @@ mod latest;
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::git::{Git, GitError, strings, with_login};
 
-functions! {
-    module "git", context StateContext;
+/// State functions of `git`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("git", [latest, present, detached, cloned, config_set, config_unset]);
 
-    /// A checkout that is as new as its remote.
-    fn latest(
-        context,
-        name: String,
-        target: String,
-        rev: Value = "HEAD".into(),
-        branch: Option<String> = None,
-        user: Option<String> = None,
-        password: Option<String> = None,
-        update_head: bool = true,
-        force_checkout: bool = false,
-        force_clone: bool = false,
-        force_fetch: bool = false,
-        force_reset: Value = false.into(),
-        submodules: bool = false,
-        bare: bool = false,
-        mirror: bool = false,
-        remote: String = "origin".to_owned(),
-        fetch_tags: bool = true,
-        sync_tags: bool = true,
-        depth: Option<u64> = None,
-        identity: Value = Value::Nil,
-        https_user: Option<String> = None,
-        https_pass: Option<String> = None,
-        refspec_branch: String = "*".to_owned(),
-        refspec_tag: String = "*".to_owned(),
-        output_encoding: Value = Value::Nil,
-        **kwargs
-    ) {
-        _ = (password, output_encoding);
-        let failed = |comment: &str| Ok(StateReturn::failed(&name, comment).into());
-        if let Some(wrong) = not_valid(&kwargs) {
-            return failed(&wrong);
-        }
-        let force_reset = match &force_reset {
-            Value::Bool(true) => latest::Reset::Always,
-            Value::Bool(false) => latest::Reset::Never,
-            Value::Str(word) if word == "remote-changes" => latest::Reset::ForRemoteChanges,
-            _ => return failed("'force_reset' must be one of True, False, or 'remote-changes'"),
-        };
-        if remote.is_empty() {
-            return failed("'remote' argument is required");
-        }
-        if target.is_empty() {
-            return failed("'target' argument is required");
-        }
-        if !rev.is_truthy() {
-            return failed(&format!("'{rev}' is not a valid value for the 'rev' argument"));
-        }
-        if !target.starts_with('/') {
-            return failed(&format!("target '{target}' is not an absolute path"));
-        }
-        let source = Source { name: name.clone(), target, user, identity, https_user, https_pass, remote };
-        let wanted = latest::Latest {
-            source,
-            rev: rev.to_string(),
-            branch,
-            update_head,
-            force_checkout,
-            force_clone,
-            force_fetch,
-            force_reset,
-            submodules,
-            bare: bare || mirror,
-            mirror,
-            fetch_tags,
-            sync_tags,
-            depth,
-            refspec_branch,
-            refspec_tag,
-        };
-        Ok(wanted.state(context).unwrap_or_else(|failed| *failed).into())
+/// A checkout that is as new as its remote.
+#[function]
+pub fn latest(
+    context: &StateContext,
+    name: String,
+    target: String,
+    #[default("HEAD".into())] rev: Value,
+    #[default] branch: Option<String>,
+    #[default] user: Option<String>,
+    #[default] password: Option<String>,
+    #[default(true)] update_head: bool,
+    #[default(false)] force_checkout: bool,
+    #[default(false)] force_clone: bool,
+    #[default(false)] force_fetch: bool,
+    #[default(false.into())] force_reset: Value,
+    #[default(false)] submodules: bool,
+    #[default(false)] bare: bool,
+    #[default(false)] mirror: bool,
+    #[default("origin".to_owned())] remote: String,
+    #[default(true)] fetch_tags: bool,
+    #[default(true)] sync_tags: bool,
+    #[default] depth: Option<u64>,
+    #[default] identity: Value,
+    #[default] https_user: Option<String>,
+    #[default] https_pass: Option<String>,
+    #[default("*".to_owned())] refspec_branch: String,
+    #[default("*".to_owned())] refspec_tag: String,
+    #[default] output_encoding: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = (password, output_encoding);
+    let failed = |comment: &str| Ok(StateReturn::failed(&name, comment).into());
+    if let Some(wrong) = not_valid(&kwargs) {
+        return failed(&wrong);
     }
+    let force_reset = match &force_reset {
+        Value::Bool(true) => latest::Reset::Always,
+        Value::Bool(false) => latest::Reset::Never,
+        Value::Str(word) if word == "remote-changes" => latest::Reset::ForRemoteChanges,
+        _ => return failed("'force_reset' must be one of True, False, or 'remote-changes'"),
+    };
+    if remote.is_empty() {
+        return failed("'remote' argument is required");
+    }
+    if target.is_empty() {
+        return failed("'target' argument is required");
+    }
+    if !rev.is_truthy() {
+        return failed(&format!("'{rev}' is not a valid value for the 'rev' argument"));
+    }
+    if !target.starts_with('/') {
+        return failed(&format!("target '{target}' is not an absolute path"));
+    }
+    let source = Source { name: name.clone(), target, user, identity, https_user, https_pass, remote };
+    let wanted = latest::Latest {
+        source,
+        rev: rev.to_string(),
+        branch,
+        update_head,
+        force_checkout,
+        force_clone,
+        force_fetch,
+        force_reset,
+        submodules,
+        bare: bare || mirror,
+        mirror,
+        fetch_tags,
+        sync_tags,
+        depth,
+        refspec_branch,
+        refspec_tag,
+    };
+    Ok(wanted.state(context).unwrap_or_else(|failed| *failed).into())
+}
 
-    /// A repository, empty if it is new.
-    fn present(
-        context,
-        name: String,
-        force: bool = false,
-        bare: bool = true,
-        template: Option<String> = None,
-        separate_git_dir: Option<String> = None,
-        shared: Value = Value::Nil,
-        user: Option<String> = None,
-        password: Option<String> = None,
-        output_encoding: Value = Value::Nil
-    ) {
-        _ = (password, output_encoding);
-        let args = map! {
-            "cwd" => name.as_str(), "bare" => bare, "template" => template, "separate_git_dir" => separate_git_dir,
-            "shared" => shared, "user" => user,
-        };
-        Ok(initialized(context, &name, force, args)?.into())
-    }
+/// A repository, empty if it is new.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    #[default(false)] force: bool,
+    #[default(true)] bare: bool,
+    #[default] template: Option<String>,
+    #[default] separate_git_dir: Option<String>,
+    #[default] shared: Value,
+    #[default] user: Option<String>,
+    #[default] password: Option<String>,
+    #[default] output_encoding: Value,
+) -> CallResult {
+    _ = (password, output_encoding);
+    let args = map! {
+        "cwd" => name.as_str(), "bare" => bare, "template" => template, "separate_git_dir" => separate_git_dir,
+        "shared" => shared, "user" => user,
+    };
+    Ok(initialized(context, &name, force, args)?.into())
+}
 
-    /// A checkout that is at a commit, and on no branch.
-    fn detached(
-        context,
-        name: String,
-        rev: Value,
-        target: String,
-        remote: String = "origin".to_owned(),
-        user: Option<String> = None,
-        password: Option<String> = None,
-        force_clone: bool = false,
-        force_checkout: bool = false,
-        fetch_remote: bool = true,
-        hard_reset: bool = false,
-        submodules: bool = false,
-        identity: Value = Value::Nil,
-        https_user: Option<String> = None,
-        https_pass: Option<String> = None,
-        output_encoding: Value = Value::Nil,
-        **kwargs
-    ) {
-        _ = (password, output_encoding);
-        let failed = |comment: String| Ok(StateReturn::failed(&name, comment).into());
-        if let Some(wrong) = not_valid(&kwargs) {
-            return failed(wrong);
-        }
-        if !rev.is_truthy() {
-            return failed(format!("'{rev}' is not a valid value for the 'rev' argument"));
-        }
-        if target.is_empty() {
-            return failed(format!("'{rev}' is not a valid value for the 'target' argument"));
-        }
-        if !target.starts_with('/') {
-            return failed(format!("Target '{target}' is not an absolute path"));
-        }
-        let source = Source { name: name.clone(), target, user, identity, https_user, https_pass, remote };
-        let rev = rev.to_string();
-        let wanted = detached::Detached { source, rev, force_clone, force_checkout, fetch_remote, hard_reset, submodules };
-        Ok(wanted.state(context).unwrap_or_else(|failed| *failed).into())
+/// A checkout that is at a commit, and on no branch.
+#[function]
+pub fn detached(
+    context: &StateContext,
+    name: String,
+    rev: Value,
+    target: String,
+    #[default("origin".to_owned())] remote: String,
+    #[default] user: Option<String>,
+    #[default] password: Option<String>,
+    #[default(false)] force_clone: bool,
+    #[default(false)] force_checkout: bool,
+    #[default(true)] fetch_remote: bool,
+    #[default(false)] hard_reset: bool,
+    #[default(false)] submodules: bool,
+    #[default] identity: Value,
+    #[default] https_user: Option<String>,
+    #[default] https_pass: Option<String>,
+    #[default] output_encoding: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = (password, output_encoding);
+    let failed = |comment: String| Ok(StateReturn::failed(&name, comment).into());
+    if let Some(wrong) = not_valid(&kwargs) {
+        return failed(wrong);
     }
+    if !rev.is_truthy() {
+        return failed(format!("'{rev}' is not a valid value for the 'rev' argument"));
+    }
+    if target.is_empty() {
+        return failed(format!("'{rev}' is not a valid value for the 'target' argument"));
+    }
+    if !target.starts_with('/') {
+        return failed(format!("Target '{target}' is not an absolute path"));
+    }
+    let source = Source { name: name.clone(), target, user, identity, https_user, https_pass, remote };
+    let rev = rev.to_string();
+    let wanted = detached::Detached { source, rev, force_clone, force_checkout, fetch_remote, hard_reset, submodules };
+    Ok(wanted.state(context).unwrap_or_else(|failed| *failed).into())
+}
 
-    /// A copy of a repository, on a branch if one is said. It is not updated.
-    fn cloned(
-        context,
-        name: String,
-        target: String,
-        branch: Option<String> = None,
-        user: Option<String> = None,
-        password: Option<String> = None,
-        identity: Value = Value::Nil,
-        https_user: Option<String> = None,
-        https_pass: Option<String> = None,
-        output_encoding: Value = Value::Nil
-    ) {
-        _ = (password, output_encoding);
-        if !target.starts_with('/') {
-            return Ok(StateReturn::failed(&name, "'target' path must be absolute").into());
-        }
-        if branch.as_deref() == Some("") {
-            return Ok(StateReturn::failed(&name, "Invalid 'branch' argument").into());
-        }
-        let remote = "origin".to_owned();
-        let source = Source { name, target, user, identity, https_user, https_pass, remote };
-        Ok(source.copied(context, branch.as_deref()).unwrap_or_else(|failed| *failed).into())
+/// A copy of a repository, on a branch if one is said. It is not updated.
+#[function]
+pub fn cloned(
+    context: &StateContext,
+    name: String,
+    target: String,
+    #[default] branch: Option<String>,
+    #[default] user: Option<String>,
+    #[default] password: Option<String>,
+    #[default] identity: Value,
+    #[default] https_user: Option<String>,
+    #[default] https_pass: Option<String>,
+    #[default] output_encoding: Value,
+) -> CallResult {
+    _ = (password, output_encoding);
+    if !target.starts_with('/') {
+        return Ok(StateReturn::failed(&name, "'target' path must be absolute").into());
     }
+    if branch.as_deref() == Some("") {
+        return Ok(StateReturn::failed(&name, "Invalid 'branch' argument").into());
+    }
+    let remote = "origin".to_owned();
+    let source = Source { name, target, user, identity, https_user, https_pass, remote };
+    Ok(source.copied(context, branch.as_deref()).unwrap_or_else(|failed| *failed).into())
+}
 
-    /// A value of git's configuration.
-    fn config_set(
-        context,
-        name: String,
-        value: Option<String> = None,
-        multivar: Value = Value::Nil,
-        repo: Option<String> = None,
-        user: Option<String> = None,
-        password: Option<String> = None,
-        output_encoding: Value = Value::Nil,
-        **kwargs
-    ) {
-        _ = (password, output_encoding);
-        Ok(config::set(context, &name, value, &multivar, config::Place::new(repo, user, &kwargs))?.into())
-    }
+/// A value of git's configuration.
+#[function]
+pub fn config_set(
+    context: &StateContext,
+    name: String,
+    #[default] value: Option<String>,
+    #[default] multivar: Value,
+    #[default] repo: Option<String>,
+    #[default] user: Option<String>,
+    #[default] password: Option<String>,
+    #[default] output_encoding: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = (password, output_encoding);
+    Ok(config::set(context, &name, value, &multivar, config::Place::new(repo, user, &kwargs))?.into())
+}
 
-    /// No values under the keys that fit a regular expression.
-    fn config_unset(
-        context,
-        name: String,
-        value_regex: Option<String> = None,
-        repo: Option<String> = None,
-        user: Option<String> = None,
-        password: Option<String> = None,
-        output_encoding: Value = Value::Nil,
-        **kwargs
-    ) {
-        _ = (password, output_encoding);
-        let all = kwargs.get("all").is_some_and(Value::is_truthy);
-        Ok(config::unset(context, &name, value_regex, all, config::Place::new(repo, user, &kwargs))?.into())
-    }
+/// No values under the keys that fit a regular expression.
+#[function]
+pub fn config_unset(
+    context: &StateContext,
+    name: String,
+    #[default] value_regex: Option<String>,
+    #[default] repo: Option<String>,
+    #[default] user: Option<String>,
+    #[default] password: Option<String>,
+    #[default] output_encoding: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = (password, output_encoding);
+    let all = kwargs.get("all").is_some_and(Value::is_truthy);
+    Ok(config::unset(context, &name, value_regex, all, config::Place::new(repo, user, &kwargs))?.into())
 }
 
 /// What is said of arguments that a function does not have: its state alone fails.

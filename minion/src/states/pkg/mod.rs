@@ -11,99 +11,152 @@ mod upgrade;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::sls::compile::Chunk;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::pkg::{Options, Packages, Wanted, packages, wanted};
 use holds::{hold, unhold};
 
-functions! {
-    module "pkg", context StateContext;
+/// State functions of `pkg`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("pkg", [installed, latest, uptodate, removed, purged, held, unheld, mod_watch]);
 
-    /// A package, or several by `pkgs`, installed, with a version if one is said: one, a glob, or conditions such as
-    /// `>=1.2, <2`, or `latest`. With `allow_updates`, a newer one is good too. With `hold`, kept at its version, or let go.
-    ///
-    /// Takes what `pkg.install` takes, such as `fromrepo`, `skip_verify` and `reinstall`.
-    fn installed(context, name: String, version: Value = Value::Nil, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **kwargs) {
-        if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
-            return Ok(StateReturn::ok(&name, "No packages to install provided").into());
+/// A package, or several by `pkgs`, installed, with a version if one is said: one, a glob, or conditions such as
+/// `>=1.2, <2`, or `latest`. With `allow_updates`, a newer one is good too. With `hold`, kept at its version, or let go.
+///
+/// Takes what `pkg.install` takes, such as `fromrepo`, `skip_verify` and `reinstall`.
+#[function]
+pub fn installed(
+    context: &StateContext,
+    name: String,
+    #[default] version: Value,
+    #[default] pkgs: Value,
+    #[default] refresh: Option<bool>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
+        return Ok(StateReturn::ok(&name, "No packages to install provided").into());
+    }
+    let packages = packages(&context.call)?;
+    if let Some(sources) = kwargs.get("sources").filter(|sources| sources.is_truthy()) {
+        if pkgs.is_truthy() {
+            return Ok(StateReturn::failed(&name, "Only one of \"pkgs\" and \"sources\" is permitted.").into());
         }
-        let packages = packages(&context.call)?;
-        if let Some(sources) = kwargs.get("sources").filter(|sources| sources.is_truthy()) {
-            if pkgs.is_truthy() {
-                return Ok(StateReturn::failed(&name, "Only one of \"pkgs\" and \"sources\" is permitted.").into());
-            }
-            return told(&name, sources::install(context, packages, &name, sources, &Options::read(&kwargs)));
-        }
-        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
-        let how = install::How {
-            refresh,
-            hold: kwargs.get("hold").map(Value::is_truthy),
-            allow_updates: kwargs.get("allow_updates").is_some_and(Value::is_truthy),
-            options: Options::read(&kwargs),
-        };
-        told(&name, install::install(context, packages, &name, &wanted, &how))
+        return told(&name, sources::install(context, packages, &name, sources, &Options::read(&kwargs)));
     }
+    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
+    let how = install::How {
+        refresh,
+        hold: kwargs.get("hold").map(Value::is_truthy),
+        allow_updates: kwargs.get("allow_updates").is_some_and(Value::is_truthy),
+        options: Options::read(&kwargs),
+    };
+    told(&name, install::install(context, packages, &name, &wanted, &how))
+}
 
-    /// A package, or several by `pkgs`, in the newest version.
-    fn latest(context, name: String, pkgs: Value = Value::Nil, refresh: Option<bool> = None, **kwargs) {
-        if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
-            return Ok(StateReturn::ok(&name, "No packages to install provided").into());
-        }
-        let packages = packages(&context.call)?;
-        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, None)?, &kwargs);
-        let names = upgrade::Names { all: wanted.into_iter().map(|(name, _)| name).collect(), is_list: pkgs.is_truthy() };
-        told(&name, upgrade::newest(context, packages, &name, &names, refresh, &Options::read(&kwargs)))
+/// A package, or several by `pkgs`, in the newest version.
+#[function]
+pub fn latest(
+    context: &StateContext,
+    name: String,
+    #[default] pkgs: Value,
+    #[default] refresh: Option<bool>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
+        return Ok(StateReturn::ok(&name, "No packages to install provided").into());
     }
+    let packages = packages(&context.call)?;
+    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, None)?, &kwargs);
+    let names = upgrade::Names { all: wanted.into_iter().map(|(name, _)| name).collect(), is_list: pkgs.is_truthy() };
+    told(&name, upgrade::newest(context, packages, &name, &names, refresh, &Options::read(&kwargs)))
+}
 
-    /// All packages, or those in `pkgs`, in the newest versions that there are.
-    fn uptodate(context, name: String, refresh: bool = false, pkgs: Value = Value::Nil, dist_upgrade: bool = false, **kwargs) {
-        let packages = packages(&context.call)?;
-        told(&name, upgrade::all(context, packages, &name, &pkgs, (refresh, dist_upgrade), &Options::read(&kwargs)))
-    }
+/// All packages, or those in `pkgs`, in the newest versions that there are.
+#[function]
+pub fn uptodate(
+    context: &StateContext,
+    name: String,
+    #[default(false)] refresh: bool,
+    #[default] pkgs: Value,
+    #[default(false)] dist_upgrade: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let packages = packages(&context.call)?;
+    told(&name, upgrade::all(context, packages, &name, &pkgs, (refresh, dist_upgrade), &Options::read(&kwargs)))
+}
 
-    /// A package, or several by `pkgs`, not installed; with a version, not in that one.
-    fn removed(context, name: String, version: Value = Value::Nil, pkgs: Value = Value::Nil, **kwargs) {
-        let packages = packages(&context.call)?;
-        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
-        told(&name, remove::without(context, packages, &name, &wanted, false, &Options::read(&kwargs)))
-    }
+/// A package, or several by `pkgs`, not installed; with a version, not in that one.
+#[function]
+pub fn removed(
+    context: &StateContext,
+    name: String,
+    #[default] version: Value,
+    #[default] pkgs: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let packages = packages(&context.call)?;
+    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
+    told(&name, remove::without(context, packages, &name, &wanted, false, &Options::read(&kwargs)))
+}
 
-    /// A package, or several by `pkgs`, not installed, and nothing left of its configuration.
-    fn purged(context, name: String, version: Value = Value::Nil, pkgs: Value = Value::Nil, **kwargs) {
-        let packages = packages(&context.call)?;
-        let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
-        told(&name, remove::without(context, packages, &name, &wanted, true, &Options::read(&kwargs)))
-    }
+/// A package, or several by `pkgs`, not installed, and nothing left of its configuration.
+#[function]
+pub fn purged(
+    context: &StateContext,
+    name: String,
+    #[default] version: Value,
+    #[default] pkgs: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let packages = packages(&context.call)?;
+    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
+    told(&name, remove::without(context, packages, &name, &wanted, true, &Options::read(&kwargs)))
+}
 
-    /// A package, or several by `pkgs`, kept at the version that it has; with `replace`, no others.
-    fn held(context, name: String, version: Value = Value::Nil, pkgs: Value = Value::Nil, replace: bool = false, **_kwargs) {
-        if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !replace {
-            return Ok(StateReturn::ok(&name, "No packages to be held provided").into());
-        }
-        let packages = packages(&context.call)?;
-        told(&name, hold(context, packages, &name, &wanted(Some(&name), &pkgs, given(&version).as_deref())?, replace))
+/// A package, or several by `pkgs`, kept at the version that it has; with `replace`, no others.
+#[function]
+pub fn held(
+    context: &StateContext,
+    name: String,
+    #[default] version: Value,
+    #[default] pkgs: Value,
+    #[default(false)] replace: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !replace {
+        return Ok(StateReturn::ok(&name, "No packages to be held provided").into());
     }
+    let packages = packages(&context.call)?;
+    told(&name, hold(context, packages, &name, &wanted(Some(&name), &pkgs, given(&version).as_deref())?, replace))
+}
 
-    /// A package, or several by `pkgs`, that may get new versions; with `all`, each that there is.
-    fn unheld(context, name: String, pkgs: Value = Value::Nil, all: bool = false, **_kwargs) {
-        if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !all {
-            return Ok(StateReturn::ok(&name, "No packages to be unheld provided").into());
-        }
-        let (packages, wanted) = (packages(&context.call)?, wanted(Some(&name), &pkgs, None)?);
-        told(&name, unhold(context, packages, &name, |held| all || wanted.iter().any(|(package, _)| package == held)))
+/// A package, or several by `pkgs`, that may get new versions; with `all`, each that there is.
+#[function]
+pub fn unheld(
+    context: &StateContext,
+    name: String,
+    #[default] pkgs: Value,
+    #[default(false)] all: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !all {
+        return Ok(StateReturn::ok(&name, "No packages to be unheld provided").into());
     }
+    let (packages, wanted) = (packages(&context.call)?, wanted(Some(&name), &pkgs, None)?);
+    told(&name, unhold(context, packages, &name, |held| all || wanted.iter().any(|(package, _)| package == held)))
+}
 
-    /// What is done when something watched has changed: the state looks again.
-    fn mod_watch(context, name: String, **kwargs) {
-        let mut kwargs = kwargs;
-        let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
-        kwargs.insert("name".into(), name.into());
-        let states = &context.call.minion.states;
-        states.call(context, &format!("pkg.{sfun}"), brine_core::function::Args::keyword(kwargs))
-    }
+/// What is done when something watched has changed: the state looks again.
+#[function]
+pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
+    kwargs.insert("name".into(), name.into());
+    let states = &context.call.minion.states;
+    states.call(context, &format!("pkg.{sfun}"), brine_core::function::Args::keyword(kwargs))
 }
 
 /// Takes the packages of another state along: one call of the package manager instead of two.

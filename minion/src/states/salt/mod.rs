@@ -4,169 +4,229 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::glob::Glob;
 use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
 use brine_core::value::FromValue;
 use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::{arguments, master_of, names};
 
-functions! {
-    module "salt", context StateContext;
+/// State functions of `salt`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("salt", [state, function, runner, wheel, wait_for_event, parallel_runners]);
 
-    /// Applies SLS files, a top file or the highstate on minions. `allow_fail` minions may fail, and those of
-    /// `fail_minions`; with `expect_minions`, who does not return has failed.
-    fn state(context, name: String, tgt: Value = "*".into(), tgt_type: String = "glob".into(), sls: Value = Value::Nil, highstate: Option<bool> = None, top: Option<String> = None, test: Option<bool> = None, pillar: Value = Value::Nil, pillarenv: Value = Value::Nil, saltenv: Value = Value::Nil, exclude: Value = Value::Nil, queue: Value = false.into(), concurrent: Value = false.into(), ret: String = String::new(), ret_config: Value = Value::Nil, ret_kwargs: Value = Value::Nil, expect_minions: bool = true, fail_minions: Value = Value::Nil, allow_fail: Value = 0.into(), timeout: Option<f64> = None, batch: Value = Value::Nil, subset: Option<usize> = None, failhard: bool = false, **_kwargs) {
-        let (fun, mods) = if highstate == Some(true) {
-            ("state.highstate", None)
-        } else if let Some(top) = top {
-            ("state.top", Some(top))
-        } else if sls.is_truthy() {
-            ("state.sls", Some(words(&sls).join(",")))
-        } else {
-            return Ok(StateReturn::failed(&name, "No highstate or sls specified, no execution made").into());
-        };
-        let Some(allow_fail) = usize::from_value(&allow_fail) else {
-            return Ok(StateReturn::failed(&name, "Passed invalid value for 'allow_fail', must be an int").into());
-        };
-        let Value::Bool(_) = concurrent else {
-            return Ok(StateReturn::failed(&name, "Must pass in boolean for value of 'concurrent'").into());
-        };
-        let test = test.or(context.test.then_some(true));
-        let mut kwargs = Map::new();
-        for (key, value) in [
-            ("test", test.into()),
-            ("pillar", pillar),
-            ("pillarenv", pillarenv),
-            ("saltenv", saltenv),
-            ("exclude", exclude),
-        ] {
-            if !value.is_nil() {
-                kwargs.insert(key.into(), value);
-            }
+/// Applies SLS files, a top file or the highstate on minions. `allow_fail` minions may fail, and those of
+/// `fail_minions`; with `expect_minions`, who does not return has failed.
+#[function]
+pub fn state(
+    context: &StateContext,
+    name: String,
+    #[default("*".into())] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] sls: Value,
+    #[default] highstate: Option<bool>,
+    #[default] top: Option<String>,
+    #[default] test: Option<bool>,
+    #[default] pillar: Value,
+    #[default] pillarenv: Value,
+    #[default] saltenv: Value,
+    #[default] exclude: Value,
+    #[default(false.into())] queue: Value,
+    #[default(false.into())] concurrent: Value,
+    #[default] ret: String,
+    #[default] ret_config: Value,
+    #[default] ret_kwargs: Value,
+    #[default(true)] expect_minions: bool,
+    #[default] fail_minions: Value,
+    #[default(0.into())] allow_fail: Value,
+    #[default] timeout: Option<f64>,
+    #[default] batch: Value,
+    #[default] subset: Option<usize>,
+    #[default(false)] failhard: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let (fun, mods) = if highstate == Some(true) {
+        ("state.highstate", None)
+    } else if let Some(top) = top {
+        ("state.top", Some(top))
+    } else if sls.is_truthy() {
+        ("state.sls", Some(words(&sls).join(",")))
+    } else {
+        return Ok(StateReturn::failed(&name, "No highstate or sls specified, no execution made").into());
+    };
+    let Some(allow_fail) = usize::from_value(&allow_fail) else {
+        return Ok(StateReturn::failed(&name, "Passed invalid value for 'allow_fail', must be an int").into());
+    };
+    let Value::Bool(_) = concurrent else {
+        return Ok(StateReturn::failed(&name, "Must pass in boolean for value of 'concurrent'").into());
+    };
+    let test = test.or(context.test.then_some(true));
+    let mut kwargs = Map::new();
+    for (key, value) in [
+        ("test", test.into()),
+        ("pillar", pillar),
+        ("pillarenv", pillarenv),
+        ("saltenv", saltenv),
+        ("exclude", exclude),
+    ] {
+        if !value.is_nil() {
+            kwargs.insert(key.into(), value);
         }
-        kwargs.insert("queue".into(), queue);
-        kwargs.insert("concurrent".into(), concurrent);
-        let job = Job { tgt, tgt_type, ret, ret_config, ret_kwargs, timeout, batch, subset, failhard, expect_minions };
-        let args = Args { positional: mods.into_iter().map(Value::from).collect(), keyword: kwargs };
-        let answers = match job.run(context, "state", &name, fun, args)? {
-            Ok(answers) => answers,
-            Err(error) => return Ok(StateReturn::failed(&name, error).into()),
-        };
-        Ok(applied(&name, &answers, &words(&fail_minions), allow_fail, expect_minions, test == Some(true)).into())
     }
+    kwargs.insert("queue".into(), queue);
+    kwargs.insert("concurrent".into(), concurrent);
+    let job = Job { tgt, tgt_type, ret, ret_config, ret_kwargs, timeout, batch, subset, failhard, expect_minions };
+    let args = Args { positional: mods.into_iter().map(Value::from).collect(), keyword: kwargs };
+    let answers = match job.run(context, "state", &name, fun, args)? {
+        Ok(answers) => answers,
+        Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+    };
+    Ok(applied(&name, &answers, &words(&fail_minions), allow_fail, expect_minions, test == Some(true)).into())
+}
 
-    /// Calls an execution function on minions. It has failed where its retcode is not 0, where it gives false,
-    /// and where `fail_function`, an execution function of the master's host, gives false for its return.
-    fn function(context, name: String, tgt: Value, tgt_type: String = "glob".into(), arg: Value = Value::Nil, kwarg: Option<Map> = None, ret: String = String::new(), ret_config: Value = Value::Nil, ret_kwargs: Value = Value::Nil, expect_minions: bool = false, fail_minions: Value = Value::Nil, fail_function: Option<String> = None, timeout: Option<f64> = None, batch: Value = Value::Nil, subset: Option<usize> = None, failhard: bool = false, **_kwargs) {
-        if context.test {
-            let comment = format!("Function {name} would be executed on target {tgt}");
-            return Ok(StateReturn::would(&name, comment).into());
+/// Calls an execution function on minions. It has failed where its retcode is not 0, where it gives false,
+/// and where `fail_function`, an execution function of the master's host, gives false for its return.
+#[function]
+pub fn function(
+    context: &StateContext,
+    name: String,
+    tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] arg: Value,
+    #[default] kwarg: Option<Map>,
+    #[default] ret: String,
+    #[default] ret_config: Value,
+    #[default] ret_kwargs: Value,
+    #[default(false)] expect_minions: bool,
+    #[default] fail_minions: Value,
+    #[default] fail_function: Option<String>,
+    #[default] timeout: Option<f64>,
+    #[default] batch: Value,
+    #[default] subset: Option<usize>,
+    #[default(false)] failhard: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    if context.test {
+        let comment = format!("Function {name} would be executed on target {tgt}");
+        return Ok(StateReturn::would(&name, comment).into());
+    }
+    let positional = match arg {
+        Value::Nil => Vec::new(),
+        Value::List(args) => args,
+        Value::Str(text) => text.split_whitespace().map(Value::from).collect(),
+        one => vec![one],
+    };
+    let args = Args { positional, keyword: kwarg.unwrap_or_default() };
+    let job = Job { tgt, tgt_type, ret, ret_config, ret_kwargs, timeout, batch, subset, failhard, expect_minions };
+    let answers = match job.run(context, "function", &name, &name, args)? {
+        Ok(answers) => answers,
+        Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+    };
+    let good = |value: &Value| match &fail_function {
+        None => true,
+        Some(function) => {
+            context.call.call(function, Args::positional([value.clone()])).is_ok_and(|good| good.is_truthy())
         }
-        let positional = match arg {
-            Value::Nil => Vec::new(),
-            Value::List(args) => args,
-            Value::Str(text) => text.split_whitespace().map(Value::from).collect(),
+    };
+    Ok(called(&name, &answers, &words(&fail_minions), good).into())
+}
+
+/// Calls a runner function on the master; what it is given beside its name are the function's arguments.
+#[function]
+pub fn runner(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    on_master(context, "Runner", name, kwargs, |master, name, args| master.runner(name, args))
+}
+
+/// Calls a wheel function on the master; what it is given beside its name are the function's arguments.
+#[function]
+pub fn wheel(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    on_master(context, "Wheel", name, kwargs, |master, name, args| master.wheel(name, args))
+}
+
+/// Waits until each id of a list was seen in the field `event_id` of an event whose tag matches the name.
+#[function]
+pub fn wait_for_event(
+    context: &StateContext,
+    name: String,
+    id_list: Value,
+    #[default("id".into())] event_id: String,
+    #[default(300.0)] timeout: f64,
+    #[default("master".into())] node: String,
+) -> CallResult {
+    // The events are those of the master: an orchestration runs nowhere else.
+    _ = node;
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("Orchestration would wait for event '{name}'")).into());
+    }
+    let glob = Glob::new(&name).map_err(CallError::execution)?;
+    let mut missing = match id_list {
+        Value::List(ids) => ids,
+        one => vec![one],
+    };
+    let (mut seen, started) = (Vec::new(), Instant::now());
+    let time = brine_core::seconds::within(0.0..=1e9, timeout);
+    let followed = master_of(&context.call, "salt.wait_for_event")?.follow(time, &mut |tag, data| {
+        if !glob.is_match(tag) {
+            return false;
+        }
+        let found = data.get(event_id.as_str());
+        let found = found.or_else(|| data.get("data")?.get(&event_id)).cloned().unwrap_or_default();
+        let found = match found {
+            Value::List(all) => all,
             one => vec![one],
         };
-        let args = Args { positional, keyword: kwarg.unwrap_or_default() };
-        let job = Job { tgt, tgt_type, ret, ret_config, ret_kwargs, timeout, batch, subset, failhard, expect_minions };
-        let answers = match job.run(context, "function", &name, &name, args)? {
-            Ok(answers) => answers,
-            Err(error) => return Ok(StateReturn::failed(&name, error).into()),
-        };
-        let good = |value: &Value| match &fail_function {
-            None => true,
-            Some(function) => context
-                .call
-                .call(function, Args::positional([value.clone()]))
-                .is_ok_and(|good| good.is_truthy()),
-        };
-        Ok(called(&name, &answers, &words(&fail_minions), good).into())
-    }
+        let (now, rest) = std::mem::take(&mut missing).into_iter().partition(|id| found.contains(id));
+        missing = rest;
+        seen.extend::<Vec<Value>>(now);
+        missing.is_empty()
+    });
+    let all = followed.map_err(CallError::execution)?;
+    let changes = if seen.is_empty() {
+        Map::new()
+    } else {
+        map! {"minions_seen" => seen}
+    };
+    let done = if all {
+        StateReturn::ok(&name, format!("All events seen in {} seconds.", started.elapsed().as_secs_f64()))
+    } else {
+        StateReturn::failed(&name, "Timeout value reached.")
+    };
+    Ok(done.with_changes(changes).into())
+}
 
-    /// Calls a runner function on the master; what it is given beside its name are the function's arguments.
-    fn runner(context, name: String, **kwargs) {
-        on_master(context, "Runner", name, kwargs, |master, name, args| master.runner(name, args))
-    }
-
-    /// Calls a wheel function on the master; what it is given beside its name are the function's arguments.
-    fn wheel(context, name: String, **kwargs) {
-        on_master(context, "Wheel", name, kwargs, |master, name, args| master.wheel(name, args))
-    }
-
-    /// Waits until each id of a list was seen in the field `event_id` of an event whose tag matches the name.
-    fn wait_for_event(context, name: String, id_list: Value, event_id: String = "id".into(), timeout: f64 = 300.0, node: String = "master".into()) {
-        // The events are those of the master: an orchestration runs nowhere else.
-        _ = node;
-        if context.test {
-            return Ok(StateReturn::would(&name, format!("Orchestration would wait for event '{name}'")).into());
-        }
-        let glob = Glob::new(&name).map_err(CallError::execution)?;
-        let mut missing = match id_list {
-            Value::List(ids) => ids,
-            one => vec![one],
-        };
-        let (mut seen, started) = (Vec::new(), Instant::now());
-        let time = brine_core::seconds::within(0.0..=1e9, timeout);
-        let followed = master_of(&context.call, "salt.wait_for_event")?.follow(time, &mut |tag, data| {
-            if !glob.is_match(tag) {
-                return false;
+/// Calls several runner functions side by side: a mapping of ids to `name` and `kwarg`.
+#[function]
+pub fn parallel_runners(context: &StateContext, name: String, runners: Value, #[keywords] _kwargs: Map) -> CallResult {
+    let mut wanted: Vec<(String, String, Map)> = Vec::new();
+    match runners {
+        Value::Str(one) => wanted.push((one.clone(), one, Map::new())),
+        Value::Map(runners) => {
+            for (id, config) in runners {
+                let config = flat(&config);
+                let fun = config.get("name").map_or_else(|| id.to_string(), ToString::to_string);
+                let kwargs = config.get("kwarg").and_then(Value::as_map).cloned().unwrap_or_default();
+                wanted.push((id.to_string(), fun, kwargs));
             }
-            let found = data.get(event_id.as_str());
-            let found = found.or_else(|| data.get("data")?.get(&event_id)).cloned().unwrap_or_default();
-            let found = match found {
-                Value::List(all) => all,
-                one => vec![one],
-            };
-            let (now, rest) = std::mem::take(&mut missing).into_iter().partition(|id| found.contains(id));
-            missing = rest;
-            seen.extend::<Vec<Value>>(now);
-            missing.is_empty()
-        });
-        let all = followed.map_err(CallError::execution)?;
-        let changes = if seen.is_empty() { Map::new() } else { map! {"minions_seen" => seen} };
-        let done = if all {
-            StateReturn::ok(&name, format!("All events seen in {} seconds.", started.elapsed().as_secs_f64()))
-        } else {
-            StateReturn::failed(&name, "Timeout value reached.")
-        };
-        Ok(done.with_changes(changes).into())
-    }
-
-    /// Calls several runner functions side by side: a mapping of ids to `name` and `kwarg`.
-    fn parallel_runners(context, name: String, runners: Value, **_kwargs) {
-        let mut wanted: Vec<(String, String, Map)> = Vec::new();
-        match runners {
-            Value::Str(one) => wanted.push((one.clone(), one, Map::new())),
-            Value::Map(runners) => {
-                for (id, config) in runners {
-                    let config = flat(&config);
-                    let fun = config.get("name").map_or_else(|| id.to_string(), ToString::to_string);
-                    let kwargs = config.get("kwarg").and_then(Value::as_map).cloned().unwrap_or_default();
-                    wanted.push((id.to_string(), fun, kwargs));
-                }
-            }
-            _ => return Ok(StateReturn::failed(&name, "The runners parameter must be a string or dict.").into()),
         }
-        if context.test {
-            let funs: Vec<&str> = wanted.iter().map(|(_, fun, _)| fun.as_str()).collect();
-            let comment = format!("Runner functions {} would be executed.", funs.join(", "));
-            return Ok(StateReturn::would(&name, comment).into());
-        }
-        let master = master_of(&context.call, "salt.parallel_runners")?;
-        let all: Vec<(String, Called)> = std::thread::scope(|scope| {
-            let threads: Vec<_> = wanted
-                .into_iter()
-                .map(|(id, fun, kwargs)| (id, scope.spawn(move || master.runner(&fun, Args::keyword(kwargs)))))
-                .collect();
-            threads.into_iter().filter_map(|(id, thread)| Some((id, thread.join().ok()?))).collect()
-        });
-        Ok(side_by_side(&name, all).into())
+        _ => return Ok(StateReturn::failed(&name, "The runners parameter must be a string or dict.").into()),
     }
+    if context.test {
+        let funs: Vec<&str> = wanted.iter().map(|(_, fun, _)| fun.as_str()).collect();
+        let comment = format!("Runner functions {} would be executed.", funs.join(", "));
+        return Ok(StateReturn::would(&name, comment).into());
+    }
+    let master = master_of(&context.call, "salt.parallel_runners")?;
+    let all: Vec<(String, Called)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = wanted
+            .into_iter()
+            .map(|(id, fun, kwargs)| (id, scope.spawn(move || master.runner(&fun, Args::keyword(kwargs)))))
+            .collect();
+        threads.into_iter().filter_map(|(id, thread)| Some((id, thread.join().ok()?))).collect()
+    });
+    Ok(side_by_side(&name, all).into())
 }
 
 /// How a job of an orchestration is published.

@@ -5,67 +5,88 @@ mod masks;
 #[cfg(test)]
 mod tests;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use self::boot::{apply, toggle};
 use super::{StateContext, StateReturn};
 use crate::context::Context;
 use crate::modules::service::{How, Init, systemd};
 
-functions! {
-    module "service", context StateContext;
+/// State functions of `service`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("service", [running, dead, enabled, disabled, masked, unmasked, mod_watch]);
 
-    /// A service that runs, and with `enable` starts with the host or does not.
-    fn running(context, name: String, enable: Option<bool> = None, sig: Option<String> = None, init_delay: Value = Value::Nil, **kwargs) {
-        let wanted = Wanted { runs: true, enable, sig, delay: init_delay, how: how(&kwargs) };
-        told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
-    }
+/// A service that runs, and with `enable` starts with the host or does not.
+#[function]
+pub fn running(
+    context: &StateContext,
+    name: String,
+    #[default] enable: Option<bool>,
+    #[default] sig: Option<String>,
+    #[default] init_delay: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let wanted = Wanted { runs: true, enable, sig, delay: init_delay, how: how(&kwargs) };
+    told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
+}
 
-    /// A service that does not run, and with `enable` starts with the host or does not.
-    fn dead(context, name: String, enable: Option<bool> = None, sig: Option<String> = None, init_delay: Value = Value::Nil, **kwargs) {
-        let wanted = Wanted { runs: false, enable, sig, delay: init_delay, how: how(&kwargs) };
-        told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
-    }
+/// A service that does not run, and with `enable` starts with the host or does not.
+#[function]
+pub fn dead(
+    context: &StateContext,
+    name: String,
+    #[default] enable: Option<bool>,
+    #[default] sig: Option<String>,
+    #[default] init_delay: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let wanted = Wanted { runs: false, enable, sig, delay: init_delay, how: how(&kwargs) };
+    told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
+}
 
-    /// A service that starts with the host.
-    fn enabled(context, name: String, **kwargs) {
-        told(&name, boot::state(&Host::new(context), context, &name, true, how(&kwargs)))
-    }
+/// A service that starts with the host.
+#[function]
+pub fn enabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    told(&name, boot::state(&Host::new(context), context, &name, true, how(&kwargs)))
+}
 
-    /// A service that does not start with the host.
-    fn disabled(context, name: String, **kwargs) {
-        told(&name, boot::state(&Host::new(context), context, &name, false, how(&kwargs)))
-    }
+/// A service that does not start with the host.
+#[function]
+pub fn disabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    told(&name, boot::state(&Host::new(context), context, &name, false, how(&kwargs)))
+}
 
-    /// A service that nobody can start, for good or with `runtime` until the next start of the host.
-    fn masked(context, name: String, runtime: bool = false) {
-        told(&name, masks::state(&Host::new(context), context, &name, true, runtime))
-    }
+/// A service that nobody can start, for good or with `runtime` until the next start of the host.
+#[function]
+pub fn masked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
+    told(&name, masks::state(&Host::new(context), context, &name, true, runtime))
+}
 
-    /// A service that can be started again.
-    fn unmasked(context, name: String, runtime: bool = false) {
-        told(&name, masks::state(&Host::new(context), context, &name, false, runtime))
-    }
+/// A service that can be started again.
+#[function]
+pub fn unmasked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
+    told(&name, masks::state(&Host::new(context), context, &name, false, runtime))
+}
 
-    /// What is done when something watched has changed: the service is restarted, or with `reload`
-    /// reads its configuration again; one that should be dead is stopped.
-    fn mod_watch(
-        context,
-        name: String,
-        sfun: Value = Value::Nil,
-        sig: Option<String> = None,
-        reload: bool = false,
-        full_restart: bool = false,
-        init_delay: Value = Value::Nil,
-        force: bool = false,
-        **kwargs
-    ) {
-        // For other systems than these.
-        _ = full_restart;
-        let wanted = Watched { sfun: sfun.to_string(), sig, reload, force, delay: init_delay, how: how(&kwargs) };
-        told(&name, watched(&Host::new(context), context, &name, &wanted))
-    }
+/// What is done when something watched has changed: the service is restarted, or with `reload`
+/// reads its configuration again; one that should be dead is stopped.
+#[function]
+pub fn mod_watch(
+    context: &StateContext,
+    name: String,
+    #[default] sfun: Value,
+    #[default] sig: Option<String>,
+    #[default(false)] reload: bool,
+    #[default(false)] full_restart: bool,
+    #[default] init_delay: Value,
+    #[default(false)] force: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    // For other systems than these.
+    _ = full_restart;
+    let wanted = Watched { sfun: sfun.to_string(), sig, reload, force, delay: init_delay, how: how(&kwargs) };
+    told(&name, watched(&Host::new(context), context, &name, &wanted))
 }
 
 /// What systemd alone knows to do.

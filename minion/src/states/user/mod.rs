@@ -4,8 +4,8 @@ mod wanted;
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use self::wanted::{GECOS, Wanted};
 use super::{StateContext, StateReturn};
@@ -16,94 +16,125 @@ use crate::modules::user::{describe, names};
 /// What stands for a hash in what is returned.
 const HIDDEN: &str = "XXX-REDACTED-XXX";
 
-functions! {
-    module "user", context StateContext;
+/// State functions of `user`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("user", [present, absent]);
 
-    /// A user with these properties; what is not said stays.
-    fn present(
-        context,
-        name: String,
-        uid: Value = Value::Nil,
-        gid: Value = Value::Nil,
-        usergroup: Option<bool> = None,
-        groups: Option<Value> = None,
-        optional_groups: Value = Value::Nil,
-        remove_groups: bool = true,
-        home: Option<String> = None,
-        createhome: bool = true,
-        persist_home: bool = false,
-        password: Option<String> = None,
-        hash_password: bool = false,
-        enforce_password: bool = true,
-        empty_password: bool = false,
-        shell: Option<String> = None,
-        unique: bool = true,
-        system: bool = false,
-        fullname: Option<String> = None,
-        roomnumber: Option<String> = None,
-        workphone: Option<String> = None,
-        homephone: Option<String> = None,
-        other: Option<String> = None,
-        loginclass: Value = Value::Nil,
-        date: Value = Value::Nil,
-        mindays: Value = Value::Nil,
-        maxdays: Value = Value::Nil,
-        inactdays: Value = Value::Nil,
-        warndays: Value = Value::Nil,
-        expire: Value = Value::Nil,
-        win_homedrive: Value = Value::Nil,
-        win_profile: Value = Value::Nil,
-        win_logonscript: Value = Value::Nil,
-        win_description: Value = Value::Nil,
-        nologinit: bool = false,
-        allow_uid_change: bool = false,
-        allow_gid_change: bool = false,
-        password_lock: Option<bool> = None,
-        local: bool = false
-    ) {
-        // These are for BSD and Windows.
-        _ = (loginclass, win_homedrive, win_profile, win_logonscript, win_description);
-        let gecos = [fullname, roomnumber, workphone, homephone, other];
-        if let Some(field) = gecos[..3].iter().flatten().find(|field| field.contains(',')) {
-            return Ok(StateReturn::failed(&name, format!("Unsupported char ',' in {field}")).into());
-        }
-        let accounts = Accounts::read();
-        let mut optional_groups = names(&optional_groups);
-        optional_groups.retain(|group| accounts.group(group).is_some());
-        let mut wanted = Wanted {
-            uid, gid, usergroup, groups: groups.map(|groups| if groups.is_truthy() { names(&groups) } else { Vec::new() }), optional_groups, remove_groups, home, createhome,
-            persist_home, password, enforce_password, empty_password, password_lock, shell, unique, system, gecos, date,
-            mindays, maxdays, inactdays, warndays, expire, nologinit, allow_uid_change, allow_gid_change, local,
-        };
-        if hash_password && let Some(password) = wanted.password.take_if(|password| !password.is_empty()) {
-            wanted.password = Some(hashed(&name, &password)?);
-        }
-        match present_state(context, &name, wanted, &accounts) {
-            Err(CallError::Execution(message)) => Ok(StateReturn::failed(&name, message).into()),
-            done => done.map(Into::into),
-        }
+/// A user with these properties; what is not said stays.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    #[default] uid: Value,
+    #[default] gid: Value,
+    #[default] usergroup: Option<bool>,
+    #[default] groups: Option<Value>,
+    #[default] optional_groups: Value,
+    #[default(true)] remove_groups: bool,
+    #[default] home: Option<String>,
+    #[default(true)] createhome: bool,
+    #[default(false)] persist_home: bool,
+    #[default] password: Option<String>,
+    #[default(false)] hash_password: bool,
+    #[default(true)] enforce_password: bool,
+    #[default(false)] empty_password: bool,
+    #[default] shell: Option<String>,
+    #[default(true)] unique: bool,
+    #[default(false)] system: bool,
+    #[default] fullname: Option<String>,
+    #[default] roomnumber: Option<String>,
+    #[default] workphone: Option<String>,
+    #[default] homephone: Option<String>,
+    #[default] other: Option<String>,
+    #[default] loginclass: Value,
+    #[default] date: Value,
+    #[default] mindays: Value,
+    #[default] maxdays: Value,
+    #[default] inactdays: Value,
+    #[default] warndays: Value,
+    #[default] expire: Value,
+    #[default] win_homedrive: Value,
+    #[default] win_profile: Value,
+    #[default] win_logonscript: Value,
+    #[default] win_description: Value,
+    #[default(false)] nologinit: bool,
+    #[default(false)] allow_uid_change: bool,
+    #[default(false)] allow_gid_change: bool,
+    #[default] password_lock: Option<bool>,
+    #[default(false)] local: bool,
+) -> CallResult {
+    // These are for BSD and Windows.
+    _ = (loginclass, win_homedrive, win_profile, win_logonscript, win_description);
+    let gecos = [fullname, roomnumber, workphone, homephone, other];
+    if let Some(field) = gecos[..3].iter().flatten().find(|field| field.contains(',')) {
+        return Ok(StateReturn::failed(&name, format!("Unsupported char ',' in {field}")).into());
     }
+    let accounts = Accounts::read();
+    let mut optional_groups = names(&optional_groups);
+    optional_groups.retain(|group| accounts.group(group).is_some());
+    let mut wanted = Wanted {
+        uid,
+        gid,
+        usergroup,
+        groups: groups.map(|groups| if groups.is_truthy() { names(&groups) } else { Vec::new() }),
+        optional_groups,
+        remove_groups,
+        home,
+        createhome,
+        persist_home,
+        password,
+        enforce_password,
+        empty_password,
+        password_lock,
+        shell,
+        unique,
+        system,
+        gecos,
+        date,
+        mindays,
+        maxdays,
+        inactdays,
+        warndays,
+        expire,
+        nologinit,
+        allow_uid_change,
+        allow_gid_change,
+        local,
+    };
+    if hash_password && let Some(password) = wanted.password.take_if(|password| !password.is_empty()) {
+        wanted.password = Some(hashed(&name, &password)?);
+    }
+    match present_state(context, &name, wanted, &accounts) {
+        Err(CallError::Execution(message)) => Ok(StateReturn::failed(&name, message).into()),
+        done => done.map(Into::into),
+    }
+}
 
-    /// No user of this name; `purge` takes the home folder too.
-    fn absent(context, name: String, purge: bool = false, force: bool = false, local: bool = false) {
-        let before = Accounts::read();
-        if before.user(&name).is_none() {
-            return Ok(StateReturn::ok(&name, format!("User {name} is not present")).into());
-        }
-        if context.test {
-            return Ok(StateReturn::would(&name, format!("User {name} set for removal")).into());
-        }
-        let args = map! {"remove" => purge, "force" => force, "local" => local};
-        let removed = context.call.call("user.delete", Args { positional: vec![name.as_str().into()], keyword: args })?;
-        if !removed.is_truthy() {
-            return Ok(StateReturn::failed(&name, format!("Failed to remove user {name}")).into());
-        }
-        let after = Accounts::read();
-        let gone = before.groups_of(&name).into_iter().filter(|group| after.group(group).is_none());
-        let mut changes: Map = gone.map(|group| (format!("{group} group").into(), "removed".into())).collect();
-        changes.insert(name.as_str().into(), "removed".into());
-        Ok(StateReturn::ok(&name, format!("Removed user {name}")).with_changes(changes).into())
+/// No user of this name; `purge` takes the home folder too.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default(false)] purge: bool,
+    #[default(false)] force: bool,
+    #[default(false)] local: bool,
+) -> CallResult {
+    let before = Accounts::read();
+    if before.user(&name).is_none() {
+        return Ok(StateReturn::ok(&name, format!("User {name} is not present")).into());
     }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("User {name} set for removal")).into());
+    }
+    let args = map! {"remove" => purge, "force" => force, "local" => local};
+    let removed = context.call.call("user.delete", Args { positional: vec![name.as_str().into()], keyword: args })?;
+    if !removed.is_truthy() {
+        return Ok(StateReturn::failed(&name, format!("Failed to remove user {name}")).into());
+    }
+    let after = Accounts::read();
+    let gone = before.groups_of(&name).into_iter().filter(|group| after.group(group).is_none());
+    let mut changes: Map = gone.map(|group| (format!("{group} group").into(), "removed".into())).collect();
+    changes.insert(name.as_str().into(), "removed".into());
+    Ok(StateReturn::ok(&name, format!("Removed user {name}")).with_changes(changes).into())
 }
 
 fn call(context: &StateContext, function: &str, args: &[Value]) -> Result<bool, CallError> {
