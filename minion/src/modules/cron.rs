@@ -3,7 +3,7 @@
 mod tab;
 
 use brine_core::Value;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 
 use super::accounts::Accounts;
 use super::cmd::{self, Scratch};
@@ -102,28 +102,45 @@ pub fn set_special(
     Ok(set(context, &user, &wanted)?.into())
 }
 
+/// The arguments of `cron.set_job`.
+#[derive(Args)]
+pub struct SetJobArgs {
+    /// User whose crontab it is.
+    user: String,
+    /// Minute of the hour: a crontab field, or `random`.
+    minute: Value,
+    /// Hour of the day: a crontab field, or `random`.
+    hour: Value,
+    /// Day of the month: a crontab field, or `random`.
+    daymonth: Value,
+    /// Month: a crontab field, or `random`.
+    month: Value,
+    /// Day of the week: a crontab field, or `random`.
+    dayweek: Value,
+    /// Command.
+    cmd: String,
+    /// Whether the job is commented out.
+    #[default(false)]
+    commented: bool,
+    /// Comment above the job.
+    #[default]
+    comment: Option<String>,
+    /// Name of the job for later calls.
+    #[default]
+    identifier: Option<String>,
+}
+
 /// Has a job be in a user's crontab. A field of the time may be `random`, or chosen from a range such as `5:10`.
 ///
 /// CLI Example:
 ///
 ///     salt '*' cron.set_job root '*' '*' '*' '*' 1 /usr/local/weekly
 #[function]
-pub fn set_job(
-    context: &Context,
-    user: String,
-    minute: Value,
-    hour: Value,
-    daymonth: Value,
-    month: Value,
-    dayweek: Value,
-    cmd: String,
-    #[default(false)] commented: bool,
-    #[default] comment: Option<String>,
-    #[default] identifier: Option<String>,
-) -> CallResult {
-    let when = When::times([&minute, &hour, &daymonth, &month, &dayweek]);
-    let (comment, identifier) = (comment.as_deref(), identifier.as_deref());
-    Ok(set(context, &user, &Wanted { when, command: &cmd, identifier, comment, commented })?.into())
+pub fn set_job(context: &Context, #[args] args: SetJobArgs) -> CallResult {
+    let when = When::times([&args.minute, &args.hour, &args.daymonth, &args.month, &args.dayweek]);
+    let (comment, identifier) = (args.comment.as_deref(), args.identifier.as_deref());
+    Ok(set(context, &args.user, &Wanted { when, command: &args.cmd, identifier, comment, commented: args.commented })?
+        .into())
 }
 
 /// Takes a job such as `@hourly` out of a user's crontab.

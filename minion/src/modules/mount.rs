@@ -6,7 +6,7 @@ pub mod fstab;
 use std::path::{Path, PathBuf};
 
 use brine_core::files;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::sls::yaml::{self, Style};
 use brine_core::{Map, Value, map};
 
@@ -68,28 +68,56 @@ pub fn fstab(_context: &Context, #[default("/etc/fstab".into())] config: String)
     Ok(fstab::describe(&fstab::read(&config)?).into())
 }
 
+/// The arguments of `mount.set_fstab`.
+#[derive(Args)]
+pub struct SetFstabArgs {
+    /// Mount point.
+    name: String,
+    /// Device.
+    device: String,
+    /// Type of the file system.
+    fstype: String,
+    /// Mount options.
+    #[default("defaults".into())]
+    opts: Value,
+    /// Field of the table for `dump`.
+    #[default(0.into())]
+    dump: Value,
+    /// Field of the table for `fsck`: the order of checks.
+    #[default(0.into())]
+    pass_num: Value,
+    /// Path of the table of file systems.
+    #[default("/etc/fstab".into())]
+    config: String,
+    /// Whether the table stays as it is.
+    #[default(false)]
+    test: bool,
+    /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
+    #[default(vec!["auto".into()])]
+    match_on: Vec<String>,
+    /// Whether an entry that differs stays as it is.
+    #[default(false)]
+    not_change: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// Has an entry be in `/etc/fstab`: `new`, `change` or `present`.
 ///
 /// CLI Example:
 ///
 ///     salt '*' mount.set_fstab /mnt/foo /dev/sdz1 ext4
 #[function]
-pub fn set_fstab(
-    _context: &Context,
-    name: String,
-    device: String,
-    fstype: String,
-    #[default("defaults".into())] opts: Value,
-    #[default(0.into())] dump: Value,
-    #[default(0.into())] pass_num: Value,
-    #[default("/etc/fstab".into())] config: String,
-    #[default(false)] test: bool,
-    #[default(vec!["auto".into()])] match_on: Vec<String>,
-    #[default(false)] not_change: bool,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let entry = Entry::new(&name, &device, &fstype, &opts, &dump, &pass_num);
-    Ok(fstab::set(&config, &entry, &How { match_on, not_change, test })?.as_str().into())
+pub fn set_fstab(_context: &Context, #[args] args: SetFstabArgs) -> CallResult {
+    let entry = Entry::new(&args.name, &args.device, &args.fstype, &args.opts, &args.dump, &args.pass_num);
+    Ok(fstab::set(
+        &args.config,
+        &entry,
+        &How { match_on: args.match_on, not_change: args.not_change, test: args.test },
+    )?
+    .as_str()
+    .into())
 }
 
 /// Has no entry be in `/etc/fstab` that mounts this device there.

@@ -55,6 +55,42 @@ pub fn wheel(
     returned(master.wheel(&name, arguments(arg, kwarg, public(kwargs))), full_return)
 }
 
+/// The arguments of `saltutil.cmd`.
+#[derive(Args)]
+pub struct CmdArgs {
+    /// Target: which minions.
+    tgt: Value,
+    /// Full name of the execution function.
+    fun: String,
+    /// Positional arguments of the function.
+    #[default]
+    arg: Value,
+    /// Seconds to wait for returns.
+    #[default]
+    timeout: Option<f64>,
+    /// Type of the target: `glob`, `list`, `grain`, `compound`, ...
+    #[default("glob".into())]
+    tgt_type: String,
+    /// Returners that minions hand their returns to as well.
+    #[default]
+    ret: String,
+    /// Keyword arguments of the function.
+    #[default]
+    kwarg: Option<Map>,
+    /// Whether a minion that does not return has failed.
+    #[default(false)]
+    expect_minions: bool,
+    /// Size of batches: a number, or a percentage of the minions.
+    #[default]
+    batch: Value,
+    /// Number of minions to choose at random from the target.
+    #[default]
+    subset: Option<usize>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// Calls a function on minions and gives what each returned: `ret`, `retcode`, `out` and `jid`. Only in
 /// orchestrations.
 ///
@@ -62,31 +98,18 @@ pub fn wheel(
 ///
 ///     {% set uptime = salt['saltutil.cmd']('web*', 'status.uptime') %}
 #[function]
-pub fn cmd(
-    context: &Context,
-    tgt: Value,
-    fun: String,
-    #[default] arg: Value,
-    #[default] timeout: Option<f64>,
-    #[default("glob".into())] tgt_type: String,
-    #[default] ret: String,
-    #[default] kwarg: Option<Map>,
-    #[default(false)] expect_minions: bool,
-    #[default] batch: Value,
-    #[default] subset: Option<usize>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
+pub fn cmd(context: &Context, #[args] args: CmdArgs) -> CallResult {
     let request = PublishRequest {
-        tgt,
-        tgt_type,
-        arg: arguments(arg, kwarg, Map::new()).to_wire(),
-        ret,
-        ..PublishRequest::new("", &fun, "")
+        tgt: args.tgt,
+        tgt_type: args.tgt_type,
+        arg: arguments(args.arg, args.kwarg, Map::new()).to_wire(),
+        ret: args.ret,
+        ..PublishRequest::new("", &args.fun, "")
     };
     let ask = Ask {
-        timeout: timeout.map(|seconds| brine_core::seconds::within(0.0..=1e9, seconds)),
-        batch: (!batch.is_nil()).then(|| batch.to_string()),
-        subset,
+        timeout: args.timeout.map(|seconds| brine_core::seconds::within(0.0..=1e9, seconds)),
+        batch: (!args.batch.is_nil()).then(|| args.batch.to_string()),
+        subset: args.subset,
         ..Ask::new(request)
     };
     let answers = master_of(context, "saltutil.cmd")?.ask(ask).map_err(CallError::Execution)?;
@@ -97,7 +120,7 @@ pub fn cmd(
                 let field = |name: &str| returned.get(name).cloned().unwrap_or_default();
                 map! {"ret" => field("return"), "retcode" => field("retcode"), "out" => field("out"), "jid" => &answer.jid}
             }
-            None if expect_minions => map! {"failed" => true},
+            None if args.expect_minions => map! {"failed" => true},
             None => continue,
         };
         all.insert(answer.id.into(), told.into());

@@ -5,7 +5,7 @@ pub mod known;
 
 use std::path::Path;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
@@ -333,29 +333,59 @@ pub fn check_known_host(
     Ok(needs.into())
 }
 
+/// The arguments of `ssh.set_known_host`.
+#[derive(Args)]
+pub struct SetKnownHostArgs {
+    /// User whose `~/.ssh/known_hosts` is managed; that of the system by default.
+    #[default]
+    user: Option<String>,
+    /// Name of the host.
+    #[default]
+    hostname: Option<String>,
+    /// Fingerprint that the key of the host must have.
+    #[default]
+    fingerprint: Option<String>,
+    /// Public key of the host; asked of the host by default.
+    #[default]
+    key: Option<String>,
+    /// Port of the host's SSH server.
+    #[default]
+    port: Option<u16>,
+    /// Type of the key, such as `ssh-ed25519`.
+    #[default]
+    enc: Option<String>,
+    /// Path of the file, relative to the user's home directory.
+    #[default]
+    config: Option<String>,
+    /// Whether host names are stored as hashes.
+    #[default(true)]
+    hash_known_hosts: bool,
+    /// Seconds to wait for the host.
+    #[default(5)]
+    timeout: u32,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    fingerprint_hash_type: Option<String>,
+}
+
 /// Has a host be known by its key.
 ///
 /// CLI Example:
 ///
 ///     salt '*' ssh.set_known_host <user> fingerprint='xx:xx:..:xx' enc='ssh-rsa'
 #[function]
-pub fn set_known_host(
-    context: &Context,
-    #[default] user: Option<String>,
-    #[default] hostname: Option<String>,
-    #[default] fingerprint: Option<String>,
-    #[default] key: Option<String>,
-    #[default] port: Option<u16>,
-    #[default] enc: Option<String>,
-    #[default] config: Option<String>,
-    #[default(true)] hash_known_hosts: bool,
-    #[default(5)] timeout: u32,
-    #[default] fingerprint_hash_type: Option<String>,
-) -> CallResult {
-    let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
-    let host = known::Host { name, port, enc, key, fingerprint, hash: fingerprint_hash_type };
-    match known::File::of(user.as_deref(), config.as_deref()) {
-        Ok(file) => Ok(file.set(context, &host, hash_known_hosts, timeout)?.into()),
+pub fn set_known_host(context: &Context, #[args] args: SetKnownHostArgs) -> CallResult {
+    let Some(name) = args.hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
+    let host = known::Host {
+        name,
+        port: args.port,
+        enc: args.enc,
+        key: args.key,
+        fingerprint: args.fingerprint,
+        hash: args.fingerprint_hash_type,
+    };
+    match known::File::of(args.user.as_deref(), args.config.as_deref()) {
+        Ok(file) => Ok(file.set(context, &host, args.hash_known_hosts, args.timeout)?.into()),
         Err(error) => Ok(known::Done::Failed(error).into()),
     }
 }

@@ -92,52 +92,90 @@ pub fn primary_group(_context: &Context, name: String) -> CallResult {
     Ok(gid.and_then(|gid| accounts.groups.iter().find(|group| group.gid == gid)).map_or("", |group| &group.name).into())
 }
 
+/// The arguments of `user.add`.
+#[derive(Args)]
+pub struct AddArgs {
+    /// Login name.
+    name: String,
+    /// User id; the next free one by default.
+    #[default]
+    uid: Value,
+    /// Name or id of the primary group.
+    #[default]
+    gid: Value,
+    /// Supplementary groups.
+    #[default]
+    groups: Value,
+    /// Path of the home directory.
+    #[default]
+    home: Option<String>,
+    /// Login shell.
+    #[default]
+    shell: Option<String>,
+    /// Whether no other user may have the user id.
+    #[default(true)]
+    unique: bool,
+    /// Whether a new account gets a user id of the system's range.
+    #[default(false)]
+    system: bool,
+    /// Full name.
+    #[default]
+    fullname: String,
+    /// Room number.
+    #[default]
+    roomnumber: String,
+    /// Telephone number at work.
+    #[default]
+    workphone: String,
+    /// Telephone number at home.
+    #[default]
+    homephone: String,
+    /// Further text of the GECOS field.
+    #[default]
+    other: String,
+    /// Whether the home directory is created.
+    #[default(true)]
+    createhome: bool,
+    /// Accepted and ignored: for BSD.
+    #[default]
+    loginclass: Value,
+    /// Whether a new account is left out of lastlog and faillog.
+    #[default(false)]
+    nologinit: bool,
+    /// Whether a group with the user's name is created; the system decides by default.
+    #[default]
+    usergroup: Option<bool>,
+    /// Whether only local accounts are managed, by the programs of libuser.
+    #[default(false)]
+    local: bool,
+}
+
 /// Adds a user.
 ///
 /// CLI Example:
 ///
 ///     salt '*' user.add name <uid> <gid> <groups> <home> <shell>
 #[function]
-pub fn add(
-    context: &Context,
-    name: String,
-    #[default] uid: Value,
-    #[default] gid: Value,
-    #[default] groups: Value,
-    #[default] home: Option<String>,
-    #[default] shell: Option<String>,
-    #[default(true)] unique: bool,
-    #[default(false)] system: bool,
-    #[default] fullname: String,
-    #[default] roomnumber: String,
-    #[default] workphone: String,
-    #[default] homephone: String,
-    #[default] other: String,
-    #[default(true)] createhome: bool,
-    #[default] loginclass: Value,
-    #[default(false)] nologinit: bool,
-    #[default] usergroup: Option<bool>,
-    #[default(false)] local: bool,
-) -> CallResult {
+pub fn add(context: &Context, #[args] args: AddArgs) -> CallResult {
     // Login classes are BSD's.
-    _ = loginclass;
-    let gecos = gecos(&[&fullname, &roomnumber, &workphone, &homephone, &other]);
+    _ = args.loginclass;
+    let gecos = gecos(&[&args.fullname, &args.roomnumber, &args.workphone, &args.homephone, &args.other]);
     let new = NewUser {
-        uid,
-        gid,
-        groups: names(&groups),
-        home,
-        shell,
-        unique,
-        system,
+        uid: args.uid,
+        gid: args.gid,
+        groups: names(&args.groups),
+        home: args.home,
+        shell: args.shell,
+        unique: args.unique,
+        system: args.system,
         gecos,
-        createhome,
-        nologinit,
-        usergroup,
-        local,
+        createhome: args.createhome,
+        nologinit: args.nologinit,
+        usergroup: args.usergroup,
+        local: args.local,
     };
     new.check()?;
-    succeeds(context, &new.command(&name)?)
+    succeeds(context, &new.command(&args.name)?)
 }
 
 /// Removes a user; `remove` takes the home folder too, `force` does so while the user is logged in.

@@ -1,6 +1,6 @@
 //! `cron`: crontabs as states.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::{Map, Value, map};
 
 use super::file::{content, difference};
@@ -12,32 +12,67 @@ use crate::modules::cron::{self, Done, Job, Wanted, When};
 /// State functions of `cron`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("cron", [present, absent, file, env_present, env_absent]);
 
+/// The arguments of `cron.present`.
+#[derive(Args)]
+pub struct PresentArgs {
+    /// Command.
+    name: String,
+    /// User whose crontab it is.
+    #[default("root".into())]
+    user: String,
+    /// Minute of the hour: a crontab field, or `random`.
+    #[default("*".into())]
+    minute: Value,
+    /// Hour of the day: a crontab field, or `random`.
+    #[default("*".into())]
+    hour: Value,
+    /// Day of the month: a crontab field, or `random`.
+    #[default("*".into())]
+    daymonth: Value,
+    /// Month: a crontab field, or `random`.
+    #[default("*".into())]
+    month: Value,
+    /// Day of the week: a crontab field, or `random`.
+    #[default("*".into())]
+    dayweek: Value,
+    /// Comment above the job.
+    #[default]
+    comment: Option<String>,
+    /// Whether the job is commented out.
+    #[default(false)]
+    commented: bool,
+    /// Name of the job for later runs; that of the command by default.
+    #[default(false.into())]
+    identifier: Value,
+    /// Time such as `@hourly` in the place of the five fields.
+    #[default]
+    special: Option<String>,
+}
+
 /// A job in a user's crontab. It is known by its identifier, which is its command if none is said.
 #[function]
-pub fn present(
-    context: &StateContext,
-    name: String,
-    #[default("root".into())] user: String,
-    #[default("*".into())] minute: Value,
-    #[default("*".into())] hour: Value,
-    #[default("*".into())] daymonth: Value,
-    #[default("*".into())] month: Value,
-    #[default("*".into())] dayweek: Value,
-    #[default] comment: Option<String>,
-    #[default(false)] commented: bool,
-    #[default(false.into())] identifier: Value,
-    #[default] special: Option<String>,
-) -> CallResult {
-    let name = name.trim();
-    let times = [&minute, &hour, &daymonth, &month, &dayweek];
-    let when = special.map_or_else(|| When::times(times), When::Special);
-    let identifier = known_by(&identifier, name);
-    let wanted =
-        Wanted { when, command: name, identifier: identifier.as_deref(), comment: comment.as_deref(), commented };
+pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
+    let name = args.name.trim();
+    let times = [&args.minute, &args.hour, &args.daymonth, &args.month, &args.dayweek];
+    let when = args.special.map_or_else(|| When::times(times), When::Special);
+    let identifier = known_by(&args.identifier, name);
+    let wanted = Wanted {
+        when,
+        command: name,
+        identifier: identifier.as_deref(),
+        comment: args.comment.as_deref(),
+        commented: args.commented,
+    };
     if !context.test {
-        return Ok(told(name, &format!("Cron {name}"), &user, set(cron::set(&context.call, &user, &wanted)?)).into());
+        return Ok(told(
+            name,
+            &format!("Cron {name}"),
+            &args.user,
+            set(cron::set(&context.call, &args.user, &wanted)?),
+        )
+        .into());
     }
-    let tab = cron::read(&context.call, &user)?;
+    let tab = cron::read(&context.call, &args.user)?;
     let jobs = if matches!(wanted.when, When::Special(_)) { &tab.special } else { &tab.jobs };
     let job = jobs.iter().find(|job| job.is_meant(name, wanted.identifier));
     Ok(would_set(name, &format!("Cron {name}"), job.map(|job| !job.differs(&wanted))).into())

@@ -11,24 +11,49 @@ use crate::modules::user::{describe_group, names};
 /// State functions of `group`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("group", [present, absent]);
 
+/// The arguments of `group.present`.
+#[derive(Args)]
+pub struct PresentArgs {
+    /// Name of the group.
+    name: String,
+    /// Group id; the next free one by default.
+    #[default]
+    gid: Value,
+    /// Whether a new group gets an id of the system's range.
+    #[default(false)]
+    system: bool,
+    /// Users that are members.
+    #[default]
+    addusers: Option<Value>,
+    /// Users that are not members.
+    #[default]
+    delusers: Option<Value>,
+    /// Exact list of members.
+    #[default]
+    members: Option<Value>,
+    /// Whether another group may have the same id.
+    #[default(false)]
+    non_unique: bool,
+    /// Whether only local groups are managed, by the programs of libuser.
+    #[default(false)]
+    local: bool,
+}
+
 /// A group with this number and these members; what is not said stays.
 #[function]
-pub fn present(
-    context: &StateContext,
-    name: String,
-    #[default] gid: Value,
-    #[default(false)] system: bool,
-    #[default] addusers: Option<Value>,
-    #[default] delusers: Option<Value>,
-    #[default] members: Option<Value>,
-    #[default(false)] non_unique: bool,
-    #[default(false)] local: bool,
-) -> CallResult {
+pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let list = |users: Option<Value>| users.map(|users| names(&users));
-    let wanted =
-        Wanted { gid, system, non_unique, local, add: list(addusers), remove: list(delusers), members: list(members) };
-    match present_state(context, &name, &wanted, &Accounts::read()) {
-        Err(CallError::Execution(message)) => Ok(StateReturn::failed(&name, message).into()),
+    let wanted = Wanted {
+        gid: args.gid,
+        system: args.system,
+        non_unique: args.non_unique,
+        local: args.local,
+        add: list(args.addusers),
+        remove: list(args.delusers),
+        members: list(args.members),
+    };
+    match present_state(context, &args.name, &wanted, &Accounts::read()) {
+        Err(CallError::Execution(message)) => Ok(StateReturn::failed(&args.name, message).into()),
         done => done.map(Into::into),
     }
 }

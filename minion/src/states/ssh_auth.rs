@@ -1,6 +1,6 @@
 //! `ssh_auth`: keys that users log in with as states.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::{Map, map};
 use indexmap::IndexMap;
 
@@ -11,26 +11,45 @@ use crate::modules::ssh::{keys_of, remove_key, remove_keys, set_key, set_keys, w
 /// State functions of `ssh_auth`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("ssh_auth", [present, absent, manage]);
 
+/// The arguments of `ssh_auth.present`.
+#[derive(Args)]
+pub struct PresentArgs {
+    /// Public key, or a whole line of a file of keys.
+    name: String,
+    /// User who logs in with the key.
+    user: String,
+    /// Type of the key, if the key does not name its own.
+    #[default("ssh-rsa".into())]
+    enc: String,
+    /// Comment of the key.
+    #[default]
+    comment: String,
+    /// URL of a file of keys.
+    #[default]
+    source: String,
+    /// Options of the key, such as `no-pty`.
+    #[default]
+    options: Vec<String>,
+    /// Path of the file of keys, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    fingerprint_hash_type: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// A key that a user logs in with, or with `source` all keys of a file. The name may be a whole line: options, the
 /// kind of the key, the key, and a comment.
 #[function]
-pub fn present(
-    context: &StateContext,
-    name: String,
-    user: String,
-    #[default("ssh-rsa".into())] enc: String,
-    #[default] comment: String,
-    #[default] source: String,
-    #[default] options: Vec<String>,
-    #[default(".ssh/authorized_keys".into())] config: String,
-    #[default] fingerprint_hash_type: Option<String>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let whose = Whose { user, config, hash: fingerprint_hash_type };
-    let done = if source.is_empty() {
-        whose.have(context, &name, key(&name, enc, comment, options))
+pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
+    let whose = Whose { user: args.user, config: args.config, hash: args.fingerprint_hash_type };
+    let done = if args.source.is_empty() {
+        whose.have(context, &args.name, key(&args.name, args.enc, args.comment, args.options))
     } else {
-        whose.have_all(context, &name, &source, &options)
+        whose.have_all(context, &args.name, &args.source, &args.options)
     };
     done.map(Into::into)
 }
@@ -55,26 +74,46 @@ pub fn absent(
     done.map(Into::into)
 }
 
+/// The arguments of `ssh_auth.manage`.
+#[derive(Args)]
+pub struct ManageArgs {
+    /// Name of the state.
+    name: String,
+    /// Exact list of keys.
+    ssh_keys: Vec<String>,
+    /// User who logs in with the key.
+    user: String,
+    /// Type of the key, if the key does not name its own.
+    #[default("ssh-rsa".into())]
+    enc: String,
+    /// Comment of the key.
+    #[default]
+    comment: String,
+    /// Accepted and ignored.
+    #[default]
+    source: String,
+    /// Options of the key, such as `no-pty`.
+    #[default]
+    options: Vec<String>,
+    /// Path of the file of keys, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    fingerprint_hash_type: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// The keys that a user logs in with: these and no others.
 #[function]
-pub fn manage(
-    context: &StateContext,
-    name: String,
-    ssh_keys: Vec<String>,
-    user: String,
-    #[default("ssh-rsa".into())] enc: String,
-    #[default] comment: String,
-    #[default] source: String,
-    #[default] options: Vec<String>,
-    #[default(".ssh/authorized_keys".into())] config: String,
-    #[default] fingerprint_hash_type: Option<String>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    _ = (name, source);
-    let whose = Whose { user, config, hash: fingerprint_hash_type };
+pub fn manage(context: &StateContext, #[args] args: ManageArgs) -> CallResult {
+    _ = (args.name, args.source);
+    let whose = Whose { user: args.user, config: args.config, hash: args.fingerprint_hash_type };
     let mut done = StateReturn::ok("", "");
     for have in whose.keys()?.keys() {
-        if ssh_keys.iter().any(|line| line.split(' ').any(|word| word == have)) {
+        if args.ssh_keys.iter().any(|line| line.split(' ').any(|word| word == have)) {
             continue;
         }
         if context.test {
@@ -85,8 +124,8 @@ pub fn manage(
             done.changes.insert(have.as_str().into(), removed.as_str().into());
         }
     }
-    for line in &ssh_keys {
-        let one = whose.have(context, line, key(line, enc.clone(), comment.clone(), options.clone()))?;
+    for line in &args.ssh_keys {
+        let one = whose.have(context, line, key(line, args.enc.clone(), args.comment.clone(), args.options.clone()))?;
         if one.changes.is_empty() {
             done.comment = [done.comment, one.comment].join("\n").trim().into();
         }

@@ -1,6 +1,6 @@
 //! `ssh_known_hosts`: hosts whose keys are known as states.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::{Value, map};
 
 use super::{StateContext, StateReturn};
@@ -9,40 +9,69 @@ use crate::modules::ssh::known::{self, Done, File, Host};
 /// State functions of `ssh_known_hosts`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("ssh_known_hosts", [present, absent]);
 
+/// The arguments of `ssh_known_hosts.present`.
+#[derive(Args)]
+pub struct PresentArgs {
+    /// Name of the host.
+    name: String,
+    /// User whose `~/.ssh/known_hosts` is managed; that of the system by default.
+    #[default]
+    user: Option<String>,
+    /// Fingerprint that the key of the host must have.
+    #[default]
+    fingerprint: Option<String>,
+    /// Public key of the host; asked of the host by default.
+    #[default]
+    key: Option<String>,
+    /// Port of the host's SSH server.
+    #[default]
+    port: Option<u16>,
+    /// Type of the key, such as `ssh-ed25519`.
+    #[default]
+    enc: Option<String>,
+    /// Path of the file, relative to the user's home directory.
+    #[default]
+    config: Option<String>,
+    /// Whether host names are stored as hashes.
+    #[default(true)]
+    hash_known_hosts: bool,
+    /// Seconds to wait for the host.
+    #[default(5)]
+    timeout: u32,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    fingerprint_hash_type: Option<String>,
+}
+
 /// A host that a user, or all, know by this key, by the key of this fingerprint, or by what the host itself says.
 #[function]
-pub fn present(
-    context: &StateContext,
-    name: String,
-    #[default] user: Option<String>,
-    #[default] fingerprint: Option<String>,
-    #[default] key: Option<String>,
-    #[default] port: Option<u16>,
-    #[default] enc: Option<String>,
-    #[default] config: Option<String>,
-    #[default(true)] hash_known_hosts: bool,
-    #[default(5)] timeout: u32,
-    #[default] fingerprint_hash_type: Option<String>,
-) -> CallResult {
-    let known = place(user.as_deref(), config).and_then(|config| {
-        if context.test && key.is_some() && fingerprint.is_some() {
+pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
+    let known = place(args.user.as_deref(), args.config).and_then(|config| {
+        if context.test && args.key.is_some() && args.fingerprint.is_some() {
             return Err("Specify either \"key\" or \"fingerprint\", not both.".to_owned());
         }
-        Ok((File::of(given(user.as_deref()), Some(&config))?, config))
+        Ok((File::of(given(args.user.as_deref()), Some(&config))?, config))
     });
     let (file, config) = match known {
         Ok(found) => found,
-        Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+        Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
     };
-    if key.is_some() && enc.is_none() {
-        return Ok(StateReturn::failed(&name, "Required argument \"enc\" if using \"key\" argument.").into());
+    if args.key.is_some() && args.enc.is_none() {
+        return Ok(StateReturn::failed(&args.name, "Required argument \"enc\" if using \"key\" argument.").into());
     }
-    let host = Host { name, port, enc, key, fingerprint, hash: fingerprint_hash_type };
+    let host = Host {
+        name: args.name,
+        port: args.port,
+        enc: args.enc,
+        key: args.key,
+        fingerprint: args.fingerprint,
+        hash: args.fingerprint_hash_type,
+    };
     if context.test {
         return would(context, &file, &host, &config).map(Into::into);
     }
     let name = &host.name;
-    let (old, new) = match file.set(&context.call, &host, hash_known_hosts, timeout)? {
+    let (old, new) = match file.set(&context.call, &host, args.hash_known_hosts, args.timeout)? {
         Done::Updated { old, new } => (old, new),
         Done::Failed(error) => return Ok(StateReturn::failed(name, error).into()),
         Done::Exists(_) | Done::Removed(_) => {

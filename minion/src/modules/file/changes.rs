@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::{Map, Value, files};
 
 use super::diff::unified;
@@ -20,6 +20,59 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     [replace, blockreplace, line, comment, uncomment, comment_line, sed, psed, search, grep, get_diff]
 );
 
+/// The arguments of `file.replace`.
+#[derive(Args)]
+pub struct ReplaceArgs {
+    /// Path of the file.
+    path: String,
+    /// Regular expression to search for.
+    pattern: String,
+    /// Replacement, which may refer to groups (`\\1`).
+    repl: Value,
+    /// Highest number of replacements; 0 for all.
+    #[default(0)]
+    count: usize,
+    /// Flags of the regular expression: a number, or names such as `IGNORECASE`. 8 is `MULTILINE`.
+    #[default(8.into())]
+    flags: Value,
+    /// Accepted and ignored: files are read whole.
+    #[default(1.into())]
+    bufsize: Value,
+    /// Whether the content is appended to the file if there is nothing to replace.
+    #[default(false)]
+    append_if_not_found: bool,
+    /// Whether the content is put at the start of the file if there is nothing to replace.
+    #[default(false)]
+    prepend_if_not_found: bool,
+    /// Content to append or prepend; that of `repl` by default.
+    #[default]
+    not_found_content: Value,
+    /// Suffix of the copy that is kept of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
+    /// Whether the file stays as it is.
+    #[default(false)]
+    dry_run: bool,
+    /// Whether only a match is searched for; returns whether there is one.
+    #[default(false)]
+    search_only: bool,
+    /// Whether the diff is returned, not only whether there is one.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a missing file is no failure.
+    #[default(false)]
+    ignore_if_missing: bool,
+    /// Accepted and ignored: files are replaced atomically.
+    #[default(true)]
+    preserve_inode: bool,
+    /// Whether backslashes in `repl` are taken as they are.
+    #[default(false)]
+    backslash_literal: bool,
+    /// Accepted and ignored: files are read as UTF-8.
+    #[default]
+    encoding: Value,
+}
+
 /// Replaces what a regular expression matches, and tells the difference, or with `show_changes: False` whether there
 /// is one. `dry_run` changes nothing; `search_only` says whether the expression matches.
 ///
@@ -27,53 +80,41 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 ///
 ///     salt '*' file.replace /etc/httpd/httpd.conf pattern='LogLevel warn' repl='LogLevel info'
 #[function]
-pub fn replace(
-    _context: &Context,
-    path: String,
-    pattern: String,
-    repl: Value,
-    #[default(0)] count: usize,
-    #[default(8.into())] flags: Value,
-    #[default(1.into())] bufsize: Value,
-    #[default(false)] append_if_not_found: bool,
-    #[default(false)] prepend_if_not_found: bool,
-    #[default] not_found_content: Value,
-    #[default(".bak".into())] backup: Value,
-    #[default(false)] dry_run: bool,
-    #[default(false)] search_only: bool,
-    #[default(true)] show_changes: bool,
-    #[default(false)] ignore_if_missing: bool,
-    #[default(true)] preserve_inode: bool,
-    #[default(false)] backslash_literal: bool,
-    #[default] encoding: Value,
-) -> CallResult {
+pub fn replace(_context: &Context, #[args] args: ReplaceArgs) -> CallResult {
     // Files are read whole, as UTF-8, and come into place whole.
-    _ = (bufsize, preserve_inode, encoding);
-    let file = Text::real(&path);
-    if ignore_if_missing && !file.exists() {
+    _ = (args.bufsize, args.preserve_inode, args.encoding);
+    let file = Text::real(&args.path);
+    if args.ignore_if_missing && !file.exists() {
         return Ok(false.into());
     }
     let before = read(&file, "replace")?;
-    if search_only && (append_if_not_found || prepend_if_not_found) {
+    if args.search_only && (args.append_if_not_found || args.prepend_if_not_found) {
         return Err(invalid("replace", "search_only cannot be used with append/prepend_if_not_found"));
     }
-    if append_if_not_found && prepend_if_not_found {
+    if args.append_if_not_found && args.prepend_if_not_found {
         return Err(invalid("replace", "Only one of append and prepend_if_not_found is permitted"));
     }
-    if search_only {
-        let regex = compile(&pattern, &flags).map_err(CallError::Execution)?;
+    if args.search_only {
+        let regex = compile(&args.pattern, &args.flags).map_err(CallError::Execution)?;
         return Ok(regex.is_match(&before).map_err(CallError::execution)?.into());
     }
-    let repl = repl.to_string();
-    let repl = if backslash_literal { repl.replace('\\', r"\\") } else { repl };
-    let not_found_content = (!not_found_content.is_nil()).then(|| not_found_content.to_string());
-    let wanted =
-        Replacing { pattern, repl, count, flags, append_if_not_found, prepend_if_not_found, not_found_content };
+    let repl = args.repl.to_string();
+    let repl = if args.backslash_literal { repl.replace('\\', r"\\") } else { repl };
+    let not_found_content = (!args.not_found_content.is_nil()).then(|| args.not_found_content.to_string());
+    let wanted = Replacing {
+        pattern: args.pattern,
+        repl,
+        count: args.count,
+        flags: args.flags,
+        append_if_not_found: args.append_if_not_found,
+        prepend_if_not_found: args.prepend_if_not_found,
+        not_found_content,
+    };
     let replaced = edit::replaced(&before, &wanted).map_err(CallError::Execution)?;
-    if !dry_run {
-        Text { before: &before, after: &replaced.text, backup: &backup }.write(&file)?;
+    if !args.dry_run {
+        Text { before: &before, after: &replaced.text, backup: &args.backup }.write(&file)?;
     }
-    if !show_changes {
+    if !args.show_changes {
         return Ok((before != replaced.text).into());
     }
     Ok(match &replaced.added {
@@ -83,6 +124,46 @@ pub fn replace(
     .into())
 }
 
+/// The arguments of `file.blockreplace`.
+#[derive(Args)]
+pub struct BlockreplaceArgs {
+    /// Path of the file.
+    path: String,
+    /// Line that starts the block; it stays.
+    #[default("#-- start managed zone --".into())]
+    marker_start: String,
+    /// Line that ends the block; it stays.
+    #[default("#-- end managed zone --".into())]
+    marker_end: String,
+    /// Content of the block.
+    #[default]
+    content: String,
+    /// Whether the content is appended to the file if there is nothing to replace.
+    #[default(false)]
+    append_if_not_found: bool,
+    /// Whether the content is put at the start of the file if there is nothing to replace.
+    #[default(false)]
+    prepend_if_not_found: bool,
+    /// Suffix of the copy that is kept of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
+    /// Whether the file stays as it is.
+    #[default(false)]
+    dry_run: bool,
+    /// Whether the diff is returned, not only whether there is one.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a newline follows the content; if unset, only where one is missing.
+    #[default(false.into())]
+    append_newline: Value,
+    /// Regular expression of the line before which a new block is put.
+    #[default]
+    insert_before_match: Option<String>,
+    /// Regular expression of the line after which a new block is put.
+    #[default]
+    insert_after_match: Option<String>,
+}
+
 /// Replaces the lines between two markers, and tells the difference, or with `show_changes: False` whether there is
 /// one.
 ///
@@ -90,45 +171,72 @@ pub fn replace(
 ///
 ///     salt '*' file.blockreplace /etc/hosts '#-- start' '#-- end' '10.0.1.1 foo.foobar'
 #[function]
-pub fn blockreplace(
-    _context: &Context,
-    path: String,
-    #[default("#-- start managed zone --".into())] marker_start: String,
-    #[default("#-- end managed zone --".into())] marker_end: String,
-    #[default] content: String,
-    #[default(false)] append_if_not_found: bool,
-    #[default(false)] prepend_if_not_found: bool,
-    #[default(".bak".into())] backup: Value,
-    #[default(false)] dry_run: bool,
-    #[default(true)] show_changes: bool,
-    #[default(false.into())] append_newline: Value,
-    #[default] insert_before_match: Option<String>,
-    #[default] insert_after_match: Option<String>,
-) -> CallResult {
-    let places =
-        [append_if_not_found, prepend_if_not_found, insert_before_match.is_some(), insert_after_match.is_some()];
+pub fn blockreplace(_context: &Context, #[args] args: BlockreplaceArgs) -> CallResult {
+    let places = [
+        args.append_if_not_found,
+        args.prepend_if_not_found,
+        args.insert_before_match.is_some(),
+        args.insert_after_match.is_some(),
+    ];
     if places.iter().filter(|wanted| **wanted).count() > 1 {
         let told = "Only one of append_if_not_found, prepend_if_not_found, insert_before_match, and insert_after_match is permitted";
         return Err(invalid("blockreplace", told));
     }
-    let file = expand(&path);
+    let file = expand(&args.path);
     let before = read(&file, "blockreplace")?;
-    let append_newline = if append_newline.is_nil() { None } else { Some(append_newline.is_truthy()) };
+    let append_newline = if args.append_newline.is_nil() { None } else { Some(args.append_newline.is_truthy()) };
     let block = Block {
-        start: marker_start,
-        end: marker_end,
-        content,
-        append_if_not_found,
-        prepend_if_not_found,
+        start: args.marker_start,
+        end: args.marker_end,
+        content: args.content,
+        append_if_not_found: args.append_if_not_found,
+        prepend_if_not_found: args.prepend_if_not_found,
         append_newline,
-        insert_before_match,
-        insert_after_match,
+        insert_before_match: args.insert_before_match,
+        insert_after_match: args.insert_after_match,
     };
     let after = edit::with_block(&before, &block).map_err(|told| CallError::Execution(told.into()))?;
-    if !dry_run {
-        Text { before: &before, after: &after, backup: &backup }.write(&file)?;
+    if !args.dry_run {
+        Text { before: &before, after: &after, backup: &args.backup }.write(&file)?;
     }
-    Ok(if show_changes { unified(&before, &after).into() } else { (before != after).into() })
+    Ok(if args.show_changes { unified(&before, &after).into() } else { (before != after).into() })
+}
+
+/// The arguments of `file.line`.
+#[derive(Args)]
+pub struct LineArgs {
+    /// Path of the file.
+    path: String,
+    /// Text of the line.
+    #[default]
+    content: Option<String>,
+    /// Text or regular expression of the line to replace or delete.
+    #[default]
+    r#match: Option<String>,
+    /// `ensure`, `replace`, `delete` or `insert`.
+    #[default]
+    mode: Option<String>,
+    /// `start` or `end` of the file, for `insert`.
+    #[default]
+    location: Option<String>,
+    /// Regular expression of the line after the new one.
+    #[default]
+    before: Option<String>,
+    /// Regular expression of the line before the new one.
+    #[default]
+    after: Option<String>,
+    /// Whether the diff is returned, not only whether there is one.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a copy with a timestamp is kept of the file.
+    #[default(false)]
+    backup: bool,
+    /// Whether a missing file is no failure.
+    #[default(false)]
+    quiet: bool,
+    /// Whether the new line takes over the indentation of its surroundings.
+    #[default(true)]
+    indent: bool,
 }
 
 /// One line: put in, made sure of, replaced or deleted, as `mode` says. Tells the difference, or false.
@@ -137,43 +245,37 @@ pub fn blockreplace(
 ///
 ///     salt '*' file.line /etc/nsswitch.conf "networks: files dns" after="hosts:.*?" mode="ensure"
 #[function]
-pub fn line(
-    context: &Context,
-    path: String,
-    #[default] content: Option<String>,
-    #[default] r#match: Option<String>,
-    #[default] mode: Option<String>,
-    #[default] location: Option<String>,
-    #[default] before: Option<String>,
-    #[default] after: Option<String>,
-    #[default(true)] show_changes: bool,
-    #[default(false)] backup: bool,
-    #[default(false)] quiet: bool,
-    #[default(true)] indent: bool,
-) -> CallResult {
-    let file = Text::real(&path);
+pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
+    let file = Text::real(&args.path);
     if !file.is_file() {
         let told = || CallError::Execution(format!("File \"{}\" does not exists or is not a file.", file.display()));
-        return if quiet { Ok(false.into()) } else { Err(told()) };
+        return if args.quiet { Ok(false.into()) } else { Err(told()) };
     }
-    let Some(mode) = mode.map(|mode| mode.to_lowercase()) else {
+    let Some(mode) = args.mode.map(|mode| mode.to_lowercase()) else {
         return Err(CallError::Execution("Mode was not defined. How to process the file?".into()));
     };
-    let wanted = Line { content, matching: r#match, location, before, after, indent };
+    let wanted = Line {
+        content: args.content,
+        matching: args.r#match,
+        location: args.location,
+        before: args.before,
+        after: args.after,
+        indent: args.indent,
+    };
     let text = read(&file, "line")?;
     let changed = line::edited(&text, &mode, &wanted).map_err(CallError::Execution)?;
     if changed == text {
         return Ok(false.into());
     }
     if !is_test(context) {
-        if backup {
+        if args.backup {
             let stamp = jiff::Zoned::now().strftime("%Y-%m-%d-%H-%M-%S");
             let kept = format!("{}.{stamp}", file.display());
             std::fs::copy(&file, &kept).map_err(|error| at(&kept, &error))?;
         }
         files::rewrite(&file, changed.as_bytes(), 0o644).map_err(CallError::execution)?;
     }
-    Ok(if show_changes { unified(&text, &changed).into() } else { true.into() })
+    Ok(if args.show_changes { unified(&text, &changed).into() } else { true.into() })
 }
 
 /// Makes lines that match comments, and tells the difference, or false if none matches.

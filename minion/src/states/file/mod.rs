@@ -31,7 +31,7 @@ mod tidied;
 mod tree;
 mod tree_plan;
 
-use brine_core::function::{CallResult, Function, function, registry};
+use brine_core::function::{Args, CallResult, Function, function, registry};
 use std::path::Path;
 
 use brine_core::{Map, Value, map};
@@ -75,96 +75,176 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!(
     ]
 );
 
+/// The arguments of `file.managed`.
+#[derive(Args)]
+pub struct ManagedArgs {
+    /// Path of the file.
+    name: String,
+    /// URL or path of the content, or a list of them of which the first that exists is used.
+    #[default]
+    source: Value,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// Whether a source from elsewhere is taken without a checksum.
+    #[default(false)]
+    skip_verify: bool,
+    /// Content, as a string or as a list of lines.
+    #[default]
+    contents: Value,
+    /// Pillar key, or a list of keys, with the content.
+    #[default]
+    contents_pillar: Value,
+    /// Grain, or a list of grains, with the content.
+    #[default]
+    contents_grains: Value,
+    /// Whether a missing newline at the end of inline contents is added.
+    #[default(true)]
+    contents_newline: bool,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
+    #[default]
+    mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Permissions of directories that `makedirs` creates, as an octal string.
+    #[default]
+    dir_mode: Value,
+    /// Whether a file that exists gets this content; otherwise only its attributes are managed.
+    #[default(true)]
+    replace: bool,
+    /// Whether a missing file is created.
+    #[default(true)]
+    create: bool,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a replaced file is kept in the minion's cache: `minion`.
+    #[default]
+    backup: Value,
+    /// Command that receives the path of a draft; the file is written only if it exits with 0.
+    #[default]
+    check_cmd: Option<String>,
+    /// Whether the diff of a new file is reported.
+    #[default(false)]
+    new_file_diff: bool,
+    /// Attributes of the file system that the file has, as `chattr` writes them.
+    #[default]
+    attrs: Option<String>,
+    /// Directory of drafts for `check_cmd`.
+    #[default]
+    tmp_dir: Option<String>,
+    /// Suffix of drafts for `check_cmd`.
+    #[default]
+    tmp_ext: String,
+    /// Whether certificates of web servers are verified.
+    #[default(true)]
+    verify_ssl: bool,
+    /// Whether a copy of a web file is reused as long as the server's ETag is the same.
+    #[default(false)]
+    use_etag: bool,
+    /// URL of a detached GPG signature of the source.
+    #[default]
+    signature: Value,
+    /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
+    #[default]
+    source_hash_sig: Value,
+    /// Fingerprints of keys, one of which must have made a valid signature.
+    #[default]
+    signed_by_any: Value,
+    /// Fingerprints of keys, all of which must have made a valid signature.
+    #[default]
+    signed_by_all: Value,
+    /// Keyring file that signatures are verified with.
+    #[default]
+    keyring: Option<String>,
+    /// GnuPG home directory that signatures are verified with.
+    #[default]
+    gnupghome: Option<String>,
+    /// Whether a diff in the order of lines alone is left out of the reported changes.
+    #[default(false)]
+    ignore_ordering: bool,
+    /// Whether a diff in whitespace alone is left out of the reported changes.
+    #[default(false)]
+    ignore_whitespace: bool,
+    /// Characters that start comments, whose diff is left out of the reported changes.
+    #[default]
+    ignore_comment_characters: Value,
+    /// Whether the target of a symbolic link is managed, not the link.
+    #[default(true)]
+    follow_symlinks: bool,
+    /// SELinux context; fails, as in Salt on a host without SELinux.
+    #[default]
+    selinux: Value,
+    /// Further arguments: `context`, the variables of the template, and the state's own.
+    #[keywords]
+    kwargs: Map,
+}
+
 /// A file with this content: from a source under `salt://`, from `contents`, from pillar or grains.
 #[function]
-pub fn managed(
-    context: &StateContext,
-    name: String,
-    #[default] source: Value,
-    #[default] source_hash: Option<String>,
-    #[default] source_hash_name: Option<String>,
-    #[default(false)] skip_verify: bool,
-    #[default] contents: Value,
-    #[default] contents_pillar: Value,
-    #[default] contents_grains: Value,
-    #[default(true)] contents_newline: bool,
-    #[default] template: Option<String>,
-    #[default] defaults: Value,
-    #[default] mode: Value,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default(false)] makedirs: bool,
-    #[default] dir_mode: Value,
-    #[default(true)] replace: bool,
-    #[default(true)] create: bool,
-    #[default(true)] show_changes: bool,
-    #[default] backup: Value,
-    #[default] check_cmd: Option<String>,
-    #[default(false)] new_file_diff: bool,
-    #[default] attrs: Option<String>,
-    #[default] tmp_dir: Option<String>,
-    #[default] tmp_ext: String,
-    #[default(true)] verify_ssl: bool,
-    #[default(false)] use_etag: bool,
-    #[default] signature: Value,
-    #[default] source_hash_sig: Value,
-    #[default] signed_by_any: Value,
-    #[default] signed_by_all: Value,
-    #[default] keyring: Option<String>,
-    #[default] gnupghome: Option<String>,
-    #[default(false)] ignore_ordering: bool,
-    #[default(false)] ignore_whitespace: bool,
-    #[default] ignore_comment_characters: Value,
-    #[default(true)] follow_symlinks: bool,
-    #[default] selinux: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let hash = source_hash.filter(|hash| !hash.is_empty());
+pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult {
+    let hash = args.source_hash.filter(|hash| !hash.is_empty());
     let verify = source::Verify {
         hash,
-        hash_name: source_hash_name,
-        skip: skip_verify,
-        use_etag,
-        trust_anyone: !verify_ssl,
-        signature,
-        hash_signature: source_hash_sig,
-        signers: source::Signers::new(&signed_by_any, &signed_by_all, keyring, gnupghome),
+        hash_name: args.source_hash_name,
+        skip: args.skip_verify,
+        use_etag: args.use_etag,
+        trust_anyone: !args.verify_ssl,
+        signature: args.signature,
+        hash_signature: args.source_hash_sig,
+        signers: source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome),
     };
     let contents = contents::Contents {
-        source,
-        contents,
-        contents_pillar,
-        contents_grains,
-        newline: contents_newline,
-        template,
-        defaults,
-        more: contents::variables(kwargs),
+        source: args.source,
+        contents: args.contents,
+        contents_pillar: args.contents_pillar,
+        contents_grains: args.contents_grains,
+        newline: args.contents_newline,
+        template: args.template,
+        defaults: args.defaults,
+        more: contents::variables(args.kwargs),
         verify,
     };
-    let attributes = Attributes::of_state(context, &mode, &user, &group);
-    let backup = backup.is_truthy() && backup.as_str() != Some("False");
+    let attributes = Attributes::of_state(context, &args.mode, &args.user, &args.group);
+    let backup = args.backup.is_truthy() && args.backup.as_str() != Some("False");
     let how = managed::How {
-        attrs,
-        makedirs,
-        dir_mode,
-        replace,
-        create,
-        show_changes,
+        attrs: args.attrs,
+        makedirs: args.makedirs,
+        dir_mode: args.dir_mode,
+        replace: args.replace,
+        create: args.create,
+        show_changes: args.show_changes,
         backup,
         umask: managed::umask(context),
-        check_cmd: check_cmd.map(|command| managed::CheckCommand {
+        check_cmd: args.check_cmd.map(|command| managed::CheckCommand {
             command,
-            folder: tmp_dir,
-            ending: tmp_ext,
+            folder: args.tmp_dir,
+            ending: args.tmp_ext,
             tells_lines: false,
         }),
-        new_file_diff,
-        follow_symlinks,
+        new_file_diff: args.new_file_diff,
+        follow_symlinks: args.follow_symlinks,
     };
-    let ignored = ignored::Ignored::new(ignore_ordering, ignore_whitespace, &ignore_comment_characters);
-    let mut done = managed::managed(context, &name, &contents, attributes, &how);
+    let ignored = ignored::Ignored::new(args.ignore_ordering, args.ignore_whitespace, &args.ignore_comment_characters);
+    let mut done = managed::managed(context, &args.name, &contents, attributes, &how);
     ignored.hide(&mut done);
-    if selinux.is_truthy() && Path::new(&name).exists() {
+    if args.selinux.is_truthy() && Path::new(&args.name).exists() {
         // As Salt on a host without SELinux.
         done.result = Some(false);
         done.comment = "Failed to get selinux attributes".into();
@@ -172,118 +252,205 @@ pub fn managed(
     Ok(done.in_order(["changes", "comment", "name", "result"]))
 }
 
+/// The arguments of `file.directory`.
+#[derive(Args)]
+pub struct DirectoryArgs {
+    /// Path of the directory.
+    name: String,
+    /// Permissions of the directory, as an octal string.
+    #[default]
+    mode: Value,
+    /// Permissions of the directory and, with `recurse`, of those below it; that of `mode` by default.
+    #[default]
+    dir_mode: Value,
+    /// Permissions of files below the directory, with `recurse`, as an octal string.
+    #[default]
+    file_mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// What is managed below the directory too: `user`, `group`, `mode`; `ignore_files` and `ignore_dirs` leave
+    /// these out.
+    #[default]
+    recurse: Vec<String>,
+    /// Number of levels that `recurse` descends.
+    #[default]
+    max_depth: Option<usize>,
+    /// Whether files are removed that no state manages which this one requires.
+    #[default(false)]
+    clean: bool,
+    /// Paths that `clean` keeps: a glob, or a regular expression after `E@`.
+    #[default]
+    exclude_pat: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Whether a file in the directory's place is removed.
+    #[default(false)]
+    force: bool,
+    /// Name that a file in the directory's place is moved to.
+    #[default]
+    backupname: Option<String>,
+    /// Whether the directory may be a symbolic link to one.
+    #[default(true)]
+    allow_symlink: bool,
+    /// Whether the directory itself keeps its attributes.
+    #[default(false)]
+    children_only: bool,
+    /// Whether symbolic links below the directory are followed.
+    #[default(false)]
+    follow_symlinks: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// A folder, its mode and owner; with `recurse`, also those of what is in it. `clean` removes what
 /// no state manages that this one requires.
 #[function]
-pub fn directory(
-    context: &StateContext,
-    name: String,
-    #[default] mode: Value,
-    #[default] dir_mode: Value,
-    #[default] file_mode: Value,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default] recurse: Vec<String>,
-    #[default] max_depth: Option<usize>,
-    #[default(false)] clean: bool,
-    #[default] exclude_pat: Value,
-    #[default(false)] makedirs: bool,
-    #[default(false)] force: bool,
-    #[default] backupname: Option<String>,
-    #[default(true)] allow_symlink: bool,
-    #[default(false)] children_only: bool,
-    #[default(false)] follow_symlinks: bool,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
+pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallResult {
+    let name = &args.name;
     const INSIDE: [&str; 6] = ["user", "group", "mode", "ignore_files", "ignore_dirs", "silent"];
-    if !allow_symlink && Path::new(&name).is_symlink() {
-        return Ok(StateReturn::failed(&name, format!("Specified location {name} exists and is a symlink")).into());
+    if !args.allow_symlink && Path::new(name).is_symlink() {
+        return Ok(StateReturn::failed(name, format!("Specified location {name} exists and is a symlink")).into());
     }
-    if recurse.iter().any(|word| !INSIDE.contains(&word.as_str())) {
+    if args.recurse.iter().any(|word| !INSIDE.contains(&word.as_str())) {
         let known = INSIDE.map(|word| format!("\"{word}\"")).join(", ");
-        return Ok(StateReturn::failed(&name, format!("Types for \"recurse\" limited to {known}.")).into());
+        return Ok(StateReturn::failed(name, format!("Types for \"recurse\" limited to {known}.")).into());
     }
-    let own_mode = if dir_mode.is_truthy() { &dir_mode } else { &mode };
-    let inside = |wanted: &str| recurse.iter().any(|word| word == wanted);
+    let own_mode = if args.dir_mode.is_truthy() { &args.dir_mode } else { &args.mode };
+    let inside = |wanted: &str| args.recurse.iter().any(|word| word == wanted);
     let nothing = Value::Nil;
     let only = |wanted: &str, value: &Value| if inside(wanted) { value.clone() } else { nothing.clone() };
-    let (user_inside, group_inside) = (only("user", &user), only("group", &group));
+    let (user_inside, group_inside) = (only("user", &args.user), only("group", &args.group));
     let read = || {
         Ok(folder::Folder {
-            attributes: Attributes::of_state(context, own_mode, &user, &group)?,
-            files: Attributes::of_state(context, &only("mode", &file_mode), &user_inside, &group_inside)?,
+            attributes: Attributes::of_state(context, own_mode, &args.user, &args.group)?,
+            files: Attributes::of_state(context, &only("mode", &args.file_mode), &user_inside, &group_inside)?,
             folders: Attributes::of_state(context, &only("mode", own_mode), &user_inside, &group_inside)?,
-            recurse: (!recurse.is_empty()).then_some(folder::Recurse {
-                max_depth: max_depth.unwrap_or(usize::MAX),
+            recurse: (!args.recurse.is_empty()).then_some(folder::Recurse {
+                max_depth: args.max_depth.unwrap_or(usize::MAX),
                 files: !inside("ignore_files"),
                 folders: !inside("ignore_dirs"),
             }),
-            follow: follow_symlinks,
-            clean,
-            exclude: pattern::patterns(&exclude_pat),
-            makedirs,
-            force,
-            children_only,
-            backup: backupname.clone(),
+            follow: args.follow_symlinks,
+            clean: args.clean,
+            exclude: pattern::patterns(&args.exclude_pat),
+            makedirs: args.makedirs,
+            force: args.force,
+            children_only: args.children_only,
+            backup: args.backupname.clone(),
         })
     };
     let done: Result<_, String> = read();
     Ok(done
-        .map_or_else(|error| StateReturn::failed(&name, error), |wanted| folder::state(context, &name, &wanted))
+        .map_or_else(|error| StateReturn::failed(name, error), |wanted| folder::state(context, name, &wanted))
         .into())
+}
+
+/// The arguments of `file.serialize`.
+#[derive(Args)]
+pub struct SerializeArgs {
+    /// Path of the file.
+    name: String,
+    /// Data to serialize.
+    #[default]
+    dataset: Value,
+    /// Pillar key of the data to serialize.
+    #[default]
+    dataset_pillar: Option<String>,
+    /// Format; `serializer` takes precedence.
+    #[default]
+    formatter: Option<String>,
+    /// Format: `yaml` by default, `json`, `python`.
+    #[default]
+    serializer: Option<String>,
+    /// Options of the serializer, such as `indent`.
+    #[default]
+    serializer_opts: Value,
+    /// Whether the data is merged into what the file has.
+    #[default(false)]
+    merge_if_exists: bool,
+    /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
+    #[default]
+    mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Whether a missing file is created.
+    #[default(true)]
+    create: bool,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a replaced file is kept in the minion's cache: `minion`.
+    #[default]
+    backup: Value,
+    /// Command that receives the path of a draft; the file is written only if it exits with 0.
+    #[default]
+    check_cmd: Option<String>,
+    /// Directory of drafts for `check_cmd`.
+    #[default]
+    tmp_dir: Option<String>,
+    /// Suffix of drafts for `check_cmd`.
+    #[default]
+    tmp_ext: String,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
 }
 
 /// Data written to a file, as yaml, json or python; `merge_if_exists` keeps what the file has beside.
 #[function]
-pub fn serialize(
-    context: &StateContext,
-    name: String,
-    #[default] dataset: Value,
-    #[default] dataset_pillar: Option<String>,
-    #[default] formatter: Option<String>,
-    #[default] serializer: Option<String>,
-    #[default] serializer_opts: Value,
-    #[default(false)] merge_if_exists: bool,
-    #[default] mode: Value,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default(false)] makedirs: bool,
-    #[default(true)] create: bool,
-    #[default(true)] show_changes: bool,
-    #[default] backup: Value,
-    #[default] check_cmd: Option<String>,
-    #[default] tmp_dir: Option<String>,
-    #[default] tmp_ext: String,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let format = serializer.or(formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
-    let wanted =
-        serialize::Dataset { dataset, pillar: dataset_pillar, format, options: serializer_opts, merge_if_exists };
-    let (text, merged) = match serialize::text(context, &name, wanted) {
+pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallResult {
+    let name = &args.name;
+    let format = args.serializer.or(args.formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
+    let wanted = serialize::Dataset {
+        dataset: args.dataset,
+        pillar: args.dataset_pillar,
+        format,
+        options: args.serializer_opts,
+        merge_if_exists: args.merge_if_exists,
+    };
+    let (text, merged) = match serialize::text(context, name, wanted) {
         Ok(done) => done,
-        Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+        Err(error) => return Ok(StateReturn::failed(name, error).into()),
     };
     let contents = contents::Contents::inline_text(text);
     let how = managed::How {
         new_file_diff: false,
         follow_symlinks: true,
         attrs: None,
-        makedirs,
+        makedirs: args.makedirs,
         dir_mode: Value::Nil,
         replace: true,
-        create,
-        show_changes,
-        backup: backup.is_truthy(),
+        create: args.create,
+        show_changes: args.show_changes,
+        backup: args.backup.is_truthy(),
         umask: managed::umask(context),
-        check_cmd: check_cmd.map(|command| managed::CheckCommand {
+        check_cmd: args.check_cmd.map(|command| managed::CheckCommand {
             command,
-            folder: tmp_dir,
-            ending: tmp_ext,
+            folder: args.tmp_dir,
+            ending: args.tmp_ext,
             tells_lines: true,
         }),
     };
-    let mut done =
-        managed::managed(context, &name, &contents, Attributes::of_state(context, &mode, &user, &group), &how);
+    let mut done = managed::managed(
+        context,
+        name,
+        &contents,
+        Attributes::of_state(context, &args.mode, &args.user, &args.group),
+        &how,
+    );
     if let (Some(merged), Some(diff)) = (merged, done.changes.get_mut("diff")) {
         *diff = merged.into();
     }
@@ -293,83 +460,152 @@ pub fn serialize(
     Ok(done.into())
 }
 
+/// The arguments of `file.recurse`.
+#[derive(Args)]
+pub struct RecurseArgs {
+    /// Path of the directory.
+    name: String,
+    /// URL of the directory to copy, such as `salt://code`, or a list of them.
+    source: Value,
+    /// Whether files are removed that the source does not have.
+    #[default(false)]
+    clean: bool,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions of directories, as an octal string.
+    #[default]
+    dir_mode: Value,
+    /// Permissions of files, as an octal string; `keep` takes those of the source.
+    #[default]
+    file_mode: Value,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Whether empty directories are created.
+    #[default(false)]
+    include_empty: bool,
+    /// Paths that are copied: a glob, or a regular expression after `E@`.
+    #[default]
+    include_pat: Value,
+    /// Paths that are not copied: a glob, or a regular expression after `E@`.
+    #[default]
+    exclude_pat: Value,
+    /// Whether files that exist get the content of the source.
+    #[default(true)]
+    replace: bool,
+    /// Whether a replaced file is kept in the minion's cache: `minion`.
+    #[default]
+    backup: Value,
+    /// Number of levels to descend.
+    #[default]
+    maxdepth: Option<usize>,
+    /// Whether symbolic links of the source become links.
+    #[default(false)]
+    keep_symlinks: bool,
+    /// Whether a symbolic link replaces a file in its place.
+    #[default(false)]
+    force_symlinks: bool,
+    /// Permissions of symbolic links.
+    #[default]
+    sym_mode: Value,
+    /// Whether all sources are merged, not only the first that exists copied.
+    #[default(false)]
+    merge: bool,
+    /// Further arguments: `context`, the variables of the template, and the state's own.
+    #[keywords]
+    kwargs: Map,
+}
+
 /// A tree of files as it is under `salt://`.
 #[function]
-pub fn recurse(
-    context: &StateContext,
-    name: String,
-    source: Value,
-    #[default(false)] clean: bool,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default] dir_mode: Value,
-    #[default] file_mode: Value,
-    #[default] template: Option<String>,
-    #[default] defaults: Value,
-    #[default(false)] include_empty: bool,
-    #[default] include_pat: Value,
-    #[default] exclude_pat: Value,
-    #[default(true)] replace: bool,
-    #[default] backup: Value,
-    #[default] maxdepth: Option<usize>,
-    #[default(false)] keep_symlinks: bool,
-    #[default(false)] force_symlinks: bool,
-    #[default] sym_mode: Value,
-    #[default(false)] merge: bool,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    if kwargs.contains_key("mode") {
+pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult {
+    if args.kwargs.contains_key("mode") {
         let comment = "'mode' is not allowed in 'file.recurse'. Please use 'file_mode' and 'dir_mode'.";
-        return Ok(StateReturn::failed(&name, comment).into());
+        return Ok(StateReturn::failed(&args.name, comment).into());
     }
-    let more = contents::variables(kwargs);
-    let choice = Choice::new(&include_pat, &exclude_pat);
+    let more = contents::variables(args.kwargs);
+    let choice = Choice::new(&args.include_pat, &args.exclude_pat);
     let sources = tree_plan::Sources {
-        source,
-        merge,
-        include_empty,
-        keep_links: keep_symlinks,
+        source: args.source,
+        merge: args.merge,
+        include_empty: args.include_empty,
+        keep_links: args.keep_symlinks,
         choice,
-        max_depth: maxdepth.unwrap_or(usize::MAX),
+        max_depth: args.maxdepth.unwrap_or(usize::MAX),
     };
     let wanted = tree::Tree {
         sources,
-        clean,
-        user,
-        group,
-        dir_mode,
-        file_mode,
-        template,
-        defaults,
+        clean: args.clean,
+        user: args.user,
+        group: args.group,
+        dir_mode: args.dir_mode,
+        file_mode: args.file_mode,
+        template: args.template,
+        defaults: args.defaults,
         more,
-        replace,
-        backup: backup.is_truthy(),
-        force_links: force_symlinks,
-        link_mode: sym_mode,
+        replace: args.replace,
+        backup: args.backup.is_truthy(),
+        force_links: args.force_symlinks,
+        link_mode: args.sym_mode,
     };
-    Ok(tree::state(context, &name, &wanted).into())
+    Ok(tree::state(context, &args.name, &wanted).into())
+}
+
+/// The arguments of `file.symlink`.
+#[derive(Args)]
+pub struct SymlinkArgs {
+    /// Path of the link.
+    name: String,
+    /// Path that the link refers to.
+    target: String,
+    /// Whether a file in the link's place is removed.
+    #[default(false)]
+    force: bool,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions of directories that `makedirs` creates, as an octal string.
+    #[default]
+    mode: Value,
+    /// Name that a file in the link's place is moved to.
+    #[default]
+    backupname: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
 }
 
 /// A symbolic link to a target. `force` removes a file that is in its place.
 #[function]
-pub fn symlink(
-    context: &StateContext,
-    name: String,
-    target: String,
-    #[default(false)] force: bool,
-    #[default(false)] makedirs: bool,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default] mode: Value,
-    #[default] backupname: Option<String>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    if let Some(backup) = backupname.filter(|_| !context.test)
-        && let Err(error) = place::put_aside(&name, &backup, force)
+pub fn symlink(context: &StateContext, #[args] args: SymlinkArgs) -> CallResult {
+    if let Some(backup) = args.backupname.filter(|_| !context.test)
+        && let Err(error) = place::put_aside(&args.name, &backup, args.force)
     {
-        return Ok(StateReturn::failed(&name, error).into());
+        return Ok(StateReturn::failed(&args.name, error).into());
     }
-    Ok(place::symlink(context, &name, &target, force, Folders::new(makedirs, &mode), &user, &group).into())
+    Ok(place::symlink(
+        context,
+        &args.name,
+        &args.target,
+        args.force,
+        Folders::new(args.makedirs, &args.mode),
+        &args.user,
+        &args.group,
+    )
+    .into())
 }
 
 /// A hard link to a file. `force` removes what is in its place.
@@ -398,34 +634,61 @@ pub fn touch(
     Ok(place::touch(context, &name, (atime, mtime), makedirs).into())
 }
 
+/// The arguments of `file.copy`.
+#[derive(Args)]
+pub struct CopyArgs {
+    /// Path of the copy.
+    name: String,
+    /// Path of the file on this host.
+    source: String,
+    /// Whether a file that exists is replaced.
+    #[default(false)]
+    force: bool,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions of the copy, as an octal string.
+    #[default]
+    mode: Value,
+    /// Permissions of directories that `makedirs` creates, as an octal string.
+    #[default]
+    dir_mode: Value,
+    /// Whether the copy goes into `name` if that is a directory.
+    #[default(false)]
+    subdir: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// A copy of a file of this host, made if it is missing; `force` makes it again.
 #[function]
-pub fn copy(
-    context: &StateContext,
-    name: String,
-    source: String,
-    #[default(false)] force: bool,
-    #[default(false)] makedirs: bool,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default] mode: Value,
-    #[default] dir_mode: Value,
-    #[default(false)] subdir: bool,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
+pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
+    let name = &args.name;
+    let source = &args.source;
     // Who gets a file gets it for their group, too.
-    let group = if group.is_truthy() || !user.is_truthy() { group } else { attributes::primary_group(&user) };
-    let attributes = Attributes::of_state(context, &mode, &user, &group);
-    let folders = Folders::new(makedirs, &dir_mode);
-    if !(subdir && Path::new(&name).is_dir()) {
-        let done = place::copy(context, &name, &source, force, folders, attributes);
+    let group = if args.group.is_truthy() || !args.user.is_truthy() {
+        args.group
+    } else {
+        attributes::primary_group(&args.user)
+    };
+    let attributes = Attributes::of_state(context, &args.mode, &args.user, &group);
+    let folders = Folders::new(args.makedirs, &args.dir_mode);
+    if !(args.subdir && Path::new(name).is_dir()) {
+        let done = place::copy(context, name, source, args.force, folders, attributes);
         return Ok(done.in_order(COPY_TOLD));
     }
-    let inside = Path::new(&name).join(Path::new(&source).file_name().unwrap_or_default()).display().to_string();
-    let done = place::copy(context, &inside, &source, force, folders, attributes);
+    let inside = Path::new(name).join(Path::new(source).file_name().unwrap_or_default()).display().to_string();
+    let done = place::copy(context, &inside, source, args.force, folders, attributes);
     // Salt tells of the folder once it has copied.
     let (from, to) = (format!("Copied \"{source}\" to \"{inside}\""), format!("Copied \"{source}\" to \"{name}\""));
-    Ok(StateReturn { comment: done.comment.replace(&from, &to), name, ..done }.in_order(COPY_TOLD))
+    Ok(StateReturn { comment: done.comment.replace(&from, &to), name: args.name, ..done }.in_order(COPY_TOLD))
 }
 
 /// A file moved from another place, if it is still there.
@@ -441,44 +704,72 @@ pub fn rename(
     Ok(place::rename(context, &name, &source, force, makedirs).into())
 }
 
+/// The arguments of `file.tidied`.
+#[derive(Args)]
+pub struct TidiedArgs {
+    /// Path of the directory.
+    name: String,
+    /// Age in days from which files are removed.
+    #[default(0.0)]
+    age: f64,
+    /// Regular expressions of names, one of which must match.
+    #[default]
+    matches: Value,
+    /// Whether directories are removed too.
+    #[default(false)]
+    rmdirs: bool,
+    /// Size from which files are removed, such as `10m`.
+    #[default(0.into())]
+    size: Value,
+    /// Regular expressions of names that are kept.
+    #[default]
+    exclude: Value,
+    /// Whether the expressions are matched against whole paths.
+    #[default(false)]
+    full_path_match: bool,
+    /// Whether symbolic links to directories are followed.
+    #[default(false)]
+    followlinks: bool,
+    /// Which time the age is measured by: `atime`, `mtime` or `ctime`.
+    #[default("atime".into())]
+    time_comparison: String,
+    /// Whether age and size must both be reached (`AND`) or one of them (`OR`).
+    #[default("OR".into())]
+    age_size_logical_operator: String,
+    /// `age` or `size`: the other one is not looked at.
+    #[default]
+    age_size_only: Option<String>,
+    /// Whether symbolic links are removed too.
+    #[default(true)]
+    rmlinks: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// A folder without what is older than `age` days or at least `size` large, both with
 /// `age_size_logical_operator: AND`, or one alone with `age_size_only`.
 #[function]
-pub fn tidied(
-    context: &StateContext,
-    name: String,
-    #[default(0.0)] age: f64,
-    #[default] matches: Value,
-    #[default(false)] rmdirs: bool,
-    #[default(0.into())] size: Value,
-    #[default] exclude: Value,
-    #[default(false)] full_path_match: bool,
-    #[default(false)] followlinks: bool,
-    #[default("atime".into())] time_comparison: String,
-    #[default("OR".into())] age_size_logical_operator: String,
-    #[default] age_size_only: Option<String>,
-    #[default(true)] rmlinks: bool,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let matches = if matches.is_nil() { tidied::patterns(&".*".into()) } else { tidied::patterns(&matches) };
-    let patterns = matches.and_then(|matches| Ok((matches, tidied::patterns(&exclude)?)));
+pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
+    let matches = if args.matches.is_nil() { tidied::patterns(&".*".into()) } else { tidied::patterns(&args.matches) };
+    let patterns = matches.and_then(|matches| Ok((matches, tidied::patterns(&args.exclude)?)));
     let (matches, exclude) = match patterns {
         Ok(patterns) => patterns,
-        Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+        Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
     };
     let wanted = tidied::Wanted {
-        age,
+        age: args.age,
         matches,
         exclude,
-        rmdirs,
-        rmlinks,
-        full_path_match,
-        followlinks,
-        size: tidied::bytes(&size.to_string()),
-        time: tidied::Time::named(&time_comparison),
-        judge: tidied::Judge::new(age_size_only.as_deref(), &age_size_logical_operator),
+        rmdirs: args.rmdirs,
+        rmlinks: args.rmlinks,
+        full_path_match: args.full_path_match,
+        followlinks: args.followlinks,
+        size: tidied::bytes(&args.size.to_string()),
+        time: tidied::Time::named(&args.time_comparison),
+        judge: tidied::Judge::new(args.age_size_only.as_deref(), &args.age_size_logical_operator),
     };
-    Ok(tidied::state(context, &name, &wanted).into())
+    Ok(tidied::state(context, &args.name, &wanted).into())
 }
 
 /// Texts for a file that another state makes, which requires this one: they are `accumulator` in its template, or
@@ -494,38 +785,64 @@ pub fn accumulated(
     Ok(accumulated::state(context, &name, &filename, &text).into())
 }
 
+/// The arguments of `file.cached`.
+#[derive(Args)]
+pub struct CachedArgs {
+    /// URL of the file.
+    name: String,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// Whether a source from elsewhere is taken without a checksum.
+    #[default(false)]
+    skip_verify: bool,
+    /// Environment of the file server; that of the SLS by default.
+    #[default]
+    saltenv: Option<String>,
+    /// Whether a copy of a web file is reused as long as the server's ETag is the same.
+    #[default(false)]
+    use_etag: bool,
+    /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
+    #[default]
+    source_hash_sig: Value,
+    /// Fingerprints of keys, one of which must have made a valid signature.
+    #[default]
+    signed_by_any: Value,
+    /// Fingerprints of keys, all of which must have made a valid signature.
+    #[default]
+    signed_by_all: Value,
+    /// Keyring file that signatures are verified with.
+    #[default]
+    keyring: Option<String>,
+    /// GnuPG home directory that signatures are verified with.
+    #[default]
+    gnupghome: Option<String>,
+    /// Accepted and ignored: GPG verifies signatures.
+    #[default]
+    sig_backend: Option<String>,
+}
+
 /// A file of the file server or a web server, kept in the cache folder.
 #[function]
-pub fn cached(
-    context: &StateContext,
-    name: String,
-    #[default] source_hash: Option<String>,
-    #[default] source_hash_name: Option<String>,
-    #[default(false)] skip_verify: bool,
-    #[default] saltenv: Option<String>,
-    #[default(false)] use_etag: bool,
-    #[default] source_hash_sig: Value,
-    #[default] signed_by_any: Value,
-    #[default] signed_by_all: Value,
-    #[default] keyring: Option<String>,
-    #[default] gnupghome: Option<String>,
-    #[default] sig_backend: Option<String>,
-) -> CallResult {
+pub fn cached(context: &StateContext, #[args] args: CachedArgs) -> CallResult {
     // There is one backend.
-    _ = sig_backend;
-    let signers = source::Signers::new(&signed_by_any, &signed_by_all, keyring, gnupghome);
-    let hash = source_hash.filter(|hash| !hash.is_empty());
+    _ = args.sig_backend;
+    let signers = source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome);
+    let hash = args.source_hash.filter(|hash| !hash.is_empty());
     let verify = source::Verify {
         hash,
-        hash_name: source_hash_name,
-        skip: skip_verify,
-        use_etag,
-        hash_signature: source_hash_sig,
+        hash_name: args.source_hash_name,
+        skip: args.skip_verify,
+        use_etag: args.use_etag,
+        hash_signature: args.source_hash_sig,
         signers,
         ..source::Verify::default()
     };
-    let context = StateContext { saltenv: saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
-    Ok(cached::state(&context, &name, &verify).into())
+    let context = StateContext { saltenv: args.saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
+    Ok(cached::state(&context, &args.name, &verify).into())
 }
 
 /// No copy of a file in the cache.
@@ -579,44 +896,74 @@ pub fn mknod(
     node::Node { kind: ntype, number: (major, minor), user, group, mode }.state(context, &name)
 }
 
+/// The arguments of `file.patch`.
+#[derive(Args)]
+pub struct PatchArgs {
+    /// Path of the file or directory to patch.
+    name: String,
+    /// URL of the patch, or a list of them of which the first that exists is used.
+    #[default]
+    source: Value,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// Whether a source from elsewhere is taken without a checksum.
+    #[default(false)]
+    skip_verify: bool,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Further options of the program `patch`.
+    #[default]
+    options: String,
+    /// Path of the file for rejected hunks.
+    #[default]
+    reject_file: Option<String>,
+    /// Number of leading components to strip from paths in the patch.
+    #[default]
+    strip: Option<i64>,
+    /// Environment of the file server; that of the SLS by default.
+    #[default]
+    saltenv: Option<String>,
+    /// Further arguments, ignored; `hash` and `dry_run_first` with a warning.
+    #[keywords]
+    kwargs: Map,
+}
+
 /// A file, or the files of a folder, with a patch applied.
 #[function]
-pub fn patch(
-    context: &StateContext,
-    name: String,
-    #[default] source: Value,
-    #[default] source_hash: Option<String>,
-    #[default] source_hash_name: Option<String>,
-    #[default(false)] skip_verify: bool,
-    #[default] template: Option<String>,
-    #[default] defaults: Value,
-    #[default] options: String,
-    #[default] reject_file: Option<String>,
-    #[default] strip: Option<i64>,
-    #[default] saltenv: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn patch(context: &StateContext, #[args] args: PatchArgs) -> CallResult {
     let warnings: Vec<String> = ["hash", "dry_run_first"]
         .iter()
-        .filter(|key| kwargs.contains_key(**key))
+        .filter(|key| args.kwargs.contains_key(**key))
         .map(|key| format!("The '{key}' argument is no longer used and has been ignored."))
         .collect();
-    let context = StateContext { saltenv: saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
-    let verify = source::Verify { skip: skip_verify, ..source::Verify::by_hash(source_hash, source_hash_name) };
+    let context = StateContext { saltenv: args.saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
+    let verify =
+        source::Verify { skip: args.skip_verify, ..source::Verify::by_hash(args.source_hash, args.source_hash_name) };
     let contents = contents::Contents {
-        source,
+        source: args.source,
         contents: Value::Nil,
-        template,
-        defaults,
+        template: args.template,
+        defaults: args.defaults,
         verify,
         ..contents::Contents::inline_text(String::new())
     };
-    let done =
-        patch::check(&name, &patch::Wanted { options, strip, reject_file: reject_file.clone() }).and_then(|how| {
-            let patch = contents.get(&context, &name)?.unwrap_or_default();
-            patch::state(&context, &name, &patch, how, reject_file.as_deref())
-        });
-    let mut done = done.unwrap_or_else(|error| StateReturn::failed(&name, error));
+    let done = patch::check(
+        &args.name,
+        &patch::Wanted { options: args.options, strip: args.strip, reject_file: args.reject_file.clone() },
+    )
+    .and_then(|how| {
+        let patch = contents.get(&context, &args.name)?.unwrap_or_default();
+        patch::state(&context, &args.name, &patch, how, args.reject_file.as_deref())
+    });
+    let mut done = done.unwrap_or_else(|error| StateReturn::failed(&args.name, error));
     if !warnings.is_empty() {
         done.more.insert("warnings".into(), warnings.into());
     }

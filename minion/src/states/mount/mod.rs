@@ -14,52 +14,92 @@ use crate::modules::mount::options;
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("mount", [mounted, unmounted, swap, fstab_present, fstab_absent, mod_watch]);
 
+/// The arguments of `mount.mounted`.
+#[derive(Args)]
+pub struct MountedArgs {
+    /// Mount point.
+    name: String,
+    /// Device, such as `/dev/sdb1` or `UUID=...`.
+    device: String,
+    /// Type of the file system.
+    fstype: String,
+    /// Whether a missing mount point is created.
+    #[default(false)]
+    mkmnt: bool,
+    /// Mount options, as a list or separated by commas.
+    #[default("defaults".into())]
+    opts: Value,
+    /// Field of the table for `dump`.
+    #[default(0.into())]
+    dump: Value,
+    /// Field of the table for `fsck`: the order of checks.
+    #[default(0.into())]
+    pass_num: Value,
+    /// Path of the table of file systems.
+    #[default("/etc/fstab".into())]
+    config: String,
+    /// Whether the file system is entered into the table.
+    #[default(true)]
+    persist: bool,
+    /// Whether the file system is mounted now.
+    #[default(true)]
+    mount: bool,
+    /// User that mounts the file system.
+    #[default]
+    user: Option<String>,
+    /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
+    #[default(vec!["auto".into()])]
+    match_on: Vec<String>,
+    /// Regular expressions of device names that count as the same.
+    #[default]
+    device_name_regex: Vec<String>,
+    /// Options that the system does not show for mounted file systems.
+    #[default]
+    extra_mount_invisible_options: Vec<String>,
+    /// Keys of options that the system does not show for mounted file systems.
+    #[default]
+    extra_mount_invisible_keys: Vec<String>,
+    /// Keys of options, by type of file system, whose changes need no remount.
+    #[default]
+    extra_mount_ignore_fs_keys: Map,
+    /// Options that the system shows under another name.
+    #[default]
+    extra_mount_translate_options: Map,
+    /// Options that do not cause a remount.
+    #[default]
+    hidden_opts: Value,
+    /// Whether a bind mount takes over the options of its source.
+    #[default(true)]
+    bind_mount_copy_active_opts: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// A device that is mounted there, now and, unless `persist` is false, when the host starts.
 #[function]
-pub fn mounted(
-    context: &StateContext,
-    name: String,
-    device: String,
-    fstype: String,
-    #[default(false)] mkmnt: bool,
-    #[default("defaults".into())] opts: Value,
-    #[default(0.into())] dump: Value,
-    #[default(0.into())] pass_num: Value,
-    #[default("/etc/fstab".into())] config: String,
-    #[default(true)] persist: bool,
-    #[default(true)] mount: bool,
-    #[default] user: Option<String>,
-    #[default(vec!["auto".into()])] match_on: Vec<String>,
-    #[default] device_name_regex: Vec<String>,
-    #[default] extra_mount_invisible_options: Vec<String>,
-    #[default] extra_mount_invisible_keys: Vec<String>,
-    #[default] extra_mount_ignore_fs_keys: Map,
-    #[default] extra_mount_translate_options: Map,
-    #[default] hidden_opts: Value,
-    #[default(true)] bind_mount_copy_active_opts: bool,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let mut invisible = extra_mount_invisible_options;
-    invisible.extend(options(&hidden_opts));
+pub fn mounted(context: &StateContext, #[args] args: MountedArgs) -> CallResult {
+    let mut invisible = args.extra_mount_invisible_options;
+    invisible.extend(options(&args.hidden_opts));
     let wanted = mounted::Wanted {
-        name,
-        device,
-        fstype,
-        mkmnt,
-        opts: options(&opts),
-        dump,
-        pass: pass_num,
-        config,
-        persist,
-        mount,
-        user,
-        match_on,
-        device_name_regex,
+        name: args.name,
+        device: args.device,
+        fstype: args.fstype,
+        mkmnt: args.mkmnt,
+        opts: options(&args.opts),
+        dump: args.dump,
+        pass: args.pass_num,
+        config: args.config,
+        persist: args.persist,
+        mount: args.mount,
+        user: args.user,
+        match_on: args.match_on,
+        device_name_regex: args.device_name_regex,
         invisible,
-        invisible_keys: extra_mount_invisible_keys,
-        ignore_fs_keys: extra_mount_ignore_fs_keys,
-        translate: extra_mount_translate_options,
-        bind_copy: bind_mount_copy_active_opts,
+        invisible_keys: args.extra_mount_invisible_keys,
+        ignore_fs_keys: args.extra_mount_ignore_fs_keys,
+        translate: args.extra_mount_translate_options,
+        bind_copy: args.bind_mount_copy_active_opts,
     };
     mounted::state(context, wanted).map(Into::into)
 }
@@ -148,48 +188,75 @@ pub fn swap(
     Ok(done.into())
 }
 
+/// The arguments of `mount.fstab_present`.
+#[derive(Args)]
+pub struct FstabPresentArgs {
+    /// Device.
+    name: String,
+    /// Mount point.
+    fs_file: String,
+    /// Type of the file system.
+    fs_vfstype: String,
+    /// Mount options.
+    #[default("defaults".into())]
+    fs_mntops: Value,
+    /// Field of the table for `dump`.
+    #[default(0.into())]
+    fs_freq: Value,
+    /// Field of the table for `fsck`: the order of checks.
+    #[default(0.into())]
+    fs_passno: Value,
+    /// What the device is named by: `device`, `label`, `uuid`, `partlabel` or `partuuid`.
+    #[default]
+    mount_by: Option<String>,
+    /// Path of the table of file systems.
+    #[default("/etc/fstab".into())]
+    config: String,
+    /// Whether a new entry is mounted.
+    #[default(true)]
+    mount: bool,
+    /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
+    #[default(vec!["auto".into()])]
+    match_on: Vec<String>,
+    /// Whether an entry that differs stays as it is.
+    #[default(false)]
+    not_change: bool,
+    /// Accepted and ignored.
+    #[default(true)]
+    fs_mount: bool,
+}
+
 /// An entry in `/etc/fstab`; with `mount`, what is new is mounted.
 #[function]
-pub fn fstab_present(
-    context: &StateContext,
-    name: String,
-    fs_file: String,
-    fs_vfstype: String,
-    #[default("defaults".into())] fs_mntops: Value,
-    #[default(0.into())] fs_freq: Value,
-    #[default(0.into())] fs_passno: Value,
-    #[default] mount_by: Option<String>,
-    #[default("/etc/fstab".into())] config: String,
-    #[default(true)] mount: bool,
-    #[default(vec!["auto".into()])] match_on: Vec<String>,
-    #[default(false)] not_change: bool,
-    #[default(true)] fs_mount: bool,
-) -> CallResult {
-    _ = fs_mount;
-    let place = without_slash(&fs_file);
-    let Some(device) = called(&name, mount_by.as_deref()) else {
-        let by = mount_by.unwrap_or_default();
-        return Ok(StateReturn::failed(&name, format!("Device {name} cannot be converted to {by}")).into());
+pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> CallResult {
+    let name = &args.name;
+    let config = &args.config;
+    _ = args.fs_mount;
+    let place = without_slash(&args.fs_file);
+    let Some(device) = called(name, args.mount_by.as_deref()) else {
+        let by = args.mount_by.unwrap_or_default();
+        return Ok(StateReturn::failed(name, format!("Device {name} cannot be converted to {by}")).into());
     };
-    let entry = Entry::new(place, &device, &fs_vfstype, &fs_mntops, &fs_freq, &fs_passno);
-    let done = fstab::set(&config, &entry, &How { match_on, not_change, test: context.test })?;
+    let entry = Entry::new(place, &device, &args.fs_vfstype, &args.fs_mntops, &args.fs_freq, &args.fs_passno);
+    let done =
+        fstab::set(config, &entry, &How { match_on: args.match_on, not_change: args.not_change, test: context.test })?;
     if context.test {
         let comment = match done {
-            Done::Present => return Ok(StateReturn::ok(&name, format!("{place} entry is already in {config}.")).into()),
-            Done::New if mount => {
+            Done::Present => return Ok(StateReturn::ok(name, format!("{place} entry is already in {config}.")).into()),
+            Done::New if args.mount => {
                 format!("{place} entry will be written in {config}.\nWill mount {name} on {place}")
             }
             Done::New => format!("{place} entry will be written in {config}."),
             Done::Changed => format!("{place} entry will be updated in {config}."),
         };
-        return Ok(StateReturn::would(&name, comment).into());
+        return Ok(StateReturn::would(name, comment).into());
     }
     let changes = map! {"persist" => done.as_str()};
     let told = match done {
-        Done::Present => StateReturn::ok(&name, format!("{place} entry was already in {config}.")),
-        Done::Changed => StateReturn::ok(&name, format!("{place} entry updated in {config}.")).with_changes(changes),
-        Done::New if !mount => {
-            StateReturn::ok(&name, format!("{place} entry added in {config}.")).with_changes(changes)
+        Done::Present => StateReturn::ok(name, format!("{place} entry was already in {config}.")),
+        Done::Changed => StateReturn::ok(name, format!("{place} entry updated in {config}.")).with_changes(changes),
+        Done::New if !args.mount => {
+            StateReturn::ok(name, format!("{place} entry added in {config}.")).with_changes(changes)
         }
         Done::New => {
             let said = context.call.call("mount.mount", Args::positional([place.into()]))?;
@@ -202,7 +269,7 @@ pub fn fstab_present(
                 }
             };
             let comment = format!("{place} entry added in {config}.\n{mounted}");
-            StateReturn { result: Some(result), changes, ..StateReturn::ok(&name, comment) }
+            StateReturn { result: Some(result), changes, ..StateReturn::ok(name, comment) }
         }
     };
     Ok(told.into())

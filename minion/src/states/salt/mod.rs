@@ -18,120 +18,235 @@ use crate::modules::{arguments, master_of, names};
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("salt", [state, function, runner, wheel, wait_for_event, parallel_runners]);
 
+/// The arguments of `salt.state`.
+#[derive(Args)]
+pub struct StateArgs {
+    /// Name of the state.
+    name: String,
+    /// Target: which minions.
+    #[default("*".into())]
+    tgt: Value,
+    /// Type of the target: `glob`, `list`, `grain`, `compound`, ...
+    #[default("glob".into())]
+    tgt_type: String,
+    /// SLS files to apply.
+    #[default]
+    sls: Value,
+    /// Whether the highstate is applied.
+    #[default]
+    highstate: Option<bool>,
+    /// Top file to apply.
+    #[default]
+    top: Option<String>,
+    /// Whether minions only report what they would change.
+    #[default]
+    test: Option<bool>,
+    /// Values that override the pillar.
+    #[default]
+    pillar: Value,
+    /// Environment of the pillar.
+    #[default]
+    pillarenv: Value,
+    /// Environment of the SLS files.
+    #[default]
+    saltenv: Value,
+    /// SLS files or ids to leave out.
+    #[default]
+    exclude: Value,
+    /// Whether runs wait for others on the minion.
+    #[default(false.into())]
+    queue: Value,
+    /// Whether runs may go side by side on the minion.
+    #[default(false.into())]
+    concurrent: Value,
+    /// Returners that minions hand their returns to as well.
+    #[default]
+    ret: String,
+    /// Configuration profile of the returners.
+    #[default]
+    ret_config: Value,
+    /// Further arguments of the returners.
+    #[default]
+    ret_kwargs: Value,
+    /// Whether a minion that does not return has failed.
+    #[default(true)]
+    expect_minions: bool,
+    /// Minions that may fail.
+    #[default]
+    fail_minions: Value,
+    /// Number of minions that may fail.
+    #[default(0.into())]
+    allow_fail: Value,
+    /// Seconds to wait for returns.
+    #[default]
+    timeout: Option<f64>,
+    /// Size of batches: a number, or a percentage of the minions.
+    #[default]
+    batch: Value,
+    /// Number of minions to choose at random from the target.
+    #[default]
+    subset: Option<usize>,
+    /// Whether a failure ends the orchestration.
+    #[default(false)]
+    failhard: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// Applies SLS files, a top file or the highstate on minions. `allow_fail` minions may fail, and those of
 /// `fail_minions`; with `expect_minions`, who does not return has failed.
 #[function]
-pub fn state(
-    context: &StateContext,
-    name: String,
-    #[default("*".into())] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default] sls: Value,
-    #[default] highstate: Option<bool>,
-    #[default] top: Option<String>,
-    #[default] test: Option<bool>,
-    #[default] pillar: Value,
-    #[default] pillarenv: Value,
-    #[default] saltenv: Value,
-    #[default] exclude: Value,
-    #[default(false.into())] queue: Value,
-    #[default(false.into())] concurrent: Value,
-    #[default] ret: String,
-    #[default] ret_config: Value,
-    #[default] ret_kwargs: Value,
-    #[default(true)] expect_minions: bool,
-    #[default] fail_minions: Value,
-    #[default(0.into())] allow_fail: Value,
-    #[default] timeout: Option<f64>,
-    #[default] batch: Value,
-    #[default] subset: Option<usize>,
-    #[default(false)] failhard: bool,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let (fun, mods) = if highstate == Some(true) {
+pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
+    let (fun, mods) = if given.highstate == Some(true) {
         ("state.highstate", None)
-    } else if let Some(top) = top {
+    } else if let Some(top) = given.top {
         ("state.top", Some(top))
-    } else if sls.is_truthy() {
-        ("state.sls", Some(words(&sls).join(",")))
+    } else if given.sls.is_truthy() {
+        ("state.sls", Some(words(&given.sls).join(",")))
     } else {
-        return Ok(StateReturn::failed(&name, "No highstate or sls specified, no execution made").into());
+        return Ok(StateReturn::failed(&given.name, "No highstate or sls specified, no execution made").into());
     };
-    let Some(allow_fail) = usize::from_value(&allow_fail) else {
-        return Ok(StateReturn::failed(&name, "Passed invalid value for 'allow_fail', must be an int").into());
+    let Some(allow_fail) = usize::from_value(&given.allow_fail) else {
+        return Ok(StateReturn::failed(&given.name, "Passed invalid value for 'allow_fail', must be an int").into());
     };
-    let Value::Bool(_) = concurrent else {
-        return Ok(StateReturn::failed(&name, "Must pass in boolean for value of 'concurrent'").into());
+    let Value::Bool(_) = given.concurrent else {
+        return Ok(StateReturn::failed(&given.name, "Must pass in boolean for value of 'concurrent'").into());
     };
-    let test = test.or(context.test.then_some(true));
+    let test = given.test.or(context.test.then_some(true));
     let mut kwargs = Map::new();
     for (key, value) in [
         ("test", test.into()),
-        ("pillar", pillar),
-        ("pillarenv", pillarenv),
-        ("saltenv", saltenv),
-        ("exclude", exclude),
+        ("pillar", given.pillar),
+        ("pillarenv", given.pillarenv),
+        ("saltenv", given.saltenv),
+        ("exclude", given.exclude),
     ] {
         if !value.is_nil() {
             kwargs.insert(key.into(), value);
         }
     }
-    kwargs.insert("queue".into(), queue);
-    kwargs.insert("concurrent".into(), concurrent);
-    let job = Job { tgt, tgt_type, ret, ret_config, ret_kwargs, timeout, batch, subset, failhard, expect_minions };
-    let args = Args { positional: mods.into_iter().map(Value::from).collect(), keyword: kwargs };
-    let answers = match job.run(context, "state", &name, fun, args)? {
-        Ok(answers) => answers,
-        Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+    kwargs.insert("queue".into(), given.queue);
+    kwargs.insert("concurrent".into(), given.concurrent);
+    let job = Job {
+        tgt: given.tgt,
+        tgt_type: given.tgt_type,
+        ret: given.ret,
+        ret_config: given.ret_config,
+        ret_kwargs: given.ret_kwargs,
+        timeout: given.timeout,
+        batch: given.batch,
+        subset: given.subset,
+        failhard: given.failhard,
+        expect_minions: given.expect_minions,
     };
-    Ok(applied(&name, &answers, &words(&fail_minions), allow_fail, expect_minions, test == Some(true)).into())
+    let args = Args { positional: mods.into_iter().map(Value::from).collect(), keyword: kwargs };
+    let answers = match job.run(context, "state", &given.name, fun, args)? {
+        Ok(answers) => answers,
+        Err(error) => return Ok(StateReturn::failed(&given.name, error).into()),
+    };
+    Ok(applied(
+        &given.name,
+        &answers,
+        &words(&given.fail_minions),
+        allow_fail,
+        given.expect_minions,
+        test == Some(true),
+    )
+    .into())
+}
+
+/// The arguments of `salt.function`.
+#[derive(Args)]
+pub struct FunctionArgs {
+    /// Full name of the execution function.
+    name: String,
+    /// Target: which minions.
+    tgt: Value,
+    /// Type of the target: `glob`, `list`, `grain`, `compound`, ...
+    #[default("glob".into())]
+    tgt_type: String,
+    /// Positional arguments of the function.
+    #[default]
+    arg: Value,
+    /// Keyword arguments of the function.
+    #[default]
+    kwarg: Option<Map>,
+    /// Returners that minions hand their returns to as well.
+    #[default]
+    ret: String,
+    /// Configuration profile of the returners.
+    #[default]
+    ret_config: Value,
+    /// Further arguments of the returners.
+    #[default]
+    ret_kwargs: Value,
+    /// Whether a minion that does not return has failed.
+    #[default(false)]
+    expect_minions: bool,
+    /// Minions that may fail.
+    #[default]
+    fail_minions: Value,
+    /// Execution function that judges each return.
+    #[default]
+    fail_function: Option<String>,
+    /// Seconds to wait for returns.
+    #[default]
+    timeout: Option<f64>,
+    /// Size of batches: a number, or a percentage of the minions.
+    #[default]
+    batch: Value,
+    /// Number of minions to choose at random from the target.
+    #[default]
+    subset: Option<usize>,
+    /// Whether a failure ends the orchestration.
+    #[default(false)]
+    failhard: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
 }
 
 /// Calls an execution function on minions. It has failed where its retcode is not 0, where it gives false,
 /// and where `fail_function`, an execution function of the master's host, gives false for its return.
 #[function]
-pub fn function(
-    context: &StateContext,
-    name: String,
-    tgt: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default] arg: Value,
-    #[default] kwarg: Option<Map>,
-    #[default] ret: String,
-    #[default] ret_config: Value,
-    #[default] ret_kwargs: Value,
-    #[default(false)] expect_minions: bool,
-    #[default] fail_minions: Value,
-    #[default] fail_function: Option<String>,
-    #[default] timeout: Option<f64>,
-    #[default] batch: Value,
-    #[default] subset: Option<usize>,
-    #[default(false)] failhard: bool,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
+pub fn function(context: &StateContext, #[args] given: FunctionArgs) -> CallResult {
+    let name = &given.name;
+    let tgt = &given.tgt;
     if context.test {
         let comment = format!("Function {name} would be executed on target {tgt}");
-        return Ok(StateReturn::would(&name, comment).into());
+        return Ok(StateReturn::would(name, comment).into());
     }
-    let positional = match arg {
+    let positional = match given.arg {
         Value::Nil => Vec::new(),
         Value::List(args) => args,
         Value::Str(text) => text.split_whitespace().map(Value::from).collect(),
         one => vec![one],
     };
-    let args = Args { positional, keyword: kwarg.unwrap_or_default() };
-    let job = Job { tgt, tgt_type, ret, ret_config, ret_kwargs, timeout, batch, subset, failhard, expect_minions };
-    let answers = match job.run(context, "function", &name, &name, args)? {
-        Ok(answers) => answers,
-        Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+    let args = Args { positional, keyword: given.kwarg.unwrap_or_default() };
+    let job = Job {
+        tgt: given.tgt,
+        tgt_type: given.tgt_type,
+        ret: given.ret,
+        ret_config: given.ret_config,
+        ret_kwargs: given.ret_kwargs,
+        timeout: given.timeout,
+        batch: given.batch,
+        subset: given.subset,
+        failhard: given.failhard,
+        expect_minions: given.expect_minions,
     };
-    let good = |value: &Value| match &fail_function {
+    let answers = match job.run(context, "function", name, name, args)? {
+        Ok(answers) => answers,
+        Err(error) => return Ok(StateReturn::failed(name, error).into()),
+    };
+    let good = |value: &Value| match &given.fail_function {
         None => true,
         Some(function) => {
             context.call.call(function, Args::positional([value.clone()])).is_ok_and(|good| good.is_truthy())
         }
     };
-    Ok(called(&name, &answers, &words(&fail_minions), good).into())
+    Ok(called(name, &answers, &words(&given.fail_minions), good).into())
 }
 
 /// Calls a runner function on the master; what it is given beside its name are the function's arguments.
