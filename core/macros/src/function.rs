@@ -42,7 +42,7 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
         #item
 
         #[deny(dead_code)]
-        const #constant: #runtime::Function<#context> = #runtime::Function {
+        pub(crate) const #constant: #runtime::Function<#context> = #runtime::Function {
             module: "",
             name: #name,
             doc: &[#(#doc),*],

@@ -5,7 +5,7 @@
 //! | `function` | `#[function]`: a constant that describes the function beside it |
 //! | `args` | `#[derive(Args)]`: a struct as the parameters of a function |
 //! | `parameter` | one parameter or field: its attributes, description and value |
-//! | `registry` | `registry!`: the functions of one file as a list |
+//! | `registry` | `registry!`: the functions of a module as a list |
 
 mod args;
 mod function;
@@ -30,7 +30,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// - `#[keywords]`: all further keyword values, a `Map`,
 /// - `#[args]`: a struct with `#[derive(Args)]`, as the only argument.
 ///
-/// The macro leaves the function as it is and adds a private constant, `FUNCTION_<NAME>`, for `registry!`. A function
+/// The macro leaves the function as it is and adds a constant beside it, `FUNCTION_<NAME>`, for `registry!`. A function
 /// that no `registry!` lists does not compile: "constant `FUNCTION_<NAME>` is never used".
 #[proc_macro_attribute]
 pub fn function(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -48,10 +48,10 @@ pub fn args(item: TokenStream) -> TokenStream {
     args::expand(item).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Lists the functions of one file: `registry!("kmod", [available, check_available])`.
+/// Lists the functions of a module: `registry!("file", [directory_exists, find::find])`.
 ///
-/// The list names the Rust functions; the text is Salt's name of the module. A name that stands there twice, or that
-/// is no `#[function]` of this file, does not compile.
+/// The string is Salt's name of the module, the list names the Rust functions by their paths. A function that is listed
+/// twice, or that has no `#[function]`, does not compile.
 #[proc_macro]
 pub fn registry(list: TokenStream) -> TokenStream {
     let list = parse_macro_input!(list as registry::List);

@@ -1,20 +1,19 @@
-//! `registry!`: the functions of one file as a list.
+//! `registry!`: the functions of a module as a list.
 
 use std::collections::HashSet;
 
-use proc_macro2::{Ident, TokenStream};
-use quote::quote;
-use syn::ext::IdentExt;
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, LitStr, Result, Token, bracketed};
+use syn::{Error, LitStr, Path, Result, Token, bracketed};
 
 use crate::function;
 
-/// Salt's name of the module, and the Rust names of its functions.
+/// Salt's name of the module, and the Rust paths of its functions.
 pub struct List {
     module: LitStr,
-    functions: Vec<Ident>,
+    functions: Vec<Path>,
 }
 
 impl Parse for List {
@@ -23,7 +22,7 @@ impl Parse for List {
         input.parse::<Token![,]>()?;
         let list;
         bracketed!(list in input);
-        let functions = Punctuated::<Ident, Token![,]>::parse_terminated_with(&list, Ident::parse_any)?;
+        let functions = Punctuated::<Path, Token![,]>::parse_terminated_with(&list, Path::parse_mod_style)?;
         input.parse::<Option<Token![,]>>()?;
         Ok(List { module, functions: functions.into_iter().collect() })
     }
@@ -33,9 +32,18 @@ impl Parse for List {
 pub fn expand(list: &List) -> Result<TokenStream> {
     let module = &list.module;
     let mut known = HashSet::new();
-    if let Some(twice) = list.functions.iter().find(|function| !known.insert(function.unraw())) {
-        return Err(Error::new(twice.span(), format!("`{twice}` is in this list twice")));
+    if let Some(twice) = list.functions.iter().find(|function| !known.insert(function.to_token_stream().to_string())) {
+        return Err(Error::new_spanned(twice, "this function is in the list twice"));
     }
-    let constants = list.functions.iter().map(function::constant);
+    let constants = list.functions.iter().map(constant);
     Ok(quote!(&[#(#constants.of(#module)),*]))
+}
+
+/// Returns the path of the constant that describes a function.
+fn constant(function: &Path) -> Path {
+    let mut path = function.clone();
+    if let Some(last) = path.segments.last_mut() {
+        last.ident = function::constant(&last.ident);
+    }
+    path
 }

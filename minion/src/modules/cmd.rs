@@ -3,7 +3,9 @@
 //! From the command line and in states a command goes through a shell; from a template it does not, as in
 //! Salt, unless `python_shell=True` says so.
 
+mod find;
 mod scratch;
+mod script;
 
 use std::path::{Path, PathBuf};
 
@@ -31,15 +33,15 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         run_stdout,
         run_stderr,
         run_all,
-        script,
-        script_retcode,
-        exec_code,
-        exec_code_all,
+        script::script,
+        script::script_retcode,
+        script::exec_code,
+        script::exec_code_all,
         retcode,
-        which,
-        which_bin,
-        shells,
-        has_exec
+        find::which,
+        find::which_bin,
+        find::shells,
+        find::has_exec
     ]
 );
 
@@ -112,78 +114,6 @@ pub fn run_all(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> 
     Ok(all(execute(context, &cmd.0, &kwargs)?).into())
 }
 
-/// Runs a script from `salt://` or from this host, with `args` behind it, and gives all about it.
-/// With a `template`, it is rendered first.
-///
-/// CLI Example:
-///
-///     salt '*' cmd.script salt://scripts/runme.sh 'arg1 arg2 "arg 3"'
-#[function]
-pub fn script(
-    context: &Context,
-    source: String,
-    #[default] args: Value,
-    #[default] saltenv: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let saltenv = saltenv.or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".into());
-    let Some(content) = script_content(context, &source, &saltenv, &kwargs)? else {
-        let output = Output { pid: 0, retcode: 1, stdout: String::new(), stderr: String::new(), timed_out: false };
-        context.set_retcode(1);
-        return Ok(all(output).into_iter().chain(map! {"cache_error" => true}).collect::<Map>().into());
-    };
-    Ok(all(run_script(context, &content, &args, &kwargs)?).into())
-}
-
-/// As `script`, but gives only the exit status.
-///
-/// CLI Example:
-///
-///     salt '*' cmd.script_retcode salt://scripts/runme.sh
-#[function]
-pub fn script_retcode(
-    context: &Context,
-    source: String,
-    #[default] args: Value,
-    #[default] saltenv: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let all = script(context, source, args, saltenv, kwargs)?;
-    Ok(all.get("retcode").cloned().unwrap_or_default())
-}
-
-/// Hands code to an interpreter, and gives what it wrote to its output.
-///
-/// CLI Example:
-///
-///     salt '*' cmd.exec_code ruby 'puts "cheese"'
-#[function]
-pub fn exec_code(
-    context: &Context,
-    lang: String,
-    code: String,
-    #[default] args: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    Ok(run_code(context, &lang, &code, &args, &kwargs)?.stdout.into())
-}
-
-/// As `exec_code`, but gives all about it.
-///
-/// CLI Example:
-///
-///     salt '*' cmd.exec_code_all ruby 'puts "cheese"'
-#[function]
-pub fn exec_code_all(
-    context: &Context,
-    lang: String,
-    code: String,
-    #[default] args: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    Ok(all(run_code(context, &lang, &code, &args, &kwargs)?).into())
-}
-
 /// Runs a command and gives its exit status.
 ///
 /// CLI Example:
@@ -192,47 +122,6 @@ pub fn exec_code_all(
 #[function]
 pub fn retcode(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
     Ok(execute(context, &cmd.0, &kwargs)?.retcode.into())
-}
-
-/// Gives where a program is, or nothing.
-///
-/// CLI Example:
-///
-///     salt '*' cmd.which cat
-#[function]
-pub fn which(_context: &Context, cmd: String) -> CallResult {
-    Ok(find_program(&cmd).map(|path| path.display().to_string()).into())
-}
-
-/// Gives where the first of several programs is that there is, or nothing.
-///
-/// CLI Example:
-///
-///     salt '*' cmd.which_bin '[pip2, pip, pip-python]'
-#[function]
-pub fn which_bin(_context: &Context, cmds: Vec<String>) -> CallResult {
-    Ok(cmds.iter().find_map(|cmd| find_program(cmd)).map(|path| path.display().to_string()).into())
-}
-
-/// The shells that users may have, from `/etc/shells`.
-///
-/// CLI Example:
-///
-///     salt '*' cmd.shells
-#[function]
-pub fn shells(_context: &Context) -> CallResult {
-    let text = std::fs::read_to_string("/etc/shells").unwrap_or_default();
-    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect())
-}
-
-/// Whether there is such a program.
-///
-/// CLI Example:
-///
-///     salt '*' cmd.has_exec cat
-#[function]
-pub fn has_exec(_context: &Context, cmd: String) -> CallResult {
-    Ok(find_program(&cmd).is_some().into())
 }
 
 /// Where a program is, by the folders in `PATH`.
@@ -345,18 +234,6 @@ pub fn run_script(context: &Context, content: &[u8], args: &Value, kwargs: &Map)
     // A script without a `#!` line is a shell's, which only a shell knows.
     let shell = program.shell.clone().or_else(|| (!content.starts_with(b"#!")).then(|| DEFAULT_SHELL.to_owned()));
     finish(context, &Program { shell, ..program }, kwargs)
-}
-
-fn run_code(context: &Context, lang: &str, code: &str, args: &Value, kwargs: &Map) -> Result<Output, CallError> {
-    let mut code = code.to_owned();
-    if !code.ends_with('\n') {
-        code.push('\n');
-    }
-    let owner = kwargs.get("runas").and_then(Value::as_str);
-    let script = Scratch::new(code.as_bytes(), owner)?;
-    let command = format!("{lang} {}{}", script.path().display(), words(args));
-    let program = Program { shell: None, ..program(context, &command, kwargs)? };
-    finish(context, &program, kwargs)
 }
 
 /// The command that Salt's keyword arguments describe.

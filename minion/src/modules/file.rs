@@ -6,28 +6,29 @@
 
 pub(crate) mod backups;
 pub(super) mod changes;
+mod content;
 pub(crate) mod diff;
 pub(crate) mod edit;
 pub(super) mod find;
 pub(crate) mod flags;
 pub(crate) mod line;
+mod nodes;
 pub(super) mod owners;
 pub mod patch;
 pub(super) mod places;
+mod search;
+mod sed;
 
 use std::collections::{BTreeSet, HashSet};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use brine_core::crypt::Digest;
 use brine_core::crypt::token::hex;
 use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::glob::fnmatch;
 use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 use nix::unistd::{AccessFlags, Gid, Group, Uid, User};
-use regex::Regex;
 
 use crate::context::Context;
 use crate::state::Source;
@@ -39,18 +40,18 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         file_exists,
         directory_exists,
         path_exists_glob,
-        write,
-        append,
-        prepend,
-        seek_read,
-        seek_write,
-        truncate,
+        content::write,
+        content::append,
+        content::prepend,
+        content::seek_read,
+        content::seek_write,
+        content::truncate,
         readdir,
         diskusage,
         open_files,
         check_hash,
         apply_template_on_contents,
-        read,
+        content::read,
         get_hash,
         get_sum,
         dirname,
@@ -58,10 +59,10 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         join,
         normpath,
         pardir,
-        contains_glob,
+        content::contains_glob,
         access,
-        contains,
-        contains_regex
+        content::contains,
+        content::contains_regex
     ]
 );
 
@@ -93,95 +94,6 @@ pub fn directory_exists(_context: &Context, path: String) -> CallResult {
 #[function]
 pub fn path_exists_glob(_context: &Context, path: String) -> CallResult {
     Ok((!brine_core::glob::paths(Path::new(""), &expand(&path).to_string_lossy()).is_empty()).into())
-}
-
-/// Writes lines to a file, which has nothing else then.
-///
-/// CLI Example:
-///
-///     salt '*' file.write /etc/motd "With all thine offerings thou shalt offer salt."
-#[function]
-pub fn write(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
-    let lines = lines(&args, &kwargs);
-    std::fs::write(expand(&path), lines.concat()).map_err(|error| at(&path, &error))?;
-    Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
-}
-
-/// Writes lines to the end of a file.
-///
-/// CLI Example:
-///
-///     salt '*' file.append /etc/motd "With all thine offerings thou shalt offer salt."
-#[function]
-pub fn append(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
-    let lines = lines(&args, &kwargs);
-    let mut text = std::fs::read(expand(&path)).map_err(|error| at(&path, &error))?;
-    if !text.is_empty() && !text.ends_with(b"\n") {
-        text.push(b'\n');
-    }
-    text.extend(lines.concat().into_bytes());
-    std::fs::write(expand(&path), text).map_err(|error| at(&path, &error))?;
-    Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
-}
-
-/// Writes lines to the start of a file.
-///
-/// CLI Example:
-///
-///     salt '*' file.prepend /etc/motd "With all thine offerings thou shalt offer salt."
-#[function]
-pub fn prepend(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
-    let lines = lines(&args, &kwargs);
-    let before = std::fs::read(expand(&path)).unwrap_or_default();
-    let text = [lines.concat().into_bytes(), before].concat();
-    std::fs::write(expand(&path), text).map_err(|error| at(&path, &error))?;
-    Ok(format!("Prepended {} lines to \"{path}\"", lines.len()).into())
-}
-
-/// A part of a file: so many bytes behind so many.
-///
-/// CLI Example:
-///
-///     salt '*' file.seek_read /path/to/file 4096 0
-#[function]
-pub fn seek_read(_context: &Context, path: String, size: u64, offset: u64) -> CallResult {
-    let mut data = Vec::new();
-    let read = std::fs::File::open(expand(&path)).and_then(|mut file| {
-        file.seek(SeekFrom::Start(offset))?;
-        file.take(size).read_to_end(&mut data)
-    });
-    read.map_err(|error| at(&path, &error))?;
-    // As Salt's, text where it can be text.
-    Ok(String::from_utf8(data).map_or_else(|error| error.into_bytes().into(), Value::from))
-}
-
-/// Writes into a file that is there, behind so many bytes. Gives the number of bytes.
-///
-/// CLI Example:
-///
-///     salt '*' file.seek_write /path/to/file 'some data' 4096
-#[function]
-pub fn seek_write(_context: &Context, path: String, data: Value, offset: u64) -> CallResult {
-    let data = data.as_bytes().map_or_else(|| data.to_string().into_bytes(), <[u8]>::to_vec);
-    let written = std::fs::OpenOptions::new().write(true).open(expand(&path)).and_then(|mut file| {
-        file.seek(SeekFrom::Start(offset))?;
-        file.write_all(&data)?;
-        file.sync_all()
-    });
-    written.map_err(|error| at(&path, &error))?;
-    Ok(data.len().into())
-}
-
-/// Cuts a file off behind so many bytes.
-///
-/// CLI Example:
-///
-///     salt '*' file.truncate /path/to/file 512
-#[function]
-pub fn truncate(_context: &Context, path: String, length: u64) -> CallResult {
-    let cut = std::fs::OpenOptions::new().write(true).open(expand(&path)).and_then(|file| file.set_len(length));
-    cut.map_err(|error| at(&path, &error))?;
-    Ok(Value::Nil)
 }
 
 /// The names in a folder.
@@ -291,17 +203,6 @@ pub fn apply_template_on_contents(
     source.render_template("contents", &contents, &variables, &saltenv).map(Value::from).map_err(CallError::Execution)
 }
 
-/// The content of a file.
-///
-/// CLI Example:
-///
-///     salt '*' file.read /path/to/file
-#[function]
-pub fn read(_context: &Context, path: String, #[default(false)] binary: bool) -> CallResult {
-    let bytes = std::fs::read(expand(&path)).map_err(|error| at(&path, &error))?;
-    Ok(if binary { bytes.into() } else { String::from_utf8_lossy(&bytes).into_owned().into() })
-}
-
 /// The hash of a file in hex.
 ///
 /// CLI Example:
@@ -378,17 +279,6 @@ pub fn pardir(_context: &Context) -> CallResult {
     Ok("..".into())
 }
 
-/// Whether a pattern with `*`, `?` and `[]` fits the whole of a file.
-///
-/// CLI Example:
-///
-///     salt '*' file.contains_glob /etc/foobar '*cheese*'
-#[function]
-pub fn contains_glob(_context: &Context, path: String, glob_expr: String) -> CallResult {
-    let have = std::fs::read(expand(&path)).unwrap_or_default();
-    Ok((!have.is_empty() && fnmatch(&glob_expr, &String::from_utf8_lossy(&have))).into())
-}
-
 /// Whether the minion can find (`f`), read (`r`), write (`w`) or run (`x`) a file.
 ///
 /// CLI Example:
@@ -404,30 +294,6 @@ pub fn access(_context: &Context, path: String, mode: String) -> CallResult {
         _ => return Err(invalid("access", "Invalid mode specified.")),
     };
     Ok(nix::unistd::access(&expand(&path), flags).is_ok().into())
-}
-
-/// Whether a text is somewhere in a file.
-///
-/// CLI Example:
-///
-///     salt '*' file.contains /etc/crontab 'mymaintenance.sh'
-#[function]
-pub fn contains(_context: &Context, path: String, text: String) -> CallResult {
-    let have = std::fs::read(expand(&path)).unwrap_or_default();
-    Ok(String::from_utf8_lossy(&have).contains(text.trim()).into())
-}
-
-/// Whether a regular expression matches in a line of a file, behind the characters of `lchar`.
-///
-/// CLI Example:
-///
-///     salt '*' file.contains_regex /etc/crontab '^@daily'
-#[function]
-pub fn contains_regex(_context: &Context, path: String, regex: String, #[default] lchar: String) -> CallResult {
-    let regex = Regex::new(&regex).map_err(CallError::execution)?;
-    let have = std::fs::read(expand(&path)).unwrap_or_default();
-    let mut lines = String::from_utf8_lossy(&have).lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
-    Ok(lines.any(|line| regex.is_match(line.trim_start_matches(|c| lchar.contains(c)))).into())
 }
 
 /// `~` is the home of who runs the minion.
@@ -506,16 +372,6 @@ fn kind(status: &std::fs::Metadata) -> &'static str {
     } else {
         "file"
     }
-}
-
-/// The lines to write: positional values, or those of `args`.
-fn lines(args: &[Value], kwargs: &Map) -> Vec<String> {
-    let given = match kwargs.get("args") {
-        Some(Value::List(lines)) => lines,
-        Some(line) => std::slice::from_ref(line),
-        None => args,
-    };
-    given.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// The hash of a file in hex, of the kind with this name.

@@ -1,6 +1,7 @@
 //! `schedule`: the schedule of a running minion, asked and changed over its own event bus.
 
 mod item;
+mod switches;
 
 use std::time::Duration;
 
@@ -8,7 +9,6 @@ use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::schedule::Schedule;
 use brine_core::sls::yaml::{self, Style};
 use brine_core::{Map, Value, files, map};
-use jiff::civil::DateTime;
 
 use self::item::{build, conflict};
 use crate::context::Context;
@@ -16,8 +16,6 @@ use crate::schedule as own;
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How times are written where no form is given.
-const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S";
 /// The options of a job that are shown.
 const SHOWN: &[&str] = &[
     "name",
@@ -61,14 +59,14 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         add,
         modify,
         run_job,
-        enable_job,
-        disable_job,
+        switches::enable_job,
+        switches::disable_job,
         save,
-        enable,
-        disable,
+        switches::enable,
+        switches::disable,
         reload,
-        postpone_job,
-        skip_job,
+        switches::postpone_job,
+        switches::skip_job,
         show_next_fire_time,
         job_status
     ]
@@ -305,26 +303,6 @@ pub fn run_job(context: &Context, name: String, #[default(false)] force: bool) -
     Ok(map! {"comment" => format!("Scheduling Job {name} on minion."), "result" => true}.into())
 }
 
-/// Enables a job.
-///
-/// CLI Example:
-///
-///     salt '*' schedule.enable_job job1
-#[function]
-pub fn enable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
-    switch_job(context, &name, true, &kwargs)
-}
-
-/// Disables a job.
-///
-/// CLI Example:
-///
-///     salt '*' schedule.disable_job job1
-#[function]
-pub fn disable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
-    switch_job(context, &name, false, &kwargs)
-}
-
 /// Keeps the jobs of the configuration for the next start, in `minion.d/_schedule.conf`.
 ///
 /// CLI Example:
@@ -341,26 +319,6 @@ pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     let answer = answer.map_err(CallError::execution)?;
     let is_saved = answer.is_some_and(|answer| answer.get("complete").is_some_and(Value::is_truthy));
     if is_saved { said(true, "Schedule (non-pillar items) saved.") } else { said(false, "Failed to save schedule.") }
-}
-
-/// Enables the schedule.
-///
-/// CLI Example:
-///
-///     salt '*' schedule.enable
-#[function]
-pub fn enable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
-    switch(context, true, &kwargs)
-}
-
-/// Disables the schedule.
-///
-/// CLI Example:
-///
-///     salt '*' schedule.disable
-#[function]
-pub fn disable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
-    switch(context, false, &kwargs)
 }
 
 /// Takes up the jobs of the pillar and of `minion.d/schedule.conf` anew.
@@ -393,40 +351,6 @@ pub fn reload(context: &Context) -> CallResult {
         }
     }
     Ok(map! {"comment" => Value::from(comments), "result" => result}.into())
-}
-
-/// Has a job run at another time than at one of its own.
-///
-/// CLI Example:
-///
-///     salt '*' schedule.postpone_job job 2026-11-21T17:00:00 2026-11-21T18:00:00
-#[function]
-pub fn postpone_job(
-    context: &Context,
-    name: String,
-    current_time: String,
-    new_time: String,
-    #[default(TIME_FORM.into())] time_fmt: String,
-) -> CallResult {
-    let question = map! {"time" => &current_time, "new_time" => &new_time};
-    let words = ("postpone_job", "postponed", "Postponed Job", "postpone");
-    except(context, &name, &[&current_time, &new_time], &time_fmt, question, words)
-}
-
-/// Has a job not run at one of its times.
-///
-/// CLI Example:
-///
-///     salt '*' schedule.skip_job job 2026-11-21T17:00:00
-#[function]
-pub fn skip_job(
-    context: &Context,
-    name: String,
-    current_time: String,
-    #[default(TIME_FORM.into())] time_fmt: String,
-) -> CallResult {
-    let words = ("skip_job", "skipped", "Added Skip Job", "skip");
-    except(context, &name, &[&current_time], &time_fmt, map! {"time" => &current_time}, words)
 }
 
 /// When a job runs next.
@@ -508,74 +432,6 @@ fn question(context: &Context, func: &str, name: &str, kwargs: &Map) -> Result<O
     }
     let in_pillar = current(context, Some("pillar"), &Map::new())?.contains_key(name);
     Ok(in_pillar.then(|| map! {"func" => func, "name" => name, "where" => "pillar", "persist" => false}))
-}
-
-fn switch_job(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Result<Value, CallError> {
-    let (func, word, title) =
-        if enabled { ("enable_job", "enabled", "Enabled") } else { ("disable_job", "disabled", "Disabled") };
-    if is(kwargs, "test") {
-        return Ok(said(true, format!("Job: {name} would be {word} in schedule."), Map::new()));
-    }
-    let Some(question) = question(context, func, name, kwargs)? else {
-        return Ok(said(false, format!("Job {name} does not exist."), Map::new()));
-    };
-    let schedule = ask(context, question, &format!("{word}_job_complete"), "schedule")?;
-    let is_so = schedule.is_some_and(|all| {
-        let is = all.get(name).and_then(|job| job.get("enabled")).is_none_or(Value::is_truthy);
-        is == enabled
-    });
-    Ok(if is_so {
-        said(true, format!("{title} Job {name} in schedule."), map! {name => word})
-    } else {
-        let verb = if enabled { "enable" } else { "disable" };
-        said(false, format!("Failed to {verb} job {name} in schedule."), Map::new())
-    })
-}
-
-fn switch(context: &Context, enabled: bool, kwargs: &Map) -> Result<Value, CallError> {
-    let (func, word, title) =
-        if enabled { ("enable", "enabled", "Enabled") } else { ("disable", "disabled", "Disabled") };
-    if is(kwargs, "test") {
-        return Ok(said(true, format!("Schedule would be {word}."), Map::new()));
-    }
-    let question = map! {"func" => func, "persist" => persist(kwargs)};
-    let schedule = ask(context, question, &format!("{word}_complete"), "schedule")?;
-    let is_so = schedule.is_some_and(|all| all.get("enabled") == Some(&enabled.into()));
-    Ok(if is_so {
-        said(true, format!("{title} schedule on minion."), map! {"schedule" => word})
-    } else {
-        said(false, format!("Failed to {func} schedule on minion."), Map::new())
-    })
-}
-
-/// Makes an exception from a job's times.
-fn except(
-    context: &Context,
-    name: &str,
-    times: &[&str],
-    form: &str,
-    mut fields: Map,
-    (func, word, done, verb): (&str, &str, &str, &str),
-) -> Result<Value, CallError> {
-    let said = |result: bool, comment: String| Ok(map! {"comment" => comment, "result" => result}.into());
-    if times.iter().any(|time| DateTime::strptime(form, time).is_err()) {
-        return said(false, "Date string could not be parsed.".into());
-    }
-    if context.config().test {
-        return said(true, format!("Job: {name} would be {word} in schedule."));
-    }
-    let Some(question) = question(context, func, name, &Map::new())? else {
-        return said(false, format!("Job {name} does not exist."));
-    };
-    fields.extend(question);
-    fields.insert("time_fmt".into(), form.into());
-    let schedule = ask(context, fields, &format!("{func}_complete"), "schedule")?;
-    let job = schedule.and_then(|all| all.get(name).cloned());
-    if job.is_some_and(|job| job.get("skip_explicit").is_some() && job.get("enabled").is_none_or(Value::is_truthy)) {
-        said(true, format!("{done} {name} in schedule."))
-    } else {
-        said(false, format!("Failed to {verb} job {name} in schedule."))
-    }
 }
 
 #[cfg(test)]

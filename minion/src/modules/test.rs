@@ -1,12 +1,14 @@
 //! `test`: for trying out.
 
+mod versions;
+
 use std::sync::Arc;
 use std::time::Instant;
 
 use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::value::python;
 use brine_core::{Map, Value, list, map};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 use crate::context::Context;
 
@@ -20,10 +22,10 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         kwarg,
         arg_type,
         sleep,
-        version,
-        versions_report,
-        versions,
-        versions_information,
+        versions::version,
+        versions::versions_report,
+        versions::versions,
+        versions::versions_information,
         arg_repr,
         arg_clean,
         attr_call,
@@ -109,49 +111,6 @@ pub fn arg_type(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs
 pub fn sleep(context: &Context, length: f64) -> CallResult {
     wait(context, length)?;
     Ok(Value::Bool(true))
-}
-
-/// Return the version of Salt that the minion behaves as, which templates compare: the grain `saltversion`. The
-/// grain `brineversion` has Brine's own.
-///
-/// CLI Example:
-///
-///     salt '*' test.version
-#[function]
-pub fn version(_context: &Context) -> CallResult {
-    Ok(brine_core::SALT_VERSION.into())
-}
-
-/// Gives the versions of what matters.
-///
-/// CLI Example:
-///
-///     salt '*' test.versions_report
-#[function]
-pub fn versions_report(_context: &Context) -> CallResult {
-    let (brine, salt) = (brine_core::VERSION, brine_core::SALT_VERSION);
-    Ok(format!("Brine Version:\n          Brine: {brine}\n\nSalt Version:\n           Salt: {salt}\n").into())
-}
-
-/// As `versions_report`.
-///
-/// CLI Example:
-///
-///     salt '*' test.versions
-#[function]
-pub fn versions(context: &Context) -> CallResult {
-    versions_report(context)
-}
-
-/// Gives the versions of what matters, as data.
-///
-/// CLI Example:
-///
-///     salt '*' test.versions_information
-#[function]
-pub fn versions_information(_context: &Context) -> CallResult {
-    let (brine, salt) = (brine_core::VERSION, brine_core::SALT_VERSION);
-    Ok(map! {"Brine Version" => map! {"Brine" => brine}, "Salt Version" => map! {"Salt" => salt}}.into())
 }
 
 /// Gives back all it was called with, as Python writes it.

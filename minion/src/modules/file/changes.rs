@@ -3,21 +3,30 @@
 use std::path::{Path, PathBuf};
 
 use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, files};
+use brine_core::{Value, files};
 
 use super::diff::unified;
 use super::edit::{self, Block, Replacing, compile};
 use super::line::{self, Line};
 use super::{at, expand, invalid, is_test};
 use crate::context::Context;
-use crate::modules::archive::split_options;
-use crate::modules::cmd;
-use crate::modules::programs::run;
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(
     "file",
-    [replace, blockreplace, line, comment, uncomment, comment_line, sed, psed, search, grep, get_diff]
+    [
+        replace,
+        blockreplace,
+        line,
+        comment,
+        uncomment,
+        comment_line,
+        super::sed::sed,
+        super::sed::psed,
+        super::search::search,
+        super::search::grep,
+        super::search::get_diff
+    ]
 );
 
 /// The arguments of `file.replace`.
@@ -350,189 +359,6 @@ pub fn comment_line(
     Ok(super::diff::unified_lines(&old, &new).into())
 }
 
-/// Changes a file by `sed`, and gives what it said. `replace` does more.
-///
-/// CLI Example:
-///
-///     salt '*' file.sed /etc/httpd/httpd.conf 'LogLevel warn' 'LogLevel info'
-#[function]
-pub fn sed(
-    context: &Context,
-    path: String,
-    before: Value,
-    after: Value,
-    #[default] limit: String,
-    #[default(".bak".into())] backup: Value,
-    #[default("-r -e".into())] options: String,
-    #[default("g".into())] flags: String,
-    #[default(false)] escape_all: bool,
-    #[default(false)] negate_match: bool,
-) -> CallResult {
-    let file = expand(&path);
-    if !file.exists() {
-        return Ok(false.into());
-    }
-    let limit = if limit.is_empty() { limit } else { format!("/{}/ ", escaped(&limit, escape_all)) };
-    let script = format!(
-        "{limit}{}s/{}/{}/{flags}",
-        if negate_match { "!" } else { "" },
-        escaped(&before.to_string(), escape_all),
-        escaped(&after.to_string(), escape_all),
-    );
-    let keep = if backup.is_truthy() { format!("-i{backup}") } else { "-i".to_owned() };
-    let options = split_options(&options)?;
-    let words: Vec<String> =
-        ["sed".to_owned(), keep].into_iter().chain(options).chain([script, file.display().to_string()]).collect();
-    Ok(cmd::all(run(context, &words, &[])?).into())
-}
-
-/// As `sed`, without the program. The old content stays beside, with `backup` behind the name.
-///
-/// CLI Example:
-///
-///     salt '*' file.psed /etc/httpd/httpd.conf 'LogLevel warn' 'LogLevel info'
-#[function]
-pub fn psed(
-    _context: &Context,
-    path: String,
-    before: Value,
-    after: Value,
-    #[default] limit: String,
-    #[default(".bak".into())] backup: Value,
-    #[default("gMS".into())] flags: String,
-    #[default(false)] escape_all: bool,
-    #[default(false)] multi: bool,
-) -> CallResult {
-    // Salt reads the first line letter by letter here; the whole text is meant.
-    _ = multi;
-    let file = expand(&path);
-    let text = read(&file, "psed")?;
-    let names = [('I', "IGNORECASE"), ('M', "MULTILINE"), ('S', "DOTALL"), ('X', "VERBOSE")];
-    let names: Vec<&str> = names.iter().filter(|(letter, _)| flags.contains(*letter)).map(|(_, name)| *name).collect();
-    let text_behind = match (limit.is_empty(), compile(&escaped(&limit, escape_all), &0.into())) {
-        (true, _) => text.clone(),
-        (false, Ok(regex)) => regex.split(&text).skip(1).flatten().collect(),
-        (false, Err(error)) => return Err(CallError::Execution(error)),
-    };
-    let wanted = Replacing {
-        pattern: escaped(&before.to_string(), escape_all),
-        repl: after.to_string(),
-        count: usize::from(!flags.contains('g')),
-        flags: names.into_iter().collect(),
-        append_if_not_found: false,
-        prepend_if_not_found: false,
-        not_found_content: None,
-    };
-    let replaced = edit::replaced(&text_behind, &wanted).map_err(CallError::Execution)?;
-    keep(&file, &backup)?;
-    files::rewrite(&file, replaced.text.as_bytes(), 0o644).map_err(CallError::execution)?;
-    Ok(Value::Nil)
-}
-
-/// Whether a regular expression matches somewhere in a file.
-///
-/// CLI Example:
-///
-///     salt '*' file.search /etc/crontab 'mymaintenance.sh'
-#[function]
-pub fn search(
-    _context: &Context,
-    path: String,
-    pattern: String,
-    #[default(8.into())] flags: Value,
-    #[default(1.into())] bufsize: Value,
-    #[default(false)] ignore_if_missing: bool,
-    #[default(false)] multiline: bool,
-) -> CallResult {
-    // Files are read whole, and Salt's `multiline` is a flag that is there already.
-    _ = (bufsize, multiline);
-    let file = Text::real(&path);
-    if ignore_if_missing && !file.exists() {
-        return Ok(false.into());
-    }
-    let text = read(&file, "search")?;
-    let regex = compile(&pattern, &flags).map_err(CallError::Execution)?;
-    Ok(regex.is_match(&text).map_err(CallError::execution)?.into())
-}
-
-/// What `grep` says of a file, or of those that fit a path with wildcards. Further words are options.
-///
-/// CLI Example:
-///
-///     salt '*' file.grep /etc/passwd nobody -i
-#[function]
-pub fn grep(context: &Context, path: String, pattern: String, #[rest] args: Vec<Value>) -> CallResult {
-    let mut words = vec!["grep".to_owned()];
-    for option in args.iter().map(ToString::to_string) {
-        if option.contains(char::is_whitespace) {
-            return Err(invalid(
-                "grep",
-                &format!(
-                    "Passing multiple command line arguments in a single string is not supported, please pass the following arguments separately: {option}"
-                ),
-            ));
-        }
-        words.push(option);
-    }
-    words.push(pattern);
-    let path = expand(&path);
-    let found = brine_core::glob::paths(Path::new(""), &path.to_string_lossy());
-    if found.is_empty() {
-        words.push(path.display().to_string());
-    }
-    words.extend(found.iter().map(|path| path.display().to_string()));
-    Ok(cmd::all(run(context, &words, &[])?).into())
-}
-
-/// The difference between two files, of this host or of the file server.
-///
-/// CLI Example:
-///
-///     salt '*' file.get_diff /home/fred/.vimrc salt://users/fred/.vimrc
-#[function]
-pub fn get_diff(
-    context: &Context,
-    file1: String,
-    file2: String,
-    #[default("base".into())] saltenv: String,
-    #[default(true)] show_filenames: bool,
-    #[default(true)] show_changes: bool,
-    #[default(false)] template: bool,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    // There is nothing to hide of templates.
-    _ = template;
-    let content = |name: &str| {
-        if !name.contains("://") {
-            let failed = |error| CallError::Execution(format!("Failed to read {name}: {}", super::reason(&error)));
-            return std::fs::read(expand(name)).map_err(failed);
-        }
-        let found = crate::fileclient::content(context, name, &saltenv).ok().flatten();
-        found.ok_or_else(|| CallError::Execution("Failed to cache one or more files".into()))
-    };
-    let (old, new) = (content(&file1)?, content(&file2)?);
-    if old == new {
-        return Ok("".into());
-    }
-    if !show_changes {
-        return Ok("<show_changes=False>".into());
-    }
-    let binary = |bytes: &[u8]| bytes.contains(&0);
-    Ok(match (binary(&old), binary(&new)) {
-        (true, true) => "Replace binary file".into(),
-        (true, false) => "Replace binary file with text file".into(),
-        (false, true) => "Replace text file with binary file".into(),
-        (false, false) => {
-            let told = unified(&String::from_utf8_lossy(&old), &String::from_utf8_lossy(&new));
-            match told.strip_prefix("--- \n+++ \n") {
-                Some(rest) if show_filenames => format!("--- {file1}\n+++ {file2}\n{rest}"),
-                _ => told,
-            }
-        }
-    }
-    .into())
-}
-
 /// A text that has changed.
 struct Text<'t> {
     before: &'t str,
@@ -571,18 +397,4 @@ fn read(file: &Path, function: &str) -> Result<String, CallError> {
     let binary =
         || invalid(function, &format!("Cannot perform string replacements on a binary file: {}", file.display()));
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or_else(binary)
-}
-
-/// A text within the strokes of `sed`; with `all`, what is special in regular expressions is not.
-fn escaped(text: &str, all: bool) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\'' => escaped.push_str("'\"'\"'"),
-            '/' => escaped.push_str("\\/"),
-            special if all && "^.[$()|*+?{".contains(special) => escaped.extend(['\\', special]),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }

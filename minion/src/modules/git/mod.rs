@@ -4,11 +4,11 @@
 //! `config.rs` has those of git's configuration, `command.rs` the words of a command line; `repository.rs` runs git and
 //! reads what it wrote.
 
+mod branches;
 mod command;
 pub mod config;
+mod remote;
 mod repository;
-
-use std::path::Path;
 
 use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::{Map, Value};
@@ -16,7 +16,6 @@ use indexmap::IndexMap;
 
 use crate::context::Context;
 use crate::modules::user::names;
-use crate::web::redacted;
 use command::{command, options};
 pub use repository::{Git, GitError, Remote, strings, with_login};
 
@@ -25,29 +24,29 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     "git",
     [
         add,
-        branch,
-        checkout,
+        branches::branch,
+        branches::checkout,
         clone,
         commit,
         current_branch,
         describe,
         diff,
         discard_local_changes,
-        fetch,
+        remote::fetch,
         init,
         is_worktree,
-        list_branches,
-        list_tags,
-        ls_remote,
-        merge,
-        merge_base,
-        pull,
-        push,
-        rebase,
-        remote_get,
-        remote_refs,
-        remote_set,
-        remotes,
+        branches::list_branches,
+        branches::list_tags,
+        remote::ls_remote,
+        branches::merge,
+        branches::merge_base,
+        remote::pull,
+        remote::push,
+        branches::rebase,
+        remote::remote_get,
+        remote::remote_refs,
+        remote::remote_set,
+        remote::remotes,
         reset,
         rev_parse,
         revision,
@@ -56,7 +55,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         status,
         submodule,
         symbolic_ref,
-        tag,
+        branches::tag,
         version
     ]
 );
@@ -77,47 +76,6 @@ pub fn add(
 ) -> CallResult {
     let opts = options(&opts)?.into_iter().filter(|word| !["-v", "--verbose"].contains(&word.as_str()));
     command(&git_opts, &["add", "--verbose"])?.words(opts).words(["--".into(), filename]).told(context, &cwd, &kwargs)
-}
-
-/// Makes, changes or deletes a branch.
-///
-/// CLI Example:
-///
-///     salt '*' git.branch /path/to/repo mybranch
-#[function]
-pub fn branch(
-    context: &Context,
-    cwd: String,
-    #[default] name: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    command(&git_opts, &["branch"])?.words(options(&opts)?).words(name).told(context, &cwd, &kwargs)?;
-    Ok(true.into())
-}
-
-/// Checks out a branch, tag or commit.
-///
-/// CLI Example:
-///
-///     salt '*' git.checkout /path/to/repo somebranch user=jeff
-#[function]
-pub fn checkout(
-    context: &Context,
-    cwd: String,
-    #[default] rev: Option<String>,
-    #[default(false)] force: bool,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let opts = options(&opts)?;
-    if rev.is_none() && !opts.iter().any(|word| word == "-b" || word == "-B") {
-        return Err(CallError::Execution("'rev' argument is required unless -b or -B in opts".into()));
-    }
-    let force = force.then(|| "--force".to_owned());
-    command(&git_opts, &["checkout"])?.words(force).words(opts).words(rev).told_both(context, &cwd, &kwargs)
 }
 
 /// Copies a repository to a folder, or below it under a name.
@@ -254,27 +212,6 @@ pub fn discard_local_changes(
     command(&Value::Nil, &["checkout", "--", &path])?.told_both(context, &cwd, &kwargs)
 }
 
-/// Fetches from a remote, and tells what is new.
-///
-/// CLI Example:
-///
-///     salt '*' git.fetch /path/to/repo upstream
-#[function]
-pub fn fetch(
-    context: &Context,
-    cwd: String,
-    #[default] remote: Option<String>,
-    #[default(false)] force: bool,
-    #[default] refspecs: Value,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    _ = git_opts;
-    let git = Git::new(context, Some(&cwd), &kwargs);
-    Ok(git.fetch(remote.as_deref(), force, &names(&refspecs), &options(&opts)?)?.into())
-}
-
 /// Makes an empty repository.
 ///
 /// CLI Example:
@@ -316,260 +253,6 @@ pub fn init(
 #[function]
 pub fn is_worktree(context: &Context, cwd: String, #[keywords] kwargs: Map) -> CallResult {
     Ok(Git::new(context, Some(&cwd), &kwargs).is_worktree().into())
-}
-
-/// Gives the names of the branches.
-///
-/// CLI Example:
-///
-///     salt '*' git.list_branches /path/to/repo
-#[function]
-pub fn list_branches(
-    context: &Context,
-    cwd: String,
-    #[default(false)] remote: bool,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    Ok(Git::new(context, Some(&cwd), &kwargs).names(if remote { "remotes" } else { "heads" })?.into())
-}
-
-/// Gives the names of the tags.
-///
-/// CLI Example:
-///
-///     salt '*' git.list_tags /path/to/repo
-#[function]
-pub fn list_tags(context: &Context, cwd: String, #[keywords] kwargs: Map) -> CallResult {
-    Ok(Git::new(context, Some(&cwd), &kwargs).names("tags")?.into())
-}
-
-/// Gives the references of a remote.
-///
-/// CLI Example:
-///
-///     salt '*' git.ls_remote /path/to/repo origin main
-#[function]
-pub fn ls_remote(
-    context: &Context,
-    #[default] cwd: Option<String>,
-    #[default("origin".to_owned())] remote: String,
-    #[default] r#ref: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[default] https_user: Option<String>,
-    #[default] https_pass: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    _ = git_opts;
-    let mut words = options(&opts)?;
-    words.push(with_login(&remote, https_user.as_deref(), https_pass.as_deref())?);
-    words.extend(r#ref.filter(|name| !name.is_empty()));
-    Ok(texts(Git::new(context, cwd.as_deref(), &kwargs).refs(&words)?))
-}
-
-/// Merges into the branch that is checked out.
-///
-/// CLI Example:
-///
-///     salt '*' git.merge /path/to/repo rev=upstream/foo
-#[function]
-pub fn merge(
-    context: &Context,
-    cwd: String,
-    #[default] rev: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    command(&git_opts, &["merge"])?.words(options(&opts)?).words(rev).told(context, &cwd, &kwargs)
-}
-
-/// Gives the best common ancestor, or whether one commit comes before another.
-///
-/// CLI Example:
-///
-///     salt '*' git.merge_base /path/to/repo HEAD upstream/mybranch
-#[function]
-pub fn merge_base(
-    context: &Context,
-    cwd: String,
-    #[default] refs: Value,
-    #[default(false)] octopus: bool,
-    #[default(false)] is_ancestor: bool,
-    #[default(false)] independent: bool,
-    #[default] fork_point: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let (all, refs) = (flag(&kwargs, "all"), names(&refs));
-    if all && (independent || is_ancestor || fork_point.is_some()) {
-        return Err(CallError::Execution(
-            "The 'all' argument is not compatible with 'independent', 'is_ancestor', or 'fork_point'".into(),
-        ));
-    }
-    if [octopus, independent, is_ancestor, fork_point.is_some()].iter().filter(|given| **given).count() > 1 {
-        return Err(CallError::Execution(
-            "Only one of 'octopus', 'independent', 'is_ancestor', and 'fork_point' is permitted".into(),
-        ));
-    }
-    if is_ancestor && refs.len() != 2 {
-        return Err(CallError::Execution("Two refs/commits are required if 'is_ancestor' is True".into()));
-    }
-    let kinds =
-        [(all, "--all"), (octopus, "--octopus"), (is_ancestor, "--is-ancestor"), (independent, "--independent")];
-    let kinds = kinds.into_iter().filter(|(given, _)| *given).map(|(_, word)| word.to_owned());
-    let fork = fork_point.into_iter().flat_map(|point| ["--fork-point".to_owned(), point]);
-    let command = command(&git_opts, &["merge-base"])?.words(options(&opts)?).words(kinds).words(fork).words(refs);
-    let git = Git::new(context, Some(&cwd), &kwargs);
-    if is_ancestor {
-        return Ok((git.output(&command.0, false)?.retcode == 0).into());
-    }
-    let found: Vec<String> = git.stdout(&command.0)?.lines().map(str::to_owned).collect();
-    Ok(if all { found.into() } else { found.into_iter().next().into() })
-}
-
-/// Fetches and merges.
-///
-/// CLI Example:
-///
-///     salt '*' git.pull /path/to/repo opts='--rebase origin main'
-#[function]
-pub fn pull(
-    context: &Context,
-    cwd: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    command(&git_opts, &["pull"])?.words(options(&opts)?).told(context, &cwd, &kwargs)
-}
-
-/// Sends a branch or tag to a remote.
-///
-/// CLI Example:
-///
-///     salt '*' git.push /path/to/repo origin main
-#[function]
-pub fn push(
-    context: &Context,
-    cwd: String,
-    remote: String,
-    r#ref: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    command(&git_opts, &["push"])?.words(options(&opts)?).words([remote, r#ref]).told(context, &cwd, &kwargs)
-}
-
-/// Puts the own commits behind those of another branch.
-///
-/// CLI Example:
-///
-///     salt '*' git.rebase /path/to/repo main
-#[function]
-pub fn rebase(
-    context: &Context,
-    cwd: String,
-    #[default("master".to_owned())] rev: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let opts = options(&opts)?;
-    if opts.iter().any(|word| word == "-i" || word == "--interactive") {
-        return Err(CallError::Execution("Interactive rebases are not supported".into()));
-    }
-    command(&git_opts, &["rebase"])?.words(opts).words(options(&rev.into())?).told(context, &cwd, &kwargs)
-}
-
-/// Tells where a remote is.
-///
-/// CLI Example:
-///
-///     salt '*' git.remote_get /path/to/repo
-#[function]
-pub fn remote_get(
-    context: &Context,
-    cwd: String,
-    #[default("origin".to_owned())] remote: String,
-    #[default(true)] redact_auth: bool,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let git = Git::new(context, Some(&cwd), &kwargs);
-    let missing = || {
-        CallError::Execution(format!(
-            "Remote '{remote}' not present in git checkout located at {}",
-            git.cwd.as_deref().unwrap_or(Path::new("")).display()
-        ))
-    };
-    git.remotes()?.shift_remove(&remote).map(|found| place(found, redact_auth)).ok_or_else(missing)
-}
-
-/// Gives the references of the repository at a URL.
-///
-/// CLI Example:
-///
-///     salt '*' git.remote_refs https://example.org/repo.git
-#[function]
-pub fn remote_refs(
-    context: &Context,
-    url: String,
-    #[default(false)] heads: bool,
-    #[default(false)] tags: bool,
-    #[default] https_user: Option<String>,
-    #[default] https_pass: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let kinds = [(heads, "--heads"), (tags, "--tags")].into_iter().filter(|(given, _)| *given);
-    let mut words: Vec<String> = kinds.map(|(_, word)| word.to_owned()).collect();
-    words.push(with_login(&url, https_user.as_deref(), https_pass.as_deref())?);
-    words.extend(kwargs.get("filter").filter(|name| name.is_truthy()).map(ToString::to_string));
-    Ok(texts(Git::new(context, None, &kwargs).refs(&words)?))
-}
-
-/// Makes a remote lead to a URL.
-///
-/// CLI Example:
-///
-///     salt '*' git.remote_set /path/to/repo git@example.org:user/repo.git
-#[function]
-pub fn remote_set(
-    context: &Context,
-    cwd: String,
-    url: String,
-    #[default("origin".to_owned())] remote: String,
-    #[default] https_user: Option<String>,
-    #[default] https_pass: Option<String>,
-    #[default] push_url: Option<String>,
-    #[default] push_https_user: Option<String>,
-    #[default] push_https_pass: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let git = Git::new(context, Some(&cwd), &kwargs);
-    git.set_remote(&remote, &with_login(&url, https_user.as_deref(), https_pass.as_deref())?)?;
-    if let Some(url) = push_url {
-        let url = with_login(&url, push_https_user.as_deref(), push_https_pass.as_deref())?;
-        git.plain(&["remote", "set-url", "--push", &remote, &url])?;
-    }
-    remote_get(context, cwd, remote, true, kwargs)
-}
-
-/// Tells where each remote is.
-///
-/// CLI Example:
-///
-///     salt '*' git.remotes /path/to/repo
-#[function]
-pub fn remotes(
-    context: &Context,
-    cwd: String,
-    #[default(true)] redact_auth: bool,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let found = Git::new(context, Some(&cwd), &kwargs).remotes()?;
-    Ok(found.into_iter().map(|(name, remote)| (name.into(), place(remote, redact_auth))).collect::<Map>().into())
 }
 
 /// Takes the branch to another commit, or files out of what is staged.
@@ -726,37 +409,6 @@ pub fn symbolic_ref(
     command(&git_opts, &["symbolic-ref"])?.words(opts).words([r#ref]).words(value).told(context, &cwd, &kwargs)
 }
 
-/// Makes or deletes a tag.
-///
-/// CLI Example:
-///
-///     salt '*' git.tag /path/to/repo v1.2 message='Version 1.2'
-#[function]
-pub fn tag(
-    context: &Context,
-    cwd: String,
-    name: String,
-    #[default("HEAD".to_owned())] r#ref: String,
-    #[default] message: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let opts: Vec<String> = options(&opts)?.into_iter().filter(|word| word != "-a" && word != "--annotate").collect();
-    if opts.iter().any(|word| word == "-m" || word.contains("--message")) {
-        return Err(CallError::Execution("Tag messages must be passed in the \"message\" argument".into()));
-    }
-    let deletes = opts.iter().any(|word| word == "-d" || word == "--delete");
-    let message = message.into_iter().flat_map(|message| ["-a".to_owned(), "-m".to_owned(), message]);
-    let place = (!deletes).then_some(r#ref);
-    command(&git_opts, &["tag"])?
-        .words(message)
-        .words(opts)
-        .words([name])
-        .words(place)
-        .told_both(context, &cwd, &kwargs)
-}
-
 /// Gives the version of git, or its parts.
 ///
 /// CLI Example:
@@ -775,13 +427,4 @@ pub fn version(context: &Context, #[default(false)] versioninfo: bool) -> CallRe
 
 fn flag(kwargs: &Map, key: &str) -> bool {
     kwargs.get(key).is_some_and(Value::is_truthy)
-}
-
-fn texts(map: IndexMap<String, String>) -> Value {
-    map.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<Map>().into()
-}
-
-fn place(remote: Remote, redact: bool) -> Value {
-    let shown = |url: String| if redact { redacted(&url) } else { url };
-    remote.into_iter().map(|(action, url)| (action.into(), shown(url).into())).collect::<Map>().into()
 }

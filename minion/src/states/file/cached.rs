@@ -2,12 +2,80 @@
 
 use std::path::{Path, PathBuf};
 
+use brine_core::function::{Args, CallResult, function};
 use brine_core::{Value, map};
 
+use super::copy;
 use super::source::{self, Hash, Problem, Verify};
 use crate::file_cache;
 use crate::states::{StateContext, StateReturn};
 use crate::web::redacted;
+
+/// The arguments of `file.cached`.
+#[derive(Args)]
+pub struct CachedArgs {
+    /// URL of the file.
+    name: String,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// Whether a source from elsewhere is taken without a checksum.
+    #[default(false)]
+    skip_verify: bool,
+    /// Environment of the file server; that of the SLS by default.
+    #[default]
+    saltenv: Option<String>,
+    /// Whether a copy of a web file is reused as long as the server's ETag is the same.
+    #[default(false)]
+    use_etag: bool,
+    /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
+    #[default]
+    source_hash_sig: Value,
+    /// Fingerprints of keys, one of which must have made a valid signature.
+    #[default]
+    signed_by_any: Value,
+    /// Fingerprints of keys, all of which must have made a valid signature.
+    #[default]
+    signed_by_all: Value,
+    /// Keyring file that signatures are verified with.
+    #[default]
+    keyring: Option<String>,
+    /// GnuPG home directory that signatures are verified with.
+    #[default]
+    gnupghome: Option<String>,
+    /// Accepted and ignored: GPG verifies signatures.
+    #[default]
+    sig_backend: Option<String>,
+}
+
+/// A file of the file server or a web server, kept in the cache folder.
+#[function]
+pub fn cached(context: &StateContext, #[args] args: CachedArgs) -> CallResult {
+    // There is one backend.
+    _ = args.sig_backend;
+    let signers = source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome);
+    let hash = args.source_hash.filter(|hash| !hash.is_empty());
+    let verify = source::Verify {
+        hash,
+        hash_name: args.source_hash_name,
+        skip: args.skip_verify,
+        use_etag: args.use_etag,
+        hash_signature: args.source_hash_sig,
+        signers,
+        ..source::Verify::default()
+    };
+    let context = StateContext { saltenv: args.saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
+    Ok(state(&context, &args.name, &verify).into())
+}
+
+/// No copy of a file in the cache.
+#[function]
+pub fn not_cached(context: &StateContext, name: String, #[default("base".into())] saltenv: String) -> CallResult {
+    Ok(removed(context, &name, &saltenv).into())
+}
 
 /// Where a file is kept; nothing for a name that leads out of the cache.
 pub(in crate::states) fn place(context: &StateContext, name: &str) -> Option<PathBuf> {

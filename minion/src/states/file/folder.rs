@@ -2,12 +2,110 @@
 
 use std::path::{Path, PathBuf};
 
+use brine_core::function::{Args, CallResult, function};
 use brine_core::{Map, Value, map};
 
 use super::attributes::{Attributes, make_folders};
-use super::bad_path;
 use super::pattern::Pattern;
+use super::{bad_path, exists, missing, pattern, recurse, symlink};
 use crate::states::{StateContext, StateReturn};
+
+/// The arguments of `file.directory`.
+#[derive(Args)]
+pub struct DirectoryArgs {
+    /// Path of the directory.
+    name: String,
+    /// Permissions of the directory, as an octal string.
+    #[default]
+    mode: Value,
+    /// Permissions of the directory and, with `recurse`, of those below it; that of `mode` by default.
+    #[default]
+    dir_mode: Value,
+    /// Permissions of files below the directory, with `recurse`, as an octal string.
+    #[default]
+    file_mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// What is managed below the directory too: `user`, `group`, `mode`; `ignore_files` and `ignore_dirs` leave
+    /// these out.
+    #[default]
+    recurse: Vec<String>,
+    /// Number of levels that `recurse` descends.
+    #[default]
+    max_depth: Option<usize>,
+    /// Whether files are removed that no state manages which this one requires.
+    #[default(false)]
+    clean: bool,
+    /// Paths that `clean` keeps: a glob, or a regular expression after `E@`.
+    #[default]
+    exclude_pat: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Whether a file in the directory's place is removed.
+    #[default(false)]
+    force: bool,
+    /// Name that a file in the directory's place is moved to.
+    #[default]
+    backupname: Option<String>,
+    /// Whether the directory may be a symbolic link to one.
+    #[default(true)]
+    allow_symlink: bool,
+    /// Whether the directory itself keeps its attributes.
+    #[default(false)]
+    children_only: bool,
+    /// Whether symbolic links below the directory are followed.
+    #[default(false)]
+    follow_symlinks: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// A folder, its mode and owner; with `recurse`, also those of what is in it. `clean` removes what
+/// no state manages that this one requires.
+#[function]
+pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallResult {
+    let name = &args.name;
+    const INSIDE: [&str; 6] = ["user", "group", "mode", "ignore_files", "ignore_dirs", "silent"];
+    if !args.allow_symlink && Path::new(name).is_symlink() {
+        return Ok(StateReturn::failed(name, format!("Specified location {name} exists and is a symlink")).into());
+    }
+    if args.recurse.iter().any(|word| !INSIDE.contains(&word.as_str())) {
+        let known = INSIDE.map(|word| format!("\"{word}\"")).join(", ");
+        return Ok(StateReturn::failed(name, format!("Types for \"recurse\" limited to {known}.")).into());
+    }
+    let own_mode = if args.dir_mode.is_truthy() { &args.dir_mode } else { &args.mode };
+    let inside = |wanted: &str| args.recurse.iter().any(|word| word == wanted);
+    let nothing = Value::Nil;
+    let only = |wanted: &str, value: &Value| if inside(wanted) { value.clone() } else { nothing.clone() };
+    let (user_inside, group_inside) = (only("user", &args.user), only("group", &args.group));
+    let read = || {
+        Ok(Folder {
+            attributes: Attributes::of_state(context, own_mode, &args.user, &args.group)?,
+            files: Attributes::of_state(context, &only("mode", &args.file_mode), &user_inside, &group_inside)?,
+            folders: Attributes::of_state(context, &only("mode", own_mode), &user_inside, &group_inside)?,
+            recurse: (!args.recurse.is_empty()).then_some(Recurse {
+                max_depth: args.max_depth.unwrap_or(usize::MAX),
+                files: !inside("ignore_files"),
+                folders: !inside("ignore_dirs"),
+            }),
+            follow: args.follow_symlinks,
+            clean: args.clean,
+            exclude: pattern::patterns(&args.exclude_pat),
+            makedirs: args.makedirs,
+            force: args.force,
+            children_only: args.children_only,
+            backup: args.backupname.clone(),
+        })
+    };
+    let done: Result<_, String> = read();
+    Ok(done.map_or_else(|error| StateReturn::failed(name, error), |wanted| state(context, name, &wanted)).into())
+}
 
 /// How a folder should be.
 pub(super) struct Folder {

@@ -2,16 +2,193 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
+use brine_core::function::{Args, CallError, CallResult, function};
 use brine_core::{Map, Value, files, map};
 
 use super::attributes::{Attributes, folder_mode, make_folders, parse_mode, show_mode};
-use super::bad_path;
-use super::contents::Contents;
+use super::contents::{Contents, content};
+use super::{bad_path, contents, copy, directory, exists, ignored, missing, source};
 use crate::modules::cmd;
 use crate::modules::file::backups;
 use crate::modules::file::flags::{self, Change};
 use crate::states::{StateContext, StateReturn};
+
+/// The arguments of `file.managed`.
+#[derive(Args)]
+pub struct ManagedArgs {
+    /// Path of the file.
+    name: String,
+    /// URL or path of the content, or a list of them of which the first that exists is used.
+    #[default]
+    source: Value,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// Whether a source from elsewhere is taken without a checksum.
+    #[default(false)]
+    skip_verify: bool,
+    /// Content, as a string or as a list of lines.
+    #[default]
+    contents: Value,
+    /// Pillar key, or a list of keys, with the content.
+    #[default]
+    contents_pillar: Value,
+    /// Grain, or a list of grains, with the content.
+    #[default]
+    contents_grains: Value,
+    /// Whether a missing newline at the end of inline contents is added.
+    #[default(true)]
+    contents_newline: bool,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
+    #[default]
+    mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Permissions of directories that `makedirs` creates, as an octal string.
+    #[default]
+    dir_mode: Value,
+    /// Whether a file that exists gets this content; otherwise only its attributes are managed.
+    #[default(true)]
+    replace: bool,
+    /// Whether a missing file is created.
+    #[default(true)]
+    create: bool,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a replaced file is kept in the minion's cache: `minion`.
+    #[default]
+    backup: Value,
+    /// Command that receives the path of a draft; the file is written only if it exits with 0.
+    #[default]
+    check_cmd: Option<String>,
+    /// Whether the diff of a new file is reported.
+    #[default(false)]
+    new_file_diff: bool,
+    /// Attributes of the file system that the file has, as `chattr` writes them.
+    #[default]
+    attrs: Option<String>,
+    /// Directory of drafts for `check_cmd`.
+    #[default]
+    tmp_dir: Option<String>,
+    /// Suffix of drafts for `check_cmd`.
+    #[default]
+    tmp_ext: String,
+    /// Whether certificates of web servers are verified.
+    #[default(true)]
+    verify_ssl: bool,
+    /// Whether a copy of a web file is reused as long as the server's ETag is the same.
+    #[default(false)]
+    use_etag: bool,
+    /// URL of a detached GPG signature of the source.
+    #[default]
+    signature: Value,
+    /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
+    #[default]
+    source_hash_sig: Value,
+    /// Fingerprints of keys, one of which must have made a valid signature.
+    #[default]
+    signed_by_any: Value,
+    /// Fingerprints of keys, all of which must have made a valid signature.
+    #[default]
+    signed_by_all: Value,
+    /// Keyring file that signatures are verified with.
+    #[default]
+    keyring: Option<String>,
+    /// GnuPG home directory that signatures are verified with.
+    #[default]
+    gnupghome: Option<String>,
+    /// Whether a diff in the order of lines alone is left out of the reported changes.
+    #[default(false)]
+    ignore_ordering: bool,
+    /// Whether a diff in whitespace alone is left out of the reported changes.
+    #[default(false)]
+    ignore_whitespace: bool,
+    /// Characters that start comments, whose diff is left out of the reported changes.
+    #[default]
+    ignore_comment_characters: Value,
+    /// Whether the target of a symbolic link is managed, not the link.
+    #[default(true)]
+    follow_symlinks: bool,
+    /// SELinux context; fails, as in Salt on a host without SELinux.
+    #[default]
+    selinux: Value,
+    /// Further arguments: `context`, the variables of the template, and the state's own.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// A file with this content: from a source under `salt://`, from `contents`, from pillar or grains.
+#[function]
+pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult {
+    let hash = args.source_hash.filter(|hash| !hash.is_empty());
+    let verify = source::Verify {
+        hash,
+        hash_name: args.source_hash_name,
+        skip: args.skip_verify,
+        use_etag: args.use_etag,
+        trust_anyone: !args.verify_ssl,
+        signature: args.signature,
+        hash_signature: args.source_hash_sig,
+        signers: source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome),
+    };
+    let contents = contents::Contents {
+        source: args.source,
+        contents: args.contents,
+        contents_pillar: args.contents_pillar,
+        contents_grains: args.contents_grains,
+        newline: args.contents_newline,
+        template: args.template,
+        defaults: args.defaults,
+        more: contents::variables(args.kwargs),
+        verify,
+    };
+    let attributes = Attributes::of_state(context, &args.mode, &args.user, &args.group);
+    let backup = args.backup.is_truthy() && args.backup.as_str() != Some("False");
+    let how = How {
+        attrs: args.attrs,
+        makedirs: args.makedirs,
+        dir_mode: args.dir_mode,
+        replace: args.replace,
+        create: args.create,
+        show_changes: args.show_changes,
+        backup,
+        umask: umask(context),
+        check_cmd: args.check_cmd.map(|command| CheckCommand {
+            command,
+            folder: args.tmp_dir,
+            ending: args.tmp_ext,
+            tells_lines: false,
+        }),
+        new_file_diff: args.new_file_diff,
+        follow_symlinks: args.follow_symlinks,
+    };
+    let ignored = ignored::Ignored::new(args.ignore_ordering, args.ignore_whitespace, &args.ignore_comment_characters);
+    let mut done = state(context, &args.name, &contents, attributes, &how);
+    ignored.hide(&mut done);
+    if args.selinux.is_truthy() && Path::new(&args.name).exists() {
+        // As Salt on a host without SELinux.
+        done.result = Some(false);
+        done.comment = "Failed to get selinux attributes".into();
+    }
+    Ok(done.in_order(["changes", "comment", "name", "result"]))
+}
 
 /// How a file is managed.
 pub(super) struct How {
@@ -53,7 +230,7 @@ impl How {
     }
 }
 
-pub(super) fn managed(
+pub(super) fn state(
     context: &StateContext,
     name: &str,
     contents: &Contents,

@@ -2,13 +2,87 @@
 
 use std::path::Path;
 
+use brine_core::function::{Args, CallResult, function};
 use brine_core::{Map, Value};
 
+use super::{contents, exists, source};
 use crate::modules::cmd::{self, Scratch};
 use crate::modules::file::patch::apply;
 use crate::modules::programs::which;
 use crate::process::{Output, split};
 use crate::states::{StateContext, StateReturn};
+
+/// The arguments of `file.patch`.
+#[derive(Args)]
+pub struct PatchArgs {
+    /// Path of the file or directory to patch.
+    name: String,
+    /// URL of the patch, or a list of them of which the first that exists is used.
+    #[default]
+    source: Value,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// Whether a source from elsewhere is taken without a checksum.
+    #[default(false)]
+    skip_verify: bool,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Further options of the program `patch`.
+    #[default]
+    options: String,
+    /// Path of the file for rejected hunks.
+    #[default]
+    reject_file: Option<String>,
+    /// Number of leading components to strip from paths in the patch.
+    #[default]
+    strip: Option<i64>,
+    /// Environment of the file server; that of the SLS by default.
+    #[default]
+    saltenv: Option<String>,
+    /// Further arguments, ignored; `hash` and `dry_run_first` with a warning.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// A file, or the files of a folder, with a patch applied.
+#[function]
+pub fn patch(context: &StateContext, #[args] args: PatchArgs) -> CallResult {
+    let warnings: Vec<String> = ["hash", "dry_run_first"]
+        .iter()
+        .filter(|key| args.kwargs.contains_key(**key))
+        .map(|key| format!("The '{key}' argument is no longer used and has been ignored."))
+        .collect();
+    let context = StateContext { saltenv: args.saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
+    let verify =
+        source::Verify { skip: args.skip_verify, ..source::Verify::by_hash(args.source_hash, args.source_hash_name) };
+    let contents = contents::Contents {
+        source: args.source,
+        contents: Value::Nil,
+        template: args.template,
+        defaults: args.defaults,
+        verify,
+        ..contents::Contents::inline_text(String::new())
+    };
+    let done =
+        check(&args.name, &Wanted { options: args.options, strip: args.strip, reject_file: args.reject_file.clone() })
+            .and_then(|how| {
+                let patch = contents.get(&context, &args.name)?.unwrap_or_default();
+                state(&context, &args.name, &patch, how, args.reject_file.as_deref())
+            });
+    let mut done = done.unwrap_or_else(|error| StateReturn::failed(&args.name, error));
+    if !warnings.is_empty() {
+        done.more.insert("warnings".into(), warnings.into());
+    }
+    Ok(done.into())
+}
 
 /// How a patch is applied.
 pub(super) struct Wanted {

@@ -1,11 +1,125 @@
 //! `file.serialize`: data as the text of a file.
 
+use std::path::Path;
+
+use brine_core::function::{Args, CallResult, function};
 use brine_core::sls::{pillar, yaml};
 use brine_core::target::traverse;
 use brine_core::value::{json, python};
 use brine_core::{Map, Value, files, map};
 
-use crate::states::StateContext;
+use super::attributes::Attributes;
+use super::{contents, managed, missing};
+use crate::states::{StateContext, StateReturn};
+
+/// The arguments of `file.serialize`.
+#[derive(Args)]
+pub struct SerializeArgs {
+    /// Path of the file.
+    name: String,
+    /// Data to serialize.
+    #[default]
+    dataset: Value,
+    /// Pillar key of the data to serialize.
+    #[default]
+    dataset_pillar: Option<String>,
+    /// Format; `serializer` takes precedence.
+    #[default]
+    formatter: Option<String>,
+    /// Format: `yaml` by default, `json`, `python`.
+    #[default]
+    serializer: Option<String>,
+    /// Options of the serializer, such as `indent`.
+    #[default]
+    serializer_opts: Value,
+    /// Whether the data is merged into what the file has.
+    #[default(false)]
+    merge_if_exists: bool,
+    /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
+    #[default]
+    mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Whether a missing file is created.
+    #[default(true)]
+    create: bool,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a replaced file is kept in the minion's cache: `minion`.
+    #[default]
+    backup: Value,
+    /// Command that receives the path of a draft; the file is written only if it exits with 0.
+    #[default]
+    check_cmd: Option<String>,
+    /// Directory of drafts for `check_cmd`.
+    #[default]
+    tmp_dir: Option<String>,
+    /// Suffix of drafts for `check_cmd`.
+    #[default]
+    tmp_ext: String,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Data written to a file, as yaml, json or python; `merge_if_exists` keeps what the file has beside.
+#[function]
+pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallResult {
+    let name = &args.name;
+    let format = args.serializer.or(args.formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
+    let wanted = Dataset {
+        dataset: args.dataset,
+        pillar: args.dataset_pillar,
+        format,
+        options: args.serializer_opts,
+        merge_if_exists: args.merge_if_exists,
+    };
+    let (text, merged) = match text(context, name, wanted) {
+        Ok(done) => done,
+        Err(error) => return Ok(StateReturn::failed(name, error).into()),
+    };
+    let contents = contents::Contents::inline_text(text);
+    let how = managed::How {
+        new_file_diff: false,
+        follow_symlinks: true,
+        attrs: None,
+        makedirs: args.makedirs,
+        dir_mode: Value::Nil,
+        replace: true,
+        create: args.create,
+        show_changes: args.show_changes,
+        backup: args.backup.is_truthy(),
+        umask: managed::umask(context),
+        check_cmd: args.check_cmd.map(|command| managed::CheckCommand {
+            command,
+            folder: args.tmp_dir,
+            ending: args.tmp_ext,
+            tells_lines: true,
+        }),
+    };
+    let mut done = managed::state(
+        context,
+        name,
+        &contents,
+        Attributes::of_state(context, &args.mode, &args.user, &args.group),
+        &how,
+    );
+    if let (Some(merged), Some(diff)) = (merged, done.changes.get_mut("diff")) {
+        *diff = merged.into();
+    }
+    if context.test && done.result.is_none() {
+        done.comment = format!("Dataset will be serialized and stored into {name}");
+    }
+    Ok(done.into())
+}
 
 /// What stands for a value that is not there, in what is told of a merge.
 const NOTHING: &str = "<_null_>";

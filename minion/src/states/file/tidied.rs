@@ -4,13 +4,82 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use brine_core::{Value, map};
+use brine_core::function::{Args, CallResult, function};
+use brine_core::{Map, Value, map};
 use jiff::civil::Date;
 use jiff::{Timestamp, Zoned};
 use regex::Regex;
 
 use super::bad_path;
 use crate::states::{StateContext, StateReturn};
+
+/// The arguments of `file.tidied`.
+#[derive(Args)]
+pub struct TidiedArgs {
+    /// Path of the directory.
+    name: String,
+    /// Age in days from which files are removed.
+    #[default(0.0)]
+    age: f64,
+    /// Regular expressions of names, one of which must match.
+    #[default]
+    matches: Value,
+    /// Whether directories are removed too.
+    #[default(false)]
+    rmdirs: bool,
+    /// Size from which files are removed, such as `10m`.
+    #[default(0.into())]
+    size: Value,
+    /// Regular expressions of names that are kept.
+    #[default]
+    exclude: Value,
+    /// Whether the expressions are matched against whole paths.
+    #[default(false)]
+    full_path_match: bool,
+    /// Whether symbolic links to directories are followed.
+    #[default(false)]
+    followlinks: bool,
+    /// Which time the age is measured by: `atime`, `mtime` or `ctime`.
+    #[default("atime".into())]
+    time_comparison: String,
+    /// Whether age and size must both be reached (`AND`) or one of them (`OR`).
+    #[default("OR".into())]
+    age_size_logical_operator: String,
+    /// `age` or `size`: the other one is not looked at.
+    #[default]
+    age_size_only: Option<String>,
+    /// Whether symbolic links are removed too.
+    #[default(true)]
+    rmlinks: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// A folder without what is older than `age` days or at least `size` large, both with
+/// `age_size_logical_operator: AND`, or one alone with `age_size_only`.
+#[function]
+pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
+    let matches = if args.matches.is_nil() { patterns(&".*".into()) } else { patterns(&args.matches) };
+    let patterns = matches.and_then(|matches| Ok((matches, patterns(&args.exclude)?)));
+    let (matches, exclude) = match patterns {
+        Ok(patterns) => patterns,
+        Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
+    };
+    let wanted = Wanted {
+        age: args.age,
+        matches,
+        exclude,
+        rmdirs: args.rmdirs,
+        rmlinks: args.rmlinks,
+        full_path_match: args.full_path_match,
+        followlinks: args.followlinks,
+        size: bytes(&args.size.to_string()),
+        time: Time::named(&args.time_comparison),
+        judge: Judge::new(args.age_size_only.as_deref(), &args.age_size_logical_operator),
+    };
+    Ok(state(context, &args.name, &wanted).into())
+}
 
 /// What is to be removed.
 pub(super) struct Wanted {

@@ -3,16 +3,116 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use brine_core::function::{Args, CallResult, function};
 use brine_core::{Map, Value};
 
 use super::attributes::Attributes;
-use super::bad_path;
-use super::contents::Contents;
+use super::contents::{Contents, content};
 use super::folder::{self, Folder};
 use super::managed::{self, How};
+use super::pattern::Choice;
 use super::place::{self, Folders};
 use super::tree_plan::{Plan, Sources};
+use super::{bad_path, contents, copy, exists, tree_plan};
 use crate::states::{StateContext, StateReturn};
+
+/// The arguments of `file.recurse`.
+#[derive(Args)]
+pub struct RecurseArgs {
+    /// Path of the directory.
+    name: String,
+    /// URL of the directory to copy, such as `salt://code`, or a list of them.
+    source: Value,
+    /// Whether files are removed that the source does not have.
+    #[default(false)]
+    clean: bool,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions of directories, as an octal string.
+    #[default]
+    dir_mode: Value,
+    /// Permissions of files, as an octal string; `keep` takes those of the source.
+    #[default]
+    file_mode: Value,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Whether empty directories are created.
+    #[default(false)]
+    include_empty: bool,
+    /// Paths that are copied: a glob, or a regular expression after `E@`.
+    #[default]
+    include_pat: Value,
+    /// Paths that are not copied: a glob, or a regular expression after `E@`.
+    #[default]
+    exclude_pat: Value,
+    /// Whether files that exist get the content of the source.
+    #[default(true)]
+    replace: bool,
+    /// Whether a replaced file is kept in the minion's cache: `minion`.
+    #[default]
+    backup: Value,
+    /// Number of levels to descend.
+    #[default]
+    maxdepth: Option<usize>,
+    /// Whether symbolic links of the source become links.
+    #[default(false)]
+    keep_symlinks: bool,
+    /// Whether a symbolic link replaces a file in its place.
+    #[default(false)]
+    force_symlinks: bool,
+    /// Permissions of symbolic links.
+    #[default]
+    sym_mode: Value,
+    /// Whether all sources are merged, not only the first that exists copied.
+    #[default(false)]
+    merge: bool,
+    /// Further arguments: `context`, the variables of the template, and the state's own.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// A tree of files as it is under `salt://`.
+#[function]
+pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult {
+    if args.kwargs.contains_key("mode") {
+        let comment = "'mode' is not allowed in 'file.recurse'. Please use 'file_mode' and 'dir_mode'.";
+        return Ok(StateReturn::failed(&args.name, comment).into());
+    }
+    let more = contents::variables(args.kwargs);
+    let choice = Choice::new(&args.include_pat, &args.exclude_pat);
+    let sources = tree_plan::Sources {
+        source: args.source,
+        merge: args.merge,
+        include_empty: args.include_empty,
+        keep_links: args.keep_symlinks,
+        choice,
+        max_depth: args.maxdepth.unwrap_or(usize::MAX),
+    };
+    let wanted = Tree {
+        sources,
+        clean: args.clean,
+        user: args.user,
+        group: args.group,
+        dir_mode: args.dir_mode,
+        file_mode: args.file_mode,
+        template: args.template,
+        defaults: args.defaults,
+        more,
+        replace: args.replace,
+        backup: args.backup.is_truthy(),
+        force_links: args.force_symlinks,
+        link_mode: args.sym_mode,
+    };
+    Ok(state(context, &args.name, &wanted).into())
+}
 
 /// How a tree should be.
 pub(super) struct Tree {
@@ -126,7 +226,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             umask: managed::umask(context),
             check_cmd: None,
         };
-        all.add(&target, managed::managed(context, &target, &contents, attributes, &how));
+        all.add(&target, managed::state(context, &target, &contents, attributes, &how));
     }
     for (path, leads_to) in &plan.links {
         let target = root.join(path).display().to_string();

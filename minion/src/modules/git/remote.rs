@@ -1,0 +1,184 @@
+//! Remote repositories: their references, fetching and pushing.
+
+use std::path::Path;
+
+use brine_core::function::{CallError, CallResult, function};
+use brine_core::{Map, Value};
+use indexmap::IndexMap;
+
+use super::command::{command, options};
+use super::repository::{Git, Remote, with_login};
+use super::{branch, checkout, place, rebase, tag};
+use crate::context::Context;
+use crate::modules::user::names;
+
+/// Fetches from a remote, and tells what is new.
+///
+/// CLI Example:
+///
+///     salt '*' git.fetch /path/to/repo upstream
+#[function]
+pub fn fetch(
+    context: &Context,
+    cwd: String,
+    #[default] remote: Option<String>,
+    #[default(false)] force: bool,
+    #[default] refspecs: Value,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = git_opts;
+    let git = Git::new(context, Some(&cwd), &kwargs);
+    Ok(git.fetch(remote.as_deref(), force, &names(&refspecs), &options(&opts)?)?.into())
+}
+
+/// Gives the references of a remote.
+///
+/// CLI Example:
+///
+///     salt '*' git.ls_remote /path/to/repo origin main
+#[function]
+pub fn ls_remote(
+    context: &Context,
+    #[default] cwd: Option<String>,
+    #[default("origin".to_owned())] remote: String,
+    #[default] r#ref: Option<String>,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[default] https_user: Option<String>,
+    #[default] https_pass: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = git_opts;
+    let mut words = options(&opts)?;
+    words.push(with_login(&remote, https_user.as_deref(), https_pass.as_deref())?);
+    words.extend(r#ref.filter(|name| !name.is_empty()));
+    Ok(texts(Git::new(context, cwd.as_deref(), &kwargs).refs(&words)?))
+}
+
+/// Fetches and merges.
+///
+/// CLI Example:
+///
+///     salt '*' git.pull /path/to/repo opts='--rebase origin main'
+#[function]
+pub fn pull(
+    context: &Context,
+    cwd: String,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    command(&git_opts, &["pull"])?.words(options(&opts)?).told(context, &cwd, &kwargs)
+}
+
+/// Sends a branch or tag to a remote.
+///
+/// CLI Example:
+///
+///     salt '*' git.push /path/to/repo origin main
+#[function]
+pub fn push(
+    context: &Context,
+    cwd: String,
+    remote: String,
+    r#ref: String,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    command(&git_opts, &["push"])?.words(options(&opts)?).words([remote, r#ref]).told(context, &cwd, &kwargs)
+}
+
+/// Tells where a remote is.
+///
+/// CLI Example:
+///
+///     salt '*' git.remote_get /path/to/repo
+#[function]
+pub fn remote_get(
+    context: &Context,
+    cwd: String,
+    #[default("origin".to_owned())] remote: String,
+    #[default(true)] redact_auth: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let git = Git::new(context, Some(&cwd), &kwargs);
+    let missing = || {
+        CallError::Execution(format!(
+            "Remote '{remote}' not present in git checkout located at {}",
+            git.cwd.as_deref().unwrap_or(Path::new("")).display()
+        ))
+    };
+    git.remotes()?.shift_remove(&remote).map(|found| place(found, redact_auth)).ok_or_else(missing)
+}
+
+/// Gives the references of the repository at a URL.
+///
+/// CLI Example:
+///
+///     salt '*' git.remote_refs https://example.org/repo.git
+#[function]
+pub fn remote_refs(
+    context: &Context,
+    url: String,
+    #[default(false)] heads: bool,
+    #[default(false)] tags: bool,
+    #[default] https_user: Option<String>,
+    #[default] https_pass: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let kinds = [(heads, "--heads"), (tags, "--tags")].into_iter().filter(|(given, _)| *given);
+    let mut words: Vec<String> = kinds.map(|(_, word)| word.to_owned()).collect();
+    words.push(with_login(&url, https_user.as_deref(), https_pass.as_deref())?);
+    words.extend(kwargs.get("filter").filter(|name| name.is_truthy()).map(ToString::to_string));
+    Ok(texts(Git::new(context, None, &kwargs).refs(&words)?))
+}
+
+/// Makes a remote lead to a URL.
+///
+/// CLI Example:
+///
+///     salt '*' git.remote_set /path/to/repo git@example.org:user/repo.git
+#[function]
+pub fn remote_set(
+    context: &Context,
+    cwd: String,
+    url: String,
+    #[default("origin".to_owned())] remote: String,
+    #[default] https_user: Option<String>,
+    #[default] https_pass: Option<String>,
+    #[default] push_url: Option<String>,
+    #[default] push_https_user: Option<String>,
+    #[default] push_https_pass: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let git = Git::new(context, Some(&cwd), &kwargs);
+    git.set_remote(&remote, &with_login(&url, https_user.as_deref(), https_pass.as_deref())?)?;
+    if let Some(url) = push_url {
+        let url = with_login(&url, push_https_user.as_deref(), push_https_pass.as_deref())?;
+        git.plain(&["remote", "set-url", "--push", &remote, &url])?;
+    }
+    remote_get(context, cwd, remote, true, kwargs)
+}
+
+/// Tells where each remote is.
+///
+/// CLI Example:
+///
+///     salt '*' git.remotes /path/to/repo
+#[function]
+pub fn remotes(
+    context: &Context,
+    cwd: String,
+    #[default(true)] redact_auth: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let found = Git::new(context, Some(&cwd), &kwargs).remotes()?;
+    Ok(found.into_iter().map(|(name, remote)| (name.into(), place(remote, redact_auth))).collect::<Map>().into())
+}
+
+fn texts(map: IndexMap<String, String>) -> Value {
+    map.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<Map>().into()
+}
