@@ -1,6 +1,6 @@
 //! `batch`: jobs in batches that the master runs.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::wire::PublishRequest;
 use brine_core::{Map, Value, map};
 
@@ -10,6 +10,39 @@ use crate::batches::Wanted;
 /// Runner functions of `batch`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("batch", [start, status, list_active, stop]);
 
+/// The arguments of `batch.start`.
+#[derive(Args)]
+pub struct StartArgs {
+    /// Target: which minions.
+    tgt: Value,
+    /// Full name of the execution function.
+    fun: Value,
+    /// Arguments of the function.
+    #[default]
+    arg: Vec<Value>,
+    /// Type of the target: `glob`, `list`, `grain`, `compound`, ...
+    #[default("glob".into())]
+    tgt_type: String,
+    /// Size of batches: a number, or a percentage of the minions.
+    #[default("1".into())]
+    batch: String,
+    /// Whether a failure ends the job after the current batch.
+    #[default(false)]
+    failhard: bool,
+    /// Seconds to wait after a return before the next minion starts.
+    #[default(0.0)]
+    batch_wait: f64,
+    /// Seconds to wait for a silent minion; the master's `timeout` by default.
+    #[default]
+    timeout: Option<u64>,
+    /// Returners that minions hand their returns to as well.
+    #[default]
+    ret: String,
+    /// Further fields of the publish.
+    #[default]
+    kwargs: Map,
+}
+
 /// Start a job in batches and return its job id, the minions that take part, and those that do not answer.
 /// `salt --batch-size 10 --async` does it.
 ///
@@ -17,23 +50,18 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("batch", [start, st
 ///
 ///     salt-run batch.start '*' state.apply batch=10%
 #[function]
-pub fn start(
-    context: &RunnerContext,
-    tgt: Value,
-    fun: Value,
-    #[default] arg: Vec<Value>,
-    #[default("glob".into())] tgt_type: String,
-    #[default("1".into())] batch: String,
-    #[default(false)] failhard: bool,
-    #[default(0.0)] batch_wait: f64,
-    #[default] timeout: Option<u64>,
-    #[default] ret: String,
-    #[default] kwargs: Map,
-) -> CallResult {
-    let request =
-        PublishRequest { tgt, tgt_type, fun, arg, ret, kwargs, ..PublishRequest::new("", "", &context.caller.user) };
-    let timeout = timeout.unwrap_or(context.master.config.timeout);
-    let wanted = Wanted { request, size: batch, failhard, wait: batch_wait, timeout };
+pub fn start(context: &RunnerContext, #[args] args: StartArgs) -> CallResult {
+    let request = PublishRequest {
+        tgt: args.tgt,
+        tgt_type: args.tgt_type,
+        fun: args.fun,
+        arg: args.arg,
+        ret: args.ret,
+        kwargs: args.kwargs,
+        ..PublishRequest::new("", "", &context.caller.user)
+    };
+    let timeout = args.timeout.unwrap_or(context.master.config.timeout);
+    let wanted = Wanted { request, size: args.batch, failhard: args.failhard, wait: args.batch_wait, timeout };
     let (jid, minions, missing) = context.wait(context.master.start_batch(wanted)).map_err(CallError::Execution)?;
     Ok(map! {"jid" => jid.map(|jid| jid.to_string()), "minions" => minions, "missing" => missing}.into())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::glob::fnmatch;
 use brine_core::job::Load;
 use brine_core::value::FromValue;
@@ -87,33 +87,53 @@ pub fn print_job(context: &RunnerContext, jid: String, #[default] ext_source: Op
     print(&*cache(context, ext_source.as_deref())?, &parse(&jid)?)
 }
 
+/// The arguments of `jobs.list_jobs`.
+#[derive(Args)]
+pub struct ListJobsArgs {
+    /// Returner to read from; the master's job cache by default.
+    #[default]
+    ext_source: Option<String>,
+    /// Outputter of the result.
+    #[default]
+    outputter: Option<String>,
+    /// Mapping, one pair of which must be in the metadata of a job.
+    #[default]
+    search_metadata: Value,
+    /// Glob of the function, a list of globs, or several separated by commas.
+    #[default]
+    search_function: Value,
+    /// Glob of the target, a list of globs, or several separated by commas.
+    #[default]
+    search_target: Value,
+    /// Time of the oldest job, such as `2026-11-20 23:58:52`.
+    #[default]
+    start_time: Value,
+    /// Time of the newest job.
+    #[default]
+    end_time: Value,
+    /// Whether progress events are published.
+    #[default(false)]
+    display_progress: bool,
+}
+
 /// Return all jobs that are kept, oldest first.
-///
-/// ext_source: the returner to read from (the master's job cache). outputter: the outputter of the result.
-/// search_metadata: a mapping, of which one pair must be in the job's metadata. search_function, search_target: a glob, a
-/// list of globs, or several with commas between them. start_time, end_time: the time of the oldest and of the newest job,
-/// such as `2026-11-20 23:58:52`. display_progress: publish progress events (False).
 ///
 /// CLI Example:
 ///
 ///     salt-run jobs.list_jobs
 ///     salt-run jobs.list_jobs search_function='test.*,pkg.install' search_target='web*'
 #[function]
-pub fn list_jobs(
-    context: &RunnerContext,
-    #[default] ext_source: Option<String>,
-    #[default] outputter: Option<String>,
-    #[default] search_metadata: Value,
-    #[default] search_function: Value,
-    #[default] search_target: Value,
-    #[default] start_time: Value,
-    #[default] end_time: Value,
-    #[default(false)] display_progress: bool,
-) -> CallResult {
-    tell(context, display_progress, "Querying returner for jobs");
-    let search = Search::new(search_metadata, &search_function, &search_target, &start_time, &end_time)?;
-    let jobs = search.jobs(&*cache(context, ext_source.as_deref())?, None)?;
-    Ok(shown(jobs, outputter))
+pub fn list_jobs(context: &RunnerContext, #[args] args: ListJobsArgs) -> CallResult {
+    tell(context, args.display_progress, "Querying returner for jobs");
+    let search = Search::new(
+        args.search_metadata,
+        &args.search_function,
+        &args.search_target,
+        &args.start_time,
+        &args.end_time,
+    )?;
+    let jobs = search.jobs(&*cache(context, args.ext_source.as_deref())?, None)?;
+    Ok(shown(jobs, args.outputter))
 }
 
 /// Return the newest jobs that are kept, oldest first.

@@ -42,6 +42,34 @@ pub fn event(_context: &RunnerContext, #[rest] _args: Vec<Value>, #[keywords] _k
     Err(CallError::execution("state.event follows the event bus from salt-run, not within the master"))
 }
 
+/// The arguments of `state.orchestrate`.
+#[derive(Args)]
+pub struct OrchestrateArgs {
+    /// SLS files to apply.
+    mods: Value,
+    /// Environment of the SLS files.
+    #[default]
+    saltenv: Value,
+    /// Whether states only report what they would change.
+    #[default]
+    test: Value,
+    /// SLS files or ids to leave out.
+    #[default]
+    exclude: Value,
+    /// Values that override the pillar.
+    #[default]
+    pillar: Value,
+    /// Environment of the pillar.
+    #[default]
+    pillarenv: Value,
+    /// Job id of the run; a new one by default.
+    #[default]
+    orchestration_jid: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// Runs SLS files on the master: an orchestration of jobs, runner and wheel functions. It is a failure if
 /// one of its states is.
 ///
@@ -50,19 +78,10 @@ pub fn event(_context: &RunnerContext, #[rest] _args: Vec<Value>, #[keywords] _k
 ///     salt-run state.orchestrate orch.webservers
 ///     salt-run state.orchestrate orch.webservers pillar='{version: 2}' test=True
 #[function]
-pub fn orchestrate(
-    context: &RunnerContext,
-    mods: Value,
-    #[default] saltenv: Value,
-    #[default] test: Value,
-    #[default] exclude: Value,
-    #[default] pillar: Value,
-    #[default] pillarenv: Value,
-    #[default] orchestration_jid: Option<String>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let given = [("saltenv", saltenv), ("test", test), ("exclude", exclude), ("pillarenv", pillarenv)];
-    let done = run(context, "state.sls", vec![mods], given, pillar, orchestration_jid)?;
+pub fn orchestrate(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult {
+    let given =
+        [("saltenv", args.saltenv), ("test", args.test), ("exclude", args.exclude), ("pillarenv", args.pillarenv)];
+    let done = run(context, "state.sls", vec![args.mods], given, args.pillar, args.orchestration_jid)?;
     let data = map! {context.master.id.as_str() => done.value};
     Ok(map! {"data" => data, "outputter" => "highstate", "retcode" => i64::from(done.retcode != 0)}.into())
 }
@@ -73,18 +92,8 @@ pub fn orchestrate(
 ///
 ///     salt-run state.orch orch.webservers
 #[function]
-pub fn orch(
-    context: &RunnerContext,
-    mods: Value,
-    #[default] saltenv: Value,
-    #[default] test: Value,
-    #[default] exclude: Value,
-    #[default] pillar: Value,
-    #[default] pillarenv: Value,
-    #[default] orchestration_jid: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    orchestrate(context, mods, saltenv, test, exclude, pillar, pillarenv, orchestration_jid, kwargs)
+pub fn orch(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult {
+    orchestrate(context, args)
 }
 
 /// As `state.orchestrate`.
@@ -93,18 +102,8 @@ pub fn orch(
 ///
 ///     salt-run state.sls orch.webservers
 #[function]
-pub fn sls(
-    context: &RunnerContext,
-    mods: Value,
-    #[default] saltenv: Value,
-    #[default] test: Value,
-    #[default] exclude: Value,
-    #[default] pillar: Value,
-    #[default] pillarenv: Value,
-    #[default] orchestration_jid: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    orchestrate(context, mods, saltenv, test, exclude, pillar, pillarenv, orchestration_jid, kwargs)
+pub fn sls(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult {
+    orchestrate(context, args)
 }
 
 /// Runs one state on the master.

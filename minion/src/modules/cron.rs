@@ -159,6 +159,33 @@ pub fn rm_special(
     Ok(remove_special(context, &user, &cmd, special, identifier.as_deref())?.into())
 }
 
+/// The arguments of `cron.rm_job`.
+#[derive(Args)]
+pub struct RmJobArgs {
+    /// User whose crontab it is.
+    user: String,
+    /// Command.
+    cmd: String,
+    /// Minute of the hour, as a crontab field.
+    #[default]
+    minute: Option<String>,
+    /// Hour of the day, as a crontab field.
+    #[default]
+    hour: Option<String>,
+    /// Day of the month, as a crontab field.
+    #[default]
+    daymonth: Option<String>,
+    /// Month, as a crontab field.
+    #[default]
+    month: Option<String>,
+    /// Day of the week, as a crontab field.
+    #[default]
+    dayweek: Option<String>,
+    /// Name of the job.
+    #[default]
+    identifier: Option<String>,
+}
+
 /// Takes a job out of a user's crontab; with times, only if it runs at these.
 ///
 /// CLI Example:
@@ -166,19 +193,15 @@ pub fn rm_special(
 ///     salt '*' cron.rm_job root /usr/local/weekly
 ///     salt '*' cron.rm_job root /usr/bin/foo dayweek=1
 #[function]
-pub fn rm_job(
-    context: &Context,
-    user: String,
-    cmd: String,
-    #[default] minute: Option<String>,
-    #[default] hour: Option<String>,
-    #[default] daymonth: Option<String>,
-    #[default] month: Option<String>,
-    #[default] dayweek: Option<String>,
-    #[default] identifier: Option<String>,
-) -> CallResult {
-    let times = [minute.as_deref(), hour.as_deref(), daymonth.as_deref(), month.as_deref(), dayweek.as_deref()];
-    Ok(remove_job(context, &user, &cmd, times, identifier.as_deref())?.into())
+pub fn rm_job(context: &Context, #[args] args: RmJobArgs) -> CallResult {
+    let times = [
+        args.minute.as_deref(),
+        args.hour.as_deref(),
+        args.daymonth.as_deref(),
+        args.month.as_deref(),
+        args.dayweek.as_deref(),
+    ];
+    Ok(remove_job(context, &args.user, &args.cmd, times, args.identifier.as_deref())?.into())
 }
 
 /// As `rm_job`.
@@ -187,18 +210,8 @@ pub fn rm_job(
 ///
 ///     salt '*' cron.rm root /usr/local/weekly
 #[function]
-pub fn rm(
-    context: &Context,
-    user: String,
-    cmd: String,
-    #[default] minute: Option<String>,
-    #[default] hour: Option<String>,
-    #[default] daymonth: Option<String>,
-    #[default] month: Option<String>,
-    #[default] dayweek: Option<String>,
-    #[default] identifier: Option<String>,
-) -> CallResult {
-    rm_job(context, user, cmd, minute, hour, daymonth, month, dayweek, identifier)
+pub fn rm(context: &Context, #[args] args: RmJobArgs) -> CallResult {
+    rm_job(context, args)
 }
 
 /// Has a variable be in a user's crontab.

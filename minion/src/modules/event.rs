@@ -1,8 +1,8 @@
 //! `event`: firing events on the master's bus and on the minion's own.
 
-use brine_core::function::{CallResult, Function, function, registry};
 use std::time::Duration;
 
+use brine_core::function::{CallResult, Function, function, registry};
 use brine_core::{Map, Value};
 
 use crate::context::{Context, MasterEvent};
@@ -10,6 +10,37 @@ use crate::local_bus::LocalBus;
 
 /// Execution functions of `event`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("event", [send, fire, fire_master]);
+
+/// The arguments of `event.send`.
+#[derive(Args)]
+pub struct SendArgs {
+    /// Tag of the event.
+    tag: String,
+    /// Body of the event.
+    #[default]
+    data: Value,
+    /// Fields beside the body.
+    #[default]
+    preload: Value,
+    /// Whether the environment is added, or the list of variables to add.
+    #[default(false.into())]
+    with_env: Value,
+    /// Whether the grains are added, or the list of grains to add.
+    #[default(false.into())]
+    with_grains: Value,
+    /// Whether the pillar is added, or the list of keys to add.
+    #[default(false.into())]
+    with_pillar: Value,
+    /// Whether `saltenv` and `pillarenv` of the minion are added.
+    #[default(false.into())]
+    with_env_opts: Value,
+    /// Seconds to wait for the master.
+    #[default(DEFAULT_TIMEOUT)]
+    timeout: u64,
+    /// Further fields of the body.
+    #[keywords]
+    kwargs: Map,
+}
 
 /// Fires an event on the master's bus, with data and keyword arguments as its body; without a master, on
 /// the minion's own. `with_grains` and `with_pillar` add those: all, or the ones of a list; `with_env` adds
@@ -22,40 +53,29 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("event", [send, fire, fir
 ///     salt-call event.send myco/mytag foo=Foo bar=Bar
 ///     salt-call event.send 'myco/mytag' '{foo: Foo, bar: Bar}'
 #[function]
-pub fn send(
-    context: &Context,
-    tag: String,
-    #[default] data: Value,
-    #[default] preload: Value,
-    #[default(false.into())] with_env: Value,
-    #[default(false.into())] with_grains: Value,
-    #[default(false.into())] with_pillar: Value,
-    #[default(false.into())] with_env_opts: Value,
-    #[default(DEFAULT_TIMEOUT)] timeout: u64,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn send(context: &Context, #[args] args: SendArgs) -> CallResult {
     let mut body = Map::new();
-    if with_env.is_truthy() {
+    if args.with_env.is_truthy() {
         let text = |text: std::ffi::OsString| Value::from(text.to_string_lossy().into_owned());
         let env: Map = std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
-        body.insert("environ".into(), chosen(&env, &with_env).into());
+        body.insert("environ".into(), chosen(&env, &args.with_env).into());
     }
-    if with_grains.is_truthy() {
-        body.insert("grains".into(), chosen(&context.grains(), &with_grains).into());
+    if args.with_grains.is_truthy() {
+        body.insert("grains".into(), chosen(&context.grains(), &args.with_grains).into());
     }
-    if with_pillar.is_truthy() {
-        body.insert("pillar".into(), chosen(&context.pillar(), &with_pillar).into());
+    if args.with_pillar.is_truthy() {
+        body.insert("pillar".into(), chosen(&context.pillar(), &args.with_pillar).into());
     }
-    if with_env_opts.is_truthy() {
+    if args.with_env_opts.is_truthy() {
         body.insert("saltenv".into(), context.config().saltenv.clone().into());
         body.insert("pillarenv".into(), context.config().pillarenv.clone().into());
     }
-    body.extend(kwargs);
-    body.extend(data.as_map().cloned().unwrap_or_default());
+    body.extend(args.kwargs);
+    body.extend(args.data.as_map().cloned().unwrap_or_default());
     if has_master(context) {
-        fire_master(context, body.into(), tag, preload, timeout)
+        fire_master(context, body.into(), args.tag, args.preload, args.timeout)
     } else {
-        fire(context, body.into(), tag, timeout)
+        fire(context, body.into(), args.tag, args.timeout)
     }
 }
 

@@ -21,6 +21,34 @@ const MASK: &str = "**********";
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("pillar", [get, fetch, items, data, obfuscate, item, filter_by, file_exists, raw, keys, ls]);
 
+/// The arguments of `pillar.get`.
+#[derive(Args)]
+pub struct GetArgs {
+    /// Path of the value, such as `users:root:shell`.
+    key: String,
+    /// Value that is returned if there is none.
+    #[default("".into())]
+    default: Value,
+    /// Whether a mapping or list is merged into the default.
+    #[default(false)]
+    merge: bool,
+    /// Whether lists within merged mappings are merged; `pillar_merge_lists` by default.
+    #[default]
+    merge_nested_lists: Option<bool>,
+    /// Text between the keys of the path.
+    #[default(":".into())]
+    delimiter: String,
+    /// Environment whose pillar is compiled anew.
+    #[default]
+    pillarenv: Option<String>,
+    /// Environment of the file server for that pillar.
+    #[default]
+    saltenv: Option<String>,
+    /// Whether sealed values are returned in clear.
+    #[default]
+    unmask: Option<bool>,
+}
+
 /// The pillar value at a path such as `users:root:shell`, or the default; with `pillarenv` or `saltenv` of the pillar of
 /// that environment.
 ///
@@ -28,26 +56,16 @@ pub static FUNCTIONS: &[Function<Context>] =
 ///
 ///     salt '*' pillar.get pkg:apache
 #[function]
-pub fn get(
-    context: &Context,
-    key: String,
-    #[default("".into())] default: Value,
-    #[default(false)] merge: bool,
-    #[default] merge_nested_lists: Option<bool>,
-    #[default(":".into())] delimiter: String,
-    #[default] pillarenv: Option<String>,
-    #[default] saltenv: Option<String>,
-    #[default] unmask: Option<bool>,
-) -> CallResult {
-    let pillar = of(context, saltenv.as_deref(), pillarenv.as_deref())?;
-    let found = entry_at(&pillar, &key, &delimiter).cloned();
-    let lists = merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
-    let value = match (found, default) {
-        (Some(Value::Map(over)), Value::Map(mut under)) if merge => {
+pub fn get(context: &Context, #[args] args: GetArgs) -> CallResult {
+    let pillar = of(context, args.saltenv.as_deref(), args.pillarenv.as_deref())?;
+    let found = entry_at(&pillar, &args.key, &args.delimiter).cloned();
+    let lists = args.merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
+    let value = match (found, args.default) {
+        (Some(Value::Map(over)), Value::Map(mut under)) if args.merge => {
             brine_core::sls::pillar::merge_deep(&mut under, &over, lists);
             Value::Map(under)
         }
-        (Some(Value::List(over)), Value::List(mut under)) if merge => {
+        (Some(Value::List(over)), Value::List(mut under)) if args.merge => {
             let more: Vec<Value> = over.into_iter().filter(|item| !under.contains(item)).collect();
             under.extend(more);
             Value::List(under)
@@ -55,7 +73,7 @@ pub fn get(
         (Some(found), _) => found,
         (None, default) => default,
     };
-    Ok(shown(context, value, unmask))
+    Ok(shown(context, value, args.unmask))
 }
 
 /// As `get`.
@@ -64,18 +82,8 @@ pub fn get(
 ///
 ///     salt '*' pillar.fetch pkg:apache
 #[function]
-pub fn fetch(
-    context: &Context,
-    key: String,
-    #[default("".into())] default: Value,
-    #[default(false)] merge: bool,
-    #[default] merge_nested_lists: Option<bool>,
-    #[default(":".into())] delimiter: String,
-    #[default] pillarenv: Option<String>,
-    #[default] saltenv: Option<String>,
-    #[default] unmask: Option<bool>,
-) -> CallResult {
-    get(context, key, default, merge, merge_nested_lists, delimiter, pillarenv, saltenv, unmask)
+pub fn fetch(context: &Context, #[args] args: GetArgs) -> CallResult {
+    get(context, args)
 }
 
 /// The whole pillar, rendered anew, or what is at the top of it by these names.

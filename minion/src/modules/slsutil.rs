@@ -231,30 +231,49 @@ pub fn findup(
     }
 }
 
+/// The arguments of `slsutil.banner`.
+#[derive(Args)]
+pub struct BannerArgs {
+    /// Width in characters.
+    #[default(72)]
+    width: usize,
+    /// Text that starts each line.
+    #[default("#".into())]
+    commentchar: String,
+    /// Character of the border.
+    #[default("#".into())]
+    borderchar: String,
+    /// Line above the box.
+    #[default]
+    blockstart: Option<String>,
+    /// Line below the box.
+    #[default]
+    blockend: Option<String>,
+    /// Title within the box.
+    #[default]
+    title: Option<String>,
+    /// Text within the box.
+    #[default]
+    text: Option<String>,
+    /// Whether a newline follows.
+    #[default(false)]
+    newline: bool,
+}
+
 /// A box of comment for the top of a managed file, with a title and a text in it.
 ///
 /// CLI Example:
 ///
 ///     salt '*' slsutil.banner commentchar='//' borderchar='*'
 #[function]
-pub fn banner(
-    _context: &Context,
-    #[default(72)] width: usize,
-    #[default("#".into())] commentchar: String,
-    #[default("#".into())] borderchar: String,
-    #[default] blockstart: Option<String>,
-    #[default] blockend: Option<String>,
-    #[default] title: Option<String>,
-    #[default] text: Option<String>,
-    #[default(false)] newline: bool,
-) -> CallResult {
-    let banner = Banner { width, comment: &commentchar, border: borderchar.chars().next() };
-    let title = title.as_deref().unwrap_or(banner::TITLE);
-    let text = text.as_deref().unwrap_or(banner::TEXT);
+pub fn banner(_context: &Context, #[args] args: BannerArgs) -> CallResult {
+    let banner = Banner { width: args.width, comment: &args.commentchar, border: args.borderchar.chars().next() };
+    let title = args.title.as_deref().unwrap_or(banner::TITLE);
+    let text = args.text.as_deref().unwrap_or(banner::TEXT);
     let lines =
         banner.lines(title, text).ok_or_else(|| CallError::Execution("Width is too small to render banner".into()))?;
-    let block: Vec<String> = blockstart.into_iter().chain(lines).chain(blockend).collect();
-    Ok(format!("{}{}", block.join("\n"), if newline { "\n" } else { "" }).into())
+    let block: Vec<String> = args.blockstart.into_iter().chain(lines).chain(args.blockend).collect();
+    Ok(format!("{}{}", block.join("\n"), if args.newline { "\n" } else { "" }).into())
 }
 
 /// Renders a text or a file under `salt://` as an SLS, and gives the data.

@@ -6,7 +6,7 @@ pub mod known;
 
 use std::path::Path;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::{Map, Value};
 use indexmap::IndexMap;
 
@@ -111,24 +111,46 @@ pub fn check_key_file(
     Ok(told.into())
 }
 
+/// The arguments of `ssh.set_auth_key`.
+#[derive(Args)]
+pub struct SetAuthKeyArgs {
+    /// User who logs in with the key.
+    user: String,
+    /// Public key.
+    key: String,
+    /// Type of the key, if the key does not name its own.
+    #[default("ssh-rsa".into())]
+    enc: String,
+    /// Comment of the key.
+    #[default]
+    comment: String,
+    /// Options of the key, such as `no-pty`.
+    #[default]
+    options: Vec<String>,
+    /// Path of the file of keys, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    fingerprint_hash_type: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// Has a user be able to log in with a key.
 ///
 /// CLI Example:
 ///
 ///     salt '*' ssh.set_auth_key <user> '<key>' enc='dsa'
 #[function]
-pub fn set_auth_key(
-    _context: &Context,
-    user: String,
-    key: String,
-    #[default("ssh-rsa".into())] enc: String,
-    #[default] comment: String,
-    #[default] options: Vec<String>,
-    #[default(".ssh/authorized_keys".into())] config: String,
-    #[default] fingerprint_hash_type: Option<String>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let done = set_key(&user, &config, Key { options, enc, key, comment }, fingerprint_hash_type.as_deref())?;
+pub fn set_auth_key(_context: &Context, #[args] args: SetAuthKeyArgs) -> CallResult {
+    let done = set_key(
+        &args.user,
+        &args.config,
+        Key { options: args.options, enc: args.enc, key: args.key, comment: args.comment },
+        args.fingerprint_hash_type.as_deref(),
+    )?;
     Ok(done.as_str().into())
 }
 

@@ -1,6 +1,6 @@
 //! `virtualenv`: virtual environments of Python.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::shell::quote;
 use brine_core::{Map, Value, map};
 
@@ -10,40 +10,60 @@ use crate::context::Context;
 /// Execution functions of `virtualenv`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("virtualenv", [create, get_site_packages]);
 
+/// The arguments of `virtualenv.create`.
+#[derive(Args)]
+pub struct CreateArgs {
+    /// Directory of the environment.
+    path: String,
+    /// Program that creates the environment; `virtualenv` if it is installed, or else Python's `venv`.
+    #[default]
+    venv_bin: Option<String>,
+    /// Whether the environment sees the packages of the system.
+    #[default(false)]
+    system_site_packages: bool,
+    /// Whether an existing environment is emptied.
+    #[default(false)]
+    clear: bool,
+    /// Python interpreter of the environment.
+    #[default]
+    python: Option<String>,
+    /// Whether nothing is downloaded.
+    #[default(false)]
+    never_download: bool,
+    /// Prompt of the environment.
+    #[default]
+    prompt: Option<String>,
+    /// User that the program runs as.
+    #[default]
+    user: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// Makes a virtual environment: by `venv_bin`, by virtualenv, or by Python's own module.
 ///
 /// CLI Example:
 ///
 ///     salt '*' virtualenv.create /path/to/new/virtualenv
 #[function]
-pub fn create(
-    context: &Context,
-    path: String,
-    #[default] venv_bin: Option<String>,
-    #[default(false)] system_site_packages: bool,
-    #[default(false)] clear: bool,
-    #[default] python: Option<String>,
-    #[default(false)] never_download: bool,
-    #[default] prompt: Option<String>,
-    #[default] user: Option<String>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let mut words = maker(venv_bin.filter(|program| !program.is_empty()))?;
+pub fn create(context: &Context, #[args] args: CreateArgs) -> CallResult {
+    let mut words = maker(args.venv_bin.filter(|program| !program.is_empty()))?;
     let is_virtualenv = !words.iter().any(|word| word == "venv");
-    if let Some(python) = python.filter(|python| !python.is_empty()) {
+    if let Some(python) = args.python.filter(|python| !python.is_empty()) {
         if is_virtualenv {
             words.push(format!("--python={python}"));
         } else {
             words.splice(..1, [python]);
         }
     }
-    words.extend((never_download && is_virtualenv).then(|| "--no-download".to_owned()));
-    words.extend(prompt.filter(|prompt| !prompt.is_empty()).map(|prompt| format!("--prompt={prompt}")));
-    words.extend(clear.then(|| "--clear".to_owned()));
-    words.extend(system_site_packages.then(|| "--system-site-packages".to_owned()));
-    words.push(path);
+    words.extend((args.never_download && is_virtualenv).then(|| "--no-download".to_owned()));
+    words.extend(args.prompt.filter(|prompt| !prompt.is_empty()).map(|prompt| format!("--prompt={prompt}")));
+    words.extend(args.clear.then(|| "--clear".to_owned()));
+    words.extend(args.system_site_packages.then(|| "--system-site-packages".to_owned()));
+    words.push(args.path);
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-    let output = cmd::execute(context, &command, &map! {"runas" => user, "python_shell" => false})?;
+    let output = cmd::execute(context, &command, &map! {"runas" => args.user, "python_shell" => false})?;
     let (stdout, stderr) = (output.stdout, output.stderr);
     Ok(map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => stdout, "stderr" => stderr}.into())
 }

@@ -105,22 +105,41 @@ pub fn absent(
     Ok(told(name, &format!("Cron {name}"), &user, done).into())
 }
 
+/// The arguments of `cron.file`.
+#[derive(Args)]
+pub struct FileArgs {
+    /// URL or path of the content.
+    name: String,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// User whose crontab it is.
+    #[default("root".into())]
+    user: String,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Whether an existing crontab is replaced.
+    #[default(true)]
+    replace: bool,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Map,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// A user's whole crontab from a file.
 #[function]
-pub fn file(
-    context: &StateContext,
-    name: String,
-    #[default] source_hash: Option<String>,
-    #[default] source_hash_name: Option<String>,
-    #[default("root".into())] user: String,
-    #[default] template: Option<String>,
-    #[default(true)] replace: bool,
-    #[default] defaults: Map,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let hash = (source_hash, source_hash_name);
-    let defaults = Map::into_iter(map! {"user" => &user}).chain(defaults).collect::<Map>().into();
-    whole(context, &name, &user, replace, || content(context, &name, hash, template, defaults)).map(Into::into)
+pub fn file(context: &StateContext, #[args] args: FileArgs) -> CallResult {
+    let hash = (args.source_hash, args.source_hash_name);
+    let defaults = Map::into_iter(map! {"user" => &args.user}).chain(args.defaults).collect::<Map>().into();
+    whole(context, &args.name, &args.user, args.replace, || content(context, &args.name, hash, args.template, defaults))
+        .map(Into::into)
 }
 
 /// A variable in a user's crontab.

@@ -8,41 +8,59 @@ use super::{StateContext, StateReturn};
 /// State functions of `event`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("event", [send, fire_master, wait, mod_watch]);
 
+/// The arguments of `event.send`.
+#[derive(Args)]
+pub struct SendArgs {
+    /// Tag of the event.
+    name: String,
+    /// Body of the event.
+    #[default]
+    data: Value,
+    /// Fields beside the body.
+    #[default]
+    preload: Value,
+    /// Whether the environment is added, or the list of variables to add.
+    #[default(false.into())]
+    with_env: Value,
+    /// Whether the grains are added, or the list of grains to add.
+    #[default(false.into())]
+    with_grains: Value,
+    /// Whether the pillar is added, or the list of keys to add.
+    #[default(false.into())]
+    with_pillar: Value,
+    /// Whether the event is reported as the change.
+    #[default(true)]
+    show_changed: bool,
+    /// Further fields of the body.
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Fires an event on the master's bus, as the execution function `event.send`; `name` is its tag. The event
 /// is shown as the change that the state makes, unless `show_changed` is false.
 #[function]
-pub fn send(
-    context: &StateContext,
-    name: String,
-    #[default] data: Value,
-    #[default] preload: Value,
-    #[default(false.into())] with_env: Value,
-    #[default(false.into())] with_grains: Value,
-    #[default(false.into())] with_pillar: Value,
-    #[default(true)] show_changed: bool,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let changes = if show_changed {
-        map! {"tag" => &name, "data" => data.clone()}
+pub fn send(context: &StateContext, #[args] args: SendArgs) -> CallResult {
+    let changes = if args.show_changed {
+        map! {"tag" => &args.name, "data" => args.data.clone()}
     } else {
         Map::new()
     };
     if context.test {
-        return Ok(StateReturn::would(&name, "Event would have been fired").with_changes(changes).into());
+        return Ok(StateReturn::would(&args.name, "Event would have been fired").with_changes(changes).into());
     }
     let mut keyword = map! {
-        "data" => data,
-        "preload" => preload,
-        "with_env" => with_env,
-        "with_grains" => with_grains,
-        "with_pillar" => with_pillar,
+        "data" => args.data,
+        "preload" => args.preload,
+        "with_env" => args.with_env,
+        "with_grains" => args.with_grains,
+        "with_pillar" => args.with_pillar,
     };
-    keyword.extend(kwargs);
-    let sent = context.call.call("event.send", Args { positional: vec![name.as_str().into()], keyword });
-    let mut done = StateReturn::ok(&name, "Event fired").with_changes(changes);
+    keyword.extend(args.kwargs);
+    let sent = context.call.call("event.send", Args { positional: vec![args.name.as_str().into()], keyword });
+    let mut done = StateReturn::ok(&args.name, "Event fired").with_changes(changes);
     match sent {
         Ok(sent) => done.result = Some(sent.is_truthy()),
-        Err(CallError::Execution(message)) => done = StateReturn::failed(&name, message),
+        Err(CallError::Execution(message)) => done = StateReturn::failed(&args.name, message),
         Err(error) => return Err(error),
     }
     Ok(done.into())

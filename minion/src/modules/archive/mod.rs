@@ -8,7 +8,7 @@ mod zipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::glob::{self, is_pattern};
 use brine_core::shell::quote;
 use brine_core::value::FromValue;
@@ -27,39 +27,59 @@ pub use zipped::needs_password;
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("archive", [list_, tar, gzip, gunzip, cmd_zip, cmd_unzip, unzip, is_encrypted]);
 
+/// The arguments of `archive.list_`.
+#[derive(Args)]
+pub struct ListArgs {
+    /// Path or URL of the archive.
+    name: String,
+    /// `tar`, `rar` or `zip`; that of the file name by default.
+    #[default]
+    archive_format: Option<String>,
+    /// Further options of `tar`.
+    #[default]
+    options: Option<String>,
+    /// Number of leading components to strip from paths.
+    #[default]
+    strip_components: Value,
+    /// Whether the copy in the cache is removed.
+    #[default(false)]
+    clean: bool,
+    /// Whether directories, files and links are returned apart.
+    #[default(false)]
+    verbose: bool,
+    /// Environment of the file server.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Accepted and ignored.
+    #[default]
+    source_hash: Value,
+    /// Accepted and ignored.
+    #[default(false)]
+    use_etag: bool,
+}
+
 /// What is in an archive on this host or under `salt://`: a list, or with `verbose` folders, files and links apart.
 ///
 /// CLI Example:
 ///
 ///     salt '*' archive.list /path/to/myfile.tar.gz strip_components=1
 #[function(name = "list")]
-pub fn list_(
-    context: &Context,
-    name: String,
-    #[default] archive_format: Option<String>,
-    #[default] options: Option<String>,
-    #[default] strip_components: Value,
-    #[default(false)] clean: bool,
-    #[default(false)] verbose: bool,
-    #[default("base".to_owned())] saltenv: String,
-    #[default] source_hash: Value,
-    #[default(false)] use_etag: bool,
-) -> CallResult {
-    _ = (source_hash, use_etag);
-    let cached = cached(context, &name, &saltenv)?;
-    let strip = u32::from_value(&strip_components).filter(|count| *count > 0);
-    if strip_components.is_truthy() && strip.is_none() {
+pub fn list_(context: &Context, #[args] args: ListArgs) -> CallResult {
+    _ = (args.source_hash, args.use_etag);
+    let cached = cached(context, &args.name, &args.saltenv)?;
+    let strip = u32::from_value(&args.strip_components).filter(|count| *count > 0);
+    if args.strip_components.is_truthy() && strip.is_none() {
         return Err(at(&cached, "'strip_components' must be a positive integer"));
     }
-    let format = match archive_format.filter(|format| !format.is_empty()) {
+    let format = match args.archive_format.filter(|format| !format.is_empty()) {
         Some(format) => {
             Format::named(&format).ok_or_else(|| at(&cached, &format!("Unsupported archive format '{format}'")))?
         }
-        None => Format::guess(&name)
+        None => Format::guess(&args.name)
             .ok_or_else(|| at(&cached, "Unable to guess archive format, please pass an 'archive_format' argument."))?,
     };
-    let found = contents(context, &name, &cached, format, options.as_deref())?;
-    if clean {
+    let found = contents(context, &args.name, &cached, format, args.options.as_deref())?;
+    if args.clean {
         _ = fs::remove_file(&cached);
     }
     let mut found = found;
@@ -67,7 +87,7 @@ pub fn list_(
         found.strip(count as usize);
     }
     let found = found.sorted();
-    if !verbose {
+    if !args.verbose {
         let mut all = [found.dirs, found.files, found.links].concat();
         all.sort();
         return Ok(all.into());
@@ -161,40 +181,90 @@ pub fn cmd_zip(
     lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
 }
 
+/// The arguments of `archive.cmd_unzip`.
+#[derive(Args)]
+pub struct CmdUnzipArgs {
+    /// Path of the archive.
+    zip_file: String,
+    /// Directory to extract into.
+    dest: String,
+    /// Paths of the archive to leave out.
+    #[default]
+    excludes: Value,
+    /// Further options of `unzip`.
+    #[default]
+    options: Option<String>,
+    /// Template engine that renders the paths.
+    #[default]
+    template: Option<String>,
+    /// User to extract as.
+    #[default]
+    runas: Option<String>,
+    /// Highest number of returned files, or `true` for 100.
+    #[default(false.into())]
+    trim_output: Value,
+    /// Password of the archive.
+    #[default]
+    password: Value,
+}
+
 /// Unpacks a ZIP file by the program `unzip`.
 ///
 /// CLI Example:
 ///
 ///     salt '*' archive.cmd_unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
 #[function]
-pub fn cmd_unzip(
-    context: &Context,
-    zip_file: String,
-    dest: String,
-    #[default] excludes: Value,
-    #[default] options: Option<String>,
-    #[default] template: Option<String>,
-    #[default] runas: Option<String>,
-    #[default(false.into())] trim_output: Value,
-    #[default] password: Value,
-) -> CallResult {
+pub fn cmd_unzip(context: &Context, #[args] args: CmdUnzipArgs) -> CallResult {
     let mut words = vec!["unzip".to_owned()];
-    if password.is_truthy() {
-        words.extend(["-P".to_owned(), password.to_string()]);
+    if args.password.is_truthy() {
+        words.extend(["-P".to_owned(), args.password.to_string()]);
     }
-    words.extend(split_options(options.as_deref().unwrap_or_default())?);
-    words.extend([zip_file, "-d".to_owned(), dest]);
-    if !excludes.is_nil() {
+    words.extend(split_options(args.options.as_deref().unwrap_or_default())?);
+    words.extend([args.zip_file, "-d".to_owned(), args.dest]);
+    if !args.excludes.is_nil() {
         words.push("-x".to_owned());
-        words.extend(names(&excludes));
+        words.extend(names(&args.excludes));
     }
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ") + " 2>&1";
-    let output =
-        cmd::execute(context, &command, &map! {"template" => template, "runas" => runas, "python_shell" => true})?;
+    let output = cmd::execute(
+        context,
+        &command,
+        &map! {"template" => args.template, "runas" => args.runas, "python_shell" => true},
+    )?;
     if output.retcode != 0 {
         return Err(CallError::Execution(output.stdout));
     }
-    Ok(trimmed(output.stdout.lines().map(str::to_owned).collect(), &trim_output).into())
+    Ok(trimmed(output.stdout.lines().map(str::to_owned).collect(), &args.trim_output).into())
+}
+
+/// The arguments of `archive.unzip`.
+#[derive(Args)]
+pub struct UnzipArgs {
+    /// Path of the archive.
+    zip_file: String,
+    /// Directory to extract into.
+    dest: String,
+    /// Paths of the archive to leave out.
+    #[default]
+    excludes: Value,
+    /// Accepted and ignored.
+    #[default]
+    options: Option<String>,
+    /// Template engine that renders the paths.
+    #[default]
+    template: Option<String>,
+    /// Not supported: `archive.cmd_unzip` extracts as another user.
+    #[default]
+    runas: Option<String>,
+    /// Highest number of returned files, or `true` for 100.
+    #[default(false.into())]
+    trim_output: Value,
+    /// Password of the archive.
+    #[default]
+    password: Value,
+    /// Whether files get their permissions.
+    #[default(true)]
+    extract_perms: bool,
 }
 
 /// Unpacks a ZIP file.
@@ -203,38 +273,27 @@ pub fn cmd_unzip(
 ///
 ///     salt '*' archive.unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
 #[function]
-pub fn unzip(
-    context: &Context,
-    zip_file: String,
-    dest: String,
-    #[default] excludes: Value,
-    #[default] options: Option<String>,
-    #[default] template: Option<String>,
-    #[default] runas: Option<String>,
-    #[default(false.into())] trim_output: Value,
-    #[default] password: Value,
-    #[default(true)] extract_perms: bool,
-) -> CallResult {
-    _ = options;
-    let render = |text: String| match &template {
+pub fn unzip(context: &Context, #[args] args: UnzipArgs) -> CallResult {
+    _ = args.options;
+    let render = |text: String| match &args.template {
         Some(_) => {
             let rendering = crate::state::Source::new(context, context.pillar());
             rendering.render_template("path", &text, &Map::new(), "base").map_err(CallError::Execution)
         }
         None => Ok(text),
     };
-    if runas.is_some() {
+    if args.runas.is_some() {
         return Err(CallError::Execution(
             "archive.unzip works as the minion's own user: use archive.cmd_unzip with runas".into(),
         ));
     }
-    let (zip_file, dest, excludes) = (render(zip_file)?, render(dest)?, names(&excludes));
-    let password = password.is_truthy().then(|| password.to_string());
-    let how = Unzip { excludes: &excludes, password: password.as_deref(), keep_modes: extract_perms };
+    let (zip_file, dest, excludes) = (render(args.zip_file)?, render(args.dest)?, names(&args.excludes));
+    let password = args.password.is_truthy().then(|| args.password.to_string());
+    let how = Unzip { excludes: &excludes, password: password.as_deref(), keep_modes: args.extract_perms };
     let files = how
         .unpack(Path::new(&zip_file), Path::new(&dest))
         .map_err(|error| CallError::Execution(format!("Exception encountered unpacking zipfile: {error}")))?;
-    Ok(trimmed(files, &trim_output).into())
+    Ok(trimmed(files, &args.trim_output).into())
 }
 
 /// Whether a ZIP file needs a password.

@@ -1,6 +1,6 @@
 //! Branches and tags, and what joins them.
 
-use brine_core::function::{CallError, CallResult, function};
+use brine_core::function::{Args, CallError, CallResult, function};
 use brine_core::{Map, Value};
 
 use super::command::{command, options};
@@ -93,45 +93,75 @@ pub fn merge(
     command(&git_opts, &["merge"])?.words(options(&opts)?).words(rev).told(context, &cwd, &kwargs)
 }
 
+/// The arguments of `git.merge_base`.
+#[derive(Args)]
+pub struct MergeBaseArgs {
+    /// Directory of the checkout.
+    cwd: String,
+    /// Commits to compare.
+    #[default]
+    refs: Value,
+    /// Whether the best common ancestor of all commits is looked for.
+    #[default(false)]
+    octopus: bool,
+    /// Whether to return if the first commit is an ancestor of the second.
+    #[default(false)]
+    is_ancestor: bool,
+    /// Whether to return the commits that no other one reaches.
+    #[default(false)]
+    independent: bool,
+    /// Commit whose branch the fork point is looked for on.
+    #[default]
+    fork_point: Option<String>,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git, before the command.
+    #[default]
+    git_opts: Value,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Gives the best common ancestor, or whether one commit comes before another.
 ///
 /// CLI Example:
 ///
 ///     salt '*' git.merge_base /path/to/repo HEAD upstream/mybranch
 #[function]
-pub fn merge_base(
-    context: &Context,
-    cwd: String,
-    #[default] refs: Value,
-    #[default(false)] octopus: bool,
-    #[default(false)] is_ancestor: bool,
-    #[default(false)] independent: bool,
-    #[default] fork_point: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let (all, refs) = (flag(&kwargs, "all"), names(&refs));
-    if all && (independent || is_ancestor || fork_point.is_some()) {
+pub fn merge_base(context: &Context, #[args] args: MergeBaseArgs) -> CallResult {
+    let (all, refs) = (flag(&args.kwargs, "all"), names(&args.refs));
+    if all && (args.independent || args.is_ancestor || args.fork_point.is_some()) {
         return Err(CallError::Execution(
             "The 'all' argument is not compatible with 'independent', 'is_ancestor', or 'fork_point'".into(),
         ));
     }
-    if [octopus, independent, is_ancestor, fork_point.is_some()].iter().filter(|given| **given).count() > 1 {
+    if [args.octopus, args.independent, args.is_ancestor, args.fork_point.is_some()]
+        .iter()
+        .filter(|given| **given)
+        .count()
+        > 1
+    {
         return Err(CallError::Execution(
             "Only one of 'octopus', 'independent', 'is_ancestor', and 'fork_point' is permitted".into(),
         ));
     }
-    if is_ancestor && refs.len() != 2 {
+    if args.is_ancestor && refs.len() != 2 {
         return Err(CallError::Execution("Two refs/commits are required if 'is_ancestor' is True".into()));
     }
-    let kinds =
-        [(all, "--all"), (octopus, "--octopus"), (is_ancestor, "--is-ancestor"), (independent, "--independent")];
+    let kinds = [
+        (all, "--all"),
+        (args.octopus, "--octopus"),
+        (args.is_ancestor, "--is-ancestor"),
+        (args.independent, "--independent"),
+    ];
     let kinds = kinds.into_iter().filter(|(given, _)| *given).map(|(_, word)| word.to_owned());
-    let fork = fork_point.into_iter().flat_map(|point| ["--fork-point".to_owned(), point]);
-    let command = command(&git_opts, &["merge-base"])?.words(options(&opts)?).words(kinds).words(fork).words(refs);
-    let git = Git::new(context, Some(&cwd), &kwargs);
-    if is_ancestor {
+    let fork = args.fork_point.into_iter().flat_map(|point| ["--fork-point".to_owned(), point]);
+    let command =
+        command(&args.git_opts, &["merge-base"])?.words(options(&args.opts)?).words(kinds).words(fork).words(refs);
+    let git = Git::new(context, Some(&args.cwd), &args.kwargs);
+    if args.is_ancestor {
         return Ok((git.output(&command.0, false)?.retcode == 0).into());
     }
     let found: Vec<String> = git.stdout(&command.0)?.lines().map(str::to_owned).collect();

@@ -10,7 +10,7 @@ pub mod config;
 mod remote;
 mod repository;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::{Map, Value};
 use indexmap::IndexMap;
 
@@ -78,40 +78,59 @@ pub fn add(
     command(&git_opts, &["add", "--verbose"])?.words(opts).words(["--".into(), filename]).told(context, &cwd, &kwargs)
 }
 
+/// The arguments of `git.clone`.
+#[derive(Args)]
+pub struct CloneArgs {
+    /// Directory to clone into, or with `name` its parent.
+    cwd: String,
+    /// URL of the repository.
+    #[default]
+    url: Option<String>,
+    /// Name of the directory below `cwd`.
+    #[default]
+    name: Option<String>,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git, before the command.
+    #[default]
+    git_opts: Value,
+    /// User name for HTTPS.
+    #[default]
+    https_user: Option<String>,
+    /// Password for HTTPS.
+    #[default]
+    https_pass: Option<String>,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Copies a repository to a folder, or below it under a name.
 ///
 /// CLI Example:
 ///
 ///     salt '*' git.clone /path/to/repo_parent_dir git://github.com/saltstack/salt.git
 #[function]
-pub fn clone(
-    context: &Context,
-    cwd: String,
-    #[default] url: Option<String>,
-    #[default] name: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[default] https_user: Option<String>,
-    #[default] https_pass: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let Some(url) = url.filter(|url| !url.is_empty()) else {
+pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
+    let Some(url) = args.url.filter(|url| !url.is_empty()) else {
         return Err(CallError::Execution("Missing 'url' argument".into()));
     };
-    let url = with_login(&url, https_user.as_deref(), https_pass.as_deref())?;
-    let git = Git::new(context, Some(&cwd), &kwargs);
+    let url = with_login(&url, args.https_user.as_deref(), args.https_pass.as_deref())?;
+    let git = Git::new(context, Some(&args.cwd), &args.kwargs);
     let whole = git.cwd.clone().unwrap_or_default();
-    let (folder, target) = match name {
+    let (folder, target) = match args.name {
         Some(name) => {
             std::fs::create_dir_all(&whole).map_err(CallError::execution)?;
             (whole.display().to_string(), name)
         }
         None => ("/tmp".into(), whole.display().to_string()),
     };
-    command(&git_opts, &["clone"])?
-        .words(options(&opts)?)
-        .words(["--".into(), url, target])
-        .told(context, &folder, &kwargs)?;
+    command(&args.git_opts, &["clone"])?.words(options(&args.opts)?).words(["--".into(), url, target]).told(
+        context,
+        &folder,
+        &args.kwargs,
+    )?;
     Ok(true.into())
 }
 
@@ -159,42 +178,68 @@ pub fn describe(
     Ok(Git::new(context, Some(&cwd), &kwargs).plain(&["describe", "--always", &rev])?.into())
 }
 
+/// The arguments of `git.diff`.
+#[derive(Args)]
+pub struct DiffArgs {
+    /// Directory of the checkout.
+    cwd: String,
+    /// Commit, branch or path to compare.
+    #[default]
+    item1: Option<String>,
+    /// Commit, branch or path to compare with.
+    #[default]
+    item2: Option<String>,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git, before the command.
+    #[default]
+    git_opts: Value,
+    /// Whether two paths outside of a checkout are compared.
+    #[default(false)]
+    no_index: bool,
+    /// Whether the index is compared.
+    #[default(false)]
+    cached: bool,
+    /// Paths to limit the comparison to.
+    #[default]
+    paths: Value,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Tells what differs.
 ///
 /// CLI Example:
 ///
 ///     salt '*' git.diff /path/to/repo
 #[function]
-pub fn diff(
-    context: &Context,
-    cwd: String,
-    #[default] item1: Option<String>,
-    #[default] item2: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[default(false)] no_index: bool,
-    #[default(false)] cached: bool,
-    #[default] paths: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    if no_index && cached {
+pub fn diff(context: &Context, #[args] args: DiffArgs) -> CallResult {
+    if args.no_index && args.cached {
         return Err(CallError::Execution("The 'no_index' and 'cached' options cannot be used together".into()));
     }
-    let kind = match (no_index, cached) {
+    let kind = match (args.no_index, args.cached) {
         (true, _) => Some("--no-index".to_owned()),
         (_, true) => Some("--cached".to_owned()),
         _ => None,
     };
-    let items = [item1.filter(|_| !no_index), item2.filter(|_| !no_index && !cached)].into_iter().flatten();
-    let paths = names(&paths);
+    let items = [args.item1.filter(|_| !args.no_index), args.item2.filter(|_| !args.no_index && !args.cached)]
+        .into_iter()
+        .flatten();
+    let paths = names(&args.paths);
     let separator = (!paths.is_empty()).then(|| "--".to_owned());
-    let command =
-        command(&git_opts, &["diff"])?.words(options(&opts)?).words(kind).words(items).words(separator).words(paths);
-    if no_index {
+    let command = command(&args.git_opts, &["diff"])?
+        .words(options(&args.opts)?)
+        .words(kind)
+        .words(items)
+        .words(separator)
+        .words(paths);
+    if args.no_index {
         // Its exit status says whether something differs.
-        return Ok(Git::new(context, Some(&cwd), &kwargs).quietly().output(&command.0, true)?.stdout.into());
+        return Ok(Git::new(context, Some(&args.cwd), &args.kwargs).quietly().output(&command.0, true)?.stdout.into());
     }
-    command.told_both(context, &cwd, &kwargs)
+    command.told_both(context, &args.cwd, &args.kwargs)
 }
 
 /// Takes files back to what is staged.
@@ -212,37 +257,55 @@ pub fn discard_local_changes(
     command(&Value::Nil, &["checkout", "--", &path])?.told_both(context, &cwd, &kwargs)
 }
 
+/// The arguments of `git.init`.
+#[derive(Args)]
+pub struct InitArgs {
+    /// Directory of the repository.
+    cwd: String,
+    /// Whether the repository has no work tree.
+    #[default(false)]
+    bare: bool,
+    /// Directory of templates.
+    #[default]
+    template: Option<String>,
+    /// Directory of the repository's data.
+    #[default]
+    separate_git_dir: Option<String>,
+    /// Permissions for several users, as `git init --shared` takes them.
+    #[default]
+    shared: Value,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git, before the command.
+    #[default]
+    git_opts: Value,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Makes an empty repository.
 ///
 /// CLI Example:
 ///
 ///     salt '*' git.init /path/to/repo
 #[function]
-pub fn init(
-    context: &Context,
-    cwd: String,
-    #[default(false)] bare: bool,
-    #[default] template: Option<String>,
-    #[default] separate_git_dir: Option<String>,
-    #[default] shared: Value,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let target = Git::new(context, Some(&cwd), &kwargs).cwd.unwrap_or_default().display().to_string();
-    let shared = match &shared {
+pub fn init(context: &Context, #[args] args: InitArgs) -> CallResult {
+    let target = Git::new(context, Some(&args.cwd), &args.kwargs).cwd.unwrap_or_default().display().to_string();
+    let shared = match &args.shared {
         Value::Nil => None,
         Value::Int(mode) => Some(format!("--shared=0{mode}")),
         word => Some(format!("--shared={}", word.to_string().to_lowercase())),
     };
-    let command = command(&git_opts, &["init"])?
-        .words(bare.then(|| "--bare".to_owned()))
-        .words(template.map(|folder| format!("--template={folder}")))
-        .words(separate_git_dir.map(|folder| format!("--separate-git-dir={folder}")))
+    let command = command(&args.git_opts, &["init"])?
+        .words(args.bare.then(|| "--bare".to_owned()))
+        .words(args.template.map(|folder| format!("--template={folder}")))
+        .words(args.separate_git_dir.map(|folder| format!("--separate-git-dir={folder}")))
         .words(shared)
-        .words(options(&opts)?)
+        .words(options(&args.opts)?)
         .words([target]);
-    Ok(Git::new(context, None, &kwargs).stdout(&command.0)?.into())
+    Ok(Git::new(context, None, &args.kwargs).stdout(&command.0)?.into())
 }
 
 /// Whether a folder is one of several that share a repository.

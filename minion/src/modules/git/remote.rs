@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use brine_core::function::{CallError, CallResult, function};
+use brine_core::function::{Args, CallError, CallResult, function};
 use brine_core::{Map, Value};
 use indexmap::IndexMap;
 
@@ -33,28 +33,47 @@ pub fn fetch(
     Ok(git.fetch(remote.as_deref(), force, &names(&refspecs), &options(&opts)?)?.into())
 }
 
+/// The arguments of `git.ls_remote`.
+#[derive(Args)]
+pub struct LsRemoteArgs {
+    /// Directory of the checkout.
+    #[default]
+    cwd: Option<String>,
+    /// Name or URL of the remote.
+    #[default("origin".to_owned())]
+    remote: String,
+    /// Reference to look for.
+    #[default]
+    r#ref: Option<String>,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git, before the command.
+    #[default]
+    git_opts: Value,
+    /// User name for HTTPS.
+    #[default]
+    https_user: Option<String>,
+    /// Password for HTTPS.
+    #[default]
+    https_pass: Option<String>,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Gives the references of a remote.
 ///
 /// CLI Example:
 ///
 ///     salt '*' git.ls_remote /path/to/repo origin main
 #[function]
-pub fn ls_remote(
-    context: &Context,
-    #[default] cwd: Option<String>,
-    #[default("origin".to_owned())] remote: String,
-    #[default] r#ref: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[default] https_user: Option<String>,
-    #[default] https_pass: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    _ = git_opts;
-    let mut words = options(&opts)?;
-    words.push(with_login(&remote, https_user.as_deref(), https_pass.as_deref())?);
-    words.extend(r#ref.filter(|name| !name.is_empty()));
-    Ok(texts(Git::new(context, cwd.as_deref(), &kwargs).refs(&words)?))
+pub fn ls_remote(context: &Context, #[args] args: LsRemoteArgs) -> CallResult {
+    _ = args.git_opts;
+    let mut words = options(&args.opts)?;
+    words.push(with_login(&args.remote, args.https_user.as_deref(), args.https_pass.as_deref())?);
+    words.extend(args.r#ref.filter(|name| !name.is_empty()));
+    Ok(texts(Git::new(context, args.cwd.as_deref(), &args.kwargs).refs(&words)?))
 }
 
 /// Fetches and merges.
@@ -136,31 +155,50 @@ pub fn remote_refs(
     Ok(texts(Git::new(context, None, &kwargs).refs(&words)?))
 }
 
+/// The arguments of `git.remote_set`.
+#[derive(Args)]
+pub struct RemoteSetArgs {
+    /// Directory of the checkout.
+    cwd: String,
+    /// URL to fetch from.
+    url: String,
+    /// Name of the remote.
+    #[default("origin".to_owned())]
+    remote: String,
+    /// User name for HTTPS.
+    #[default]
+    https_user: Option<String>,
+    /// Password for HTTPS.
+    #[default]
+    https_pass: Option<String>,
+    /// URL to push to.
+    #[default]
+    push_url: Option<String>,
+    /// User name for pushing over HTTPS.
+    #[default]
+    push_https_user: Option<String>,
+    /// Password for pushing over HTTPS.
+    #[default]
+    push_https_pass: Option<String>,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Makes a remote lead to a URL.
 ///
 /// CLI Example:
 ///
 ///     salt '*' git.remote_set /path/to/repo git@example.org:user/repo.git
 #[function]
-pub fn remote_set(
-    context: &Context,
-    cwd: String,
-    url: String,
-    #[default("origin".to_owned())] remote: String,
-    #[default] https_user: Option<String>,
-    #[default] https_pass: Option<String>,
-    #[default] push_url: Option<String>,
-    #[default] push_https_user: Option<String>,
-    #[default] push_https_pass: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let git = Git::new(context, Some(&cwd), &kwargs);
-    git.set_remote(&remote, &with_login(&url, https_user.as_deref(), https_pass.as_deref())?)?;
-    if let Some(url) = push_url {
-        let url = with_login(&url, push_https_user.as_deref(), push_https_pass.as_deref())?;
-        git.plain(&["remote", "set-url", "--push", &remote, &url])?;
+pub fn remote_set(context: &Context, #[args] args: RemoteSetArgs) -> CallResult {
+    let git = Git::new(context, Some(&args.cwd), &args.kwargs);
+    git.set_remote(&args.remote, &with_login(&args.url, args.https_user.as_deref(), args.https_pass.as_deref())?)?;
+    if let Some(url) = args.push_url {
+        let url = with_login(&url, args.push_https_user.as_deref(), args.push_https_pass.as_deref())?;
+        git.plain(&["remote", "set-url", "--push", &args.remote, &url])?;
     }
-    remote_get(context, cwd, remote, true, kwargs)
+    remote_get(context, args.cwd, args.remote, true, args.kwargs)
 }
 
 /// Tells where each remote is.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::{Map, Value, files};
 
 use crate::context::Context;
@@ -11,28 +11,50 @@ use crate::modules::programs::run;
 /// Execution functions of `pkg`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [add_repo_key, del_repo_key]);
 
+/// The arguments of `pkg.add_repo_key`.
+#[derive(Args)]
+pub struct AddRepoKeyArgs {
+    /// Path or URL of the key.
+    #[default]
+    path: Option<String>,
+    /// Text of the key.
+    #[default]
+    text: Option<String>,
+    /// Key server to receive the key from.
+    #[default]
+    keyserver: Option<String>,
+    /// Id of the key on the key server.
+    #[default]
+    keyid: Option<String>,
+    /// Environment of the file server.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Whether the program `apt-key` is used where there is one.
+    #[default(true)]
+    aptkey: bool,
+    /// Directory of key files.
+    #[default]
+    keydir: Option<String>,
+    /// Name of the key file.
+    #[default]
+    keyfile: Option<String>,
+}
+
 /// Adds a key that repositories are signed with: from a file, a text, or a key server.
 ///
 /// CLI Example:
 ///
 ///     salt '*' pkg.add_repo_key 'salt://apt/sources/test.key'
 #[function]
-pub fn add_repo_key(
-    context: &Context,
-    #[default] path: Option<String>,
-    #[default] text: Option<String>,
-    #[default] keyserver: Option<String>,
-    #[default] keyid: Option<String>,
-    #[default("base".to_owned())] saltenv: String,
-    #[default(true)] aptkey: bool,
-    #[default] keydir: Option<String>,
-    #[default] keyfile: Option<String>,
-) -> CallResult {
-    let keys = Keys { by_apt_key: aptkey && has_apt_key(), folder: keydir.unwrap_or_else(|| KEYRINGS.into()).into() };
-    let done = match (path, text, keyserver, keyid) {
-        (Some(path), ..) => keys.add_file(context, &path, &saltenv, keyfile.as_deref()),
+pub fn add_repo_key(context: &Context, #[args] args: AddRepoKeyArgs) -> CallResult {
+    let keys = Keys {
+        by_apt_key: args.aptkey && has_apt_key(),
+        folder: args.keydir.unwrap_or_else(|| KEYRINGS.into()).into(),
+    };
+    let done = match (args.path, args.text, args.keyserver, args.keyid) {
+        (Some(path), ..) => keys.add_file(context, &path, &args.saltenv, args.keyfile.as_deref()),
         (_, Some(text), ..) => apt_key_add(context, text.as_bytes()),
-        (_, _, Some(server), Some(id)) => keys.receive(context, &server, &id, keyfile.as_deref()),
+        (_, _, Some(server), Some(id)) => keys.receive(context, &server, &id, args.keyfile.as_deref()),
         (_, _, Some(server), None) => {
             Err(CallError::Execution(format!("No keyid or keyid too short for keyserver: {server}")))
         }
