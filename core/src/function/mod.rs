@@ -42,7 +42,7 @@
 //! let args = Args { positional: vec!["ab".into(), 2.into()], ..Args::default() };
 //! assert_eq!(registry.call(&0, "demo.echo", args), Ok("abab".into()));
 //! assert_eq!(registry.call(&7, "demo.return", Args::default()), Ok(7.into()));
-//! assert_eq!(registry.call(&0, "demo.copy", Args::positional(["/a".into()])), Ok("/a False".into()));
+//! assert_eq!(registry.call(&0, "demo.copy", Args::positional(["/a".into()])), Ok("/a false".into()));
 //! ```
 //!
 //! A function that stands twice in the list of its file does not compile:

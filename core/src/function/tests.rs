@@ -42,7 +42,7 @@ struct CopyArgs {
     #[default]
     r#type: Option<String>,
     #[default(2)]
-    tries: u8,
+    tries: u16,
     #[keywords]
     more: Map,
 }
