@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brine_core::function::{CallResult, Function, function, registry};
+use brine_core::function::{Args, CallResult, Function, function, registry};
 use brine_core::{Map, Value};
 
 use crate::context::{Context, MasterEvent};

@@ -20,7 +20,7 @@ mod search;
 mod sed;
 
 use std::collections::{BTreeSet, HashSet};
-use std::io::{Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use brine_core::crypt::Digest;

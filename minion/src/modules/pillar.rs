@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use brine_core::config::Roots;
 use brine_core::files::path_within;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::target::entry_at;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value};

@@ -1,6 +1,6 @@
 //! `slsutil`: data for those who write SLS files: merged, written out, read.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::sls::pillar::merge_deep;
 use brine_core::sls::yaml::{self, Style};
 use brine_core::value::json;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::value::python;
 use brine_core::{Map, Value, list, map};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 use crate::context::Context;
 

@@ -2,7 +2,7 @@
 
 mod change;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::{Map, Value, map};
 
 use super::accounts::{Account, Accounts, GroupEntry};

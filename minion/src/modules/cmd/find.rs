@@ -1,9 +1,8 @@
 //! Finding programs and shells.
 
 use brine_core::function::{CallResult, function};
-use brine_core::value::FromValue;
 
-use super::{find_program, program};
+use super::find_program;
 use crate::context::Context;
 
 /// Gives where a program is, or nothing.

@@ -1,11 +1,10 @@
 //! Scripts and code of other languages, run as commands.
 
 use brine_core::function::{CallError, CallResult, function};
-use brine_core::value::FromValue;
 use brine_core::{Map, Value, map};
 
 use super::scratch::{Scratch, script_content};
-use super::{all, args, finish, program, retcode, run_script, shell, words};
+use super::{all, finish, program, run_script, words};
 use crate::context::Context;
 use crate::process::{Output, Program};
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use brine_core::function::{CallError, CallResult, function};
-use brine_core::{Value, files, fileserver, map};
+use brine_core::{Value, fileserver, map};
 
-use super::{below, environment, told};
+use super::{below, environment};
 use crate::context::Context;
 use crate::fileclient::in_environment;
 use crate::modules::file;

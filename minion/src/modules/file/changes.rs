@@ -360,7 +360,7 @@ pub fn comment_line(
 }
 
 /// A text that has changed.
-struct Text<'t> {
+pub(super) struct Text<'t> {
     before: &'t str,
     after: &'t str,
     /// What is behind the name of the file with the old content.
@@ -369,7 +369,7 @@ struct Text<'t> {
 
 impl Text<'_> {
     /// Through a link, the file behind it is what is changed.
-    fn real(path: &str) -> PathBuf {
+    pub(super) fn real(path: &str) -> PathBuf {
         let path = expand(path);
         path.canonicalize().unwrap_or(path)
     }
@@ -384,7 +384,7 @@ impl Text<'_> {
 }
 
 /// Leaves a file beside under its name and an ending, if there is one.
-fn keep(file: &Path, ending: &Value) -> Result<(), CallError> {
+pub(super) fn keep(file: &Path, ending: &Value) -> Result<(), CallError> {
     if !ending.is_truthy() {
         return Ok(());
     }
@@ -392,7 +392,7 @@ fn keep(file: &Path, ending: &Value) -> Result<(), CallError> {
     std::fs::copy(file, &kept).map(|_| ()).map_err(|error| at(&kept, &error))
 }
 
-fn read(file: &Path, function: &str) -> Result<String, CallError> {
+pub(super) fn read(file: &Path, function: &str) -> Result<String, CallError> {
     let bytes = std::fs::read(file).map_err(|_| invalid(function, &format!("File not found: {}", file.display())))?;
     let binary =
         || invalid(function, &format!("Cannot perform string replacements on a binary file: {}", file.display()));

@@ -1,6 +1,6 @@
 //! Reading, writing and searching the content of files.
 
-use std::io::SeekFrom;
+use std::io::{Read, Seek, SeekFrom, Write};
 
 use brine_core::function::{CallError, CallResult, function};
 use brine_core::glob::fnmatch;

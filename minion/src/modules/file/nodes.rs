@@ -1,12 +1,14 @@
 //! Devices and pipes.
 
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
 use brine_core::function::{CallError, CallResult, function};
 use brine_core::{Map, Value, list, map};
 use nix::sys::stat::{Mode, SFlag, major, makedev, minor, mknod as make_node};
 
 use super::owners::check_perms;
 use super::places::makedirs;
-use super::{at, errno, expand, invalid, is_test};
+use super::{at, expand, invalid, is_test};
 use crate::context::Context;
 
 /// Makes a character device (`c`), a block device (`b`) or a pipe (`p`), and the folders that it is in.

@@ -1,5 +1,6 @@
 //! Making, moving, copying and removing files, folders, links and nodes.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use brine_core::function::{CallError, CallResult, function};
-use brine_core::{Map, Value, files};
+use brine_core::{Map, Value};
 
-use super::changes::{Text, line, read};
+use super::changes::{Text, read};
 use super::diff::unified;
 use super::edit::compile;
-use super::{expand, invalid, line};
+use super::{expand, invalid};
 use crate::context::Context;
 use crate::modules::cmd;
 use crate::modules::programs::run;

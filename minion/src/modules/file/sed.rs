@@ -3,9 +3,9 @@
 use brine_core::function::{CallError, CallResult, function};
 use brine_core::{Value, files};
 
-use super::changes::{keep, line, read, replace};
+use super::changes::{keep, read};
 use super::edit::{self, Replacing, compile};
-use super::{expand, line};
+use super::expand;
 use crate::context::Context;
 use crate::modules::archive::split_options;
 use crate::modules::cmd;

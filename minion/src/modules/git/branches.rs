@@ -4,11 +4,10 @@ use brine_core::function::{Args, CallError, CallResult, function};
 use brine_core::{Map, Value};
 
 use super::command::{command, options};
-use super::repository::{Git, Remote};
-use super::{commit, flag};
+use super::flag;
+use super::repository::Git;
 use crate::context::Context;
 use crate::modules::user::names;
-use crate::web::redacted;
 
 /// Makes, changes or deletes a branch.
 ///
@@ -218,9 +217,4 @@ pub fn tag(
         .words([name])
         .words(place)
         .told_both(context, &cwd, &kwargs)
-}
-
-fn place(remote: Remote, redact: bool) -> Value {
-    let shown = |url: String| if redact { redacted(&url) } else { url };
-    remote.into_iter().map(|(action, url)| (action.into(), shown(url).into())).collect::<Map>().into()
 }

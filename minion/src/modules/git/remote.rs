@@ -8,9 +8,9 @@ use indexmap::IndexMap;
 
 use super::command::{command, options};
 use super::repository::{Git, Remote, with_login};
-use super::{branch, checkout, place, rebase, tag};
 use crate::context::Context;
 use crate::modules::user::names;
+use crate::web::redacted;
 
 /// Fetches from a remote, and tells what is new.
 ///
@@ -219,4 +219,9 @@ pub fn remotes(
 
 fn texts(map: IndexMap<String, String>) -> Value {
     map.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<Map>().into()
+}
+
+fn place(remote: Remote, redact: bool) -> Value {
+    let shown = |url: String| if redact { redacted(&url) } else { url };
+    remote.into_iter().map(|(action, url)| (action.into(), shown(url).into())).collect::<Map>().into()
 }

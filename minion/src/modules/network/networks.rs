@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use brine_core::function::{CallResult, function};
-use brine_core::{Map, Value, map};
+use brine_core::{Value, map};
 
 use super::subnet::Subnet;
-use super::{address, interface, interfaces, interfaces_of_host, subnet};
+use super::{address, interfaces_of_host, networks, subnet};
 use crate::context::Context;
 
 /// The IPv4 networks that this host is in.

@@ -1,13 +1,11 @@
 //! Switching scheduled jobs on and off, skipping and postponing their runs.
 
 use brine_core::function::{CallError, CallResult, function};
-use brine_core::schedule::Schedule;
 use brine_core::{Map, Value, map};
 use jiff::civil::DateTime;
 
 use super::{ask, is, persist, question, said};
 use crate::context::Context;
-use crate::schedule as own;
 
 /// How times are written where no form is given.
 const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S";

@@ -1,11 +1,8 @@
 //! Hosts that users know by their keys.
 
-use std::path::Path;
-
 use brine_core::function::{Args, CallResult, function};
 use brine_core::{Value, map};
 
-use super::authorized::Done;
 use super::known;
 use crate::context::Context;
 

@@ -3,7 +3,7 @@
 use brine_core::Value;
 use brine_core::function::{CallError, CallResult, function};
 
-use super::{gecos, names, there};
+use super::{change, gecos, names, there};
 use crate::context::Context;
 use crate::modules::accounts::{Account, Accounts};
 use crate::modules::programs::argument;

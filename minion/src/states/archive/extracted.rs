@@ -1,10 +1,7 @@
 //! `archive.extracted` and its arguments.
 
-use std::path::Path;
-
 use brine_core::function::{Args, CallResult, function};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, files};
+use brine_core::{Map, Value};
 
 use super::Extracted;
 use crate::states::StateContext;

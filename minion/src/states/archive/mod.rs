@@ -19,6 +19,7 @@ use super::{StateContext, StateReturn};
 use crate::fileclient::in_environment;
 use crate::modules::archive::{Format, needs_password};
 use owners::Enforced;
+use sha2::Digest;
 
 /// State functions of `archive`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("archive", [extracted::extracted]);

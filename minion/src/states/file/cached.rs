@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use brine_core::function::{Args, CallResult, function};
 use brine_core::{Value, map};
 
-use super::copy;
 use super::source::{self, Hash, Problem, Verify};
 use crate::file_cache;
 use crate::states::{StateContext, StateReturn};
@@ -58,14 +57,14 @@ pub fn cached(context: &StateContext, #[args] args: CachedArgs) -> CallResult {
     _ = args.sig_backend;
     let signers = source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome);
     let hash = args.source_hash.filter(|hash| !hash.is_empty());
-    let verify = source::Verify {
+    let verify = Verify {
         hash,
         hash_name: args.source_hash_name,
         skip: args.skip_verify,
         use_etag: args.use_etag,
         hash_signature: args.source_hash_sig,
         signers,
-        ..source::Verify::default()
+        ..Verify::default()
     };
     let context = StateContext { saltenv: args.saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
     Ok(state(&context, &args.name, &verify).into())

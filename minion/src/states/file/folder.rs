@@ -7,7 +7,7 @@ use brine_core::{Map, Value, map};
 
 use super::attributes::{Attributes, make_folders};
 use super::pattern::Pattern;
-use super::{bad_path, exists, missing, pattern, recurse, symlink};
+use super::{bad_path, pattern};
 use crate::states::{StateContext, StateReturn};
 
 /// The arguments of `file.directory`.

@@ -6,8 +6,8 @@ use brine_core::function::{Args, CallError, CallResult, function};
 use brine_core::{Map, Value, files, map};
 
 use super::attributes::{Attributes, folder_mode, make_folders, parse_mode, show_mode};
-use super::contents::{Contents, content};
-use super::{bad_path, contents, copy, directory, exists, ignored, missing, source};
+use super::contents::Contents;
+use super::{bad_path, contents, ignored, source};
 use crate::modules::cmd;
 use crate::modules::file::backups;
 use crate::modules::file::flags::{self, Change};
@@ -148,7 +148,7 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
         hash_signature: args.source_hash_sig,
         signers: source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome),
     };
-    let contents = contents::Contents {
+    let contents = Contents {
         source: args.source,
         contents: args.contents,
         contents_pillar: args.contents_pillar,

@@ -5,7 +5,7 @@ use std::path::Path;
 use brine_core::function::{Args, CallResult, function};
 use brine_core::{Map, Value};
 
-use super::{contents, exists, source};
+use super::{contents, source};
 use crate::modules::cmd::{self, Scratch};
 use crate::modules::file::patch::apply;
 use crate::modules::programs::which;

@@ -1,7 +1,5 @@
 //! `file.serialize`: data as the text of a file.
 
-use std::path::Path;
-
 use brine_core::function::{Args, CallResult, function};
 use brine_core::sls::{pillar, yaml};
 use brine_core::target::traverse;
@@ -9,7 +7,7 @@ use brine_core::value::{json, python};
 use brine_core::{Map, Value, files, map};
 
 use super::attributes::Attributes;
-use super::{contents, managed, missing};
+use super::{contents, managed};
 use crate::states::{StateContext, StateReturn};
 
 /// The arguments of `file.serialize`.

@@ -7,13 +7,13 @@ use brine_core::function::{Args, CallResult, function};
 use brine_core::{Map, Value};
 
 use super::attributes::Attributes;
-use super::contents::{Contents, content};
+use super::contents::Contents;
 use super::folder::{self, Folder};
 use super::managed::{self, How};
 use super::pattern::Choice;
 use super::place::{self, Folders};
 use super::tree_plan::{Plan, Sources};
-use super::{bad_path, contents, copy, exists, tree_plan};
+use super::{bad_path, contents, tree_plan};
 use crate::states::{StateContext, StateReturn};
 
 /// The arguments of `file.recurse`.
@@ -88,7 +88,7 @@ pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult 
     }
     let more = contents::variables(args.kwargs);
     let choice = Choice::new(&args.include_pat, &args.exclude_pat);
-    let sources = tree_plan::Sources {
+    let sources = Sources {
         source: args.source,
         merge: args.merge,
         include_empty: args.include_empty,

@@ -1,9 +1,6 @@
 //! Checkouts of a remote repository.
 
-use std::path::Path;
-
 use brine_core::function::{Args, CallResult, function};
-use brine_core::value::FromValue;
 use brine_core::{Map, Value};
 
 use super::{Source, detached, latest, not_valid};

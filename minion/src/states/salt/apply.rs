@@ -5,8 +5,7 @@ use brine_core::orchestration::Answer;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, map};
 
-use super::{Job, function, is_success, with_jid, words};
-use crate::modules::{arguments, names};
+use super::{Job, is_success, with_jid, words};
 use crate::states::{StateContext, StateReturn};
 
 /// The arguments of `salt.state`.

@@ -1,11 +1,9 @@
 //! `salt.function`: an execution function called on minions.
 
-use brine_core::function::{Args, CallResult, Function, function};
-use brine_core::value::FromValue;
+use brine_core::function::{Args, CallResult, function};
 use brine_core::{Map, Value};
 
 use super::{Job, called, words};
-use crate::modules::arguments;
 use crate::states::{StateContext, StateReturn};
 
 /// The arguments of `salt.function`.

@@ -10,7 +10,6 @@ use std::time::Instant;
 use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::glob::Glob;
 use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
-use brine_core::value::FromValue;
 use brine_core::wire::PublishRequest;
 use brine_core::{Map, Value, map};
 

@@ -12,7 +12,7 @@ use self::wanted::{GECOS, Wanted};
 use super::{StateContext, StateReturn};
 use crate::modules::accounts::{Account, Accounts};
 use crate::modules::shadow::{self, Shadow};
-use crate::modules::user::{describe, names};
+use crate::modules::user::describe;
 
 /// What stands for a hash in what is returned.
 const HIDDEN: &str = "XXX-REDACTED-XXX";

@@ -1,12 +1,10 @@
 //! `user.present`.
 
-use std::path::Path;
-
 use brine_core::Value;
 use brine_core::function::{Args, CallError, CallResult, function};
 
 use super::present_state;
-use super::wanted::{GECOS, Wanted};
+use super::wanted::Wanted;
 use crate::modules::accounts::Accounts;
 use crate::modules::shadow::{self, Shadow};
 use crate::modules::user::names;
