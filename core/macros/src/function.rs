@@ -81,7 +81,7 @@ impl Options {
 /// The parameters after the context.
 enum Arguments {
     Each(Vec<Parameter>),
-    Struct(Type),
+    Struct(Box<Type>),
 }
 
 impl Arguments {
@@ -95,7 +95,7 @@ impl Arguments {
                 if count > 1 {
                     return Err(Error::new_spanned(&input.ty, "#[args] must be the only argument"));
                 }
-                return Ok(Arguments::Struct((*input.ty).clone()));
+                return Ok(Arguments::Struct(input.ty.clone()));
             }
             let Pat::Ident(pattern) = &*input.pat else {
                 return Err(Error::new_spanned(&input.pat, "expected a name, as callers give the argument by name"));

@@ -3,31 +3,33 @@
 use super::*;
 use crate::{list, map};
 
-static FUNCTIONS: &[Function<()>] = registry!("demo", [echo, yes, find, all, copy]);
+struct Host;
+
+static FUNCTIONS: &[Function<Host>] = registry!("demo", [echo, yes, find, all, copy]);
 
 /// Gives its argument back.
 ///
 /// Second paragraph.
 #[function]
-fn echo(_ctx: &(), text: String, #[default(1)] times: u32) -> CallResult {
+fn echo(_ctx: &Host, text: String, #[default(1)] times: u32) -> CallResult {
     Ok(Value::from(text.repeat(times as usize)))
 }
 
 /// Takes nothing.
 #[function(name = "true", out = "txt")]
-fn yes(_ctx: &()) -> CallResult {
+fn yes(_ctx: &Host) -> CallResult {
     Ok(Value::Bool(true))
 }
 
 /// Has a parameter whose name Rust has taken.
 #[function]
-fn find(_ctx: &(), r#match: String) -> CallResult {
+fn find(_ctx: &Host, r#match: String) -> CallResult {
     Ok(Value::from(r#match))
 }
 
 /// Takes everything.
 #[function]
-fn all(_ctx: &(), #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+fn all(_ctx: &Host, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     Ok(Value::from(map! {"args" => args, "kwargs" => kwargs}))
 }
 
@@ -53,13 +55,13 @@ struct CopyArgs {
 ///
 ///     salt '*' demo.copy /a
 #[function]
-fn copy(_ctx: &(), #[args] args: CopyArgs) -> CallResult {
+fn copy(_ctx: &Host, #[args] args: CopyArgs) -> CallResult {
     Ok(list![args.source, args.r#type, args.tries, args.more])
 }
 
 fn call(name: &str, positional: Vec<Value>, keyword: Map) -> Result<Value, String> {
     let args = Args { positional, keyword };
-    Registry::new(&[FUNCTIONS]).call(&(), name, args).map_err(|error| error.to_string())
+    Registry::new(&[FUNCTIONS]).call(&Host, name, args).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -98,9 +98,9 @@ pub fn update(
 ) -> CallResult {
     let mut dest = dest;
     if recursive_update {
-        merge_deep(&mut dest, &upd, merge_lists)
+        merge_deep(&mut dest, &upd, merge_lists);
     } else {
-        dest.extend(upd)
+        dest.extend(upd);
     }
     Ok(dest.into())
 }

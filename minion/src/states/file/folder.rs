@@ -70,8 +70,8 @@ pub struct DirectoryArgs {
 /// no state manages that this one requires.
 #[function]
 pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallResult {
-    let name = &args.name;
     const INSIDE: [&str; 6] = ["user", "group", "mode", "ignore_files", "ignore_dirs", "silent"];
+    let name = &args.name;
     if !args.allow_symlink && Path::new(name).is_symlink() {
         return Ok(StateReturn::failed(name, format!("Specified location {name} exists and is a symlink")).into());
     }

@@ -13,7 +13,7 @@ use super::managed::{self, How};
 use super::pattern::Choice;
 use super::place::{self, Folders};
 use super::tree_plan::{Plan, Sources};
-use super::{bad_path, contents, tree_plan};
+use super::{bad_path, contents};
 use crate::states::{StateContext, StateReturn};
 
 /// The arguments of `file.recurse`.
