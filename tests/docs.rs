@@ -57,8 +57,8 @@ fn no_function_is_registered_twice() {
         all.map(|function| format!("{kind} {}", function.full_name())).collect()
     }
     let mut names = [
-        names("execution function", brine_minion::modules::MODULES),
-        names("state function", brine_minion::states::MODULES),
+        names("execution function", &brine_minion::modules::functions()),
+        names("state function", &brine_minion::modules::states()),
         names("runner function", brine_master::runner::MODULES),
         names("wheel function", brine_master::wheel::MODULES),
     ]
@@ -95,9 +95,9 @@ fn modules() -> String {
         functions(
             "Execution",
             "what `salt` and `salt-call` call, and `salt[...]` in templates",
-            brine_minion::modules::MODULES,
+            &brine_minion::modules::functions(),
         ),
-        functions("State", "what SLS files name", brine_minion::states::MODULES),
+        functions("State", "what SLS files name", &brine_minion::modules::states()),
         functions("Runner", "what `salt-run` calls", brine_master::runner::MODULES),
         functions("Wheel", "what `wheel.` in reactions and `salt-key` call", brine_master::wheel::MODULES),
     ];

@@ -10,14 +10,12 @@ use brine_core::{Map, Value, map};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
 
-use super::Settings;
-use super::conditions;
-use super::slots;
+use super::{Settings, conditions, slots};
 use crate::context::Context;
+use crate::host::process::cancelled_within;
 use crate::modules::file::expand;
-use crate::process::cancelled_within;
 use crate::redact::Redactor;
-use crate::states::{StateContext, available};
+use crate::state::{StateContext, available};
 use crate::suggest;
 
 /// Arguments that are the run's. A function gets them only if it has a parameter of that name.

@@ -3,6 +3,7 @@
 //! `contents.rs` lists, `zipped.rs` is about ZIP files.
 
 mod contents;
+pub(crate) mod state;
 mod zipped;
 
 use std::fs;
@@ -14,14 +15,17 @@ use brine_core::shell::quote;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, map};
 
-use super::cmd;
 use super::user::names;
+use super::{Room, cmd};
 use crate::context::Context;
 use crate::fileclient::in_environment;
 use contents::at;
 pub use contents::{Contents, Format, contents};
 use zipped::Unzip;
 pub use zipped::needs_password;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS] };
 
 /// Execution functions of `archive`.
 pub static FUNCTIONS: &[Function<Context>] =
@@ -359,7 +363,7 @@ fn expand(sources: &Value) -> Vec<String> {
 
 /// The words of options for a program.
 pub fn split_options(options: &str) -> Result<Vec<String>, CallError> {
-    crate::process::split(options)
+    crate::host::process::split(options)
         .ok_or_else(|| CallError::Execution(format!("the options '{options}' have a quote that is not closed")))
 }
 

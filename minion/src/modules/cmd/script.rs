@@ -6,7 +6,7 @@ use brine_core::{Map, Value, map};
 use super::scratch::{Scratch, script_content};
 use super::{all, finish, program, run_script, words};
 use crate::context::Context;
-use crate::process::{Output, Program};
+use crate::host::process::{Output, Program};
 
 /// Runs a script from `salt://` or from this host, with `args` behind it, and gives all about it.
 /// With a `template`, it is rendered first.

@@ -14,8 +14,8 @@ use regex::Regex;
 
 use super::{expand, kind};
 use crate::context::Context;
-use crate::modules::programs::program;
-use crate::process::{Program, split};
+use crate::host::process::{Program, split};
+use crate::host::programs::program;
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("file", [find]);

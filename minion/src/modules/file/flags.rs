@@ -7,7 +7,7 @@ use brine_core::{Map, Value, map};
 
 use super::expand;
 use crate::context::Context;
-use crate::modules::programs::run;
+use crate::host::programs::run;
 
 /// The flags that can be changed.
 const FLAGS: &str = "aAcCdDeijPsStTu";

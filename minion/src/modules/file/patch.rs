@@ -7,9 +7,9 @@ use brine_core::function::{CallError, CallResult, Function, function, registry};
 
 use super::expand;
 use crate::context::Context;
+use crate::host::process::{Output, split};
+use crate::host::programs::{run, which};
 use crate::modules::cmd;
-use crate::modules::programs::{run, which};
-use crate::process::{Output, split};
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("file", [patch]);

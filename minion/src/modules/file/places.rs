@@ -210,8 +210,10 @@ pub fn move_to(
         to.push(from.file_name().unwrap_or_default());
     }
     let moved = match std::fs::rename(&from, &to) {
-        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => crate::states::copy_tree(&from, &to)
-            .and_then(|()| if from.is_dir() { std::fs::remove_dir_all(&from) } else { std::fs::remove_file(&from) }),
+        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
+            crate::modules::file::state::copy_tree(&from, &to)
+                .and_then(|()| if from.is_dir() { std::fs::remove_dir_all(&from) } else { std::fs::remove_file(&from) })
+        }
         done => done,
     };
     moved.map_err(|error| {
@@ -246,7 +248,7 @@ pub fn copy(
     if remove_existing && to.is_dir() {
         std::fs::remove_dir_all(&to).map_err(|error| at(&dst, &error))?;
     }
-    crate::states::copy_tree(&from, &to)
+    crate::modules::file::state::copy_tree(&from, &to)
         .map_err(|_| CallError::Execution(format!("Could not copy '{src}' to '{dst}'")))?;
     Ok(true.into())
 }
@@ -283,7 +285,7 @@ pub fn symlink(
     }
     let failed = |_| CallError::Execution(format!("Could not create '{path}'"));
     if atomic {
-        crate::states::replace_link(&link, &src).map_err(failed)?;
+        crate::modules::file::state::replace_link(&link, &src).map_err(failed)?;
         return Ok(true.into());
     }
     if is_link || exists {

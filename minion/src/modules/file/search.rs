@@ -10,8 +10,8 @@ use super::diff::unified;
 use super::edit::compile;
 use super::{expand, invalid};
 use crate::context::Context;
+use crate::host::programs::run;
 use crate::modules::cmd;
-use crate::modules::programs::run;
 
 /// Whether a regular expression matches somewhere in a file.
 ///

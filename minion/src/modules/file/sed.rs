@@ -7,9 +7,9 @@ use super::changes::{keep, read};
 use super::edit::{self, Replacing, compile};
 use super::expand;
 use crate::context::Context;
+use crate::host::programs::run;
 use crate::modules::archive::split_options;
 use crate::modules::cmd;
-use crate::modules::programs::run;
 
 /// Changes a file by `sed`, and gives what it said. `replace` does more.
 ///

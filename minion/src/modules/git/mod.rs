@@ -9,15 +9,20 @@ mod command;
 pub mod config;
 mod remote;
 mod repository;
+pub(crate) mod state;
 
 use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::{Map, Value};
 use indexmap::IndexMap;
 
+use super::Room;
 use crate::context::Context;
 use crate::modules::user::names;
 use command::{command, options};
-pub use repository::{Git, GitError, Remote, strings, with_login};
+pub use repository::{Git, GitError, strings, with_login};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, config::FUNCTIONS], states: &[state::FUNCTIONS] };
 
 /// Execution functions of `git`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -9,8 +9,8 @@ use indexmap::IndexMap;
 use super::command::{command, options};
 use super::repository::{Git, Remote, with_login};
 use crate::context::Context;
+use crate::host::web::redacted;
 use crate::modules::user::names;
-use crate::web::redacted;
 
 /// Fetches from a remote, and tells what is new.
 ///

@@ -7,7 +7,7 @@ use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::{Map, Value, map};
 
 use crate::context::Context;
-use crate::modules::programs::{argument, run};
+use crate::host::programs::{argument, run};
 
 /// Execution functions of `network`.
 pub static FUNCTIONS: &[Function<Context>] =

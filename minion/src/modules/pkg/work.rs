@@ -9,8 +9,8 @@ use super::options::{Options, is_true};
 use super::versions::LATEST;
 use crate::context::Context;
 use crate::fileclient;
+use crate::host::programs::argument;
 use crate::modules::cmd::Scratch;
-use crate::modules::programs::argument;
 use crate::modules::user::names;
 
 /// Execution functions of `pkg`.

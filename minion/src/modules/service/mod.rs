@@ -1,5 +1,6 @@
 //! `service`: the services of this host, by systemd or by the scripts of System V.
 
+pub(crate) mod state;
 pub(crate) mod systemd;
 mod sysv;
 
@@ -10,8 +11,9 @@ use brine_core::Map;
 use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::glob::{fnmatch, is_pattern};
 
-use super::programs::which;
+use super::Room;
 use crate::context::Context;
+use crate::host::programs::which;
 
 /// What starts services here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +98,9 @@ impl Init {
         if self == Init::Systemd { Ok(()) } else { Err(CallError::NotAvailable(format!("service.{function}"))) }
     }
 }
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS] };
 
 /// Execution functions of `service`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

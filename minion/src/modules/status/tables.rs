@@ -6,7 +6,7 @@ use fancy_regex::Regex;
 
 use super::{number, processes, read};
 use crate::context::Context;
-use crate::modules::programs::run;
+use crate::host::programs::run;
 
 /// What `all_status` asks, in its order.
 const ALL: [&str; 11] = [

@@ -5,8 +5,8 @@ use brine_core::function::{CallError, CallResult, function};
 
 use super::{change, gecos, names, there};
 use crate::context::Context;
-use crate::modules::accounts::{Account, Accounts};
-use crate::modules::programs::argument;
+use crate::host::accounts::{Account, Accounts};
+use crate::host::programs::argument;
 
 /// Gives a user another number.
 ///

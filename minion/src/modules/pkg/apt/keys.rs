@@ -6,7 +6,7 @@ use brine_core::function::{Args, CallError, CallResult, Function, function, regi
 use brine_core::{Map, Value, files};
 
 use crate::context::Context;
-use crate::modules::programs::run;
+use crate::host::programs::run;
 
 /// Execution functions of `pkg`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [add_repo_key, del_repo_key]);
