@@ -1,4 +1,4 @@
-//! The host that a minion runs on: what modules, states and daemon need of it, and what is no Salt module.
+//! The host that a minion runs on: processes, accounts, programs and the HTTP client, which modules, states and daemon share.
 //!
 //! | module | owns |
 //! |---|---|

@@ -325,9 +325,8 @@ pub fn succeeds(context: &Context, command: &str, kwargs: &Map) -> Result<bool, 
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use brine_core::list;
-
     use brine_core::function::Args;
+    use brine_core::list;
 
     use super::*;
     use crate::testing;

@@ -1,4 +1,4 @@
-//! `loop`: states alone.
+//! `loop`: state functions only.
 
 pub(crate) mod state;
 

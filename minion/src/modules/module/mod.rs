@@ -1,4 +1,4 @@
-//! `module`: states alone.
+//! `module`: state functions only.
 
 pub(crate) mod state;
 

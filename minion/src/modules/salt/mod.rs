@@ -1,4 +1,4 @@
-//! `salt`: states alone.
+//! `salt`: state functions only.
 
 pub(crate) mod state;
 
