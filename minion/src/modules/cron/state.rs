@@ -41,7 +41,7 @@ pub struct PresentArgs {
     /// Whether the job is commented out.
     #[default(false)]
     commented: bool,
-    /// Name of the job for later runs; that of the command by default.
+    /// Name of the job for later runs; the command by default.
     #[default(false.into())]
     identifier: Value,
     /// Time such as `@hourly` in the place of the five fields.

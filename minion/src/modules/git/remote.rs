@@ -48,7 +48,7 @@ pub struct LsRemoteArgs {
     /// Further options of the command.
     #[default]
     opts: Value,
-    /// Options of git, before the command.
+    /// Accepted and ignored.
     #[default]
     git_opts: Value,
     /// User name for HTTPS.

@@ -71,7 +71,7 @@ pub struct ExtractedArgs {
     /// Whether an archive with several paths at its top is a failure.
     #[default(true)]
     enforce_toplevel: bool,
-    /// Path, a part of the directory, that ownership is limited to.
+    /// Path below the directory; `user` and `group` apply to it alone.
     #[default]
     enforce_ownership_on: Option<String>,
     /// `tar`, `rar` or `zip`; that of the file name by default.

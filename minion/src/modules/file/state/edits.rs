@@ -316,7 +316,7 @@ pub struct KeyvalueArgs {
     /// Whether a missing file is created.
     #[default(false)]
     create_if_missing: bool,
-    /// Whether further lines with the same key are removed.
+    /// Whether lines of other keys are removed.
     #[default(false)]
     prune: bool,
 }
