@@ -1,7 +1,7 @@
 //! `#[function]`: a constant that describes the function beside it.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::Parser;
 use syn::{Error, FnArg, ItemFn, LitStr, Pat, PatType, Result, Type};
@@ -37,19 +37,21 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
 
     let runtime = runtime();
     let allow = many.then(|| quote!(#[allow(clippy::too_many_arguments)]));
+    // The compiler reports unused items only outside of macros: so both ends of the item stand at the function's name.
+    let head = quote_spanned!(function.span()=> #[deny(dead_code)] pub(crate) const #constant);
+    let end = quote_spanned!(function.span()=> ;);
     Ok(quote! {
         #allow
         #item
 
-        #[deny(dead_code)]
-        pub(crate) const #constant: #runtime::Function<#context> = #runtime::Function {
+        #head: #runtime::Function<#context> = #runtime::Function {
             module: "",
             name: #name,
             doc: &[#(#doc),*],
             params: #params,
             out: ::core::option::Option::#out,
             code: |context, bound| #function(context, #(#values),*),
-        };
+        } #end
     })
 }
 
