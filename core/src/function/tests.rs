@@ -3,7 +3,7 @@
 use super::*;
 use crate::{list, map};
 
-struct Host;
+pub struct Host;
 
 static FUNCTIONS: &[Function<Host>] = registry!("demo", [echo, yes, find, all, copy]);
 
