@@ -22,6 +22,8 @@
 //! | `check` | what can be said of a minion before it starts |
 //! | [`grains`], [`fileclient`], [`file_cache`] | facts about this host; files under `salt://`; copies of files |
 
+#![warn(clippy::self_named_module_files)]
+
 pub(crate) mod beacons;
 pub mod channel;
 mod check;
