@@ -13,6 +13,8 @@ mod links;
 #[path = "docs/reference.rs"]
 mod reference;
 
+use brine_core::function::Function;
+
 fn doc(name: &str) -> String {
     std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
@@ -44,6 +46,24 @@ fn every_difference_has_a_topic_and_both_sides() {
         assert_eq!(cells.len(), 4, "{cells:?}");
         assert!(cells[..3].iter().all(|cell| !cell.trim().is_empty()), "{cells:?}");
     }
+}
+
+#[test]
+fn no_function_is_registered_twice() {
+    fn names<C>(kind: &str, modules: &[&[Function<C>]]) -> Vec<String> {
+        let all = modules.iter().flat_map(|module| module.iter());
+        all.map(|function| format!("{kind} {}", function.full_name())).collect()
+    }
+    let mut names = [
+        names("execution function", &brine_minion::modules::functions()),
+        names("state function", &brine_minion::modules::states()),
+        names("runner function", brine_master::runner::MODULES),
+        names("wheel function", brine_master::wheel::MODULES),
+    ]
+    .concat();
+    names.sort();
+    let twice: Vec<&str> = names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].as_str()).collect();
+    assert!(twice.is_empty(), "{twice:?}");
 }
 
 #[test]

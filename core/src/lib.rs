@@ -16,6 +16,10 @@
 //! | [`executors`], [`supervisor`], [`backoff`] | named thread pools for work that blocks; the owner of a daemon's tasks; pauses between tries |
 //! | [`metrics`], [`files`], [`processes`], [`shell`] | counters, careful file writing, starting programs, quoting |
 
+// The macros of `function` refer to this crate by its name.
+#[cfg(test)]
+extern crate self as brine_core;
+
 pub mod backoff;
 pub mod bus;
 pub mod check;

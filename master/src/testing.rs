@@ -64,7 +64,7 @@ impl Fixture {
         let executors = Executors::new(2);
         let storage = Blocking::new(storage, executors.disk.clone());
         let (events, progress) = in_memory();
-        Fixture { config, storage, events, executors, store, _progress: progress, directory }
+        Fixture { config, storage, events, executors, store, _progress: progress, _directory: directory }
     }
 
     /// Stores the grains of a minion.

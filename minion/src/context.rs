@@ -19,8 +19,8 @@ use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
 use crate::beacons::Configured;
+use crate::host::process::{Output, ProcessError, Program};
 use crate::local_bus::LocalBus;
-use crate::process::{Output, ProcessError, Program};
 
 /// The option and the pillar key with the functions whose returns go into the mine.
 pub(crate) const MINE_FUNCTIONS: &str = "mine_functions";
@@ -149,7 +149,7 @@ pub struct Minion {
     /// Execution functions.
     pub functions: Registry<Context>,
     /// State functions.
-    pub states: Registry<crate::states::StateContext>,
+    pub states: Registry<crate::state::StateContext>,
 }
 
 impl Minion {
@@ -183,7 +183,7 @@ pub struct Job {
     /// Ends the job: functions that take long look at it or wait on it.
     pub cancel: CancellationToken,
     /// Child processes of the job, ended with it.
-    pub children: crate::process::Children,
+    pub children: crate::host::process::Children,
     /// Whether the repositories of packages were asked in this job.
     pub repositories_asked: Arc<AtomicBool>,
 }
@@ -217,7 +217,7 @@ impl Job {
             master: None,
             retcode: AtomicI64::new(0),
             cancel: CancellationToken::new(),
-            children: crate::process::Children::default(),
+            children: crate::host::process::Children::default(),
             repositories_asked: Arc::default(),
         }
     }

@@ -11,8 +11,8 @@ use brine_core::files::{self, FileError};
 
 use crate::context::Context;
 use crate::fileclient::in_environment;
+use crate::host::web;
 use crate::modules::file::{digest, hash_kind, hex_digest};
-use crate::web;
 
 /// How a file of a web server is fetched.
 #[derive(Debug, Clone, Default)]

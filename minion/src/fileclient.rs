@@ -22,7 +22,7 @@ pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec
             let (path, saltenv) = in_environment(path, saltenv);
             context.minion.files.read(path, saltenv)
         }
-        Some(("http" | "https", _)) => crate::web::fetch(context, url).map(Some),
+        Some(("http" | "https", _)) => crate::host::web::fetch(context, url).map(Some),
         Some(("file", path)) => Ok(std::fs::read(path).ok()),
         Some(_) => Err(format!("sources of this kind are not supported: {url}")),
         None => Ok(std::fs::read(url).ok()),

@@ -8,11 +8,12 @@
 //! | `upstream` | where events go and the pillar comes from: the master, or this host alone |
 //! | [`local_bus`] | the minion's own event bus, from here or from a `salt-call` |
 //! | [`context`] | what a running function sees: configuration, grains, pillar, files, its job |
-//! | [`jobs`], [`pool`], [`process`] | jobs under way, their threads and their child processes |
+//! | [`jobs`], [`pool`] | jobs under way and their threads |
+//! | [`host`] | the host: programs, accounts, web |
 //! | `seen_jobs` | the ids of jobs that were received, so that none runs twice |
 //! | `outbox` | returns and events that the master has not accepted yet |
-//! | [`modules`] | execution functions, one file a Salt module |
-//! | [`states`], [`state`] | state functions, one file a Salt module, and the state run |
+//! | [`modules`] | execution and state functions, one folder a Salt module |
+//! | [`state`] | the state run |
 //! | [`events`] | the minion's own event bus |
 //! | [`reactions`] | the minion's own reactor |
 //! | `schedule` | jobs that run by themselves |
@@ -20,6 +21,8 @@
 //! | `ping` | telling the master now and then that the minion is there |
 //! | `check` | what can be said of a minion before it starts |
 //! | [`grains`], [`fileclient`], [`file_cache`] | facts about this host; files under `salt://`; copies of files |
+
+#![warn(clippy::self_named_module_files)]
 
 pub mod beacons;
 pub mod channel;
@@ -30,6 +33,7 @@ pub mod events;
 pub mod file_cache;
 pub mod fileclient;
 pub mod grains;
+pub mod host;
 pub mod jobs;
 pub mod local_bus;
 pub mod masterless;
@@ -37,17 +41,14 @@ pub mod modules;
 mod outbox;
 mod ping;
 pub mod pool;
-pub mod process;
 pub mod reactions;
 mod redact;
 pub(crate) mod schedule;
 mod seen_jobs;
 pub mod state;
-pub mod states;
 pub mod suggest;
 mod ticks;
 mod upstream;
-pub mod web;
 
 pub use check::{check, report};
 

@@ -3,7 +3,7 @@
 use brine_core::function::{CallError, Registry};
 
 use crate::context::Minion;
-use crate::states::StateContext;
+use crate::state::StateContext;
 
 /// The message about an execution function that is not available.
 pub fn not_available(minion: &Minion, name: &str) -> String {

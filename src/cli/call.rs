@@ -14,7 +14,6 @@ use brine_minion::context::{Context, Job, Minion};
 use brine_minion::daemon::Connected;
 use brine_minion::jobs::{self, Outcome};
 use brine_minion::masterless::masterless;
-use brine_minion::modules::MODULES;
 use clap::{ArgAction, CommandFactory, Parser};
 
 use super::common::{CommonOptions, OutputArguments};
@@ -174,7 +173,7 @@ enum Called {
 
 /// Prints the documentation of the functions with this prefix; none is a failure.
 fn show_docs(start: &str) -> ExitCode {
-    let functions = Registry::new(MODULES);
+    let functions = Registry::new(&brine_minion::modules::functions());
     let found: Vec<_> = functions.iter().filter(|function| function.full_name().starts_with(start)).collect();
     for function in &found {
         print_plain(format_args!("{}:\n{}\n", function.full_name(), usage::docstring(&function.docstring())));

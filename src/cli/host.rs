@@ -10,7 +10,7 @@ use brine_master::{HostFunctions, Orchestrated};
 use brine_minion::context::{Context, Job, Minion};
 use brine_minion::jobs;
 use brine_minion::masterless::without_pillar;
-use brine_minion::states::is_success;
+use brine_minion::modules::is_success;
 
 /// A masterless minion, created when a template first needs it.
 pub struct OwnHost {

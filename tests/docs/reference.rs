@@ -52,9 +52,9 @@ fn modules() -> String {
         functions(
             "Execution functions",
             "Called by `salt` and `salt-call`, and as `salt[...]` in templates.",
-            brine_minion::modules::MODULES,
+            &brine_minion::modules::functions(),
         ),
-        functions("State functions", "Named in SLS files.", brine_minion::states::MODULES),
+        functions("State functions", "Named in SLS files.", &brine_minion::modules::states()),
         functions("Runner functions", "Called by `salt-run` and by reactions.", brine_master::runner::MODULES),
         functions("Wheel functions", "Called by `salt-key` and by reactions.", brine_master::wheel::MODULES),
     ];

@@ -1,72 +1,97 @@
 //! `cache`: the grains, pillar and mines that the master has stored for its minions.
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::target::Facts;
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value};
 
 use super::RunnerContext;
 
-functions! {
-    module "cache", context RunnerContext;
+/// Runner functions of `cache`.
+pub static FUNCTIONS: &[Function<RunnerContext>] =
+    registry!("cache", [grains, pillar, mine, clear_mine, clear_mine_func]);
 
-    /// Return the grains that minions had when they last asked for their pillar.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run cache.grains 'web*'
-    fn grains(context, tgt: Value, tgt_type: String = "glob".into(), **_kwargs) {
-        of_minions(context, tgt, tgt_type, |facts| facts.grains().cloned())
-    }
+/// Return the grains that minions had when they last asked for their pillar.
+///
+/// CLI Example:
+///
+///     salt-run cache.grains 'web*'
+#[function]
+pub fn grains(
+    context: &RunnerContext,
+    tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    of_minions(context, tgt, tgt_type, |facts| facts.grains().cloned())
+}
 
-    /// Return the pillar that minions got when they last asked for it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run cache.pillar tgt='web*'
-    fn pillar(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), **_kwargs) {
-        of_minions(context, tgt, tgt_type, |facts| facts.pillar().cloned())
-    }
+/// Return the pillar that minions got when they last asked for it.
+///
+/// CLI Example:
+///
+///     salt-run cache.pillar tgt='web*'
+#[function]
+pub fn pillar(
+    context: &RunnerContext,
+    #[default("*".into())] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    of_minions(context, tgt, tgt_type, |facts| facts.pillar().cloned())
+}
 
-    /// Return the mines of minions, with all of their functions.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run cache.mine tgt='web*'
-    fn mine(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), **_kwargs) {
-        let mut found = Map::new();
-        for id in context.minions(tgt, tgt_type)? {
-            let mine = context.storage().mines.get(&id).map_err(CallError::execution)?;
-            found.insert(id.into(), mine.into());
-        }
-        Ok(found.into())
+/// Return the mines of minions, with all of their functions.
+///
+/// CLI Example:
+///
+///     salt-run cache.mine tgt='web*'
+#[function]
+pub fn mine(
+    context: &RunnerContext,
+    #[default("*".into())] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let mut found = Map::new();
+    for id in context.minions(tgt, tgt_type)? {
+        let mine = context.storage().mines.get(&id).map_err(CallError::execution)?;
+        found.insert(id.into(), mine.into());
     }
+    Ok(found.into())
+}
 
-    /// Remove the mines of minions.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run cache.clear_mine tgt='web*'
-    fn clear_mine(context, tgt: Value, tgt_type: String = "glob".into()) {
-        let minions = context.minions(tgt, tgt_type)?;
-        for id in &minions {
-            context.storage().mines.flush(id).map_err(CallError::execution)?;
-        }
-        Ok((!minions.is_empty()).into())
+/// Remove the mines of minions.
+///
+/// CLI Example:
+///
+///     salt-run cache.clear_mine tgt='web*'
+#[function]
+pub fn clear_mine(context: &RunnerContext, tgt: Value, #[default("glob".into())] tgt_type: String) -> CallResult {
+    let minions = context.minions(tgt, tgt_type)?;
+    for id in &minions {
+        context.storage().mines.flush(id).map_err(CallError::execution)?;
     }
+    Ok((!minions.is_empty()).into())
+}
 
-    /// Remove the result of one function from the mines of minions.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run cache.clear_mine_func tgt='*' clear_mine_func_flag=network.ip_addrs
-    fn clear_mine_func(context, tgt: Value, tgt_type: String = "glob".into(), clear_mine_func_flag: String = String::new()) {
-        let minions = context.minions(tgt, tgt_type)?;
-        for id in &minions {
-            let id = id.parse().map_err(CallError::execution)?;
-            context.storage().mines.delete(&id, &clear_mine_func_flag).map_err(CallError::execution)?;
-        }
-        Ok((!minions.is_empty()).into())
+/// Remove the result of one function from the mines of minions.
+///
+/// CLI Example:
+///
+///     salt-run cache.clear_mine_func tgt='*' clear_mine_func_flag=network.ip_addrs
+#[function]
+pub fn clear_mine_func(
+    context: &RunnerContext,
+    tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] clear_mine_func_flag: String,
+) -> CallResult {
+    let minions = context.minions(tgt, tgt_type)?;
+    for id in &minions {
+        let id = id.parse().map_err(CallError::execution)?;
+        context.storage().mines.delete(&id, &clear_mine_func_flag).map_err(CallError::execution)?;
     }
+    Ok((!minions.is_empty()).into())
 }
 
 /// Returns a part of what the master has stored, by minion; minions without it are left out.

@@ -1,47 +1,49 @@
 //! `doc`: what runner and wheel functions do.
 
-use brine_core::function::{Function, Registry};
+use brine_core::Value;
+use brine_core::function::{CallResult, Function, Registry, function, registry};
 use brine_core::glob::fnmatch;
-use brine_core::{Value, functions};
 
 use super::RunnerContext;
 
-functions! {
-    module "doc", context RunnerContext;
+/// Runner functions of `doc`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("doc", [runner, wheel, nearest]);
 
-    /// Return the documentation of runner functions.
-    ///
-    /// args: names of modules or functions, or globs over names of functions; all functions if none is given.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run doc.runner jobs
-    fn runner(context, *args) {
-        Ok(documented(&context.calls.runners, &args))
-    }
+/// Return the documentation of runner functions.
+///
+/// args: names of modules or functions, or globs over names of functions; all functions if none is given.
+///
+/// CLI Example:
+///
+///     salt-run doc.runner jobs
+#[function]
+pub fn runner(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
+    Ok(documented(&context.calls.runners, &args))
+}
 
-    /// Return the documentation of wheel functions.
-    ///
-    /// args: names of modules or functions, or globs over names of functions; all functions if none is given.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run doc.wheel key
-    fn wheel(context, *args) {
-        Ok(documented(&context.calls.wheels, &args))
-    }
+/// Return the documentation of wheel functions.
+///
+/// args: names of modules or functions, or globs over names of functions; all functions if none is given.
+///
+/// CLI Example:
+///
+///     salt-run doc.wheel key
+#[function]
+pub fn wheel(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
+    Ok(documented(&context.calls.wheels, &args))
+}
 
-    /// Return the name of the runner function that a mistyped name probably means; nothing if none is near.
-    ///
-    /// name: the mistyped name.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run doc.nearest jobs.lst_jobs
-    fn nearest(context, name: String) {
-        let known = context.calls.runners.iter().map(Function::full_name);
-        Ok(brine_core::nearest::nearest(&name, known).map_or(Value::Nil, Value::from))
-    }
+/// Return the name of the runner function that a mistyped name probably means; nothing if none is near.
+///
+/// name: the mistyped name.
+///
+/// CLI Example:
+///
+///     salt-run doc.nearest jobs.lst_jobs
+#[function]
+pub fn nearest(context: &RunnerContext, name: String) -> CallResult {
+    let known = context.calls.runners.iter().map(Function::full_name);
+    Ok(brine_core::nearest::nearest(&name, known).map_or(Value::Nil, Value::from))
 }
 
 fn documented<C>(registry: &Registry<C>, wanted: &[Value]) -> Value {

@@ -1,22 +1,22 @@
 //! `event`: firing events on the master's bus.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value};
 
 use super::RunnerContext;
 
-functions! {
-    module "event", context RunnerContext;
+/// Runner functions of `event`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("event", [send]);
 
-    /// Fires an event on the master's bus. Gives true when the journal has it on disk.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run event.send my/custom/event '{"foo": "bar"}'
-    fn send(context, tag: String, data: Map = Map::new()) {
-        let mut data = data;
-        context.caller.mark(&mut data);
-        context.wait(context.master.bus.fire_durably(&tag, &data)).map_err(CallError::execution)?;
-        Ok(Value::Bool(true))
-    }
+/// Fires an event on the master's bus. Gives true when the journal has it on disk.
+///
+/// CLI Example:
+///
+///     salt-run event.send my/custom/event '{"foo": "bar"}'
+#[function]
+pub fn send(context: &RunnerContext, tag: String, #[default] data: Map) -> CallResult {
+    let mut data = data;
+    context.caller.mark(&mut data);
+    context.wait(context.master.bus.fire_durably(&tag, &data)).map_err(CallError::execution)?;
+    Ok(Value::Bool(true))
 }

@@ -3,82 +3,90 @@
 use brine_core::bus::{Bus, TimeOrSeq};
 use brine_core::event::Event;
 use brine_core::executors::MayBlock;
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::glob::Glob;
 use brine_core::store::StoreError;
 use brine_core::transport::{Endpoint, Push};
 use brine_core::value::FromValue;
-use brine_core::{Value, functions, map};
+use brine_core::{Value, map};
 
 use super::RunnerContext;
 
-functions! {
-    module "event_bus", context RunnerContext;
+/// Runner functions of `event_bus`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("event_bus", [since, replay]);
 
-    /// Return events from a place on: a sequence number, or a time such as `2026-11-21T10:00:00`, in local time
-    /// or with a Z behind it. Returns up to `limit` events, and fewer where they are large: as many as fit into
-    /// 16 MiB, at least one. Only an empty list is the end.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run event_bus.since 100
-    ///     salt-run event_bus.since 2026-11-21T10:00:00 limit=10
-    fn since(context, since: Value, limit: u32 = 100) {
-        let limit = limit.clamp(1, 10_000) as usize;
-        let bytes = REPLY_BYTES.min(context.master.config.max_message_size / 2);
-        let events = events_since(&context.caller.thread, &context.master.bus, place(&since)?, limit, bytes).map_err(CallError::execution)?;
-        let listed = events.iter().map(|event| map! {"seq" => event.seq(), "tag" => event.tag(), "data" => event.data()});
-        Ok(listed.collect())
+/// Return events from a place on: a sequence number, or a time such as `2026-11-21T10:00:00`, in local time
+/// or with a Z behind it. Returns up to `limit` events, and fewer where they are large: as many as fit into
+/// 16 MiB, at least one. Only an empty list is the end.
+///
+/// CLI Example:
+///
+///     salt-run event_bus.since 100
+///     salt-run event_bus.since 2026-11-21T10:00:00 limit=10
+#[function]
+pub fn since(context: &RunnerContext, since: Value, #[default(100)] limit: u32) -> CallResult {
+    let limit = limit.clamp(1, 10_000) as usize;
+    let bytes = REPLY_BYTES.min(context.master.config.max_message_size / 2);
+    let events = events_since(&context.caller.thread, &context.master.bus, place(&since)?, limit, bytes)
+        .map_err(CallError::execution)?;
+    let listed = events.iter().map(|event| map! {"seq" => event.seq(), "tag" => event.tag(), "data" => event.data()});
+    Ok(listed.collect())
+}
+
+/// Replays a stretch of the journal to a new subscriber, which has bound a ZeroMQ PULL socket at this path: each
+/// event whose tag matches, in its form on sockets, then `salt/event_bus/replay/end` with the first and
+/// last number and the count. Gives the count. Waits for the subscriber where it is slow. `first` and
+/// `last` are sequence numbers or times.
+///
+/// CLI Example:
+///
+///     salt-run event_bus.replay 100 200 socket=/run/mine.ipc
+///     salt-run event_bus.replay 2026-11-21T10:00:00 tag='salt/job/*' socket=/run/mine.ipc
+#[function]
+pub fn replay(
+    context: &RunnerContext,
+    first: Value,
+    #[default] last: Option<Value>,
+    #[default("*".into())] tag: String,
+    #[default] socket: String,
+) -> CallResult {
+    if socket.is_empty() {
+        return Err(CallError::execution("socket=PATH is where the subscriber has bound a PULL socket"));
     }
-
-    /// Replays a stretch of the journal to a new subscriber, which has bound a ZeroMQ PULL socket at this path: each
-    /// event whose tag matches, in its form on sockets, then `salt/event_bus/replay/end` with the first and
-    /// last number and the count. Gives the count. Waits for the subscriber where it is slow. `first` and
-    /// `last` are sequence numbers or times.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run event_bus.replay 100 200 socket=/run/mine.ipc
-    ///     salt-run event_bus.replay 2026-11-21T10:00:00 tag='salt/job/*' socket=/run/mine.ipc
-    fn replay(context, first: Value, last: Option<Value> = None, tag: String = "*".into(), socket: String = String::new()) {
-        if socket.is_empty() {
-            return Err(CallError::execution("socket=PATH is where the subscriber has bound a PULL socket"));
-        }
-        let bus = &context.master.bus;
-        let last = match last {
-            None => TimeOrSeq::Seq(bus.last_seq()),
-            Some(last) => place(&last)?,
-        };
-        let glob = Glob::new(&tag).map_err(CallError::execution)?;
-        let endpoint = Endpoint::Ipc(socket.trim_start_matches("ipc://").into());
-        let connect = tokio::time::timeout(CONNECT_TIME, Push::connect(&endpoint));
-        let connected = context.wait(connect).map_err(|_| CallError::execution(format!("{socket}: nobody answers")))?;
-        let mut push = connected.map_err(CallError::execution)?;
-        let (mut from, mut count, mut seqs) = (place(&first)?, 0u64, (0, 0));
-        'pages: loop {
-            let events = bus.read(&context.caller.thread, from, PAGE).map_err(CallError::execution)?;
-            let Some(end) = events.last().map(Event::seq) else { break };
-            for event in &events {
-                let is_behind = match last {
-                    TimeOrSeq::Seq(last) => event.seq() > last,
-                    TimeOrSeq::Time(last) => event.time().is_some_and(|time| time > last),
-                };
-                if is_behind {
-                    break 'pages;
-                }
-                if glob.is_match(event.tag()) {
-                    context.wait(push.send(event.frame())).map_err(CallError::execution)?;
-                    count += 1;
-                    seqs = (if seqs.0 == 0 { event.seq() } else { seqs.0 }, event.seq());
-                }
+    let bus = &context.master.bus;
+    let last = match last {
+        None => TimeOrSeq::Seq(bus.last_seq()),
+        Some(last) => place(&last)?,
+    };
+    let glob = Glob::new(&tag).map_err(CallError::execution)?;
+    let endpoint = Endpoint::Ipc(socket.trim_start_matches("ipc://").into());
+    let connect = tokio::time::timeout(CONNECT_TIME, Push::connect(&endpoint));
+    let connected = context.wait(connect).map_err(|_| CallError::execution(format!("{socket}: nobody answers")))?;
+    let mut push = connected.map_err(CallError::execution)?;
+    let (mut from, mut count, mut seqs) = (place(&first)?, 0u64, (0, 0));
+    'pages: loop {
+        let events = bus.read(&context.caller.thread, from, PAGE).map_err(CallError::execution)?;
+        let Some(end) = events.last().map(Event::seq) else { break };
+        for event in &events {
+            let is_behind = match last {
+                TimeOrSeq::Seq(last) => event.seq() > last,
+                TimeOrSeq::Time(last) => event.time().is_some_and(|time| time > last),
+            };
+            if is_behind {
+                break 'pages;
             }
-            from = TimeOrSeq::Seq(end + 1);
+            if glob.is_match(event.tag()) {
+                context.wait(push.send(event.frame())).map_err(CallError::execution)?;
+                count += 1;
+                seqs = (if seqs.0 == 0 { event.seq() } else { seqs.0 }, event.seq());
+            }
         }
-        let body = map! {"first" => seqs.0, "last" => seqs.1, "count" => count};
-        let end = Event::from_map("salt/event_bus/replay/end", &body).map_err(CallError::execution)?;
-        context.wait(push.send(end.frame())).map_err(CallError::execution)?;
-        Ok(count.into())
+        from = TimeOrSeq::Seq(end + 1);
     }
+    let body = map! {"first" => seqs.0, "last" => seqs.1, "count" => count};
+    let end = Event::from_map("salt/event_bus/replay/end", &body).map_err(CallError::execution)?;
+    context.wait(push.send(end.frame())).map_err(CallError::execution)?;
+    Ok(count.into())
 }
 
 /// How many bytes of events are returned at most, so that the reply stays below max_message_size.

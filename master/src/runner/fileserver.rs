@@ -1,89 +1,112 @@
 //! `fileserver`: what the master's file server serves.
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::RunnerContext;
 
-functions! {
-    module "fileserver", context RunnerContext;
+/// Runner functions of `fileserver`.
+pub static FUNCTIONS: &[Function<RunnerContext>] =
+    registry!("fileserver", [envs, update, file_list, dir_list, empty_dir_list, symlink_list, clear_cache]);
 
-    /// The environments.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run fileserver.envs
-    fn envs(context, backend: Value = Value::Nil, sources: bool = false) {
-        _ = (backend, sources);
-        Ok(context.storage().files.envs().into())
-    }
+/// The environments.
+///
+/// CLI Example:
+///
+///     salt-run fileserver.envs
+#[function]
+pub fn envs(context: &RunnerContext, #[default] backend: Value, #[default(false)] sources: bool) -> CallResult {
+    _ = (backend, sources);
+    Ok(context.storage().files.envs().into())
+}
 
-    /// Fetches the repositories of gitfs.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run fileserver.update
-    fn update(context, backend: Value = Value::Nil, **_kwargs) {
-        if names_git(&backend) {
-            context.storage().files.update();
-        }
-        Ok(true.into())
+/// Fetches the repositories of gitfs.
+///
+/// CLI Example:
+///
+///     salt-run fileserver.update
+#[function]
+pub fn update(context: &RunnerContext, #[default] backend: Value, #[keywords] _kwargs: Map) -> CallResult {
+    if names_git(&backend) {
+        context.storage().files.update();
     }
+    Ok(true.into())
+}
 
-    /// The files of an environment.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run fileserver.file_list saltenv=prod
-    fn file_list(context, saltenv: String = "base".to_owned(), backend: Value = Value::Nil) {
-        _ = backend;
-        Ok(context.storage().files.file_list(&saltenv, "").into())
-    }
+/// The files of an environment.
+///
+/// CLI Example:
+///
+///     salt-run fileserver.file_list saltenv=prod
+#[function]
+pub fn file_list(
+    context: &RunnerContext,
+    #[default("base".to_owned())] saltenv: String,
+    #[default] backend: Value,
+) -> CallResult {
+    _ = backend;
+    Ok(context.storage().files.file_list(&saltenv, "").into())
+}
 
-    /// The folders of an environment.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run fileserver.dir_list saltenv=prod
-    fn dir_list(context, saltenv: String = "base".to_owned(), backend: Value = Value::Nil) {
-        _ = backend;
-        Ok(context.storage().files.dir_list(&saltenv, "").into())
-    }
+/// The folders of an environment.
+///
+/// CLI Example:
+///
+///     salt-run fileserver.dir_list saltenv=prod
+#[function]
+pub fn dir_list(
+    context: &RunnerContext,
+    #[default("base".to_owned())] saltenv: String,
+    #[default] backend: Value,
+) -> CallResult {
+    _ = backend;
+    Ok(context.storage().files.dir_list(&saltenv, "").into())
+}
 
-    /// The folders of an environment that have nothing in them.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run fileserver.empty_dir_list saltenv=prod
-    fn empty_dir_list(context, saltenv: String = "base".to_owned(), backend: Value = Value::Nil) {
-        _ = backend;
-        Ok(context.storage().files.empty_dirs(&saltenv, "").into())
-    }
+/// The folders of an environment that have nothing in them.
+///
+/// CLI Example:
+///
+///     salt-run fileserver.empty_dir_list saltenv=prod
+#[function]
+pub fn empty_dir_list(
+    context: &RunnerContext,
+    #[default("base".to_owned())] saltenv: String,
+    #[default] backend: Value,
+) -> CallResult {
+    _ = backend;
+    Ok(context.storage().files.empty_dirs(&saltenv, "").into())
+}
 
-    /// The links of an environment, and where they lead.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run fileserver.symlink_list saltenv=prod
-    fn symlink_list(context, saltenv: String = "base".to_owned(), backend: Value = Value::Nil) {
-        _ = backend;
-        let links = context.storage().files.symlink_list(&saltenv, "");
-        Ok(links.into_iter().map(|(link, target)| (link.into(), target.into())).collect::<Map>().into())
-    }
+/// The links of an environment, and where they lead.
+///
+/// CLI Example:
+///
+///     salt-run fileserver.symlink_list saltenv=prod
+#[function]
+pub fn symlink_list(
+    context: &RunnerContext,
+    #[default("base".to_owned())] saltenv: String,
+    #[default] backend: Value,
+) -> CallResult {
+    _ = backend;
+    let links = context.storage().files.symlink_list(&saltenv, "");
+    Ok(links.into_iter().map(|(link, target)| (link.into(), target.into())).collect::<Map>().into())
+}
 
-    /// Removes what is kept of the repositories of gitfs. They are fetched anew by the next update.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run fileserver.clear_cache
-    fn clear_cache(context, backend: Value = Value::Nil) {
-        if !names_git(&backend) || !context.storage().files.has_git() {
-            return Ok("No cache was cleared".into());
-        }
-        context.storage().files.clear_cache().map_err(CallError::execution)?;
-        Ok(map! {"cleared" => brine_core::list!["The gitfs fileserver cache was successfully cleared"]}.into())
+/// Removes what is kept of the repositories of gitfs. They are fetched anew by the next update.
+///
+/// CLI Example:
+///
+///     salt-run fileserver.clear_cache
+#[function]
+pub fn clear_cache(context: &RunnerContext, #[default] backend: Value) -> CallResult {
+    if !names_git(&backend) || !context.storage().files.has_git() {
+        return Ok("No cache was cleared".into());
     }
+    context.storage().files.clear_cache().map_err(CallError::execution)?;
+    Ok(map! {"cleared" => brine_core::list!["The gitfs fileserver cache was successfully cleared"]}.into())
 }
 
 /// Whether these backends, or all if there are none, are with gitfs.

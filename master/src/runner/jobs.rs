@@ -3,197 +3,245 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::glob::fnmatch;
 use brine_core::job::Load;
 use brine_core::value::FromValue;
 use brine_core::wire::PublishRequest;
-use brine_core::{Jid, Map, Value, functions, map};
+use brine_core::{Jid, Map, Value, map};
 use brine_returners::{Options, Returner};
 use jiff::civil::DateTime;
 
 use super::RunnerContext;
 
-functions! {
-    module "jobs", context RunnerContext;
+/// Runner functions of `jobs`.
+pub static FUNCTIONS: &[Function<RunnerContext>] =
+    registry!("jobs", [lookup_jid, list_job, print_job, list_jobs, list_jobs_filter, last_run, exit_success, active]);
 
-    /// Return what minions returned for a job.
-    ///
-    /// jid: the job id. ext_source: the returner to read from (the master's job cache). returned: whether minions that
-    /// returned are listed (True). missing: whether minions that did not return are listed (False). display_progress: publish
-    /// progress events (False).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run jobs.lookup_jid 20261120235852025555
-    fn lookup_jid(context, jid: String, ext_source: Option<String> = None, returned: bool = true, missing: bool = false, display_progress: bool = false) {
-        tell(context, display_progress, "Querying returner");
-        let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
-        let returns = returns(&*cache, &jid)?;
-        let mut data = Map::new();
-        if returned {
-            data.extend(returns.iter().map(|(id, one)| (id.clone(), one.get("return").cloned().unwrap_or_default())));
-        }
-        if missing && let Some(load) = load(&*cache, &jid)? {
-            let silent = expected(&load).into_iter().filter(|id| !returns.contains_key(id));
-            data.extend(silent.map(|id| (id, "Minion did not return".into())));
-        }
-        Ok(match returns.values().next().and_then(|one| one.get("out")).filter(|out| out.is_truthy()) {
-            Some(out) => map! {"outputter" => out.clone(), "data" => data}.into(),
-            None => data.into(),
-        })
+/// Return what minions returned for a job.
+///
+/// jid: the job id. ext_source: the returner to read from (the master's job cache). returned: whether minions that
+/// returned are listed (True). missing: whether minions that did not return are listed (False). display_progress: publish
+/// progress events (False).
+///
+/// CLI Example:
+///
+///     salt-run jobs.lookup_jid 20261120235852025555
+#[function]
+pub fn lookup_jid(
+    context: &RunnerContext,
+    jid: String,
+    #[default] ext_source: Option<String>,
+    #[default(true)] returned: bool,
+    #[default(false)] missing: bool,
+    #[default(false)] display_progress: bool,
+) -> CallResult {
+    tell(context, display_progress, "Querying returner");
+    let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
+    let returns = returns(&*cache, &jid)?;
+    let mut data = Map::new();
+    if returned {
+        data.extend(returns.iter().map(|(id, one)| (id.clone(), one.get("return").cloned().unwrap_or_default())));
     }
-
-    /// Return all of one job: the function, its target, the minions and their returns.
-    ///
-    /// jid: the job id. ext_source: the returner to read from (the master's job cache). display_progress: publish progress
-    /// events (False).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run jobs.list_job 20261120235852025555
-    fn list_job(context, jid: String, ext_source: Option<String> = None, display_progress: bool = false) {
-        tell(context, display_progress, "Querying returner");
-        let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
-        let mut job = map! {"jid" => &jid};
-        job.extend(whole(&*cache, &jid)?);
-        Ok(job.into())
+    if missing && let Some(load) = load(&*cache, &jid)? {
+        let silent = expected(&load).into_iter().filter(|id| !returns.contains_key(id));
+        data.extend(silent.map(|id| (id, "Minion did not return".into())));
     }
+    Ok(match returns.values().next().and_then(|one| one.get("out")).filter(|out| out.is_truthy()) {
+        Some(out) => map! {"outputter" => out.clone(), "data" => data}.into(),
+        None => data.into(),
+    })
+}
 
-    /// Return all of one job below its job id.
-    ///
-    /// jid: the job id. ext_source: the returner to read from (the master's job cache).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run jobs.print_job 20261120235852025555
-    fn print_job(context, jid: String, ext_source: Option<String> = None) {
-        print(&*cache(context, ext_source.as_deref())?, &parse(&jid)?)
+/// Return all of one job: the function, its target, the minions and their returns.
+///
+/// jid: the job id. ext_source: the returner to read from (the master's job cache). display_progress: publish progress
+/// events (False).
+///
+/// CLI Example:
+///
+///     salt-run jobs.list_job 20261120235852025555
+#[function]
+pub fn list_job(
+    context: &RunnerContext,
+    jid: String,
+    #[default] ext_source: Option<String>,
+    #[default(false)] display_progress: bool,
+) -> CallResult {
+    tell(context, display_progress, "Querying returner");
+    let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
+    let mut job = map! {"jid" => &jid};
+    job.extend(whole(&*cache, &jid)?);
+    Ok(job.into())
+}
+
+/// Return all of one job below its job id.
+///
+/// jid: the job id. ext_source: the returner to read from (the master's job cache).
+///
+/// CLI Example:
+///
+///     salt-run jobs.print_job 20261120235852025555
+#[function]
+pub fn print_job(context: &RunnerContext, jid: String, #[default] ext_source: Option<String>) -> CallResult {
+    print(&*cache(context, ext_source.as_deref())?, &parse(&jid)?)
+}
+
+/// Return all jobs that are kept, oldest first.
+///
+/// ext_source: the returner to read from (the master's job cache). outputter: the outputter of the result.
+/// search_metadata: a mapping, of which one pair must be in the job's metadata. search_function, search_target: a glob, a
+/// list of globs, or several with commas between them. start_time, end_time: the time of the oldest and of the newest job,
+/// such as `2026-11-20 23:58:52`. display_progress: publish progress events (False).
+///
+/// CLI Example:
+///
+///     salt-run jobs.list_jobs
+///     salt-run jobs.list_jobs search_function='test.*,pkg.install' search_target='web*'
+#[function]
+pub fn list_jobs(
+    context: &RunnerContext,
+    #[default] ext_source: Option<String>,
+    #[default] outputter: Option<String>,
+    #[default] search_metadata: Value,
+    #[default] search_function: Value,
+    #[default] search_target: Value,
+    #[default] start_time: Value,
+    #[default] end_time: Value,
+    #[default(false)] display_progress: bool,
+) -> CallResult {
+    tell(context, display_progress, "Querying returner for jobs");
+    let search = Search::new(search_metadata, &search_function, &search_target, &start_time, &end_time)?;
+    let jobs = search.jobs(&*cache(context, ext_source.as_deref())?, None)?;
+    Ok(shown(jobs, outputter))
+}
+
+/// Return a list of the newest jobs that are kept, oldest first.
+///
+/// count: how many. filter_find_job: whether `saltutil.find_job` is left out (True). ext_source: the returner to read from
+/// (the master's job cache). outputter: the outputter of the result. display_progress: publish progress events (False).
+///
+/// CLI Example:
+///
+///     salt-run jobs.list_jobs_filter 50
+#[function]
+pub fn list_jobs_filter(
+    context: &RunnerContext,
+    count: usize,
+    #[default(true)] filter_find_job: bool,
+    #[default] ext_source: Option<String>,
+    #[default] outputter: Option<String>,
+    #[default(false)] display_progress: bool,
+) -> CallResult {
+    tell(context, display_progress, "Querying returner for jobs");
+    let cache = cache(context, ext_source.as_deref())?;
+    let jobs = Search { without_find_job: filter_find_job, ..Search::default() }.jobs(&*cache, Some(count))?;
+    let jobs = jobs.into_iter().map(|(jid, mut job)| {
+        job.insert("JID".into(), (&jid).into());
+        Value::Map(job)
+    });
+    Ok(with_outputter(jobs.collect(), outputter))
+}
+
+/// Return the newest job that matches, as `print_job`; False if none does.
+///
+/// ext_source: the returner to read from (the master's job cache). metadata: a mapping, of which one pair must be in the
+/// job's metadata. function, target: globs. display_progress: publish progress events (False).
+///
+/// CLI Example:
+///
+///     salt-run jobs.last_run
+///     salt-run jobs.last_run function=cmd.run
+#[function]
+pub fn last_run(
+    context: &RunnerContext,
+    #[default] ext_source: Option<String>,
+    #[default] outputter: Option<String>,
+    #[default] metadata: Value,
+    #[default] function: Value,
+    #[default] target: Value,
+    #[default(false)] display_progress: bool,
+) -> CallResult {
+    _ = outputter;
+    tell(context, display_progress, "Querying returner for jobs");
+    if metadata.is_truthy() && metadata.as_map().is_none() {
+        return Ok(false.into());
     }
+    let cache = cache(context, ext_source.as_deref())?;
+    let search = Search::new(metadata, &function, &target, &Value::Nil, &Value::Nil)?;
+    let newest = search.jobs(&*cache, Some(1))?.pop();
+    newest.map_or(Ok(Value::Bool(false)), |(jid, _)| print(&*cache, &jid))
+}
 
-    /// Return all jobs that are kept, oldest first.
-    ///
-    /// ext_source: the returner to read from (the master's job cache). outputter: the outputter of the result.
-    /// search_metadata: a mapping, of which one pair must be in the job's metadata. search_function, search_target: a glob, a
-    /// list of globs, or several with commas between them. start_time, end_time: the time of the oldest and of the newest job,
-    /// such as `2026-11-20 23:58:52`. display_progress: publish progress events (False).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run jobs.list_jobs
-    ///     salt-run jobs.list_jobs search_function='test.*,pkg.install' search_target='web*'
-    fn list_jobs(context, ext_source: Option<String> = None, outputter: Option<String> = None, search_metadata: Value = Value::Nil, search_function: Value = Value::Nil, search_target: Value = Value::Nil, start_time: Value = Value::Nil, end_time: Value = Value::Nil, display_progress: bool = false) {
-        tell(context, display_progress, "Querying returner for jobs");
-        let search = Search::new(search_metadata, &search_function, &search_target, &start_time, &end_time)?;
-        let jobs = search.jobs(&*cache(context, ext_source.as_deref())?, None)?;
-        Ok(shown(jobs, outputter))
+/// Return which minions returned success for a job.
+///
+/// jid: the job id. ext_source: the returner to read from (the master's job cache).
+///
+/// CLI Example:
+///
+///     salt-run jobs.exit_success 20261120235852025555
+#[function]
+pub fn exit_success(context: &RunnerContext, jid: String, #[default] ext_source: Option<String>) -> CallResult {
+    let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
+    let mut result: Map = Map::new();
+    if let Some(load) = load(&*cache, &jid)? {
+        result.extend(expected(&load).into_iter().map(|id| (id, Value::Bool(false))));
     }
-
-    /// Return a list of the newest jobs that are kept, oldest first.
-    ///
-    /// count: how many. filter_find_job: whether `saltutil.find_job` is left out (True). ext_source: the returner to read from
-    /// (the master's job cache). outputter: the outputter of the result. display_progress: publish progress events (False).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run jobs.list_jobs_filter 50
-    fn list_jobs_filter(context, count: usize, filter_find_job: bool = true, ext_source: Option<String> = None, outputter: Option<String> = None, display_progress: bool = false) {
-        tell(context, display_progress, "Querying returner for jobs");
-        let cache = cache(context, ext_source.as_deref())?;
-        let jobs = Search { without_find_job: filter_find_job, ..Search::default() }.jobs(&*cache, Some(count))?;
-        let jobs = jobs.into_iter().map(|(jid, mut job)| {
-            job.insert("JID".into(), (&jid).into());
-            Value::Map(job)
-        });
-        Ok(with_outputter(jobs.collect(), outputter))
+    for (id, one) in &returns(&*cache, &jid)? {
+        // A call of the master itself says in its return whether it went well.
+        let of_call =
+            one.get("return").filter(|value| *id == context.master.id.as_str().into() && value.get("fun").is_some());
+        let one = of_call.unwrap_or(one);
+        let good = one.get("retcode").and_then(Value::as_i64).unwrap_or(0) == 0
+            && one.get("success").and_then(Value::as_bool).unwrap_or(true);
+        result.insert(id.clone(), good.into());
     }
+    Ok(result.into())
+}
 
-    /// Return the newest job that matches, as `print_job`; False if none does.
-    ///
-    /// ext_source: the returner to read from (the master's job cache). metadata: a mapping, of which one pair must be in the
-    /// job's metadata. function, target: globs. display_progress: publish progress events (False).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run jobs.last_run
-    ///     salt-run jobs.last_run function=cmd.run
-    fn last_run(context, ext_source: Option<String> = None, outputter: Option<String> = None, metadata: Value = Value::Nil, function: Value = Value::Nil, target: Value = Value::Nil, display_progress: bool = false) {
-        _ = outputter;
-        tell(context, display_progress, "Querying returner for jobs");
-        if metadata.is_truthy() && metadata.as_map().is_none() {
-            return Ok(false.into());
-        }
-        let cache = cache(context, ext_source.as_deref())?;
-        let search = Search::new(metadata, &function, &target, &Value::Nil, &Value::Nil)?;
-        let newest = search.jobs(&*cache, Some(1))?.pop();
-        newest.map_or(Ok(Value::Bool(false)), |(jid, _)| print(&*cache, &jid))
-    }
-
-    /// Return which minions returned success for a job.
-    ///
-    /// jid: the job id. ext_source: the returner to read from (the master's job cache).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run jobs.exit_success 20261120235852025555
-    fn exit_success(context, jid: String, ext_source: Option<String> = None) {
-        let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
-        let mut result: Map = Map::new();
-        if let Some(load) = load(&*cache, &jid)? {
-            result.extend(expected(&load).into_iter().map(|id| (id, Value::Bool(false))));
-        }
-        for (id, one) in &returns(&*cache, &jid)? {
-            // A call of the master itself says in its return whether it went well.
-            let of_call = one.get("return").filter(|value| *id == context.master.id.as_str().into() && value.get("fun").is_some());
-            let one = of_call.unwrap_or(one);
-            let good = one.get("retcode").and_then(Value::as_i64).unwrap_or(0) == 0
-                && one.get("success").and_then(Value::as_bool).unwrap_or(true);
-            result.insert(id.clone(), good.into());
-        }
-        Ok(result.into())
-    }
-
-    /// Return the jobs that minions are running now.
-    ///
-    /// display_progress: publish progress events (False).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run jobs.active
-    fn active(context, display_progress: bool = false) {
-        tell(context, display_progress, "Asking minions what they run");
-        let master = &context.master;
-        let request = PublishRequest::new("*", "saltutil.running", &context.caller.user);
-        let gather = Duration::from_secs(master.config.gather_job_timeout);
-        let running = context.wait(master.jobs.ask(request, gather)).map_err(CallError::execution)?;
-        let mut active = Map::new();
-        for (id, mut answer) in running.returned {
-            let jobs = answer.swap_remove("return").unwrap_or_default();
-            for job in jobs.as_list().unwrap_or_default() {
-                let Some(jid) = job.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse::<Jid>().ok()) else { continue };
-                let entry = active.entry(Value::from(&jid)).or_insert_with(|| {
-                    let load = Load::from_map(job.as_map().cloned().unwrap_or_default()).ok();
-                    let mut entry = load.as_ref().map(Load::summary).unwrap_or_default();
-                    entry.insert("Running".into(), Value::List(Vec::new()));
-                    entry.insert("Returned".into(), Value::List(Vec::new()));
-                    entry.into()
-                });
-                let pid = job.get("pid").cloned().unwrap_or_default();
-                if let Some(Value::List(list)) = entry.as_map_mut().and_then(|entry| entry.get_mut("Running")) {
-                    list.push(Value::Map([(Value::from(id.as_str()), pid)].into_iter().collect()));
-                }
+/// Return the jobs that minions are running now.
+///
+/// display_progress: publish progress events (False).
+///
+/// CLI Example:
+///
+///     salt-run jobs.active
+#[function]
+pub fn active(context: &RunnerContext, #[default(false)] display_progress: bool) -> CallResult {
+    tell(context, display_progress, "Asking minions what they run");
+    let master = &context.master;
+    let request = PublishRequest::new("*", "saltutil.running", &context.caller.user);
+    let gather = Duration::from_secs(master.config.gather_job_timeout);
+    let running = context.wait(master.jobs.ask(request, gather)).map_err(CallError::execution)?;
+    let mut active = Map::new();
+    for (id, mut answer) in running.returned {
+        let jobs = answer.swap_remove("return").unwrap_or_default();
+        for job in jobs.as_list().unwrap_or_default() {
+            let Some(jid) = job.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse::<Jid>().ok()) else {
+                continue;
+            };
+            let entry = active.entry(Value::from(&jid)).or_insert_with(|| {
+                let load = Load::from_map(job.as_map().cloned().unwrap_or_default()).ok();
+                let mut entry = load.as_ref().map(Load::summary).unwrap_or_default();
+                entry.insert("Running".into(), Value::List(Vec::new()));
+                entry.insert("Returned".into(), Value::List(Vec::new()));
+                entry.into()
+            });
+            let pid = job.get("pid").cloned().unwrap_or_default();
+            if let Some(Value::List(list)) = entry.as_map_mut().and_then(|entry| entry.get_mut("Running")) {
+                list.push(Value::Map([(Value::from(id.as_str()), pid)].into_iter().collect()));
             }
         }
-        let cache = cache(context, None)?;
-        for (jid, entry) in &mut active {
-            let Ok(jid) = jid.to_string().parse() else { continue };
-            let returned: Vec<Value> = returns(&*cache, &jid)?.into_keys().collect();
-            if let Some(entry) = entry.as_map_mut() {
-                entry.insert("Returned".into(), returned.into());
-            }
-        }
-        Ok(active.into())
     }
+    let cache = cache(context, None)?;
+    for (jid, entry) in &mut active {
+        let Ok(jid) = jid.to_string().parse() else { continue };
+        let returned: Vec<Value> = returns(&*cache, &jid)?.into_keys().collect();
+        if let Some(entry) = entry.as_map_mut() {
+            entry.insert("Returned".into(), returned.into());
+        }
+    }
+    Ok(active.into())
 }
 
 /// Publishes what the call is about to do, if the caller wants to know.

@@ -3,179 +3,231 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::wire::PublishRequest;
-use brine_core::{Map, SALT_VERSION, Value, functions, map};
+use brine_core::{Map, SALT_VERSION, Value, map};
 
 use super::RunnerContext;
 
-functions! {
-    module "manage", context RunnerContext;
+/// Runner functions of `manage`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+    "manage",
+    [
+        status,
+        up,
+        down,
+        targets,
+        present,
+        alived,
+        joined,
+        allowed,
+        list_state,
+        not_present,
+        not_alived,
+        not_joined,
+        not_allowed,
+        list_not_state,
+        versions
+    ]
+);
 
-    /// The minions that answer a ping, and those that do not.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.status
-    fn status(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), timeout: Option<f64> = None) {
-        let (up, down) = ping(context, tgt, tgt_type, timeout)?;
-        Ok(map! {"up" => up, "down" => down}.into())
-    }
+/// The minions that answer a ping, and those that do not.
+///
+/// CLI Example:
+///
+///     salt-run manage.status
+#[function]
+pub fn status(
+    context: &RunnerContext,
+    #[default("*".into())] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] timeout: Option<f64>,
+) -> CallResult {
+    let (up, down) = ping(context, tgt, tgt_type, timeout)?;
+    Ok(map! {"up" => up, "down" => down}.into())
+}
 
-    /// The minions that answer a ping.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.up
-    fn up(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), timeout: Option<f64> = None) {
-        ping(context, tgt, tgt_type, timeout).map(|(up, _)| up.into())
-    }
+/// The minions that answer a ping.
+///
+/// CLI Example:
+///
+///     salt-run manage.up
+#[function]
+pub fn up(
+    context: &RunnerContext,
+    #[default("*".into())] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] timeout: Option<f64>,
+) -> CallResult {
+    ping(context, tgt, tgt_type, timeout).map(|(up, _)| up.into())
+}
 
-    /// The minions that do not answer a ping.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.down
-    fn down(context, tgt: Value = "*".into(), tgt_type: String = "glob".into(), timeout: Option<f64> = None) {
-        ping(context, tgt, tgt_type, timeout).map(|(_, down)| down.into())
-    }
+/// The minions that do not answer a ping.
+///
+/// CLI Example:
+///
+///     salt-run manage.down
+#[function]
+pub fn down(
+    context: &RunnerContext,
+    #[default("*".into())] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] timeout: Option<f64>,
+) -> CallResult {
+    ping(context, tgt, tgt_type, timeout).map(|(_, down)| down.into())
+}
 
-    /// The minions that a target means, without asking any.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.targets 'web*'
-    fn targets(context, tgt: Value = "*".into(), tgt_type: String = "glob".into()) {
-        let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
-        Ok(context.wait(context.master.facts.targets(&request)).map_err(CallError::execution)?.minions.into())
-    }
+/// The minions that a target means, without asking any.
+///
+/// CLI Example:
+///
+///     salt-run manage.targets 'web*'
+#[function]
+pub fn targets(
+    context: &RunnerContext,
+    #[default("*".into())] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+) -> CallResult {
+    let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
+    Ok(context.wait(context.master.facts.targets(&request)).map_err(CallError::execution)?.minions.into())
+}
 
-    /// Return the minions that are connected to the master. No command is sent to minions.
-    ///
-    /// subset: only minions of this list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.present
-    fn present(context, subset: Option<Vec<String>> = None) {
-        Ok(connected(context, subset).into())
-    }
+/// Return the minions that are connected to the master. No command is sent to minions.
+///
+/// subset: only minions of this list.
+///
+/// CLI Example:
+///
+///     salt-run manage.present
+#[function]
+pub fn present(context: &RunnerContext, #[default] subset: Option<Vec<String>>) -> CallResult {
+    Ok(connected(context, subset).into())
+}
 
-    /// Return the minions that are connected to the master. No command is sent to minions.
-    ///
-    /// subset: only minions of this list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.alived
-    fn alived(context, subset: Option<Vec<String>> = None) {
-        Ok(connected(context, subset).into())
-    }
+/// Return the minions that are connected to the master. No command is sent to minions.
+///
+/// subset: only minions of this list.
+///
+/// CLI Example:
+///
+///     salt-run manage.alived
+#[function]
+pub fn alived(context: &RunnerContext, #[default] subset: Option<Vec<String>>) -> CallResult {
+    Ok(connected(context, subset).into())
+}
 
-    /// Return the minions that are connected to the master. No command is sent to minions.
-    ///
-    /// subset: only minions of this list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.joined
-    fn joined(context, subset: Option<Vec<String>> = None) {
-        Ok(connected(context, subset).into())
-    }
+/// Return the minions that are connected to the master. No command is sent to minions.
+///
+/// subset: only minions of this list.
+///
+/// CLI Example:
+///
+///     salt-run manage.joined
+#[function]
+pub fn joined(context: &RunnerContext, #[default] subset: Option<Vec<String>>) -> CallResult {
+    Ok(connected(context, subset).into())
+}
 
-    /// Return the minions that are connected to the master. No command is sent to minions.
-    ///
-    /// subset: only minions of this list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.allowed
-    fn allowed(context, subset: Option<Vec<String>> = None) {
-        Ok(connected(context, subset).into())
-    }
+/// Return the minions that are connected to the master. No command is sent to minions.
+///
+/// subset: only minions of this list.
+///
+/// CLI Example:
+///
+///     salt-run manage.allowed
+#[function]
+pub fn allowed(context: &RunnerContext, #[default] subset: Option<Vec<String>>) -> CallResult {
+    Ok(connected(context, subset).into())
+}
 
-    /// Return the minions that are connected to the master. No command is sent to minions.
-    ///
-    /// subset: only minions of this list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.list_state
-    fn list_state(context, subset: Option<Vec<String>> = None) {
-        Ok(connected(context, subset).into())
-    }
+/// Return the minions that are connected to the master. No command is sent to minions.
+///
+/// subset: only minions of this list.
+///
+/// CLI Example:
+///
+///     salt-run manage.list_state
+#[function]
+pub fn list_state(context: &RunnerContext, #[default] subset: Option<Vec<String>>) -> CallResult {
+    Ok(connected(context, subset).into())
+}
 
-    /// Return the accepted minions that are not connected to the master. No command is sent to minions.
-    ///
-    /// subset: only minions of this list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.not_present
-    fn not_present(context, subset: Option<Vec<String>> = None) {
-        not_connected(context, subset)
-    }
+/// Return the accepted minions that are not connected to the master. No command is sent to minions.
+///
+/// subset: only minions of this list.
+///
+/// CLI Example:
+///
+///     salt-run manage.not_present
+#[function]
+pub fn not_present(context: &RunnerContext, #[default] subset: Option<Vec<String>>) -> CallResult {
+    not_connected(context, subset)
+}
 
-    /// Return the accepted minions that are not connected to the master. No command is sent to minions.
-    ///
-    /// subset: only minions of this list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.not_alived
-    fn not_alived(context, subset: Option<Vec<String>> = None) {
-        not_connected(context, subset)
-    }
+/// Return the accepted minions that are not connected to the master. No command is sent to minions.
+///
+/// subset: only minions of this list.
+///
+/// CLI Example:
+///
+///     salt-run manage.not_alived
+#[function]
+pub fn not_alived(context: &RunnerContext, #[default] subset: Option<Vec<String>>) -> CallResult {
+    not_connected(context, subset)
+}
 
-    /// Return the accepted minions that are not connected to the master. No command is sent to minions.
-    ///
-    /// subset: only minions of this list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.not_joined
-    fn not_joined(context, subset: Option<Vec<String>> = None) {
-        not_connected(context, subset)
-    }
+/// Return the accepted minions that are not connected to the master. No command is sent to minions.
+///
+/// subset: only minions of this list.
+///
+/// CLI Example:
+///
+///     salt-run manage.not_joined
+#[function]
+pub fn not_joined(context: &RunnerContext, #[default] subset: Option<Vec<String>>) -> CallResult {
+    not_connected(context, subset)
+}
 
-    /// Return the accepted minions that are not connected to the master. No command is sent to minions.
-    ///
-    /// subset: only minions of this list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.not_allowed
-    fn not_allowed(context, subset: Option<Vec<String>> = None) {
-        not_connected(context, subset)
-    }
+/// Return the accepted minions that are not connected to the master. No command is sent to minions.
+///
+/// subset: only minions of this list.
+///
+/// CLI Example:
+///
+///     salt-run manage.not_allowed
+#[function]
+pub fn not_allowed(context: &RunnerContext, #[default] subset: Option<Vec<String>>) -> CallResult {
+    not_connected(context, subset)
+}
 
-    /// Return the accepted minions that are not connected to the master. No command is sent to minions.
-    ///
-    /// subset: only minions of this list.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.list_not_state
-    fn list_not_state(context, subset: Option<Vec<String>> = None) {
-        not_connected(context, subset)
-    }
+/// Return the accepted minions that are not connected to the master. No command is sent to minions.
+///
+/// subset: only minions of this list.
+///
+/// CLI Example:
+///
+///     salt-run manage.list_not_state
+#[function]
+pub fn list_not_state(context: &RunnerContext, #[default] subset: Option<Vec<String>>) -> CallResult {
+    not_connected(context, subset)
+}
 
-    /// Return the versions of all minions, grouped by their relation to the master's version.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run manage.versions
-    fn versions(context) {
-        let timeout = Duration::from_secs(context.master.config.timeout);
-        let request = PublishRequest::new("*", "test.version", &context.caller.user);
-        let answers = context.wait(context.master.jobs.ask(request, timeout)).map_err(CallError::execution)?;
-        let returned = answers.returned.into_iter().map(|(id, fields)| {
-            let failed = fields.get("retcode").is_some_and(Value::is_truthy);
-            let version = fields.get("return").and_then(Value::as_str).filter(|_| !failed).map(str::to_owned);
-            (id, version)
-        });
-        Ok(versions_by_relation(returned.chain(answers.missing.into_iter().map(|id| (id, None)))).into())
-    }
+/// Return the versions of all minions, grouped by their relation to the master's version.
+///
+/// CLI Example:
+///
+///     salt-run manage.versions
+#[function]
+pub fn versions(context: &RunnerContext) -> CallResult {
+    let timeout = Duration::from_secs(context.master.config.timeout);
+    let request = PublishRequest::new("*", "test.version", &context.caller.user);
+    let answers = context.wait(context.master.jobs.ask(request, timeout)).map_err(CallError::execution)?;
+    let returned = answers.returned.into_iter().map(|(id, fields)| {
+        let failed = fields.get("retcode").is_some_and(Value::is_truthy);
+        let version = fields.get("return").and_then(Value::as_str).filter(|_| !failed).map(str::to_owned);
+        (id, version)
+    });
+    Ok(versions_by_relation(returned.chain(answers.missing.into_iter().map(|id| (id, None)))).into())
 }
 
 /// Returns the ids of the connected minions.

@@ -1,29 +1,30 @@
 //! `metrics`: what the master has counted.
 
-use brine_core::{Value, functions};
+use brine_core::Value;
+use brine_core::function::{CallResult, Function, function, registry};
 
 use super::RunnerContext;
 
-functions! {
-    module "metrics", context RunnerContext;
+/// Runner functions of `metrics`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("metrics", [show]);
 
-    /// All metrics of the master: what it has counted, and how things are now.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run metrics.show
-    fn show(context) {
-        context.master.bus.measure(&context.caller.thread);
-        let number = |text: &str| match (text.parse::<i64>(), text.parse::<f64>()) {
-            (Ok(whole), _) => Value::Int(whole),
-            (_, Ok(number)) => Value::Float(number),
-            _ => text.into(),
-        };
-        let pairs = brine_core::metrics::pairs();
-        let mut shown: brine_core::Map = pairs.iter().map(|(name, text)| (name.as_str().into(), number(text))).collect();
-        shown.insert("brine_last_seq".into(), context.master.bus.last_seq().into());
-        shown.insert("brine_sessions".into(), context.master.admission.sessions().count().into());
-        shown.insert("brine_publish_connections".into(), context.master.publisher.connections().into());
-        Ok(Value::Map(shown))
-    }
+/// All metrics of the master: what it has counted, and how things are now.
+///
+/// CLI Example:
+///
+///     salt-run metrics.show
+#[function]
+pub fn show(context: &RunnerContext) -> CallResult {
+    context.master.bus.measure(&context.caller.thread);
+    let number = |text: &str| match (text.parse::<i64>(), text.parse::<f64>()) {
+        (Ok(whole), _) => Value::Int(whole),
+        (_, Ok(number)) => Value::Float(number),
+        _ => text.into(),
+    };
+    let pairs = brine_core::metrics::pairs();
+    let mut shown: brine_core::Map = pairs.iter().map(|(name, text)| (name.as_str().into(), number(text))).collect();
+    shown.insert("brine_last_seq".into(), context.master.bus.last_seq().into());
+    shown.insert("brine_sessions".into(), context.master.admission.sessions().count().into());
+    shown.insert("brine_publish_connections".into(), context.master.publisher.connections().into());
+    Ok(Value::Map(shown))
 }

@@ -1,5 +1,5 @@
-//! Runner functions: what `salt-run` calls, one file a Salt module, each declared with
-//! `brine_core::functions!`.
+//! Runner functions: what `salt-run` calls, one file a Salt module, its functions declared by
+//! `#[function]`.
 //!
 //! They run in the master, which owns the job cache and the bus. Like execution functions they are
 //! synchronous and have a thread of their own while they run.

@@ -1,70 +1,94 @@
 //! `pillar`: what minions would be told, and the cache of it.
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::wire::PublishRequest;
-use brine_core::{Map, MinionId, Value, functions};
+use brine_core::{Map, MinionId, Value};
 
 use super::RunnerContext;
 use crate::pillars::PillarQuery;
 
-functions! {
-    module "pillar", context RunnerContext;
+/// Runner functions of `pillar`.
+pub static FUNCTIONS: &[Function<RunnerContext>] =
+    registry!("pillar", [show_pillar, show_top, clear_pillar_cache, show_pillar_cache]);
 
-    /// The pillar of a minion, rendered with the grains that it had when it last asked, or with others that are named.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run pillar.show_pillar web1
-    ///     salt-run pillar.show_pillar web1 pillarenv=dev os=Debian
-    fn show_pillar(context, minion: String = "*".into(), saltenv: Option<String> = None, pillarenv: Option<String> = None, **kwargs) {
-        let query = PillarQuery { pillarenv, ..query(context, &minion, saltenv, kwargs)? };
-        Ok(context.master.pillars.render(&query, &context.calls.template_host()(&context.caller.thread)).into())
-    }
+/// The pillar of a minion, rendered with the grains that it had when it last asked, or with others that are named.
+///
+/// CLI Example:
+///
+///     salt-run pillar.show_pillar web1
+///     salt-run pillar.show_pillar web1 pillarenv=dev os=Debian
+#[function]
+pub fn show_pillar(
+    context: &RunnerContext,
+    #[default("*".into())] minion: String,
+    #[default] saltenv: Option<String>,
+    #[default] pillarenv: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let query = PillarQuery { pillarenv, ..query(context, &minion, saltenv, kwargs)? };
+    Ok(context.master.pillars.render(&query, &context.calls.template_host()(&context.caller.thread)).into())
+}
 
-    /// Return the top files of the pillar, of all environments, as they are rendered for a minion.
-    ///
-    /// minion: the id of the minion; the first accepted one if it is left out.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run pillar.show_top web1
-    fn show_top(context, minion: Option<String> = None, saltenv: Option<String> = None, **_kwargs) {
-        let first = || Ok::<_, CallError>(context.minions("*".into(), "glob".into())?.into_iter().next());
-        let minion = minion.map_or_else(first, |minion| Ok(Some(minion)))?.unwrap_or_else(|| "*".into());
-        let query = query(context, &minion, saltenv, Map::new())?;
-        let (top, errors) = context.master.pillars.top(&query, &context.calls.template_host()(&context.caller.thread));
-        Ok(if errors.is_empty() { top.into() } else { errors.into() })
-    }
+/// Return the top files of the pillar, of all environments, as they are rendered for a minion.
+///
+/// minion: the id of the minion; the first accepted one if it is left out.
+///
+/// CLI Example:
+///
+///     salt-run pillar.show_top web1
+#[function]
+pub fn show_top(
+    context: &RunnerContext,
+    #[default] minion: Option<String>,
+    #[default] saltenv: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let first = || Ok::<_, CallError>(context.minions("*".into(), "glob".into())?.into_iter().next());
+    let minion = minion.map_or_else(first, |minion| Ok(Some(minion)))?.unwrap_or_else(|| "*".into());
+    let query = query(context, &minion, saltenv, Map::new())?;
+    let (top, errors) = context.master.pillars.top(&query, &context.calls.template_host()(&context.caller.thread));
+    Ok(if errors.is_empty() { top.into() } else { errors.into() })
+}
 
-    /// Forgets the pillars that are kept (`pillar_cache`) for the minions that a glob means.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run pillar.clear_pillar_cache 'web*'
-    fn clear_pillar_cache(context, minion: String = "*".into(), **_kwargs) {
-        if !context.master.config.pillar_cache {
-            return Ok(false.into());
-        }
-        meant(context, &minion)?.iter().for_each(|id| context.master.pillars.cache.remove(id));
-        Ok(true.into())
+/// Forgets the pillars that are kept (`pillar_cache`) for the minions that a glob means.
+///
+/// CLI Example:
+///
+///     salt-run pillar.clear_pillar_cache 'web*'
+#[function]
+pub fn clear_pillar_cache(
+    context: &RunnerContext,
+    #[default("*".into())] minion: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    if !context.master.config.pillar_cache {
+        return Ok(false.into());
     }
+    meant(context, &minion)?.iter().for_each(|id| context.master.pillars.cache.remove(id));
+    Ok(true.into())
+}
 
-    /// The pillars that are kept (`pillar_cache`) for the minions that a glob means.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run pillar.show_pillar_cache web1
-    fn show_pillar_cache(context, minion: String = "*".into(), pillarenv: Option<String> = None, **_kwargs) {
-        let master = &context.master;
-        if !master.config.pillar_cache {
-            return Ok(false.into());
-        }
-        let lifetime = std::time::Duration::from_secs(master.config.pillar_cache_ttl);
-        let kept = |id: &MinionId| master.pillars.cache.get(id, pillarenv.as_deref(), lifetime);
-        let found = meant(context, &minion)?;
-        let pillars = found.iter().filter_map(|id| Some((Value::from(id), Value::from(kept(id)?))));
-        Ok(Value::Map(pillars.collect()))
+/// The pillars that are kept (`pillar_cache`) for the minions that a glob means.
+///
+/// CLI Example:
+///
+///     salt-run pillar.show_pillar_cache web1
+#[function]
+pub fn show_pillar_cache(
+    context: &RunnerContext,
+    #[default("*".into())] minion: String,
+    #[default] pillarenv: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let master = &context.master;
+    if !master.config.pillar_cache {
+        return Ok(false.into());
     }
+    let lifetime = std::time::Duration::from_secs(master.config.pillar_cache_ttl);
+    let kept = |id: &MinionId| master.pillars.cache.get(id, pillarenv.as_deref(), lifetime);
+    let found = meant(context, &minion)?;
+    let pillars = found.iter().filter_map(|id| Some((Value::from(id), Value::from(kept(id)?))));
+    Ok(Value::Map(pillars.collect()))
 }
 
 /// The minions that a glob means.

@@ -2,204 +2,248 @@
 
 use std::sync::Arc;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 use brine_reactor::{HistoryFilter, Reactor};
 
 use super::RunnerContext;
 use crate::reactions::MasterDispatch;
 
-functions! {
-    module "reactor", context RunnerContext;
+/// Runner functions of `reactor`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+    "reactor",
+    [list, add, delete, is_leader, set_leader, test, history, explain, failed, retry, rules, registers, timers]
+);
 
-    /// The tags that the reactor is bound to, each with its SLS files.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.list
-    fn list(context, saltenv: String = "base".into(), test: Option<Value> = None) {
-        _ = (saltenv, test);
-        let entries = Value::from(&*reactor(context)?.entries());
-        tell(context, "list-results", &map! {"reactors" => entries.clone()});
-        Ok(entries)
+/// The tags that the reactor is bound to, each with its SLS files.
+///
+/// CLI Example:
+///
+///     salt-run reactor.list
+#[function]
+pub fn list(
+    context: &RunnerContext,
+    #[default("base".into())] saltenv: String,
+    #[default] test: Option<Value>,
+) -> CallResult {
+    _ = (saltenv, test);
+    let entries = Value::from(&*reactor(context)?.entries());
+    tell(context, "list-results", &map! {"reactors" => entries.clone()});
+    Ok(entries)
+}
+
+/// Binds SLS files to a tag, until the next start or change of the configuration.
+///
+/// CLI Example:
+///
+///     salt-run reactor.add 'salt/cloud/*/destroyed' reactors='/srv/reactor/destroy/*.sls'
+#[function]
+pub fn add(
+    context: &RunnerContext,
+    event: String,
+    reactors: Value,
+    #[default("base".into())] saltenv: String,
+    #[default] test: Option<Value>,
+) -> CallResult {
+    _ = (saltenv, test);
+    let reactor = reactor(context)?;
+    let added = reactor.add(&event, &reactors).map_err(CallError::execution)?;
+    let comment = if added { "Reactor added." } else { "Reactor already exists." };
+    Ok(managed(context, &reactor, "add-complete", added, comment))
+}
+
+/// Unbinds a tag, until the next start or change of the configuration.
+///
+/// CLI Example:
+///
+///     salt-run reactor.delete 'salt/cloud/*/destroyed'
+#[function]
+pub fn delete(
+    context: &RunnerContext,
+    event: String,
+    #[default("base".into())] saltenv: String,
+    #[default] test: Option<Value>,
+) -> CallResult {
+    _ = (saltenv, test);
+    let reactor = reactor(context)?;
+    let deleted = reactor.delete(&event).map_err(CallError::execution)?;
+    let comment = if deleted { "Reactor deleted." } else { "Reactor does not exists." };
+    Ok(managed(context, &reactor, "delete-complete", deleted, comment))
+}
+
+/// Whether the reactor reacts. One that is no leader passes over events.
+///
+/// CLI Example:
+///
+///     salt-run reactor.is_leader
+#[function]
+pub fn is_leader(context: &RunnerContext) -> CallResult {
+    let leads = reactor(context)?.is_leader();
+    tell(context, "leader/value", &map! {"result" => leads});
+    Ok(leads.into())
+}
+
+/// Sets whether the reactor reacts.
+///
+/// CLI Example:
+///
+///     salt-run reactor.set_leader True
+#[function]
+pub fn set_leader(context: &RunnerContext, #[default(true)] value: bool) -> CallResult {
+    reactor(context)?.set_leader(value);
+    Ok(value.into())
+}
+
+/// What an event would lead to, without doing it: the entries that match, the SLS files as rendered, the
+/// reactions in order, or what is wrong with file and line. With `from_seq` it is an event of the journal.
+/// Functions that the templates call are called.
+///
+/// CLI Example:
+///
+///     salt-run reactor.test salt/auth '{act: pend, id: web1}'
+///     salt-run reactor.test from_seq=120
+#[function]
+pub fn test(
+    context: &RunnerContext,
+    #[default] tag: Option<String>,
+    #[default] data: Map,
+    #[default] from_seq: Option<u64>,
+) -> CallResult {
+    let reactor = reactor(context)?;
+    if let Some(seq) = from_seq {
+        let event = context
+            .master
+            .bus
+            .read(&context.caller.thread, brine_core::bus::TimeOrSeq::Seq(seq), 1)
+            .map_err(CallError::execution)?;
+        let event = event.first().filter(|event| event.seq() == seq);
+        let event = event.ok_or_else(|| CallError::execution(format!("the journal has no event {seq}")))?;
+        return Ok(reactor.dry_run_event(event));
     }
+    let tag = tag.ok_or_else(|| CallError::execution("name a tag, or an event of the journal by from_seq=N"))?;
+    Ok(reactor.dry_run(&tag, data))
+}
 
-    /// Binds SLS files to a tag, until the next start or change of the configuration.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.add 'salt/cloud/*/destroyed' reactors='/srv/reactor/destroy/*.sls'
-    fn add(context, event: String, reactors: Value, saltenv: String = "base".into(), test: Option<Value> = None) {
-        _ = (saltenv, test);
-        let reactor = reactor(context)?;
-        let added = reactor.add(&event, &reactors).map_err(CallError::execution)?;
-        let comment = if added { "Reactor added." } else { "Reactor already exists." };
-        Ok(managed(context, &reactor, "add-complete", added, comment))
-    }
+/// Return the newest events that the reactor reacted to, newest first: each with entries, files, reactions, job ids,
+/// results (with the states that failed) and times. Reactions that did not happen are listed with their cause: a limit,
+/// a file that renders to nothing, a target without minions, a reactor that is off. With `tag`, a glob, events that no
+/// entry matches are listed, too, with the patterns that come nearest. `id` is the `id` in the event's data.
+///
+/// CLI Example:
+///
+///     salt-run reactor.history
+///     salt-run reactor.history tag='salt/minion/*/start' id=web1 limit=5
+#[function]
+pub fn history(
+    context: &RunnerContext,
+    #[default] tag: Option<String>,
+    #[default] id: Option<String>,
+    #[default(20)] limit: u32,
+) -> CallResult {
+    let filter = HistoryFilter { tag, id, limit: limit.clamp(1, 10_000) as usize };
+    let thread = &context.caller.thread;
+    reactor(context)?.history(thread, &context.master.bus, &filter).map_err(CallError::execution)
+}
 
-    /// Unbinds a tag, until the next start or change of the configuration.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.delete 'salt/cloud/*/destroyed'
-    fn delete(context, event: String, saltenv: String = "base".into(), test: Option<Value> = None) {
-        _ = (saltenv, test);
-        let reactor = reactor(context)?;
-        let deleted = reactor.delete(&event).map_err(CallError::execution)?;
-        let comment = if deleted { "Reactor deleted." } else { "Reactor does not exists." };
-        Ok(managed(context, &reactor, "delete-complete", deleted, comment))
-    }
+/// Return the chain of causes around an event's sequence number or a job id, from the first event to all that it
+/// led to, drawn as a tree. Where the event has no reaction, the tree says why: no pattern matches (the nearest are
+/// named), a limit, a file that renders to nothing, a target without minions, a condition of a rule.
+///
+/// CLI Example:
+///
+///     salt-run reactor.explain 120
+///     salt-run reactor.explain 20261120235852025555
+#[function(out = "txt")]
+pub fn explain(context: &RunnerContext, what: Value) -> CallResult {
+    let explained = reactor(context)?.explain(&context.caller.thread, &context.master.bus, &what.to_string());
+    explained.map(Value::from).map_err(CallError::execution)
+}
 
-    /// Whether the reactor reacts. One that is no leader passes over events.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.is_leader
-    fn is_leader(context) {
-        let leads = reactor(context)?.is_leader();
-        tell(context, "leader/value", &map! {"result" => leads});
-        Ok(leads.into())
-    }
-
-    /// Sets whether the reactor reacts.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.set_leader True
-    fn set_leader(context, value: bool = true) {
-        reactor(context)?.set_leader(value);
-        Ok(value.into())
-    }
-
-    /// What an event would lead to, without doing it: the entries that match, the SLS files as rendered, the
-    /// reactions in order, or what is wrong with file and line. With `from_seq` it is an event of the journal.
-    /// Functions that the templates call are called.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.test salt/auth '{act: pend, id: web1}'
-    ///     salt-run reactor.test from_seq=120
-    fn test(context, tag: Option<String> = None, data: Map = Map::new(), from_seq: Option<u64> = None) {
-        let reactor = reactor(context)?;
-        if let Some(seq) = from_seq {
-            let event = context.master.bus.read(&context.caller.thread, brine_core::bus::TimeOrSeq::Seq(seq), 1).map_err(CallError::execution)?;
-            let event = event.first().filter(|event| event.seq() == seq);
-            let event = event.ok_or_else(|| CallError::execution(format!("the journal has no event {seq}")))?;
-            return Ok(reactor.dry_run_event(event));
+/// The reactions that failed and were put aside, with the number of their event.
+///
+/// CLI Example:
+///
+///     salt-run reactor.failed
+#[function]
+pub fn failed(context: &RunnerContext) -> CallResult {
+    let mut by_event = Map::new();
+    for failed in reactor(context)?.dead_letters() {
+        let of_event = by_event.entry(failed.event.seq().into()).or_insert_with(|| Value::List(Vec::new()));
+        if let Value::List(list) = of_event {
+            list.push(failed.to_value());
         }
-        let tag = tag.ok_or_else(|| CallError::execution("name a tag, or an event of the journal by from_seq=N"))?;
-        Ok(reactor.dry_run(&tag, data))
     }
+    Ok(by_event.into())
+}
 
-    /// Return the newest events that the reactor reacted to, newest first: each with entries, files, reactions, job ids,
-    /// results (with the states that failed) and times. Reactions that did not happen are listed with their cause: a limit,
-    /// a file that renders to nothing, a target without minions, a reactor that is off. With `tag`, a glob, events that no
-    /// entry matches are listed, too, with the patterns that come nearest. `id` is the `id` in the event's data.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.history
-    ///     salt-run reactor.history tag='salt/minion/*/start' id=web1 limit=5
-    fn history(context, tag: Option<String> = None, id: Option<String> = None, limit: u32 = 20) {
-        let filter = HistoryFilter { tag, id, limit: limit.clamp(1, 10_000) as usize };
-        let thread = &context.caller.thread;
-        reactor(context)?.history(thread, &context.master.bus, &filter).map_err(CallError::execution)
+/// Runs again what was put aside: the reactions to the event of this number, or `all`.
+///
+/// CLI Example:
+///
+///     salt-run reactor.retry 120
+///     salt-run reactor.retry all
+#[function]
+pub fn retry(context: &RunnerContext, what: Value) -> CallResult {
+    let seq = match (what.as_str(), u64::from_value(&what)) {
+        (Some("all"), _) => None,
+        (_, Some(seq)) => Some(seq),
+        _ => return Err(CallError::execution(format!("'{what}' is neither an event's sequence number nor all"))),
+    };
+    let reactor = reactor(context)?;
+    let told = context.wait(reactor.retry(&context.master.bus, seq));
+    if let (true, Some(seq)) = (told.is_empty(), seq) {
+        return Err(CallError::execution(format!("event {seq} has no dead letter: see reactor.failed")));
     }
-
-    /// Return the chain of causes around an event's sequence number or a job id, from the first event to all that it
-    /// led to, drawn as a tree. Where the event has no reaction, the tree says why: no pattern matches (the nearest are
-    /// named), a limit, a file that renders to nothing, a target without minions, a condition of a rule.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.explain 120
-    ///     salt-run reactor.explain 20261120235852025555
-    fn explain(context, what: Value) out "txt" {
-        let explained = reactor(context)?.explain(&context.caller.thread, &context.master.bus, &what.to_string());
-        explained.map(Value::from).map_err(CallError::execution)
-    }
-
-    /// The reactions that failed and were put aside, with the number of their event.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.failed
-    fn failed(context) {
-        let mut by_event = Map::new();
-        for failed in reactor(context)?.dead_letters() {
-            let of_event = by_event.entry(failed.event.seq().into()).or_insert_with(|| Value::List(Vec::new()));
-            if let Value::List(list) = of_event {
-                list.push(failed.to_value());
-            }
+    let one = |(failed, result): (brine_reactor::DeadLetter, Result<(), String>)| {
+        let label = failed.label.unwrap_or(failed.file);
+        map! {
+            "seq" => failed.event.seq(),
+            "tag" => failed.event.tag(),
+            "reaction" => label,
+            "result" => result.is_ok(),
+            "comment" => result.err().unwrap_or_else(|| "done".into()),
         }
-        Ok(by_event.into())
-    }
+    };
+    Ok(told.into_iter().map(one).collect())
+}
 
-    /// Runs again what was put aside: the reactions to the event of this number, or `all`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.retry 120
-    ///     salt-run reactor.retry all
-    fn retry(context, what: Value) {
-        let seq = match (what.as_str(), u64::from_value(&what)) {
-            (Some("all"), _) => None,
-            (_, Some(seq)) => Some(seq),
-            _ => return Err(CallError::execution(format!("'{what}' is neither an event's sequence number nor all"))),
-        };
-        let reactor = reactor(context)?;
-        let told = context.wait(reactor.retry(&context.master.bus, seq));
-        if let (true, Some(seq)) = (told.is_empty(), seq) {
-            return Err(CallError::execution(format!("event {seq} has no dead letter: see reactor.failed")));
+/// The rules over time, by id: the function and the SLS files of their reactions.
+///
+/// CLI Example:
+///
+///     salt-run reactor.rules
+#[function]
+pub fn rules(context: &RunnerContext) -> CallResult {
+    Ok(reactor(context)?.rules().into())
+}
+
+/// What the registers of rules over time say, by id and key.
+///
+/// CLI Example:
+///
+///     salt-run reactor.registers
+#[function]
+pub fn registers(context: &RunnerContext) -> CallResult {
+    Ok(reactor(context)?.registers().into())
+}
+
+/// The timers of rules over time that run: by rule and key, when they are due (UTC).
+///
+/// CLI Example:
+///
+///     salt-run reactor.timers
+#[function]
+pub fn timers(context: &RunnerContext) -> CallResult {
+    let mut timers = Map::new();
+    for (rule, key, due) in reactor(context)?.timers() {
+        let due = jiff::Timestamp::from_microsecond(due.cast_signed()).unwrap_or_default();
+        let of_rule = timers.entry(rule.into()).or_insert_with(Value::map);
+        if let Value::Map(of_rule) = of_rule {
+            of_rule.insert(key.into(), brine_core::event::stamp_of(due).into());
         }
-        let one = |(failed, result): (brine_reactor::DeadLetter, Result<(), String>)| {
-            let label = failed.label.unwrap_or(failed.file);
-            map! {
-                "seq" => failed.event.seq(),
-                "tag" => failed.event.tag(),
-                "reaction" => label,
-                "result" => result.is_ok(),
-                "comment" => result.err().unwrap_or_else(|| "done".into()),
-            }
-        };
-        Ok(told.into_iter().map(one).collect())
     }
-
-    /// The rules over time, by id: the function and the SLS files of their reactions.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.rules
-    fn rules(context) {
-        Ok(reactor(context)?.rules().into())
-    }
-
-    /// What the registers of rules over time say, by id and key.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.registers
-    fn registers(context) {
-        Ok(reactor(context)?.registers().into())
-    }
-
-    /// The timers of rules over time that run: by rule and key, when they are due (UTC).
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run reactor.timers
-    fn timers(context) {
-        let mut timers = Map::new();
-        for (rule, key, due) in reactor(context)?.timers() {
-            let due = jiff::Timestamp::from_microsecond(due.cast_signed()).unwrap_or_default();
-            let of_rule = timers.entry(rule.into()).or_insert_with(Value::map);
-            if let Value::Map(of_rule) = of_rule {
-                of_rule.insert(key.into(), brine_core::event::stamp_of(due).into());
-            }
-        }
-        Ok(timers.into())
-    }
+    Ok(timers.into())
 }
 
 fn reactor(context: &RunnerContext) -> Result<Arc<Reactor<MasterDispatch>>, CallError> {

@@ -1,46 +1,53 @@
 //! `salt`: execution functions, on the master or on minions.
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::RunnerContext;
 
-functions! {
-    module "salt", context RunnerContext;
+/// Runner functions of `salt`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("salt", [cmd, execute]);
 
-    /// Call an execution function on the master's host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run salt.cmd test.arg 1 2 a=1
-    fn cmd(context, fun: String, *args, **kwargs) {
-        let args = Args { positional: args, keyword: public(kwargs) };
-        match &context.master.functions {
-            Some(host) if host.has(&fun) => host.call(&fun, args),
-            _ => Ok(CallError::NotAvailable(fun).to_string().into()),
-        }
+/// Call an execution function on the master's host.
+///
+/// CLI Example:
+///
+///     salt-run salt.cmd test.arg 1 2 a=1
+#[function]
+pub fn cmd(context: &RunnerContext, fun: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let args = Args { positional: args, keyword: public(kwargs) };
+    match &context.master.functions {
+        Some(host) if host.has(&fun) => host.call(&fun, args),
+        _ => Ok(CallError::NotAvailable(fun).to_string().into()),
     }
+}
 
-    /// Call an execution function on minions, and return the results by minion.
-    ///
-    /// arg: the positional arguments.
-    /// kwarg: the keyword arguments.
-    /// timeout: seconds to wait for; the option timeout if it is left out.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run salt.execute '*' test.echo arg='[hello]'
-    fn execute(
-        context, tgt: Value, fun: String, arg: Vec<Value> = Vec::new(), timeout: Option<f64> = None,
-        tgt_type: String = "glob".into(), kwarg: Map = Map::new(), **kwargs
-    ) {
-        let mut named = public(kwargs);
-        named.extend(kwarg);
-        let mut request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", &fun, &context.caller.user) };
-        request.arg = with_keywords(arg, named);
-        context.ask(request, timeout).map(Value::Map)
-    }
+/// Call an execution function on minions, and return the results by minion.
+///
+/// arg: the positional arguments.
+/// kwarg: the keyword arguments.
+/// timeout: seconds to wait for; the option timeout if it is left out.
+///
+/// CLI Example:
+///
+///     salt-run salt.execute '*' test.echo arg='[hello]'
+#[function]
+pub fn execute(
+    context: &RunnerContext,
+    tgt: Value,
+    fun: String,
+    #[default] arg: Vec<Value>,
+    #[default] timeout: Option<f64>,
+    #[default("glob".into())] tgt_type: String,
+    #[default] kwarg: Map,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut named = public(kwargs);
+    named.extend(kwarg);
+    let mut request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", &fun, &context.caller.user) };
+    request.arg = with_keywords(arg, named);
+    context.ask(request, timeout).map(Value::Map)
 }
 
 /// Returns the keyword arguments without those that the publisher adds.

@@ -2,125 +2,206 @@
 
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::orchestration::MasterAccess;
-use brine_core::{Jid, Value, functions, map};
+use brine_core::{Jid, Map, Value, map};
 
 use super::RunnerContext;
 use crate::host_functions::{HostFunctions, Orchestrated};
 use crate::jobs::orchestration::Orchestrator;
 
-functions! {
-    module "state", context RunnerContext;
+/// Runner functions of `state`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+    "state",
+    [
+        event,
+        orchestrate,
+        orch,
+        sls,
+        orchestrate_single,
+        orchestrate_high,
+        orchestrate_show_sls,
+        pause,
+        resume,
+        soft_kill
+    ]
+);
 
-    /// Follow the events of the master, one on each line. `salt-run` does this itself: the master returns nothing.
-    ///
-    /// tagmatch: a glob over tags (`*`). count: end after so many events (-1 for never). quiet: print nothing (False).
-    /// pretty: print JSON over several lines (False). since: begin with events of the journal: a sequence number, a time, or
-    /// an age such as `10m`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run state.event pretty=True
-    ///     salt-run state.event 'salt/job/*' since=10m
-    fn event(_context, *_args, **_kwargs) {
-        Err(CallError::execution("state.event follows the event bus from salt-run, not within the master"))
-    }
+/// Follow the events of the master, one on each line. `salt-run` does this itself: the master returns nothing.
+///
+/// tagmatch: a glob over tags (`*`). count: end after so many events (-1 for never). quiet: print nothing (False).
+/// pretty: print JSON over several lines (False). since: begin with events of the journal: a sequence number, a time, or
+/// an age such as `10m`.
+///
+/// CLI Example:
+///
+///     salt-run state.event pretty=True
+///     salt-run state.event 'salt/job/*' since=10m
+#[function]
+pub fn event(_context: &RunnerContext, #[rest] _args: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+    Err(CallError::execution("state.event follows the event bus from salt-run, not within the master"))
+}
 
-    /// Runs SLS files on the master: an orchestration of jobs, runner and wheel functions. It is a failure if
-    /// one of its states is.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run state.orchestrate orch.webservers
-    ///     salt-run state.orchestrate orch.webservers pillar='{version: 2}' test=True
-    fn orchestrate(context, mods: Value, saltenv: Value = Value::Nil, test: Value = Value::Nil, exclude: Value = Value::Nil, pillar: Value = Value::Nil, pillarenv: Value = Value::Nil, orchestration_jid: Option<String> = None, **_kwargs) {
-        let given = [("saltenv", saltenv), ("test", test), ("exclude", exclude), ("pillarenv", pillarenv)];
-        let done = run(context, "state.sls", vec![mods], given, pillar, orchestration_jid)?;
-        let data = map! {context.master.id.as_str() => done.value};
-        Ok(map! {"data" => data, "outputter" => "highstate", "retcode" => i64::from(done.retcode != 0)}.into())
-    }
+/// The arguments of `state.orchestrate`.
+#[derive(Args)]
+pub struct OrchestrateArgs {
+    /// SLS files to apply.
+    mods: Value,
+    /// Environment of the SLS files.
+    #[default]
+    saltenv: Value,
+    /// Whether states only report what they would change.
+    #[default]
+    test: Value,
+    /// SLS files or ids to leave out.
+    #[default]
+    exclude: Value,
+    /// Values that override the pillar.
+    #[default]
+    pillar: Value,
+    /// Environment of the pillar.
+    #[default]
+    pillarenv: Value,
+    /// Job id of the run; a new one by default.
+    #[default]
+    orchestration_jid: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
 
-    /// As `state.orchestrate`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run state.orch orch.webservers
-    fn orch(context, mods: Value, saltenv: Value = Value::Nil, test: Value = Value::Nil, exclude: Value = Value::Nil, pillar: Value = Value::Nil, pillarenv: Value = Value::Nil, orchestration_jid: Option<String> = None, **kwargs) {
-        orchestrate(context, mods, saltenv, test, exclude, pillar, pillarenv, orchestration_jid, kwargs)
-    }
+/// Runs SLS files on the master: an orchestration of jobs, runner and wheel functions. It is a failure if
+/// one of its states is.
+///
+/// CLI Example:
+///
+///     salt-run state.orchestrate orch.webservers
+///     salt-run state.orchestrate orch.webservers pillar='{version: 2}' test=True
+#[function]
+pub fn orchestrate(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult {
+    let given =
+        [("saltenv", args.saltenv), ("test", args.test), ("exclude", args.exclude), ("pillarenv", args.pillarenv)];
+    let done = run(context, "state.sls", vec![args.mods], given, args.pillar, args.orchestration_jid)?;
+    let data = map! {context.master.id.as_str() => done.value};
+    Ok(map! {"data" => data, "outputter" => "highstate", "retcode" => i64::from(done.retcode != 0)}.into())
+}
 
-    /// As `state.orchestrate`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run state.sls orch.webservers
-    fn sls(context, mods: Value, saltenv: Value = Value::Nil, test: Value = Value::Nil, exclude: Value = Value::Nil, pillar: Value = Value::Nil, pillarenv: Value = Value::Nil, orchestration_jid: Option<String> = None, **kwargs) {
-        orchestrate(context, mods, saltenv, test, exclude, pillar, pillarenv, orchestration_jid, kwargs)
-    }
+/// As `state.orchestrate`.
+///
+/// CLI Example:
+///
+///     salt-run state.orch orch.webservers
+#[function]
+pub fn orch(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult {
+    orchestrate(context, args)
+}
 
-    /// Runs one state on the master.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run state.orchestrate_single fun=salt.wheel name=key.list_all
-    fn orchestrate_single(context, fun: String, name: String, test: Value = Value::Nil, queue: bool = false, pillar: Value = Value::Nil, **kwargs) {
-        _ = queue;
-        let given = [("test".into(), test), ("name".into(), name.into())].into_iter().chain(kwargs);
-        let done = run(context, "state.single", vec![fun.into()], given, pillar, None)?;
-        Ok(shown(context, done))
-    }
+/// As `state.orchestrate`.
+///
+/// CLI Example:
+///
+///     salt-run state.sls orch.webservers
+#[function]
+pub fn sls(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult {
+    orchestrate(context, args)
+}
 
-    /// Runs high data, which is given as it is, on the master.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run state.orchestrate_high '{stage_one: {salt.state: [{tgt: "db*"}, {sls: [stage_one]}]}}'
-    fn orchestrate_high(context, data: Value, test: Value = Value::Nil, queue: bool = false, pillar: Value = Value::Nil, **_kwargs) {
-        _ = queue;
-        let done = run(context, "state.high", vec![data], [("test", test)], pillar, None)?;
-        Ok(shown(context, done))
-    }
+/// Runs one state on the master.
+///
+/// CLI Example:
+///
+///     salt-run state.orchestrate_single fun=salt.wheel name=key.list_all
+#[function]
+pub fn orchestrate_single(
+    context: &RunnerContext,
+    fun: String,
+    name: String,
+    #[default] test: Value,
+    #[default(false)] queue: bool,
+    #[default] pillar: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = queue;
+    let given = [("test".into(), test), ("name".into(), name.into())].into_iter().chain(kwargs);
+    let done = run(context, "state.single", vec![fun.into()], given, pillar, None)?;
+    Ok(shown(context, done))
+}
 
-    /// The high data of SLS files as the master would run them.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run state.orchestrate_show_sls orch.webservers
-    fn orchestrate_show_sls(context, mods: Value, saltenv: Value = Value::Nil, test: Value = Value::Nil, queue: bool = false, pillar: Value = Value::Nil, pillarenv: Value = Value::Nil, **_kwargs) {
-        _ = (queue, test);
-        let given = [("saltenv", saltenv), ("pillarenv", pillarenv)];
-        let done = run(context, "state.show_sls", vec![mods], given, pillar, None)?;
-        Ok(map! {context.master.id.as_str() => done.value}.into())
-    }
+/// Runs high data, which is given as it is, on the master.
+///
+/// CLI Example:
+///
+///     salt-run state.orchestrate_high '{stage_one: {salt.state: [{tgt: "db*"}, {sls: [stage_one]}]}}'
+#[function]
+pub fn orchestrate_high(
+    context: &RunnerContext,
+    data: Value,
+    #[default] test: Value,
+    #[default(false)] queue: bool,
+    #[default] pillar: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    _ = queue;
+    let done = run(context, "state.high", vec![data], [("test", test)], pillar, None)?;
+    Ok(shown(context, done))
+}
 
-    /// Holds up an orchestration before a state, or before its next one, for so many seconds or until it is
-    /// resumed.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run state.pause 20261120235852025555
-    fn pause(context, jid: Value, state_id: Value = Value::Nil, duration: Value = Value::Nil) {
-        control(context, "state.pause", jid, [("state_id", state_id), ("duration", duration)])
-    }
+/// The high data of SLS files as the master would run them.
+///
+/// CLI Example:
+///
+///     salt-run state.orchestrate_show_sls orch.webservers
+#[function]
+pub fn orchestrate_show_sls(
+    context: &RunnerContext,
+    mods: Value,
+    #[default] saltenv: Value,
+    #[default] test: Value,
+    #[default(false)] queue: bool,
+    #[default] pillar: Value,
+    #[default] pillarenv: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    _ = (queue, test);
+    let given = [("saltenv", saltenv), ("pillarenv", pillarenv)];
+    let done = run(context, "state.show_sls", vec![mods], given, pillar, None)?;
+    Ok(map! {context.master.id.as_str() => done.value}.into())
+}
 
-    /// Lets an orchestration that is held up go on.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run state.resume 20261120235852025555
-    fn resume(context, jid: Value, state_id: Value = Value::Nil) {
-        control(context, "state.resume", jid, [("state_id", state_id)])
-    }
+/// Holds up an orchestration before a state, or before its next one, for so many seconds or until it is
+/// resumed.
+///
+/// CLI Example:
+///
+///     salt-run state.pause 20261120235852025555
+#[function]
+pub fn pause(
+    context: &RunnerContext,
+    jid: Value,
+    #[default] state_id: Value,
+    #[default] duration: Value,
+) -> CallResult {
+    control(context, "state.pause", jid, [("state_id", state_id), ("duration", duration)])
+}
 
-    /// Ends an orchestration before a state, or before its next one: what runs comes to its end.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run state.soft_kill 20261120235852025555
-    fn soft_kill(context, jid: Value, state_id: Value = Value::Nil) {
-        control(context, "state.soft_kill", jid, [("state_id", state_id)])
-    }
+/// Lets an orchestration that is held up go on.
+///
+/// CLI Example:
+///
+///     salt-run state.resume 20261120235852025555
+#[function]
+pub fn resume(context: &RunnerContext, jid: Value, #[default] state_id: Value) -> CallResult {
+    control(context, "state.resume", jid, [("state_id", state_id)])
+}
+
+/// Ends an orchestration before a state, or before its next one: what runs comes to its end.
+///
+/// CLI Example:
+///
+///     salt-run state.soft_kill 20261120235852025555
+#[function]
+pub fn soft_kill(context: &RunnerContext, jid: Value, #[default] state_id: Value) -> CallResult {
+    control(context, "state.soft_kill", jid, [("state_id", state_id)])
 }
 
 /// Runs a function of the state system on the master's host. An orchestration's job id is that of the call.

@@ -1,38 +1,42 @@
 //! `survey`: results of one function that are the same on several minions.
 
+use brine_core::function::{CallResult, Function, function, registry};
 use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::RunnerContext;
 use super::salt::with_keywords;
 
-functions! {
-    module "survey", context RunnerContext;
+/// Runner functions of `survey`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("survey", [hash]);
 
-    /// Call an execution function on minions, and group the minions by their results, the largest group first.
-    ///
-    /// survey_sort: `up` for the smallest group first.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt-run survey.hash '*' file.get_hash /etc/resolv.conf survey_sort=up
-    fn hash(context, tgt: Value, fun: String, *args, **kwargs) {
-        let mut kwargs = kwargs;
-        kwargs.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with('_')));
-        let smallest_first = kwargs.shift_remove("survey_sort").is_some_and(|sort| sort == "up".into());
-        let tgt_type = match kwargs.shift_remove("tgt_type") {
-            Some(kind) if kind == "pcre".into() => "pcre",
-            _ => "compound",
-        };
-        let mut request = PublishRequest {
-            tgt,
-            tgt_type: tgt_type.into(),
-            ..PublishRequest::new("*", &fun, &context.caller.user)
-        };
-        request.arg = with_keywords(args, kwargs);
-        Ok(pools(context.ask(request, None)?, smallest_first).into())
-    }
+/// Call an execution function on minions, and group the minions by their results, the largest group first.
+///
+/// survey_sort: `up` for the smallest group first.
+///
+/// CLI Example:
+///
+///     salt-run survey.hash '*' file.get_hash /etc/resolv.conf survey_sort=up
+#[function]
+pub fn hash(
+    context: &RunnerContext,
+    tgt: Value,
+    fun: String,
+    #[rest] args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut kwargs = kwargs;
+    kwargs.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with('_')));
+    let smallest_first = kwargs.shift_remove("survey_sort").is_some_and(|sort| sort == "up".into());
+    let tgt_type = match kwargs.shift_remove("tgt_type") {
+        Some(kind) if kind == "pcre".into() => "pcre",
+        _ => "compound",
+    };
+    let mut request =
+        PublishRequest { tgt, tgt_type: tgt_type.into(), ..PublishRequest::new("*", &fun, &context.caller.user) };
+    request.arg = with_keywords(args, kwargs);
+    Ok(pools(context.ask(request, None)?, smallest_first).into())
 }
 
 /// Groups minions by their results.

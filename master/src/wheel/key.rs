@@ -3,8 +3,7 @@
 
 use brine_core::crypt::{CryptError, PrivateKey, PublicKey};
 use brine_core::files;
-use brine_core::function::CallError;
-use brine_core::functions;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::glob::fnmatch;
 use brine_core::minion_id::MinionId;
 use brine_core::{Map, Value, map, metrics};
@@ -12,135 +11,199 @@ use brine_core::{Map, Value, map, metrics};
 use super::WheelContext;
 use crate::keys::{Act, Key, KeyError, KeyState};
 
-functions! {
-    module "key", context WheelContext;
+/// Wheel functions of `key`.
+pub static FUNCTIONS: &[Function<WheelContext>] = registry!(
+    "key",
+    [
+        list,
+        list_all,
+        glob_match,
+        name_match,
+        accept,
+        accept_dict,
+        reject,
+        reject_dict,
+        delete,
+        delete_dict,
+        key_str,
+        master_key_str,
+        finger,
+        finger_master,
+        gen_pair,
+        gen_accept
+    ]
+);
 
-    /// The keys of one state: `acc`, `pre` or `un`, `rej`, `den`, or `all`, which also lists the master's own.
-    fn list(context, r#match: String) {
-        match KeyState::of_word(&r#match) {
-            Some(states) if states.len() > 1 => list_all(context),
-            Some(states) => listed(context, states).map(Value::Map),
-            None => Ok(Value::map()),
+/// The keys of one state: `acc`, `pre` or `un`, `rej`, `den`, or `all`, which also lists the master's own.
+#[function]
+pub fn list(context: &WheelContext, r#match: String) -> CallResult {
+    match KeyState::of_word(&r#match) {
+        Some(states) if states.len() > 1 => list_all(context),
+        Some(states) => listed(context, states).map(Value::Map),
+        None => Ok(Value::map()),
+    }
+}
+
+/// All keys, the master's own under `local`.
+#[function]
+pub fn list_all(context: &WheelContext) -> CallResult {
+    let mut all = listed(context, &KeyState::ALL)?;
+    all.insert("local".into(), context.keys.local().map_err(CallError::execution)?.into());
+    Ok(all.into())
+}
+
+/// The keys whose ids match, by state.
+#[function]
+pub fn glob_match(context: &WheelContext, r#match: Vec<String>) -> CallResult {
+    found(context, &r#match)
+}
+
+/// The keys whose ids match, by state. The old name of `glob_match`.
+#[function]
+pub fn name_match(context: &WheelContext, r#match: Vec<String>) -> CallResult {
+    found(context, &r#match)
+}
+
+/// Accepts pending keys whose ids match; on demand also rejected and denied ones. Gives the states
+/// in which keys of that match are then.
+#[function]
+pub fn accept(
+    context: &WheelContext,
+    r#match: Vec<String>,
+    #[default(false)] include_rejected: bool,
+    #[default(false)] include_denied: bool,
+) -> CallResult {
+    let states = including(&[(include_rejected, KeyState::Rejected), (include_denied, KeyState::Denied)]);
+    change(context, Act::Accept, &select(context, &r#match, &states)?)?;
+    found(context, &r#match)
+}
+
+/// Accepts keys that are named by state: `{minions_pre: [web1, web2]}`.
+#[function]
+pub fn accept_dict(
+    context: &WheelContext,
+    r#match: Map,
+    #[default(false)] include_rejected: bool,
+    #[default(false)] include_denied: bool,
+) -> CallResult {
+    let states = including(&[(include_rejected, KeyState::Rejected), (include_denied, KeyState::Denied)]);
+    change_named(context, Act::Accept, &r#match, &states)
+}
+
+/// Rejects pending keys whose ids match; on demand also accepted and denied ones.
+#[function]
+pub fn reject(
+    context: &WheelContext,
+    r#match: Vec<String>,
+    #[default(false)] include_accepted: bool,
+    #[default(false)] include_denied: bool,
+) -> CallResult {
+    let states = including(&[(include_accepted, KeyState::Accepted), (include_denied, KeyState::Denied)]);
+    change(context, Act::Reject, &select(context, &r#match, &states)?)?;
+    found(context, &r#match)
+}
+
+/// Rejects keys that are named by state: `{minions_pre: [web1, web2]}`.
+#[function]
+pub fn reject_dict(
+    context: &WheelContext,
+    r#match: Map,
+    #[default(false)] include_accepted: bool,
+    #[default(false)] include_denied: bool,
+) -> CallResult {
+    let states = including(&[(include_accepted, KeyState::Accepted), (include_denied, KeyState::Denied)]);
+    change_named(context, Act::Reject, &r#match, &states)
+}
+
+/// Deletes keys whose ids match, whatever their state.
+#[function]
+pub fn delete(context: &WheelContext, r#match: Vec<String>) -> CallResult {
+    change(context, Act::Delete, &select(context, &r#match, &KeyState::ALL)?)?;
+    found(context, &r#match)
+}
+
+/// Deletes keys that are named by state: `{minions: [web1], minions_denied: [web2]}`.
+#[function]
+pub fn delete_dict(context: &WheelContext, r#match: Map) -> CallResult {
+    change_named(context, Act::Delete, &r#match, &KeyState::ALL)
+}
+
+/// The public keys whose ids match, by state and id. What else is in their files is left out.
+#[function(name = "print")]
+pub fn key_str(context: &WheelContext, r#match: Vec<String>) -> CallResult {
+    let mut by_state = Map::new();
+    for key in select(context, &r#match, &KeyState::ALL)? {
+        if let Some(text) = context.keys.get(key.state, &key.id).map_err(CallError::execution)? {
+            let pem = PublicKey::from_pem(&text).map_or(text, |key| key.to_pem());
+            add(&mut by_state, key.state.folder(), (&key.id).into(), pem);
         }
     }
+    Ok(by_state.into())
+}
 
-    /// All keys, the master's own under `local`.
-    fn list_all(context) {
-        let mut all = listed(context, &KeyState::ALL)?;
-        all.insert("local".into(), context.keys.local().map_err(CallError::execution)?.into());
-        Ok(all.into())
+/// The master's public key.
+#[function]
+pub fn master_key_str(context: &WheelContext) -> CallResult {
+    let pem = files::read_to_string(context.keys.pki_dir().join("master.pub")).map_err(CallError::execution)?;
+    Ok(map! {"local" => map! {"master.pub" => pem}}.into())
+}
+
+/// The fingerprints of the keys whose ids match, by state and id; of the master's own under `local`.
+/// A file that is no key has what is wrong with it in the place of its fingerprint.
+#[function]
+pub fn finger(context: &WheelContext, r#match: Vec<String>, #[default] hash_type: Option<String>) -> CallResult {
+    only_sha256(hash_type.as_deref())?;
+    let mut by_state = Map::new();
+    for key in select(context, &r#match, &KeyState::ALL)? {
+        let finger = context.keys.finger(&key).unwrap_or_else(|error| error.to_string());
+        add(&mut by_state, key.state.folder(), (&key.id).into(), finger);
     }
-
-    /// The keys whose ids match, by state.
-    fn glob_match(context, r#match: Vec<String>) {
-        found(context, &r#match)
-    }
-
-    /// The keys whose ids match, by state. The old name of `glob_match`.
-    fn name_match(context, r#match: Vec<String>) {
-        found(context, &r#match)
-    }
-
-    /// Accepts pending keys whose ids match; on demand also rejected and denied ones. Gives the states
-    /// in which keys of that match are then.
-    fn accept(context, r#match: Vec<String>, include_rejected: bool = false, include_denied: bool = false) {
-        let states = including(&[(include_rejected, KeyState::Rejected), (include_denied, KeyState::Denied)]);
-        change(context, Act::Accept, &select(context, &r#match, &states)?)?;
-        found(context, &r#match)
-    }
-
-    /// Accepts keys that are named by state: `{minions_pre: [web1, web2]}`.
-    fn accept_dict(context, r#match: Map, include_rejected: bool = false, include_denied: bool = false) {
-        let states = including(&[(include_rejected, KeyState::Rejected), (include_denied, KeyState::Denied)]);
-        change_named(context, Act::Accept, &r#match, &states)
-    }
-
-    /// Rejects pending keys whose ids match; on demand also accepted and denied ones.
-    fn reject(context, r#match: Vec<String>, include_accepted: bool = false, include_denied: bool = false) {
-        let states = including(&[(include_accepted, KeyState::Accepted), (include_denied, KeyState::Denied)]);
-        change(context, Act::Reject, &select(context, &r#match, &states)?)?;
-        found(context, &r#match)
-    }
-
-    /// Rejects keys that are named by state: `{minions_pre: [web1, web2]}`.
-    fn reject_dict(context, r#match: Map, include_accepted: bool = false, include_denied: bool = false) {
-        let states = including(&[(include_accepted, KeyState::Accepted), (include_denied, KeyState::Denied)]);
-        change_named(context, Act::Reject, &r#match, &states)
-    }
-
-    /// Deletes keys whose ids match, whatever their state.
-    fn delete(context, r#match: Vec<String>) {
-        change(context, Act::Delete, &select(context, &r#match, &KeyState::ALL)?)?;
-        found(context, &r#match)
-    }
-
-    /// Deletes keys that are named by state: `{minions: [web1], minions_denied: [web2]}`.
-    fn delete_dict(context, r#match: Map) {
-        change_named(context, Act::Delete, &r#match, &KeyState::ALL)
-    }
-
-    /// The public keys whose ids match, by state and id. What else is in their files is left out.
-    fn key_str(context, r#match: Vec<String>) as "print" {
-        let mut by_state = Map::new();
-        for key in select(context, &r#match, &KeyState::ALL)? {
-            if let Some(text) = context.keys.get(key.state, &key.id).map_err(CallError::execution)? {
-                let pem = PublicKey::from_pem(&text).map_or(text, |key| key.to_pem());
-                add(&mut by_state, key.state.folder(), (&key.id).into(), pem);
-            }
+    let joined = r#match.join(",");
+    for name in context.keys.local().map_err(CallError::execution)? {
+        if joined.split(',').any(|glob| fnmatch(glob, &name)) {
+            let finger = context.keys.local_finger(&name).unwrap_or_else(|error| error.to_string());
+            add(&mut by_state, "local", name.into(), finger);
         }
-        Ok(by_state.into())
     }
+    Ok(by_state.into())
+}
 
-    /// The master's public key.
-    fn master_key_str(context) {
-        let pem = files::read_to_string(context.keys.pki_dir().join("master.pub")).map_err(CallError::execution)?;
-        Ok(map! {"local" => map! {"master.pub" => pem}}.into())
-    }
+/// The fingerprint of the master's public key, which minions can be given as `master_finger`.
+#[function]
+pub fn finger_master(context: &WheelContext, #[default] hash_type: Option<String>) -> CallResult {
+    only_sha256(hash_type.as_deref())?;
+    let finger = context.keys.local_finger("master.pub").map_err(CallError::execution)?;
+    Ok(map! {"local" => map! {"master.pub" => finger}}.into())
+}
 
-    /// The fingerprints of the keys whose ids match, by state and id; of the master's own under `local`.
-    /// A file that is no key has what is wrong with it in the place of its fingerprint.
-    fn finger(context, r#match: Vec<String>, hash_type: Option<String> = None) {
-        only_sha256(hash_type.as_deref())?;
-        let mut by_state = Map::new();
-        for key in select(context, &r#match, &KeyState::ALL)? {
-            let finger = context.keys.finger(&key).unwrap_or_else(|error| error.to_string());
-            add(&mut by_state, key.state.folder(), (&key.id).into(), finger);
-        }
-        let joined = r#match.join(",");
-        for name in context.keys.local().map_err(CallError::execution)? {
-            if joined.split(',').any(|glob| fnmatch(glob, &name)) {
-                let finger = context.keys.local_finger(&name).unwrap_or_else(|error| error.to_string());
-                add(&mut by_state, "local", name.into(), finger);
-            }
-        }
-        Ok(by_state.into())
-    }
+/// Makes a pair of keys and keeps neither half.
+#[function(name = "gen")]
+pub fn gen_pair(
+    _context: &WheelContext,
+    #[default] id_: Option<String>,
+    #[default(2048)] keysize: usize,
+) -> CallResult {
+    let _ = id_;
+    make_pair(keysize).map(Value::Map)
+}
 
-    /// The fingerprint of the master's public key, which minions can be given as `master_finger`.
-    fn finger_master(context, hash_type: Option<String> = None) {
-        only_sha256(hash_type.as_deref())?;
-        let finger = context.keys.local_finger("master.pub").map_err(CallError::execution)?;
-        Ok(map! {"local" => map! {"master.pub" => finger}}.into())
+/// Makes a pair of keys for a minion and accepts the public one. Gives the pair, or nothing if the
+/// minion has a key already, unless forced to replace it.
+#[function]
+pub fn gen_accept(
+    context: &WheelContext,
+    id_: String,
+    #[default(2048)] keysize: usize,
+    #[default(false)] force: bool,
+) -> CallResult {
+    let id: MinionId = id_.parse().map_err(CallError::execution)?;
+    if !force && context.keys.current(&id).map_err(CallError::execution)?.is_some() {
+        return Ok(Value::map());
     }
-
-    /// Makes a pair of keys and keeps neither half.
-    fn gen_pair(_context, id_: Option<String> = None, keysize: usize = 2048) as "gen" {
-        let _ = id_;
-        make_pair(keysize).map(Value::Map)
-    }
-
-    /// Makes a pair of keys for a minion and accepts the public one. Gives the pair, or nothing if the
-    /// minion has a key already, unless forced to replace it.
-    fn gen_accept(context, id_: String, keysize: usize = 2048, force: bool = false) {
-        let id: MinionId = id_.parse().map_err(CallError::execution)?;
-        if !force && context.keys.current(&id).map_err(CallError::execution)?.is_some() {
-            return Ok(Value::map());
-        }
-        let pair = make_pair(keysize)?;
-        let public = pair.get("pub").and_then(Value::as_str).unwrap_or_default();
-        context.keys.set(&id, KeyState::Accepted, public).map_err(CallError::execution)?;
-        Ok(pair.into())
-    }
+    let pair = make_pair(keysize)?;
+    let public = pair.get("pub").and_then(Value::as_str).unwrap_or_default();
+    context.keys.set(&id, KeyState::Accepted, public).map_err(CallError::execution)?;
+    Ok(pair.into())
 }
 
 /// Applies an action to keys, publishes `salt/key` for each changed one, and rotates the publish key if a minion must not

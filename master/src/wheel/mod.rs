@@ -1,5 +1,5 @@
 //! Wheel functions: what `salt-key`, reactors (`wheel.key.accept`) and the API change on the master,
-//! one file a Salt module, each declared with `brine_core::functions!`.
+//! one file a Salt module, its functions declared by `#[function]`.
 //!
 //! They block. A [`WheelHost`] provides the services of the master beyond its keys.
 

@@ -14,13 +14,12 @@ use brine_core::bus::{Bus, BusLimits, EventSockets, SocketNames};
 use brine_core::config::MinionConfig;
 use brine_core::executors::ExecutorError;
 use brine_core::files::{self, FileError};
-use brine_core::fileserver;
 use brine_core::function::Registry;
 use brine_core::schedule::Schedule;
 use brine_core::supervisor::Supervisor;
 use brine_core::transport::{Backoff, TransportError};
 use brine_core::wire::Publication;
-use brine_core::{Map, MinionId, Value, map, metrics};
+use brine_core::{Map, MinionId, Value, fileserver, map, metrics};
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -32,9 +31,9 @@ use crate::beacons::{self, Configured};
 use crate::channel::ChannelError;
 use crate::context::{FileClient, MasterEvent, Minion, Upstream};
 use crate::events::Kind;
+use crate::host::programs::System;
 use crate::jobs;
 use crate::local_bus::LocalBus;
-use crate::modules::programs::System;
 use crate::schedule;
 use crate::seen_jobs::SeenJobs;
 
@@ -120,8 +119,8 @@ pub(crate) fn build(
         beacons: Configured::new(config.beacons.clone()),
         schedule: Mutex::new(Schedule::new(config.schedule.clone())),
         jobs: Mutex::default(),
-        functions: Registry::new(crate::modules::MODULES),
-        states: Registry::new(crate::states::MODULES),
+        functions: Registry::new(&crate::modules::functions()),
+        states: Registry::new(&crate::modules::states()),
     })
 }
 

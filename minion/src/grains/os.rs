@@ -112,7 +112,7 @@ fn package_architecture<'a>(arch: &'a str, family: &str) -> &'a str {
 fn variables(text: &str) -> HashMap<String, String> {
     let lines = text.lines().filter_map(|line| line.trim().split_once('='));
     let pairs = lines.filter(|(name, _)| !name.starts_with('#')).map(|(name, value)| {
-        let words = crate::process::split(value).unwrap_or_default();
+        let words = crate::host::process::split(value).unwrap_or_default();
         (name.to_owned(), words.into_iter().next().unwrap_or_default())
     });
     pairs.collect()

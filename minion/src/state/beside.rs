@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 
 use super::call::{Caller, Clock, Retry, attempt_told, text};
 use crate::context::Context;
-use crate::process::cancelled_within;
+use crate::host::process::cancelled_within;
 
 type Outcome = Result<Map, CallError>;
 

@@ -10,14 +10,12 @@ use brine_core::{Map, Value, map};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
 
-use super::Settings;
-use super::conditions;
-use super::slots;
+use super::{Settings, conditions, slots};
 use crate::context::Context;
+use crate::host::process::cancelled_within;
 use crate::modules::file::expand;
-use crate::process::cancelled_within;
 use crate::redact::Redactor;
-use crate::states::{StateContext, available};
+use crate::state::{StateContext, available};
 use crate::suggest;
 
 /// Arguments that are the run's. A function gets them only if it has a parameter of that name.
@@ -253,8 +251,8 @@ impl Caller<'_> {
         };
         let before = self.context.job.retcode.load(Ordering::Relaxed);
         let result = match chunk.args.get("umask").and_then(mode) {
-            Some(umask) => with_umask(umask, || (function.call)(&context, args)),
-            None => (function.call)(&context, args),
+            Some(umask) => with_umask(umask, || function.call(&context, args)),
+            None => function.call(&context, args),
         };
         // What a state's commands return is told by the state's result.
         self.context.set_retcode(before);

@@ -13,7 +13,7 @@ use brine_core::{Map, Value};
 use super::{Queue, Settings, Source, Top};
 use crate::context::Context;
 use crate::masterless;
-use crate::states::available;
+use crate::state::available;
 
 /// What the pillar says when it could not be rendered.
 const PILLAR_FAILURE: i64 = 5;

@@ -13,11 +13,13 @@
 //! | `call.rs` | one call of a state function, with conditions, retries and what every result has |
 //! | `conditions.rs` | `onlyif`, `unless`, `creates`, `check_cmd` |
 //!
-//! Nothing here knows a state module by name; `modules/state.rs` has the functions that people call.
+//! Nothing here knows a state module by name; `modules/state` has the functions that people call.
 
+pub mod available;
 mod beside;
 mod call;
 mod conditions;
+mod function;
 mod highstate;
 pub mod pause;
 mod queue;
@@ -28,6 +30,7 @@ pub(crate) mod source;
 mod top;
 
 pub use call::unfit;
+pub use function::{StateContext, StateReturn};
 pub use highstate::{NoPillar, Options, OwnFacts, StateRun, errors};
 pub use queue::{Queue, only_run};
 pub use run::{Settings, run};

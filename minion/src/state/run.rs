@@ -148,7 +148,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     /// The chunk with those taken along that can run with it now, if there are any and they are to be.
     fn together(&mut self, place: usize) -> Option<Chunk> {
         let chunk = &self.low.chunks[place];
-        let aggregate = crate::states::aggregate_of(&chunk.state)?;
+        let aggregate = crate::modules::aggregate_of(&chunk.state)?;
         if !self.may_aggregate(chunk) || self.aggregated.contains(&place) {
             return None;
         }

@@ -9,7 +9,7 @@ use brine_core::{Map, Value};
 use parking_lot::{Mutex, RwLock};
 
 use crate::context::{Context, Job, Programs};
-use crate::process::{Output, ProcessError, Program};
+use crate::host::process::{Output, ProcessError, Program};
 
 /// Programs that say what a transcript has for them, in its order; the last answer to a command stays.
 pub struct Scripted {

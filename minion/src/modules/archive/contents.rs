@@ -7,7 +7,7 @@ use brine_core::shell::quote;
 
 use super::{split_options, zipped};
 use crate::context::Context;
-use crate::process::Program;
+use crate::host::process::Program;
 
 /// What a file is packed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub fn contents(
     }
 }
 
-fn shell(context: &Context, command: String) -> Result<crate::process::Output, CallError> {
+fn shell(context: &Context, command: String) -> Result<crate::host::process::Output, CallError> {
     let env = vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("TZ".to_owned(), "UTC".to_owned())];
     let program = Program { command, shell: Some("/bin/sh".into()), env, ..Program::default() };
     program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)

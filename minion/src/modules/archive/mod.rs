@@ -3,19 +3,20 @@
 //! `contents.rs` lists, `zipped.rs` is about ZIP files.
 
 mod contents;
+pub(crate) mod state;
 mod zipped;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
 use brine_core::glob::{self, is_pattern};
 use brine_core::shell::quote;
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
-use super::cmd;
 use super::user::names;
+use super::{Room, cmd};
 use crate::context::Context;
 use crate::fileclient::in_environment;
 use contents::at;
@@ -23,219 +24,303 @@ pub use contents::{Contents, Format, contents};
 use zipped::Unzip;
 pub use zipped::needs_password;
 
-functions! {
-    module "archive", context Context;
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS] };
 
-    /// What is in an archive on this host or under `salt://`: a list, or with `verbose` folders, files and links apart.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' archive.list /path/to/myfile.tar.gz strip_components=1
-    fn list_(
+/// Execution functions of `archive`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("archive", [list_, tar, gzip, gunzip, cmd_zip, cmd_unzip, unzip, is_encrypted]);
+
+/// The arguments of `archive.list_`.
+#[derive(Args)]
+pub struct ListArgs {
+    /// Path or URL of the archive.
+    name: String,
+    /// `tar`, `rar` or `zip`; that of the file name by default.
+    #[default]
+    archive_format: Option<String>,
+    /// Further options of `tar`.
+    #[default]
+    options: Option<String>,
+    /// Number of leading components to strip from paths.
+    #[default]
+    strip_components: Value,
+    /// Whether the copy in the cache is removed.
+    #[default(false)]
+    clean: bool,
+    /// Whether directories, files and links are returned apart.
+    #[default(false)]
+    verbose: bool,
+    /// Environment of the file server.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Accepted and ignored.
+    #[default]
+    source_hash: Value,
+    /// Accepted and ignored.
+    #[default(false)]
+    use_etag: bool,
+}
+
+/// What is in an archive on this host or under `salt://`: a list, or with `verbose` folders, files and links apart.
+///
+/// CLI Example:
+///
+///     salt '*' archive.list /path/to/myfile.tar.gz strip_components=1
+#[function(name = "list")]
+pub fn list_(context: &Context, #[args] args: ListArgs) -> CallResult {
+    _ = (args.source_hash, args.use_etag);
+    let cached = cached(context, &args.name, &args.saltenv)?;
+    let strip = u32::from_value(&args.strip_components).filter(|count| *count > 0);
+    if args.strip_components.is_truthy() && strip.is_none() {
+        return Err(at(&cached, "'strip_components' must be a positive integer"));
+    }
+    let format = match args.archive_format.filter(|format| !format.is_empty()) {
+        Some(format) => {
+            Format::named(&format).ok_or_else(|| at(&cached, &format!("Unsupported archive format '{format}'")))?
+        }
+        None => Format::guess(&args.name)
+            .ok_or_else(|| at(&cached, "Unable to guess archive format, please pass an 'archive_format' argument."))?,
+    };
+    let found = contents(context, &args.name, &cached, format, args.options.as_deref())?;
+    if args.clean {
+        _ = fs::remove_file(&cached);
+    }
+    let mut found = found;
+    if let Some(count) = strip {
+        found.strip(count as usize);
+    }
+    let found = found.sorted();
+    if !args.verbose {
+        let mut all = [found.dirs, found.files, found.links].concat();
+        all.sort();
+        return Ok(all.into());
+    }
+    Ok(map! {
+        "top_level_dirs" => found.top_level_dirs(),
+        "top_level_files" => found.top_level_files(),
+        "top_level_links" => found.top_level_links(),
+        "dirs" => found.dirs,
+        "files" => found.files,
+        "links" => found.links,
+    }
+    .into())
+}
+
+/// Runs `tar` with these options on this archive.
+///
+/// CLI Example:
+///
+///     salt '*' archive.tar cjvf /tmp/salt.tar.bz2 '/tmp/file_1,/tmp/file_2'
+#[function]
+pub fn tar(
+    context: &Context,
+    options: String,
+    tarfile: String,
+    #[default] sources: Value,
+    #[default] dest: Option<String>,
+    #[default] cwd: Option<String>,
+    #[default] template: Option<String>,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    if options.is_empty() {
+        return Err(CallError::Execution("Tar options can not be empty".into()));
+    }
+    let mut words = vec!["tar".to_owned()];
+    words.extend(options.split_whitespace().map(str::to_owned));
+    words.push(tarfile);
+    words.extend(dest.into_iter().flat_map(|dest| ["-C".to_owned(), dest]));
+    words.extend(expand(&sources));
+    lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
+}
+
+/// Compresses a file.
+///
+/// CLI Example:
+///
+///     salt '*' archive.gzip /tmp/sourcefile.txt
+#[function]
+pub fn gzip(
+    context: &Context,
+    sourcefile: String,
+    #[default] template: Option<String>,
+    #[default] runas: Option<String>,
+    #[default] options: Option<String>,
+) -> CallResult {
+    on_one_file(context, "gzip", options, sourcefile, template, runas)
+}
+
+/// Uncompresses a file.
+///
+/// CLI Example:
+///
+///     salt '*' archive.gunzip /tmp/sourcefile.txt.gz
+#[function]
+pub fn gunzip(
+    context: &Context,
+    gzipfile: String,
+    #[default] template: Option<String>,
+    #[default] runas: Option<String>,
+    #[default] options: Option<String>,
+) -> CallResult {
+    on_one_file(context, "gunzip", options, gzipfile, template, runas)
+}
+
+/// Packs files by the program `zip`.
+///
+/// CLI Example:
+///
+///     salt '*' archive.cmd_zip /tmp/zipfile.zip '/tmp/sourcefile1,/tmp/sourcefile2'
+#[function]
+pub fn cmd_zip(
+    context: &Context,
+    zip_file: String,
+    sources: Value,
+    #[default] template: Option<String>,
+    #[default] cwd: Option<String>,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    let mut words = vec!["zip".to_owned(), "-r".to_owned(), zip_file];
+    words.extend(expand(&sources));
+    lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
+}
+
+/// The arguments of `archive.cmd_unzip`.
+#[derive(Args)]
+pub struct CmdUnzipArgs {
+    /// Path of the archive.
+    zip_file: String,
+    /// Directory to extract into.
+    dest: String,
+    /// Paths of the archive to leave out.
+    #[default]
+    excludes: Value,
+    /// Further options of `unzip`.
+    #[default]
+    options: Option<String>,
+    /// Template engine that renders the paths.
+    #[default]
+    template: Option<String>,
+    /// User to extract as.
+    #[default]
+    runas: Option<String>,
+    /// Highest number of returned files, or `true` for 100.
+    #[default(false.into())]
+    trim_output: Value,
+    /// Password of the archive.
+    #[default]
+    password: Value,
+}
+
+/// Unpacks a ZIP file by the program `unzip`.
+///
+/// CLI Example:
+///
+///     salt '*' archive.cmd_unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
+#[function]
+pub fn cmd_unzip(context: &Context, #[args] args: CmdUnzipArgs) -> CallResult {
+    let mut words = vec!["unzip".to_owned()];
+    if args.password.is_truthy() {
+        words.extend(["-P".to_owned(), args.password.to_string()]);
+    }
+    words.extend(split_options(args.options.as_deref().unwrap_or_default())?);
+    words.extend([args.zip_file, "-d".to_owned(), args.dest]);
+    if !args.excludes.is_nil() {
+        words.push("-x".to_owned());
+        words.extend(names(&args.excludes));
+    }
+    let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ") + " 2>&1";
+    let output = cmd::execute(
         context,
-        name: String,
-        archive_format: Option<String> = None,
-        options: Option<String> = None,
-        strip_components: Value = Value::Nil,
-        clean: bool = false,
-        verbose: bool = false,
-        saltenv: String = "base".to_owned(),
-        source_hash: Value = Value::Nil,
-        use_etag: bool = false
-    ) as "list" {
-        _ = (source_hash, use_etag);
-        let cached = cached(context, &name, &saltenv)?;
-        let strip = u32::from_value(&strip_components).filter(|count| *count > 0);
-        if strip_components.is_truthy() && strip.is_none() {
-            return Err(at(&cached, "'strip_components' must be a positive integer"));
-        }
-        let format = match archive_format.filter(|format| !format.is_empty()) {
-            Some(format) => {
-                Format::named(&format).ok_or_else(|| at(&cached, &format!("Unsupported archive format '{format}'")))?
-            }
-            None => Format::guess(&name)
-                .ok_or_else(|| at(&cached, "Unable to guess archive format, please pass an 'archive_format' argument."))?,
-        };
-        let found = contents(context, &name, &cached, format, options.as_deref())?;
-        if clean {
-            _ = fs::remove_file(&cached);
-        }
-        let mut found = found;
-        if let Some(count) = strip {
-            found.strip(count as usize);
-        }
-        let found = found.sorted();
-        if !verbose {
-            let mut all = [found.dirs, found.files, found.links].concat();
-            all.sort();
-            return Ok(all.into());
-        }
-        Ok(map! {
-            "top_level_dirs" => found.top_level_dirs(),
-            "top_level_files" => found.top_level_files(),
-            "top_level_links" => found.top_level_links(),
-            "dirs" => found.dirs,
-            "files" => found.files,
-            "links" => found.links,
-        }.into())
+        &command,
+        &map! {"template" => args.template, "runas" => args.runas, "python_shell" => true},
+    )?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution(output.stdout));
     }
+    Ok(trimmed(output.stdout.lines().map(str::to_owned).collect(), &args.trim_output).into())
+}
 
-    /// Runs `tar` with these options on this archive.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' archive.tar cjvf /tmp/salt.tar.bz2 '/tmp/file_1,/tmp/file_2'
-    fn tar(
-        context,
-        options: String,
-        tarfile: String,
-        sources: Value = Value::Nil,
-        dest: Option<String> = None,
-        cwd: Option<String> = None,
-        template: Option<String> = None,
-        runas: Option<String> = None
-    ) {
-        if options.is_empty() {
-            return Err(CallError::Execution("Tar options can not be empty".into()));
-        }
-        let mut words = vec!["tar".to_owned()];
-        words.extend(options.split_whitespace().map(str::to_owned));
-        words.push(tarfile);
-        words.extend(dest.into_iter().flat_map(|dest| ["-C".to_owned(), dest]));
-        words.extend(expand(&sources));
-        lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
-    }
+/// The arguments of `archive.unzip`.
+#[derive(Args)]
+pub struct UnzipArgs {
+    /// Path of the archive.
+    zip_file: String,
+    /// Directory to extract into.
+    dest: String,
+    /// Paths of the archive to leave out.
+    #[default]
+    excludes: Value,
+    /// Accepted and ignored.
+    #[default]
+    options: Option<String>,
+    /// Template engine that renders the paths.
+    #[default]
+    template: Option<String>,
+    /// Not supported: `archive.cmd_unzip` extracts as another user.
+    #[default]
+    runas: Option<String>,
+    /// Highest number of returned files, or `true` for 100.
+    #[default(false.into())]
+    trim_output: Value,
+    /// Password of the archive.
+    #[default]
+    password: Value,
+    /// Whether files get their permissions.
+    #[default(true)]
+    extract_perms: bool,
+}
 
-    /// Compresses a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' archive.gzip /tmp/sourcefile.txt
-    fn gzip(context, sourcefile: String, template: Option<String> = None, runas: Option<String> = None, options: Option<String> = None) {
-        on_one_file(context, "gzip", options, sourcefile, template, runas)
-    }
-
-    /// Uncompresses a file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' archive.gunzip /tmp/sourcefile.txt.gz
-    fn gunzip(context, gzipfile: String, template: Option<String> = None, runas: Option<String> = None, options: Option<String> = None) {
-        on_one_file(context, "gunzip", options, gzipfile, template, runas)
-    }
-
-    /// Packs files by the program `zip`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' archive.cmd_zip /tmp/zipfile.zip '/tmp/sourcefile1,/tmp/sourcefile2'
-    fn cmd_zip(
-        context,
-        zip_file: String,
-        sources: Value,
-        template: Option<String> = None,
-        cwd: Option<String> = None,
-        runas: Option<String> = None
-    ) {
-        let mut words = vec!["zip".to_owned(), "-r".to_owned(), zip_file];
-        words.extend(expand(&sources));
-        lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
-    }
-
-    /// Unpacks a ZIP file by the program `unzip`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' archive.cmd_unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
-    fn cmd_unzip(
-        context,
-        zip_file: String,
-        dest: String,
-        excludes: Value = Value::Nil,
-        options: Option<String> = None,
-        template: Option<String> = None,
-        runas: Option<String> = None,
-        trim_output: Value = false.into(),
-        password: Value = Value::Nil
-    ) {
-        let mut words = vec!["unzip".to_owned()];
-        if password.is_truthy() {
-            words.extend(["-P".to_owned(), password.to_string()]);
+/// Unpacks a ZIP file.
+///
+/// CLI Example:
+///
+///     salt '*' archive.unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
+#[function]
+pub fn unzip(context: &Context, #[args] args: UnzipArgs) -> CallResult {
+    _ = args.options;
+    let render = |text: String| match &args.template {
+        Some(_) => {
+            let rendering = crate::state::Source::new(context, context.pillar());
+            rendering.render_template("path", &text, &Map::new(), "base").map_err(CallError::Execution)
         }
-        words.extend(split_options(options.as_deref().unwrap_or_default())?);
-        words.extend([zip_file, "-d".to_owned(), dest]);
-        if !excludes.is_nil() {
-            words.push("-x".to_owned());
-            words.extend(names(&excludes));
-        }
-        let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ") + " 2>&1";
-        let output = cmd::execute(context, &command, &map! {"template" => template, "runas" => runas, "python_shell" => true})?;
-        if output.retcode != 0 {
-            return Err(CallError::Execution(output.stdout));
-        }
-        Ok(trimmed(output.stdout.lines().map(str::to_owned).collect(), &trim_output).into())
+        None => Ok(text),
+    };
+    if args.runas.is_some() {
+        return Err(CallError::Execution(
+            "archive.unzip works as the minion's own user: use archive.cmd_unzip with runas".into(),
+        ));
     }
+    let (zip_file, dest, excludes) = (render(args.zip_file)?, render(args.dest)?, names(&args.excludes));
+    let password = args.password.is_truthy().then(|| args.password.to_string());
+    let how = Unzip { excludes: &excludes, password: password.as_deref(), keep_modes: args.extract_perms };
+    let files = how
+        .unpack(Path::new(&zip_file), Path::new(&dest))
+        .map_err(|error| CallError::Execution(format!("Exception encountered unpacking zipfile: {error}")))?;
+    Ok(trimmed(files, &args.trim_output).into())
+}
 
-    /// Unpacks a ZIP file.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' archive.unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
-    fn unzip(
-        context,
-        zip_file: String,
-        dest: String,
-        excludes: Value = Value::Nil,
-        options: Option<String> = None,
-        template: Option<String> = None,
-        runas: Option<String> = None,
-        trim_output: Value = false.into(),
-        password: Value = Value::Nil,
-        extract_perms: bool = true
-    ) {
-        _ = options;
-        let render = |text: String| match &template {
-            Some(_) => {
-                let rendering = crate::state::Source::new(context, context.pillar());
-                rendering.render_template("path", &text, &Map::new(), "base").map_err(CallError::Execution)
-            }
-            None => Ok(text),
-        };
-        if runas.is_some() {
-            return Err(CallError::Execution(
-                "archive.unzip works as the minion's own user: use archive.cmd_unzip with runas".into(),
-            ));
-        }
-        let (zip_file, dest, excludes) = (render(zip_file)?, render(dest)?, names(&excludes));
-        let password = password.is_truthy().then(|| password.to_string());
-        let how = Unzip { excludes: &excludes, password: password.as_deref(), keep_modes: extract_perms };
-        let files = how
-            .unpack(Path::new(&zip_file), Path::new(&dest))
-            .map_err(|error| CallError::Execution(format!("Exception encountered unpacking zipfile: {error}")))?;
-        Ok(trimmed(files, &trim_output).into())
+/// Whether a ZIP file needs a password.
+///
+/// CLI Example:
+///
+///     salt '*' archive.is_encrypted /path/to/myfile.zip
+#[function]
+pub fn is_encrypted(
+    context: &Context,
+    name: String,
+    #[default(false)] clean: bool,
+    #[default("base".to_owned())] saltenv: String,
+    #[default] source_hash: Value,
+    #[default(false)] use_etag: bool,
+) -> CallResult {
+    _ = (source_hash, use_etag);
+    let cached = cached(context, &name, &saltenv)?;
+    let encrypted = needs_password(&cached).map_err(|_| at(&cached, &format!("{name} is not a ZIP file")))?;
+    if clean {
+        _ = fs::remove_file(&cached);
     }
-
-    /// Whether a ZIP file needs a password.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' archive.is_encrypted /path/to/myfile.zip
-    fn is_encrypted(
-        context,
-        name: String,
-        clean: bool = false,
-        saltenv: String = "base".to_owned(),
-        source_hash: Value = Value::Nil,
-        use_etag: bool = false
-    ) {
-        _ = (source_hash, use_etag);
-        let cached = cached(context, &name, &saltenv)?;
-        let encrypted = needs_password(&cached).map_err(|_| at(&cached, &format!("{name} is not a ZIP file")))?;
-        if clean {
-            _ = fs::remove_file(&cached);
-        }
-        Ok(encrypted.into())
-    }
+    Ok(encrypted.into())
 }
 
 /// Runs a program and gives the lines that it wrote.
@@ -278,7 +363,7 @@ fn expand(sources: &Value) -> Vec<String> {
 
 /// The words of options for a program.
 pub fn split_options(options: &str) -> Result<Vec<String>, CallError> {
-    crate::process::split(options)
+    crate::host::process::split(options)
         .ok_or_else(|| CallError::Execution(format!("the options '{options}' have a quote that is not closed")))
 }
 

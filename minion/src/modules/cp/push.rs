@@ -6,72 +6,84 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use brine_core::fileserver::BUFFER_SIZE;
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::glob::fnmatch;
-use brine_core::{Value, functions, map};
+use brine_core::{Value, map};
 
 use crate::context::Context;
 use crate::modules::file;
 
-functions! {
-    module "cp", context Context;
+/// Execution functions of `cp`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("cp", [push, push_dir]);
 
-    /// Send a file to the master, which must have `file_recv: True` and keeps it below
-    /// `cachedir/minions/<id>/files`. Returns false if the path is not absolute, is not a file, or the master refuses
-    /// it, such as for its size (`file_recv_max_size`).
-    ///
-    /// `keep_symlinks` keeps the name of a link instead of its target's, `upload_path` names the file on the master,
-    /// and `remove_source` removes the file here once the master has it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cp.push /etc/fstab
-    ///     salt '*' cp.push /tmp/report upload_path=/reports/today remove_source=True
-    fn push(context, path: String, keep_symlinks: bool = false, upload_path: Option<String> = None, remove_source: bool = false) {
-        if !is_plain(&path) {
-            return Ok(Value::Bool(false));
-        }
-        let real = if keep_symlinks { Ok(PathBuf::from(&path)) } else { fs::canonicalize(&path) };
-        let Ok(real) = real else { return Ok(Value::Bool(false)) };
-        send(context, &real, upload_path.as_deref(), remove_source).map(Value::from)
+/// Send a file to the master, which must have `file_recv: True` and keeps it below
+/// `cachedir/minions/<id>/files`. Returns false if the path is not absolute, is not a file, or the master refuses
+/// it, such as for its size (`file_recv_max_size`).
+///
+/// `keep_symlinks` keeps the name of a link instead of its target's, `upload_path` names the file on the master,
+/// and `remove_source` removes the file here once the master has it.
+///
+/// CLI Example:
+///
+///     salt '*' cp.push /etc/fstab
+///     salt '*' cp.push /tmp/report upload_path=/reports/today remove_source=True
+#[function]
+pub fn push(
+    context: &Context,
+    path: String,
+    #[default(false)] keep_symlinks: bool,
+    #[default] upload_path: Option<String>,
+    #[default(false)] remove_source: bool,
+) -> CallResult {
+    if !is_plain(&path) {
+        return Ok(Value::Bool(false));
     }
+    let real = if keep_symlinks { Ok(PathBuf::from(&path)) } else { fs::canonicalize(&path) };
+    let Ok(real) = real else { return Ok(Value::Bool(false)) };
+    send(context, &real, upload_path.as_deref(), remove_source).map(Value::from)
+}
 
-    /// Send the files of a directory, with those of all directories below it, to the master. `glob` selects files by
-    /// their names, and `upload_path` names the directory on the master. Returns false if there is no such file, and
-    /// at the first file that the master refuses.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' cp.push_dir /etc/modprobe.d glob='*.conf'
-    ///     salt '*' cp.push_dir /usr/lib/mysql upload_path=/newmysql/path
-    fn push_dir(context, path: String, glob: Option<String> = None, upload_path: Option<String> = None) {
-        if !is_plain(&path) {
-            return Ok(Value::Bool(false));
-        }
-        let Ok(root) = fs::canonicalize(&path) else { return Ok(Value::Bool(false)) };
-        if root.is_file() {
-            return send(context, &root, upload_path.as_deref(), false).map(Value::from);
-        }
-        let is_selected = |path: &Path| {
-            glob.as_ref().is_none_or(|glob| path.file_name().is_some_and(|name| fnmatch(glob, &name.to_string_lossy())))
+/// Send the files of a directory, with those of all directories below it, to the master. `glob` selects files by
+/// their names, and `upload_path` names the directory on the master. Returns false if there is no such file, and
+/// at the first file that the master refuses.
+///
+/// CLI Example:
+///
+///     salt '*' cp.push_dir /etc/modprobe.d glob='*.conf'
+///     salt '*' cp.push_dir /usr/lib/mysql upload_path=/newmysql/path
+#[function]
+pub fn push_dir(
+    context: &Context,
+    path: String,
+    #[default] glob: Option<String>,
+    #[default] upload_path: Option<String>,
+) -> CallResult {
+    if !is_plain(&path) {
+        return Ok(Value::Bool(false));
+    }
+    let Ok(root) = fs::canonicalize(&path) else { return Ok(Value::Bool(false)) };
+    if root.is_file() {
+        return send(context, &root, upload_path.as_deref(), false).map(Value::from);
+    }
+    let is_selected = |path: &Path| {
+        glob.as_ref().is_none_or(|glob| path.file_name().is_some_and(|name| fnmatch(glob, &name.to_string_lossy())))
+    };
+    let files = files_below(&root).map_err(|error| file::at(&path, &error))?;
+    let mut sent = false;
+    for found in files.iter().filter(|found| is_selected(found)) {
+        let below = found.strip_prefix(&root).unwrap_or(found);
+        let upload = upload_path.as_ref().filter(|upload| !upload.is_empty());
+        let upload = upload.map(|upload| format!("/{}/{}", upload.trim_matches('/'), below.display()));
+        let real = fs::canonicalize(found).ok();
+        sent = match real {
+            Some(real) => send(context, &real, upload.as_deref(), false)?,
+            None => false,
         };
-        let files = files_below(&root).map_err(|error| file::at(&path, &error))?;
-        let mut sent = false;
-        for found in files.iter().filter(|found| is_selected(found)) {
-            let below = found.strip_prefix(&root).unwrap_or(found);
-            let upload = upload_path.as_ref().filter(|upload| !upload.is_empty());
-            let upload = upload.map(|upload| format!("/{}/{}", upload.trim_matches('/'), below.display()));
-            let real = fs::canonicalize(found).ok();
-            sent = match real {
-                Some(real) => send(context, &real, upload.as_deref(), false)?,
-                None => false,
-            };
-            if !sent {
-                break;
-            }
+        if !sent {
+            break;
         }
-        Ok(sent.into())
     }
+    Ok(sent.into())
 }
 
 /// Whether a path may be sent, by Salt's rule.

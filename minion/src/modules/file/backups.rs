@@ -2,82 +2,87 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 use jiff::civil::DateTime;
 
 use super::expand;
 use crate::context::Context;
 
-functions! {
-    module "file", context Context;
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("file", [list_backups, list_backups_dir, restore_backup, delete_backup]);
 
-    /// The copies that were kept of a file, the newest first.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.list_backups /foo/bar/baz.txt
-    fn list_backups(context, path: String, limit: Option<usize> = None) {
-        Ok(told(backups(context, &expand(&path)), limit).into())
-    }
+/// The copies that were kept of a file, the newest first.
+///
+/// CLI Example:
+///
+///     salt '*' file.list_backups /foo/bar/baz.txt
+#[function]
+pub fn list_backups(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
+    Ok(told(backups(context, &expand(&path)), limit).into())
+}
 
-    /// The copies that were kept of all files in a folder.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.list_backups_dir /foo/bar/
-    fn list_backups_dir(context, path: String, limit: Option<usize> = None) {
-        // As for a file, what is behind the last stroke does not matter.
-        let folder = path.rfind('/').map_or("", |at| &path[..at]);
-        let kept = kept_in(context, &expand(folder));
-        let entries = std::fs::read_dir(&kept).into_iter().flatten().flatten();
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| Some(entry.file_name().to_str()?.split('_').next()?.to_owned()))
-            .collect();
-        names.sort();
-        names.dedup();
-        let of = |name: String| (Value::from(&name), told(copies(&kept, &name), limit).into());
-        Ok(names.into_iter().map(of).collect::<Map>().into())
-    }
+/// The copies that were kept of all files in a folder.
+///
+/// CLI Example:
+///
+///     salt '*' file.list_backups_dir /foo/bar/
+#[function]
+pub fn list_backups_dir(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
+    // As for a file, what is behind the last stroke does not matter.
+    let folder = path.rfind('/').map_or("", |at| &path[..at]);
+    let kept = kept_in(context, &expand(folder));
+    let entries = std::fs::read_dir(&kept).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| Some(entry.file_name().to_str()?.split('_').next()?.to_owned())).collect();
+    names.sort();
+    names.dedup();
+    let of = |name: String| (Value::from(&name), told(copies(&kept, &name), limit).into());
+    Ok(names.into_iter().map(of).collect::<Map>().into())
+}
 
-    /// Puts a copy that was kept back in place. What is there is kept, too.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.restore_backup /foo/bar/baz.txt 0
-    fn restore_backup(context, path: String, backup_id: Value) {
-        let file = expand(&path);
-        let backup = match chosen(context, &path, &backup_id) {
-            Ok(backup) => backup,
-            Err(told) => return Ok(told.into()),
-        };
-        if file.exists() {
-            keep(context, &file).map_err(CallError::Execution)?;
-        }
-        // The content alone: who owns the file and may read it stays.
-        let restored = std::fs::read(&backup.place).and_then(|content| std::fs::write(&file, content));
-        Ok(match restored {
-            Ok(()) => outcome(true, format!("Successfully restored {} to {path}", backup.place.display())),
-            Err(error) => outcome(false, format!("Unable to restore {} to {path}: {error}", backup.place.display())),
-        }.into())
+/// Puts a copy that was kept back in place. What is there is kept, too.
+///
+/// CLI Example:
+///
+///     salt '*' file.restore_backup /foo/bar/baz.txt 0
+#[function]
+pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> CallResult {
+    let file = expand(&path);
+    let backup = match chosen(context, &path, &backup_id) {
+        Ok(backup) => backup,
+        Err(told) => return Ok(told.into()),
+    };
+    if file.exists() {
+        keep(context, &file).map_err(CallError::Execution)?;
     }
+    // The content alone: who owns the file and may read it stays.
+    let restored = std::fs::read(&backup.place).and_then(|content| std::fs::write(&file, content));
+    Ok(match restored {
+        Ok(()) => outcome(true, format!("Successfully restored {} to {path}", backup.place.display())),
+        Err(error) => outcome(false, format!("Unable to restore {} to {path}: {error}", backup.place.display())),
+    }
+    .into())
+}
 
-    /// Removes a copy that was kept.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.delete_backup /foo/bar/baz.txt 0
-    fn delete_backup(context, path: String, backup_id: Value) {
-        let backup = match chosen(context, &path, &backup_id) {
-            Ok(backup) => backup,
-            Err(told) => return Ok(told.into()),
-        };
-        let place = backup.place.display();
-        Ok(match std::fs::remove_file(&backup.place) {
-            Ok(()) => outcome(true, format!("Successfully removed {place}")),
-            Err(error) => outcome(false, format!("Unable to remove {place}: {error}")),
-        }.into())
+/// Removes a copy that was kept.
+///
+/// CLI Example:
+///
+///     salt '*' file.delete_backup /foo/bar/baz.txt 0
+#[function]
+pub fn delete_backup(context: &Context, path: String, backup_id: Value) -> CallResult {
+    let backup = match chosen(context, &path, &backup_id) {
+        Ok(backup) => backup,
+        Err(told) => return Ok(told.into()),
+    };
+    let place = backup.place.display();
+    Ok(match std::fs::remove_file(&backup.place) {
+        Ok(()) => outcome(true, format!("Successfully removed {place}")),
+        Err(error) => outcome(false, format!("Unable to remove {place}: {error}")),
     }
+    .into())
 }
 
 /// A copy that was kept.

@@ -6,49 +6,49 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions};
+use brine_core::{Map, Value};
 use nix::unistd::{Gid, Group, Uid, User};
 use regex::Regex;
 
 use super::{expand, kind};
 use crate::context::Context;
-use crate::modules::programs::program;
-use crate::process::{Program, split};
+use crate::host::process::{Program, split};
+use crate::host::programs::program;
 
-functions! {
-    module "file", context Context;
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("file", [find]);
 
-    /// The paths below a path that fit all criteria, and what is done with each. Links to files and folders are taken for
-    /// what they lead to; nobody goes through them.
-    ///
-    /// Criteria: `name` and `iname` (a glob), `regex` and `iregex` (of the name), `type` (letters of `bcdpfls`), `owner`,
-    /// `group`, `size` (`[+-]10k`), `mtime` (`-3d12h` for changed since then, `3d` for before), `grep` (a regular
-    /// expression of the content), `mindepth`, `maxdepth`. Actions: `print` (`group`, `md5`, `mode`, `mtime`, `name`,
-    /// `path`, `size`, `type`, `user`), `delete` (types, or `a` for all; with `test=True` only told), and `exec`, a
-    /// command that is run without a shell and gets the path for `{}`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.find / type=f name=\*.bak size=+10m
-    ///     salt '*' file.find /var/log name=\*.[0-9] mtime=+30d print=path,size,mtime
-    fn find(context, path: String, *args, **kwargs) {
-        let mut wanted = kwargs;
-        if args.iter().any(|word| word.as_str() == Some("delete")) {
-            wanted.insert("delete".into(), "f".into());
-        }
-        let wanted = match Wanted::new(&wanted) {
-            Ok(wanted) => wanted,
-            Err(error) => return Ok(format!("error: {error}").into()),
-        };
-        let mut found = Vec::new();
-        for start in places(&expand(&path)) {
-            wanted.walk(context, &start, &mut found)?;
-        }
-        found.sort_by(order);
-        Ok(found.into())
+/// The paths below a path that fit all criteria, and what is done with each. Links to files and folders are taken for
+/// what they lead to; nobody goes through them.
+///
+/// Criteria: `name` and `iname` (a glob), `regex` and `iregex` (of the name), `type` (letters of `bcdpfls`), `owner`,
+/// `group`, `size` (`[+-]10k`), `mtime` (`-3d12h` for changed since then, `3d` for before), `grep` (a regular
+/// expression of the content), `mindepth`, `maxdepth`. Actions: `print` (`group`, `md5`, `mode`, `mtime`, `name`,
+/// `path`, `size`, `type`, `user`), `delete` (types, or `a` for all; with `test=True` only told), and `exec`, a
+/// command that is run without a shell and gets the path for `{}`.
+///
+/// CLI Example:
+///
+///     salt '*' file.find / type=f name=\*.bak size=+10m
+///     salt '*' file.find /var/log name=\*.[0-9] mtime=+30d print=path,size,mtime
+#[function]
+pub fn find(context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let mut wanted = kwargs;
+    if args.iter().any(|word| word.as_str() == Some("delete")) {
+        wanted.insert("delete".into(), "f".into());
     }
+    let wanted = match Wanted::new(&wanted) {
+        Ok(wanted) => wanted,
+        Err(error) => return Ok(format!("error: {error}").into()),
+    };
+    let mut found = Vec::new();
+    for start in places(&expand(&path)) {
+        wanted.walk(context, &start, &mut found)?;
+    }
+    found.sort_by(order);
+    Ok(found.into())
 }
 
 /// The paths that a path with `*`, `?` or `[` in it means; else itself, if it is there.

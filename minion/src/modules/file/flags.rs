@@ -2,55 +2,56 @@
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::expand;
 use crate::context::Context;
-use crate::modules::programs::run;
+use crate::host::programs::run;
 
 /// The flags that can be changed.
 const FLAGS: &str = "aAcCdDeijPsStTu";
 
-functions! {
-    module "file", context Context;
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("file", [lsattr, chattr]);
 
-    /// The flags of a file, or of what is in a folder, by path. Nothing if this host has no `lsattr`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.lsattr /etc/resolv.conf
-    fn lsattr(context, path: String) {
-        if context.minion.programs.find("lsattr").is_none() {
-            return Ok(Value::Nil);
-        }
-        let file = expand(&path);
-        if !file.exists() {
-            return Err(CallError::Execution(format!("File or directory does not exist: {path}")));
-        }
-        Ok(listed(context, &file)?.into())
+/// The flags of a file, or of what is in a folder, by path. Nothing if this host has no `lsattr`.
+///
+/// CLI Example:
+///
+///     salt '*' file.lsattr /etc/resolv.conf
+#[function]
+pub fn lsattr(context: &Context, path: String) -> CallResult {
+    if context.minion.programs.find("lsattr").is_none() {
+        return Ok(Value::Nil);
     }
+    let file = expand(&path);
+    if !file.exists() {
+        return Err(CallError::Execution(format!("File or directory does not exist: {path}")));
+    }
+    Ok(listed(context, &file)?.into())
+}
 
-    /// Adds flags to files or removes them, as `operator` says: `add` or `remove`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.chattr /etc/resolv.conf operator=add attributes=i
-    fn chattr(context, *args, **kwargs) {
-        let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
-        let sign = match text("operator").as_deref() {
-            Some("add") => '+',
-            Some("remove") => '-',
-            _ => return Err(CallError::Execution("Need an operator: 'add' or 'remove' to modify attributes.".into())),
-        };
-        let flags = text("attributes").ok_or_else(|| CallError::Execution(format!("Need attributes: [{FLAGS}]")))?;
-        let mut words = vec!["chattr".to_owned(), format!("{sign}{flags}")];
-        words.extend(text("flags").map(|flags| format!("-{flags}")));
-        words.extend(text("version").into_iter().flat_map(|version| ["-v".to_owned(), version]));
-        words.extend(args.iter().map(|path| expand(&path.to_string()).display().to_string()));
-        let output = run(context, &words, &[])?;
-        Ok((output.stdout.is_empty() && output.stderr.is_empty()).into())
-    }
+/// Adds flags to files or removes them, as `operator` says: `add` or `remove`.
+///
+/// CLI Example:
+///
+///     salt '*' file.chattr /etc/resolv.conf operator=add attributes=i
+#[function]
+pub fn chattr(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
+    let sign = match text("operator").as_deref() {
+        Some("add") => '+',
+        Some("remove") => '-',
+        _ => return Err(CallError::Execution("Need an operator: 'add' or 'remove' to modify attributes.".into())),
+    };
+    let flags = text("attributes").ok_or_else(|| CallError::Execution(format!("Need attributes: [{FLAGS}]")))?;
+    let mut words = vec!["chattr".to_owned(), format!("{sign}{flags}")];
+    words.extend(text("flags").map(|flags| format!("-{flags}")));
+    words.extend(text("version").into_iter().flat_map(|version| ["-v".to_owned(), version]));
+    words.extend(args.iter().map(|path| expand(&path.to_string()).display().to_string()));
+    let output = run(context, &words, &[])?;
+    Ok((output.stdout.is_empty() && output.stderr.is_empty()).into())
 }
 
 fn listed(context: &Context, file: &Path) -> Result<Map, CallError> {

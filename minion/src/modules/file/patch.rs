@@ -3,30 +3,36 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use brine_core::function::CallError;
-use brine_core::functions;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 
 use super::expand;
 use crate::context::Context;
+use crate::host::process::{Output, split};
+use crate::host::programs::{run, which};
 use crate::modules::cmd;
-use crate::modules::programs::{run, which};
-use crate::process::{Output, split};
 
-functions! {
-    module "file", context Context;
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("file", [patch]);
 
-    /// Applies a patch to a file, or to the files of a folder: what `cmd.run_all` gives. With `dry_run`, nothing is
-    /// written.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' file.patch /opt/file.txt /tmp/file.txt.patch
-    fn patch(context, originalfile: String, patchfile: String, options: String = String::new(), dry_run: bool = false) {
-        let options = split(&options).ok_or_else(|| CallError::Execution(format!("a quote in '{options}' is not closed")))?;
-        let output = apply(context, &expand(&originalfile), Path::new(&patchfile), options, dry_run)?;
-        context.job.retcode.store(output.retcode, Ordering::Relaxed);
-        Ok(cmd::all(output).into())
-    }
+/// Applies a patch to a file, or to the files of a folder: what `cmd.run_all` gives. With `dry_run`, nothing is
+/// written.
+///
+/// CLI Example:
+///
+///     salt '*' file.patch /opt/file.txt /tmp/file.txt.patch
+#[function]
+pub fn patch(
+    context: &Context,
+    originalfile: String,
+    patchfile: String,
+    #[default] options: String,
+    #[default(false)] dry_run: bool,
+) -> CallResult {
+    let options =
+        split(&options).ok_or_else(|| CallError::Execution(format!("a quote in '{options}' is not closed")))?;
+    let output = apply(context, &expand(&originalfile), Path::new(&patchfile), options, dry_run)?;
+    context.job.retcode.store(output.retcode, Ordering::Relaxed);
+    Ok(cmd::all(output).into())
 }
 
 /// Runs `patch`, which asks for nothing and writes what it rejects nowhere unless an option says so.

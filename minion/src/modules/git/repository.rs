@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 
 use brine_core::function::CallError;
 use brine_core::shell::quote;
-use brine_core::value::FromValue;
-use brine_core::value::percent_encoded;
+use brine_core::value::{FromValue, percent_encoded};
 use brine_core::{Map, Value, files};
 use indexmap::IndexMap;
 use nix::unistd::User;
 
 use crate::context::Context;
+use crate::host::process::{Output, Program};
+use crate::host::web::redacted;
 use crate::modules::cmd::Scratch;
-use crate::process::{Output, Program};
-use crate::web::redacted;
 
 /// Git did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]

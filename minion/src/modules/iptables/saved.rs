@@ -2,7 +2,7 @@
 
 use brine_core::{Map, Value, list, map};
 
-use crate::process::split;
+use crate::host::process::split;
 
 /// The tables of a text: by chain the policy, counters and rules, each rule by its options.
 pub fn parse(text: &str) -> Map {

@@ -5,8 +5,8 @@ use brine_core::{Map, Value, files, map};
 use indexmap::IndexMap;
 
 use crate::context::Context;
-use crate::modules::accounts::Accounts;
-use crate::modules::programs::run;
+use crate::host::accounts::Accounts;
+use crate::host::programs::run;
 
 /// A mounted file system.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,120 +3,141 @@
 use std::net::{Ipv4Addr, Ipv6Addr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use crate::context::Context;
-use crate::modules::programs::{argument, run};
+use crate::host::programs::{argument, run};
 
-functions! {
-    module "network", context Context;
+/// Execution functions of `network`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("network", [routes, default_route, get_route, ip_neighs, ipneighs, ip_neighs6, ipneighs6, connect, ping]);
 
-    /// The routes of this host, or those of one family: inet or inet6.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.routes
-    fn routes(_context, family: Option<String> = None) {
-        Ok(of_family(family.as_deref())?.iter().map(Route::told).collect())
+/// The routes of this host, or those of one family: inet or inet6.
+///
+/// CLI Example:
+///
+///     salt '*' network.routes
+#[function]
+pub fn routes(_context: &Context, #[default] family: Option<String>) -> CallResult {
+    Ok(of_family(family.as_deref())?.iter().map(Route::told).collect())
+}
+
+/// The routes that lead to all addresses that no other one leads to.
+///
+/// CLI Example:
+///
+///     salt '*' network.default_route inet
+#[function]
+pub fn default_route(_context: &Context, #[default] family: Option<String>) -> CallResult {
+    let all = of_family(family.as_deref())?;
+    Ok(all.iter().filter(|route| matches!(route.destination.as_str(), "0.0.0.0" | "::/0")).map(Route::told).collect())
+}
+
+/// The way to an address: the interface, the address of this host on it, and the next host if there is one.
+///
+/// CLI Example:
+///
+///     salt '*' network.get_route 10.10.10.10
+#[function]
+pub fn get_route(context: &Context, ip: String) -> CallResult {
+    let words = ["ip".into(), "route".into(), "get".into(), argument(&ip)?];
+    let output = run(context, &words, &[])?;
+    let told: Vec<&str> = output.stdout.lines().next().unwrap_or_default().split_whitespace().collect();
+    let behind = |word: &str| told.windows(2).find(|pair| pair[0] == word).map(|pair| pair[1]);
+    if behind("dev").is_none() {
+        return Err(CallError::Execution(format!("there is no route to '{ip}': {}", output.stderr)));
     }
+    let way = map! {"destination" => &ip, "gateway" => behind("via"), "interface" => behind("dev"), "source" => behind("src")};
+    Ok(way.into())
+}
 
-    /// The routes that lead to all addresses that no other one leads to.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.default_route inet
-    fn default_route(_context, family: Option<String> = None) {
-        let all = of_family(family.as_deref())?;
-        Ok(all.iter().filter(|route| matches!(route.destination.as_str(), "0.0.0.0" | "::/0")).map(Route::told).collect())
-    }
+/// The IPv4 addresses of the hosts beside this one, by their hardware addresses.
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_neighs
+#[function]
+pub fn ip_neighs(context: &Context) -> CallResult {
+    neighbours(context, '.')
+}
 
-    /// The way to an address: the interface, the address of this host on it, and the next host if there is one.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.get_route 10.10.10.10
-    fn get_route(context, ip: String) {
-        let words = ["ip".into(), "route".into(), "get".into(), argument(&ip)?];
-        let output = run(context, &words, &[])?;
-        let told: Vec<&str> = output.stdout.lines().next().unwrap_or_default().split_whitespace().collect();
-        let behind = |word: &str| told.windows(2).find(|pair| pair[0] == word).map(|pair| pair[1]);
-        if behind("dev").is_none() {
-            return Err(CallError::Execution(format!("there is no route to '{ip}': {}", output.stderr)));
-        }
-        let way = map! {"destination" => &ip, "gateway" => behind("via"), "interface" => behind("dev"), "source" => behind("src")};
-        Ok(way.into())
-    }
+/// As `ip_neighs`.
+///
+/// CLI Example:
+///
+///     salt '*' network.ipneighs
+#[function]
+pub fn ipneighs(context: &Context) -> CallResult {
+    neighbours(context, '.')
+}
 
-    /// The IPv4 addresses of the hosts beside this one, by their hardware addresses.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ip_neighs
-    fn ip_neighs(context) {
-        neighbours(context, '.')
-    }
+/// The IPv6 addresses of the hosts beside this one, by their hardware addresses.
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_neighs6
+#[function]
+pub fn ip_neighs6(context: &Context) -> CallResult {
+    neighbours(context, ':')
+}
 
-    /// As `ip_neighs`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ipneighs
-    fn ipneighs(context) {
-        neighbours(context, '.')
-    }
+/// As `ip_neighs6`.
+///
+/// CLI Example:
+///
+///     salt '*' network.ipneighs6
+#[function]
+pub fn ipneighs6(context: &Context) -> CallResult {
+    neighbours(context, ':')
+}
 
-    /// The IPv6 addresses of the hosts beside this one, by their hardware addresses.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ip_neighs6
-    fn ip_neighs6(context) {
-        neighbours(context, ':')
+/// Whether a TCP port of a host can be reached from here.
+///
+/// CLI Example:
+///
+///     salt '*' network.connect archlinux.org 80 timeout=3
+#[function]
+pub fn connect(
+    _context: &Context,
+    #[default] host: String,
+    #[default] port: Option<u16>,
+    #[default(5)] timeout: u64,
+) -> CallResult {
+    let missing = |what: &str| {
+        Ok(map! {"result" => false, "comment" => format!("Required argument, {what}, is missing.")}.into())
+    };
+    if host.is_empty() {
+        return missing("host");
     }
+    let Some(port) = port else { return missing("port") };
+    let Some(address) = (host.as_str(), port).to_socket_addrs().ok().and_then(|mut all| all.next()) else {
+        let comment = format!("Unable to resolve host {host} on tcp port {port}");
+        return Ok(map! {"result" => false, "comment" => comment}.into());
+    };
+    let connected = TcpStream::connect_timeout(&address, Duration::from_secs(timeout.max(1))).is_ok();
+    let how = if connected { "Successfully connected" } else { "Unable to connect" };
+    let comment = format!("{how} to {host} ({}) on tcp port {port}", address.ip());
+    Ok(map! {"result" => connected, "comment" => comment}.into())
+}
 
-    /// As `ip_neighs6`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ipneighs6
-    fn ipneighs6(context) {
-        neighbours(context, ':')
-    }
-
-    /// Whether a TCP port of a host can be reached from here.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.connect archlinux.org 80 timeout=3
-    fn connect(_context, host: String = String::new(), port: Option<u16> = None, timeout: u64 = 5) {
-        let missing = |what: &str| Ok(map! {"result" => false, "comment" => format!("Required argument, {what}, is missing.")}.into());
-        if host.is_empty() {
-            return missing("host");
-        }
-        let Some(port) = port else { return missing("port") };
-        let Some(address) = (host.as_str(), port).to_socket_addrs().ok().and_then(|mut all| all.next()) else {
-            let comment = format!("Unable to resolve host {host} on tcp port {port}");
-            return Ok(map! {"result" => false, "comment" => comment}.into());
-        };
-        let connected = TcpStream::connect_timeout(&address, Duration::from_secs(timeout.max(1))).is_ok();
-        let how = if connected { "Successfully connected" } else { "Unable to connect" };
-        let comment = format!("{how} to {host} ({}) on tcp port {port}", address.ip());
-        Ok(map! {"result" => connected, "comment" => comment}.into())
-    }
-
-    /// Asks a host four times for an answer, and gives what was told, or with `return_boolean` whether it answered.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' network.ping archlinux.org return_boolean=True
-    fn ping(context, host: String, timeout: Option<u32> = None, return_boolean: bool = false) {
-        let mut words = vec!["ping".to_owned()];
-        words.extend(timeout.into_iter().flat_map(|seconds| ["-W".into(), seconds.to_string()]));
-        words.extend(["-c".into(), "4".into(), argument(&host)?]);
-        let output = run(context, &words, &[])?;
-        Ok(if return_boolean { (output.retcode == 0).into() } else { output.stdout.into() })
-    }
+/// Asks a host four times for an answer, and gives what was told, or with `return_boolean` whether it answered.
+///
+/// CLI Example:
+///
+///     salt '*' network.ping archlinux.org return_boolean=True
+#[function]
+pub fn ping(
+    context: &Context,
+    host: String,
+    #[default] timeout: Option<u32>,
+    #[default(false)] return_boolean: bool,
+) -> CallResult {
+    let mut words = vec!["ping".to_owned()];
+    words.extend(timeout.into_iter().flat_map(|seconds| ["-W".into(), seconds.to_string()]));
+    words.extend(["-c".into(), "4".into(), argument(&host)?]);
+    let output = run(context, &words, &[])?;
+    Ok(if return_boolean { (output.retcode == 0).into() } else { output.stdout.into() })
 }
 
 /// A route as `netstat` shows it.

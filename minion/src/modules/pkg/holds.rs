@@ -1,7 +1,7 @@
 //! The functions of `pkg` that keep packages at their versions.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 
 use super::apt::selections;
 use super::manager::{Locks, Packages, packages};
@@ -9,53 +9,70 @@ use super::options::Options;
 use super::wanted;
 use crate::context::Context;
 
-functions! {
-    module "pkg", context Context;
+/// Execution functions of `pkg`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [get_selections, list_holds, hold, unhold]);
 
-    /// What dpkg is to do with packages, by state: `install`, `hold`, `deinstall`, `purge`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.get_selections 'python-*'
-    fn get_selections(context, pattern: Option<String> = None, state: Option<String> = None) {
-        if context.os_family() != "Debian" {
-            return Err(CallError::NotAvailable("pkg.get_selections".into()));
-        }
-        let mut found = selections(context, pattern.as_deref().unwrap_or("*"))?;
-        if let Some(state) = state {
-            let names = found.shift_remove(&state).unwrap_or_default();
-            return Ok(map! {state => names}.into());
-        }
-        Ok(found.into_iter().map(|(state, names)| (state.into(), names.into())).collect::<Map>().into())
+/// What dpkg is to do with packages, by state: `install`, `hold`, `deinstall`, `purge`.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.get_selections 'python-*'
+#[function]
+pub fn get_selections(
+    context: &Context,
+    #[default] pattern: Option<String>,
+    #[default] state: Option<String>,
+) -> CallResult {
+    if context.os_family() != "Debian" {
+        return Err(CallError::NotAvailable("pkg.get_selections".into()));
     }
+    let mut found = selections(context, pattern.as_deref().unwrap_or("*"))?;
+    if let Some(state) = state {
+        let names = found.shift_remove(&state).unwrap_or_default();
+        return Ok(map! {state => names}.into());
+    }
+    Ok(found.into_iter().map(|(state, names)| (state.into(), names.into())).collect::<Map>().into())
+}
 
-    /// The packages that are held, by dnf or zypper: with `full`, with their versions.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.list_holds full=False
-    fn list_holds(context, full: bool = true, **kwargs) {
-        let packages = packages(context)?;
-        Ok(locks(packages, "pkg.list_holds")?.told(context, full, &Options::read(&kwargs))?.into())
-    }
+/// The packages that are held, by dnf or zypper: with `full`, with their versions.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.list_holds full=False
+#[function]
+pub fn list_holds(context: &Context, #[default(true)] full: bool, #[keywords] kwargs: Map) -> CallResult {
+    let packages = packages(context)?;
+    Ok(locks(packages, "pkg.list_holds")?.told(context, full, &Options::read(&kwargs))?.into())
+}
 
-    /// Keeps packages at the versions that they have.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.hold <package name>
-    fn hold(context, name: Option<String> = None, pkgs: Value = Value::Nil, **kwargs) {
-        set(context, name.as_deref(), &pkgs, true, &kwargs)
-    }
+/// Keeps packages at the versions that they have.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.hold <package name>
+#[function]
+pub fn hold(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default] pkgs: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    set(context, name.as_deref(), &pkgs, true, &kwargs)
+}
 
-    /// Lets packages get new versions again.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.unhold <package name>
-    fn unhold(context, name: Option<String> = None, pkgs: Value = Value::Nil, **kwargs) {
-        set(context, name.as_deref(), &pkgs, false, &kwargs)
-    }
+/// Lets packages get new versions again.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.unhold <package name>
+#[function]
+pub fn unhold(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default] pkgs: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    set(context, name.as_deref(), &pkgs, false, &kwargs)
 }
 
 /// The locks of a package manager, for a function that needs them.

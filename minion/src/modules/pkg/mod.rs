@@ -13,24 +13,26 @@ mod pacman;
 mod queries;
 mod repositories;
 mod rpm;
+pub(crate) mod state;
 mod versions;
 mod work;
 mod zypper;
 
-pub use apt::KEYS;
-pub use holds::FUNCTIONS as HOLDS;
 #[cfg(test)]
 pub use holds::Told;
-pub use manager::{Doing, Installed, Locks, Packages, Repositories, Versions, Wanted, packages};
+pub use manager::{Doing, Locks, Packages, Repositories, Versions, Wanted, packages};
 #[cfg(test)]
 pub use manager::{Files, Listed};
 pub use options::Options;
-pub use queries::FUNCTIONS as QUERIES;
-pub use repositories::FUNCTIONS as REPOSITORIES;
 #[cfg(test)]
 pub use versions::resolve;
 pub use versions::{LATEST, newer, or_newer, satisfies};
-pub use work::{
-    Done, FUNCTIONS, changes, full_trouble, install, install_files, named_files, package_files, remove, trouble,
-    upgrade, wanted,
+pub use work::{full_trouble, install, install_files, named_files, package_files, remove, trouble, upgrade, wanted};
+
+use super::Room;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room {
+    functions: &[apt::keys::FUNCTIONS, holds::FUNCTIONS, queries::FUNCTIONS, repositories::FUNCTIONS, work::FUNCTIONS],
+    states: &[state::FUNCTIONS, state::pkgrepo::FUNCTIONS],
 };

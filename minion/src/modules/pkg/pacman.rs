@@ -10,8 +10,8 @@ use super::manager::{Files, Listed, Packages, Versions, Wanted};
 use super::options::Options;
 use super::versions::resolve;
 use crate::context::Context;
-use crate::modules::programs::{argument, run};
-use crate::process::Output;
+use crate::host::process::Output;
+use crate::host::programs::{argument, run};
 
 /// Arch's package manager.
 pub struct Pacman;

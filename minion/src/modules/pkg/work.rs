@@ -1,97 +1,130 @@
 //! Changing packages: what the functions of `pkg` and the states share.
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::glob::{fnmatch, is_pattern};
-use brine_core::{Map, Value, functions, map};
+use brine_core::{Map, Value, map};
 
 use super::manager::{Doing, Packages, Versions, Wanted, packages};
 use super::options::{Options, is_true};
 use super::versions::LATEST;
 use crate::context::Context;
 use crate::fileclient;
+use crate::host::programs::argument;
 use crate::modules::cmd::Scratch;
-use crate::modules::programs::argument;
 use crate::modules::user::names;
 
-functions! {
-    module "pkg", context Context;
+/// Execution functions of `pkg`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("pkg", [upgrade_all, refresh_db, install_some, remove_some, purge]);
 
-    /// Brings all packages, or those that are named, to their newest versions. Takes the options of `pkg.install` about
-    /// repositories.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.upgrade
-    fn upgrade_all(context, name: Option<String> = None, pkgs: Value = Value::Nil, refresh: Option<bool> = None, dist_upgrade: bool = false, **kwargs) as "upgrade" {
-        let (packages, options) = (packages(context)?, Options::read(&kwargs));
-        if refresh.unwrap_or_else(|| packages.refreshes()) {
-            packages.refresh(context, &options)?;
-        }
-        let names: Vec<String> = wanted(name.as_deref(), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
-        told(context, packages, Doing::Upgrading, upgrade(context, packages, &names, dist_upgrade, &options)?)
+/// Brings all packages, or those that are named, to their newest versions. Takes the options of `pkg.install` about
+/// repositories.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.upgrade
+#[function(name = "upgrade")]
+pub fn upgrade_all(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default] pkgs: Value,
+    #[default] refresh: Option<bool>,
+    #[default(false)] dist_upgrade: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let (packages, options) = (packages(context)?, Options::read(&kwargs));
+    if refresh.unwrap_or_else(|| packages.refreshes()) {
+        packages.refresh(context, &options)?;
     }
+    let names: Vec<String> = wanted(name.as_deref(), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
+    told(context, packages, Doing::Upgrading, upgrade(context, packages, &names, dist_upgrade, &options)?)
+}
 
-    /// Asks the repositories what there is: of apt and zypper by repository; of dnf whether there are updates.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.refresh_db
-    fn refresh_db(context, **kwargs) {
-        packages(context)?.refresh(context, &Options::read(&kwargs))
+/// Asks the repositories what there is: of apt and zypper by repository; of dnf whether there are updates.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.refresh_db
+#[function]
+pub fn refresh_db(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    packages(context)?.refresh(context, &Options::read(&kwargs))
+}
+
+/// Installs a package, or several by `pkgs`: names, or mappings of name to version. A version may be a glob, or
+/// conditions such as `>=1.2, <2`. With `sources`, a list of mappings of a package to its file, these files.
+///
+/// Takes `fromrepo`, `enablerepo`, `disablerepo`, `disableexcludes`, `setopt`, `skip_verify`, `reinstall`, `ignore_epoch`,
+/// `update_holds`, `only_upgrade`, `force_conf_new`, `install_recommends` and `root`, as far as the package manager can do
+/// them.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.install <package name>
+///     salt '*' pkg.install pkgs='["foo", {"bar": ">=1.2"}]' enablerepo=epel
+#[function(name = "install")]
+pub fn install_some(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default(false)] refresh: bool,
+    #[default] pkgs: Value,
+    #[default] sources: Value,
+    #[default] version: Option<String>,
+    #[default("base".to_owned())] saltenv: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let (packages, options) = (packages(context)?, Options::read(&kwargs));
+    if refresh {
+        packages.refresh(context, &options)?;
     }
-
-    /// Installs a package, or several by `pkgs`: names, or mappings of name to version. A version may be a glob, or
-    /// conditions such as `>=1.2, <2`. With `sources`, a list of mappings of a package to its file, these files.
-    ///
-    /// Takes `fromrepo`, `enablerepo`, `disablerepo`, `disableexcludes`, `setopt`, `skip_verify`, `reinstall`, `ignore_epoch`,
-    /// `update_holds`, `only_upgrade`, `force_conf_new`, `install_recommends` and `root`, as far as the package manager can do
-    /// them.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.install <package name>
-    ///     salt '*' pkg.install pkgs='["foo", {"bar": ">=1.2"}]' enablerepo=epel
-    fn install_some(context, name: Option<String> = None, refresh: bool = false, pkgs: Value = Value::Nil, sources: Value = Value::Nil, version: Option<String> = None, saltenv: String = "base".to_owned(), **kwargs) as "install" {
-        let (packages, options) = (packages(context)?, Options::read(&kwargs));
-        if refresh {
-            packages.refresh(context, &options)?;
-        }
-        let doing = if options.reinstall { Doing::Reinstalling } else { Doing::Installing };
-        let done = if sources.is_truthy() {
-            let files = package_files(context, packages, named_files(&sources)?, &saltenv)?;
-            install_files(context, packages, &files, &options)?
-        } else {
-            let normal = kwargs.get("normalize").is_none_or(is_true);
-            let mut wanted = wanted(name.as_deref(), &pkgs, version.as_deref())?;
-            for (name, version) in &mut wanted {
-                if normal {
-                    *name = packages.normal_name(context, name);
-                }
-                // The newest is what comes if nothing is said.
-                version.take_if(|version| version == LATEST);
+    let doing = if options.reinstall { Doing::Reinstalling } else { Doing::Installing };
+    let done = if sources.is_truthy() {
+        let files = package_files(context, packages, named_files(&sources)?, &saltenv)?;
+        install_files(context, packages, &files, &options)?
+    } else {
+        let normal = kwargs.get("normalize").is_none_or(is_true);
+        let mut wanted = wanted(name.as_deref(), &pkgs, version.as_deref())?;
+        for (name, version) in &mut wanted {
+            if normal {
+                *name = packages.normal_name(context, name);
             }
-            install(context, packages, &wanted, &options)?
-        };
-        told(context, packages, doing, done)
-    }
+            // The newest is what comes if nothing is said.
+            version.take_if(|version| version == LATEST);
+        }
+        install(context, packages, &wanted, &options)?
+    };
+    told(context, packages, doing, done)
+}
 
-    /// Removes a package, or several by `pkgs`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.remove <package1>,<package2>,<package3>
-    fn remove_some(context, name: Option<String> = None, pkgs: Value = Value::Nil, version: Option<String> = None, **kwargs) as "remove" {
-        without(context, &wanted(name.as_deref(), &pkgs, version.as_deref())?, false, &kwargs)
-    }
+/// Removes a package, or several by `pkgs`.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.remove <package1>,<package2>,<package3>
+#[function(name = "remove")]
+pub fn remove_some(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default] pkgs: Value,
+    #[default] version: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    without(context, &wanted(name.as_deref(), &pkgs, version.as_deref())?, false, &kwargs)
+}
 
-    /// Removes a package, or several by `pkgs`, with their configuration; with pacman also what was installed for them.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.purge <package1>,<package2>,<package3>
-    fn purge(context, name: Option<String> = None, pkgs: Value = Value::Nil, version: Option<String> = None, **kwargs) {
-        without(context, &wanted(name.as_deref(), &pkgs, version.as_deref())?, true, &kwargs)
-    }
+/// Removes a package, or several by `pkgs`, with their configuration; with pacman also what was installed for them.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.purge <package1>,<package2>,<package3>
+#[function]
+pub fn purge(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default] pkgs: Value,
+    #[default] version: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    without(context, &wanted(name.as_deref(), &pkgs, version.as_deref())?, true, &kwargs)
 }
 
 /// What was changed, and what the package manager complained of.

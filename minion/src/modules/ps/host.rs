@@ -1,80 +1,87 @@
 //! `ps`: the memory, processors and file systems of this host.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 use jiff::{Timestamp, tz::TimeZone};
 use nix::sys::statvfs::statvfs;
 
 use crate::context::Context;
 use crate::modules::status::read;
 
-functions! {
-    module "ps", context Context;
+/// Execution functions of `ps`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("ps", [boot_time, num_cpus, total_physical_memory, virtual_memory, swap_memory, disk_usage]);
 
-    /// When this host was started: in seconds since 1970, or in a form of strftime's.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ps.boot_time
-    fn boot_time(_context, time_format: Option<String> = None) {
-        let text = read("/proc/stat")?;
-        let line = text.lines().find_map(|line| line.strip_prefix("btime "));
-        let started: i64 = line.and_then(|seconds| seconds.trim().parse().ok()).ok_or_else(|| unclear("/proc/stat"))?;
-        let Some(form) = time_format else { return Ok(started.into()) };
-        let started = Timestamp::from_second(started).map_err(CallError::execution)?.to_zoned(TimeZone::system());
-        Ok(jiff::fmt::strtime::format(form.as_bytes(), &started).map_err(CallError::execution)?.into())
-    }
+/// When this host was started: in seconds since 1970, or in a form of strftime's.
+///
+/// CLI Example:
+///
+///     salt '*' ps.boot_time
+#[function]
+pub fn boot_time(_context: &Context, #[default] time_format: Option<String>) -> CallResult {
+    let text = read("/proc/stat")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("btime "));
+    let started: i64 = line.and_then(|seconds| seconds.trim().parse().ok()).ok_or_else(|| unclear("/proc/stat"))?;
+    let Some(form) = time_format else { return Ok(started.into()) };
+    let started = Timestamp::from_second(started).map_err(CallError::execution)?.to_zoned(TimeZone::system());
+    Ok(jiff::fmt::strtime::format(form.as_bytes(), &started).map_err(CallError::execution)?.into())
+}
 
-    /// How many processors there are.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ps.num_cpus
-    fn num_cpus(_context) {
-        Ok(read("/proc/stat")?.lines().filter(|line| is_one_processor(line)).count().into())
-    }
+/// How many processors there are.
+///
+/// CLI Example:
+///
+///     salt '*' ps.num_cpus
+#[function]
+pub fn num_cpus(_context: &Context) -> CallResult {
+    Ok(read("/proc/stat")?.lines().filter(|line| is_one_processor(line)).count().into())
+}
 
-    /// The bytes of memory in all.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ps.total_physical_memory
-    fn total_physical_memory(_context) {
-        Ok(memory(&read("/proc/meminfo")?, "MemTotal").into())
-    }
+/// The bytes of memory in all.
+///
+/// CLI Example:
+///
+///     salt '*' ps.total_physical_memory
+#[function]
+pub fn total_physical_memory(_context: &Context) -> CallResult {
+    Ok(memory(&read("/proc/meminfo")?, "MemTotal").into())
+}
 
-    /// What the memory is used for, in bytes.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ps.virtual_memory
-    fn virtual_memory(_context) {
-        Ok(virtual_of(&read("/proc/meminfo")?).into())
-    }
+/// What the memory is used for, in bytes.
+///
+/// CLI Example:
+///
+///     salt '*' ps.virtual_memory
+#[function]
+pub fn virtual_memory(_context: &Context) -> CallResult {
+    Ok(virtual_of(&read("/proc/meminfo")?).into())
+}
 
-    /// What the swap is used for, in bytes.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ps.swap_memory
-    fn swap_memory(_context) {
-        Ok(swap_of(&read("/proc/meminfo")?, &read("/proc/vmstat")?).into())
-    }
+/// What the swap is used for, in bytes.
+///
+/// CLI Example:
+///
+///     salt '*' ps.swap_memory
+#[function]
+pub fn swap_memory(_context: &Context) -> CallResult {
+    Ok(swap_of(&read("/proc/meminfo")?, &read("/proc/vmstat")?).into())
+}
 
-    /// The bytes of the file system of a path.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' ps.disk_usage /home
-    fn disk_usage(_context, path: String) {
-        let status = statvfs(path.as_str())
-            .map_err(|error| CallError::Execution(format!("the file system of '{path}' cannot be asked: {error}")))?;
-        let size = status.fragment_size();
-        let (used, free) = ((status.blocks() - status.blocks_free()) * size, status.blocks_available() * size);
-        Ok(map! {
-            "total" => status.blocks() * size, "used" => used, "free" => free, "percent" => percent(used, used + free),
-        }.into())
+/// The bytes of the file system of a path.
+///
+/// CLI Example:
+///
+///     salt '*' ps.disk_usage /home
+#[function]
+pub fn disk_usage(_context: &Context, path: String) -> CallResult {
+    let status = statvfs(path.as_str())
+        .map_err(|error| CallError::Execution(format!("the file system of '{path}' cannot be asked: {error}")))?;
+    let size = status.fragment_size();
+    let (used, free) = ((status.blocks() - status.blocks_free()) * size, status.blocks_available() * size);
+    Ok(map! {
+        "total" => status.blocks() * size, "used" => used, "free" => free, "percent" => percent(used, used + free),
     }
+    .into())
 }
 
 fn unclear(path: &str) -> CallError {

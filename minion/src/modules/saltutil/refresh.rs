@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use brine_core::function::CallError;
-use brine_core::{Jid, Map, Value, functions};
+use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_core::{Jid, Map, Value};
 
 use crate::context::Context;
 use crate::jobs::cached_return;
@@ -14,118 +14,160 @@ use crate::local_bus::LocalBus;
 /// The directories below `cachedir` whose contents can be fetched or made again.
 const CACHES: &[&str] = &["extmods", "extrn_files", "files", "gitfs", "localfiles", "minion_jobs"];
 
-functions! {
-    module "saltutil", context Context;
+/// Execution functions of `saltutil`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "saltutil",
+    [
+        refresh_pillar,
+        pillar_refresh,
+        refresh_grains,
+        refresh_modules,
+        refresh_beacons,
+        refresh_matchers,
+        list_extmods,
+        clear_cache,
+        clear_job_cache
+    ]
+);
 
-    /// Refresh the pillar. It is refreshed when this returns, so `wait` and `timeout` change nothing;
-    /// `clean_cache=False` takes a pillar that the master has cached.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.refresh_pillar
-    ///     salt '*' saltutil.refresh_pillar wait=True timeout=60
-    fn refresh_pillar(context, wait: bool = false, timeout: f64 = 30.0, clean_cache: bool = true) {
-        _ = (wait, timeout);
-        let config = context.config();
-        let (saltenv, pillarenv) = (config.saltenv.as_deref(), config.pillarenv.as_deref());
-        let upstream = &context.minion.upstream;
-        let fresh = if clean_cache { upstream.refreshed_pillar(saltenv, pillarenv) } else { upstream.pillar(saltenv, pillarenv, &Map::new()) };
-        context.minion.set_pillar(fresh.map_err(CallError::Execution)?);
-        notify_daemon(context, "pillar_refresh");
-        Ok(Value::Bool(true))
+/// Refresh the pillar. It is refreshed when this returns, so `wait` and `timeout` change nothing;
+/// `clean_cache=False` takes a pillar that the master has cached.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.refresh_pillar
+///     salt '*' saltutil.refresh_pillar wait=True timeout=60
+#[function]
+pub fn refresh_pillar(
+    context: &Context,
+    #[default(false)] wait: bool,
+    #[default(30.0)] timeout: f64,
+    #[default(true)] clean_cache: bool,
+) -> CallResult {
+    _ = (wait, timeout);
+    let config = context.config();
+    let (saltenv, pillarenv) = (config.saltenv.as_deref(), config.pillarenv.as_deref());
+    let upstream = &context.minion.upstream;
+    let fresh = if clean_cache {
+        upstream.refreshed_pillar(saltenv, pillarenv)
+    } else {
+        upstream.pillar(saltenv, pillarenv, &Map::new())
+    };
+    context.minion.set_pillar(fresh.map_err(CallError::Execution)?);
+    notify_daemon(context, "pillar_refresh");
+    Ok(Value::Bool(true))
+}
+
+/// Refresh the pillar, as `refresh_pillar`.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.pillar_refresh
+#[function]
+pub fn pillar_refresh(
+    context: &Context,
+    #[default(false)] wait: bool,
+    #[default(30.0)] timeout: f64,
+    #[default(true)] clean_cache: bool,
+) -> CallResult {
+    refresh_pillar(context, wait, timeout, clean_cache)
+}
+
+/// Collect the grains anew, then refresh the pillar unless `refresh_pillar` is false.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.refresh_grains
+#[function]
+pub fn refresh_grains(
+    context: &Context,
+    #[default(true)] refresh_pillar: bool,
+    #[default(false)] clean_pillar_cache: bool,
+) -> CallResult {
+    *context.minion.grains.write() = Arc::new(crate::grains::collect(context.config(), &context.minion.id));
+    notify_daemon(context, "grains_refresh");
+    if refresh_pillar {
+        return self::refresh_pillar(context, false, 0.0, clean_pillar_cache);
     }
+    Ok(Value::Bool(true))
+}
 
-    /// Refresh the pillar, as `refresh_pillar`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.pillar_refresh
-    fn pillar_refresh(context, wait: bool = false, timeout: f64 = 30.0, clean_cache: bool = true) {
-        refresh_pillar(context, wait, timeout, clean_cache)
-    }
+/// Do nothing: modules are part of Brine.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.refresh_modules
+#[function]
+pub fn refresh_modules(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(Value::Bool(true))
+}
 
-    /// Collect the grains anew, then refresh the pillar unless `refresh_pillar` is false.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.refresh_grains
-    fn refresh_grains(context, refresh_pillar: bool = true, clean_pillar_cache: bool = false) {
-        *context.minion.grains.write() = Arc::new(crate::grains::collect(context.config(), &context.minion.id));
-        notify_daemon(context, "grains_refresh");
-        if refresh_pillar {
-            return self::refresh_pillar(context, false, 0.0, clean_pillar_cache);
+/// Do nothing: changes of beacons take effect at once.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.refresh_beacons
+#[function]
+pub fn refresh_beacons(_context: &Context) -> CallResult {
+    Ok(Value::Bool(true))
+}
+
+/// Do nothing: matchers are part of Brine.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.refresh_matchers
+#[function]
+pub fn refresh_matchers(_context: &Context) -> CallResult {
+    Ok(Value::Bool(true))
+}
+
+/// List the modules that were synchronized from the master, by kind: none, modules are part of Brine.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.list_extmods
+#[function]
+pub fn list_extmods(_context: &Context) -> CallResult {
+    Ok(Value::map())
+}
+
+/// Remove the minion's caches: copies of files, and returns of former jobs. Returns that the master has not
+/// received, the datastore and backups of files are no caches and stay. Returns false if a cache cannot be
+/// removed.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.clear_cache
+#[function]
+pub fn clear_cache(context: &Context) -> CallResult {
+    let cachedir = &context.config().cachedir;
+    let kept = CACHES.iter().filter(|name| !remove(&cachedir.join(name))).count();
+    Ok((kept == 0).into())
+}
+
+/// Remove the returns of jobs that ended more than `hours` ago from the minion's job cache.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.clear_job_cache hours=12
+#[function]
+pub fn clear_job_cache(context: &Context, #[default(24)] hours: u64) -> CallResult {
+    // Each job has a directory of its own there.
+    let place = cached_return(&context.minion, "x");
+    let folder = place.ancestors().nth(2).unwrap_or(&place);
+    let oldest = SystemTime::now().checked_sub(Duration::from_secs(hours.saturating_mul(3600)));
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let old = entry
+            .metadata()
+            .and_then(|status| status.modified())
+            .is_ok_and(|time| oldest.is_some_and(|oldest| time < oldest));
+        let is_job = entry.file_name().to_str().is_some_and(|name| name.parse::<Jid>().is_ok());
+        if old && is_job {
+            std::fs::remove_dir_all(entry.path()).map_err(CallError::execution)?;
         }
-        Ok(Value::Bool(true))
     }
-
-    /// Do nothing: modules are part of Brine.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.refresh_modules
-    fn refresh_modules(_context, **_kwargs) {
-        Ok(Value::Bool(true))
-    }
-
-    /// Do nothing: changes of beacons take effect at once.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.refresh_beacons
-    fn refresh_beacons(_context) {
-        Ok(Value::Bool(true))
-    }
-
-    /// Do nothing: matchers are part of Brine.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.refresh_matchers
-    fn refresh_matchers(_context) {
-        Ok(Value::Bool(true))
-    }
-
-    /// List the modules that were synchronized from the master, by kind: none, modules are part of Brine.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.list_extmods
-    fn list_extmods(_context) {
-        Ok(Value::map())
-    }
-
-    /// Remove the minion's caches: copies of files, and returns of former jobs. Returns that the master has not
-    /// received, the datastore and backups of files are no caches and stay. Returns false if a cache cannot be
-    /// removed.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.clear_cache
-    fn clear_cache(context) {
-        let cachedir = &context.config().cachedir;
-        let kept = CACHES.iter().filter(|name| !remove(&cachedir.join(name))).count();
-        Ok((kept == 0).into())
-    }
-
-    /// Remove the returns of jobs that ended more than `hours` ago from the minion's job cache.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.clear_job_cache hours=12
-    fn clear_job_cache(context, hours: u64 = 24) {
-        // Each job has a directory of its own there.
-        let place = cached_return(&context.minion, "x");
-        let folder = place.ancestors().nth(2).unwrap_or(&place);
-        let oldest = SystemTime::now().checked_sub(Duration::from_secs(hours.saturating_mul(3600)));
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let old = entry.metadata().and_then(|status| status.modified()).is_ok_and(|time| oldest.is_some_and(|oldest| time < oldest));
-            let is_job = entry.file_name().to_str().is_some_and(|name| name.parse::<Jid>().is_ok());
-            if old && is_job {
-                std::fs::remove_dir_all(entry.path()).map_err(CallError::execution)?;
-            }
-        }
-        Ok(Value::Bool(true))
-    }
+    Ok(Value::Bool(true))
 }
 
 /// Has the daemon beside a `salt-call` refresh too, if one runs.

@@ -1,17 +1,19 @@
 //! `service`: the services of this host, by systemd or by the scripts of System V.
 
+pub(crate) mod state;
 pub(crate) mod systemd;
 mod sysv;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use brine_core::function::CallError;
+use brine_core::Map;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::glob::{fnmatch, is_pattern};
-use brine_core::{Map, functions};
 
-use super::programs::which;
+use super::Room;
 use crate::context::Context;
+use crate::host::programs::which;
 
 /// What starts services here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,246 +99,334 @@ impl Init {
     }
 }
 
-functions! {
-    module "service", context Context;
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS] };
 
-    /// Starts a service.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.start <service name>
-    fn start(context, name: String, no_block: Option<bool> = None, unmask: bool = false, unmask_runtime: bool = false) {
-        Ok(Init::of_host().act(context, "start", &name, How { no_block, unmask, unmask_runtime })?.into())
-    }
+/// Execution functions of `service`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "service",
+    [
+        start,
+        stop,
+        restart,
+        reload,
+        force_reload,
+        status,
+        available,
+        missing,
+        enable,
+        disable,
+        enabled,
+        disabled,
+        get_all,
+        get_enabled,
+        get_disabled,
+        get_static,
+        get_running,
+        mask,
+        unmask,
+        masked,
+        show,
+        systemctl_reload,
+        offline
+    ]
+);
 
-    /// Stops a service.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.stop <service name>
-    fn stop(context, name: String, no_block: Option<bool> = None) {
-        Ok(Init::of_host().act(context, "stop", &name, How { no_block, ..How::default() })?.into())
-    }
+/// Starts a service.
+///
+/// CLI Example:
+///
+///     salt '*' service.start <service name>
+#[function]
+pub fn start(
+    context: &Context,
+    name: String,
+    #[default] no_block: Option<bool>,
+    #[default(false)] unmask: bool,
+    #[default(false)] unmask_runtime: bool,
+) -> CallResult {
+    Ok(Init::of_host().act(context, "start", &name, How { no_block, unmask, unmask_runtime })?.into())
+}
 
-    /// Stops and starts a service.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.restart <service name>
-    fn restart(context, name: String, no_block: Option<bool> = None, unmask: bool = false, unmask_runtime: bool = false) {
-        Ok(Init::of_host().act(context, "restart", &name, How { no_block, unmask, unmask_runtime })?.into())
-    }
+/// Stops a service.
+///
+/// CLI Example:
+///
+///     salt '*' service.stop <service name>
+#[function]
+pub fn stop(context: &Context, name: String, #[default] no_block: Option<bool>) -> CallResult {
+    Ok(Init::of_host().act(context, "stop", &name, How { no_block, ..How::default() })?.into())
+}
 
-    /// Has a service read its configuration again.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.reload <service name>
-    fn reload(context, name: String, no_block: Option<bool> = None, unmask: bool = false, unmask_runtime: bool = false) {
-        Ok(Init::of_host().act(context, "reload", &name, How { no_block, unmask, unmask_runtime })?.into())
-    }
+/// Stops and starts a service.
+///
+/// CLI Example:
+///
+///     salt '*' service.restart <service name>
+#[function]
+pub fn restart(
+    context: &Context,
+    name: String,
+    #[default] no_block: Option<bool>,
+    #[default(false)] unmask: bool,
+    #[default(false)] unmask_runtime: bool,
+) -> CallResult {
+    Ok(Init::of_host().act(context, "restart", &name, How { no_block, unmask, unmask_runtime })?.into())
+}
 
-    /// Has a service read its configuration again, or restarts one that cannot.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.force_reload <service name>
-    fn force_reload(context, name: String, no_block: bool = true, unmask: bool = false, unmask_runtime: bool = false) {
-        let how = How { no_block: Some(no_block), unmask, unmask_runtime };
-        Ok(Init::of_host().act(context, "force-reload", &name, how)?.into())
-    }
+/// Has a service read its configuration again.
+///
+/// CLI Example:
+///
+///     salt '*' service.reload <service name>
+#[function]
+pub fn reload(
+    context: &Context,
+    name: String,
+    #[default] no_block: Option<bool>,
+    #[default(false)] unmask: bool,
+    #[default(false)] unmask_runtime: bool,
+) -> CallResult {
+    Ok(Init::of_host().act(context, "reload", &name, How { no_block, unmask, unmask_runtime })?.into())
+}
 
-    /// Whether a service runs; for a glob, all that match.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.status <service name> [service signature]
-    fn status(context, name: String, sig: Option<String> = None) {
-        let init = Init::of_host();
-        if !is_pattern(&name) {
-            return Ok(init.is_running(context, &name, sig.as_deref())?.into());
-        }
-        let mut found = Map::new();
-        for service in init.all(context)?.iter().filter(|service| fnmatch(&name, service)) {
-            found.insert(service.into(), init.is_running(context, service, None)?.into());
-        }
-        Ok(found.into())
-    }
+/// Has a service read its configuration again, or restarts one that cannot.
+///
+/// CLI Example:
+///
+///     salt '*' service.force_reload <service name>
+#[function]
+pub fn force_reload(
+    context: &Context,
+    name: String,
+    #[default(true)] no_block: bool,
+    #[default(false)] unmask: bool,
+    #[default(false)] unmask_runtime: bool,
+) -> CallResult {
+    let how = How { no_block: Some(no_block), unmask, unmask_runtime };
+    Ok(Init::of_host().act(context, "force-reload", &name, how)?.into())
+}
 
-    /// Whether there is such a service.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.available sshd
-    fn available(context, name: String) {
-        Ok(Init::of_host().is_available(context, &name)?.into())
+/// Whether a service runs; for a glob, all that match.
+///
+/// CLI Example:
+///
+///     salt '*' service.status <service name> [service signature]
+#[function]
+pub fn status(context: &Context, name: String, #[default] sig: Option<String>) -> CallResult {
+    let init = Init::of_host();
+    if !is_pattern(&name) {
+        return Ok(init.is_running(context, &name, sig.as_deref())?.into());
     }
+    let mut found = Map::new();
+    for service in init.all(context)?.iter().filter(|service| fnmatch(&name, service)) {
+        found.insert(service.into(), init.is_running(context, service, None)?.into());
+    }
+    Ok(found.into())
+}
 
-    /// Whether there is no such service.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.missing sshd
-    fn missing(context, name: String) {
-        Ok((!Init::of_host().is_available(context, &name)?).into())
-    }
+/// Whether there is such a service.
+///
+/// CLI Example:
+///
+///     salt '*' service.available sshd
+#[function]
+pub fn available(context: &Context, name: String) -> CallResult {
+    Ok(Init::of_host().is_available(context, &name)?.into())
+}
 
-    /// Has a service start with the host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.enable <service name>
-    fn enable(context, name: String, no_block: Option<bool> = None, unmask: bool = false, unmask_runtime: bool = false, **_kwargs) {
-        Ok(Init::of_host().act(context, "enable", &name, How { no_block, unmask, unmask_runtime })?.into())
-    }
+/// Whether there is no such service.
+///
+/// CLI Example:
+///
+///     salt '*' service.missing sshd
+#[function]
+pub fn missing(context: &Context, name: String) -> CallResult {
+    Ok((!Init::of_host().is_available(context, &name)?).into())
+}
 
-    /// Has a service not start with the host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.disable <service name>
-    fn disable(context, name: String, no_block: Option<bool> = None, **_kwargs) {
-        Ok(Init::of_host().act(context, "disable", &name, How { no_block, ..How::default() })?.into())
-    }
+/// Has a service start with the host.
+///
+/// CLI Example:
+///
+///     salt '*' service.enable <service name>
+#[function]
+pub fn enable(
+    context: &Context,
+    name: String,
+    #[default] no_block: Option<bool>,
+    #[default(false)] unmask: bool,
+    #[default(false)] unmask_runtime: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(Init::of_host().act(context, "enable", &name, How { no_block, unmask, unmask_runtime })?.into())
+}
 
-    /// Whether a service starts with the host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.enabled <service name>
-    fn enabled(context, name: String, **_kwargs) {
-        Ok(Init::of_host().is_enabled(context, &name)?.into())
-    }
+/// Has a service not start with the host.
+///
+/// CLI Example:
+///
+///     salt '*' service.disable <service name>
+#[function]
+pub fn disable(
+    context: &Context,
+    name: String,
+    #[default] no_block: Option<bool>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(Init::of_host().act(context, "disable", &name, How { no_block, ..How::default() })?.into())
+}
 
-    /// Whether a service does not start with the host. Without systemd, only one that is there.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.disabled <service name>
-    fn disabled(context, name: String) {
-        let init = Init::of_host();
-        let is_service = init == Init::Systemd || init.is_available(context, &name)?;
-        Ok((is_service && !init.is_enabled(context, &name)?).into())
-    }
+/// Whether a service starts with the host.
+///
+/// CLI Example:
+///
+///     salt '*' service.enabled <service name>
+#[function]
+pub fn enabled(context: &Context, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(Init::of_host().is_enabled(context, &name)?.into())
+}
 
-    /// The names of all services; of other units of systemd, with their kinds.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.get_all
-    fn get_all(context) {
-        Ok(Init::of_host().all(context)?.into())
-    }
+/// Whether a service does not start with the host. Without systemd, only one that is there.
+///
+/// CLI Example:
+///
+///     salt '*' service.disabled <service name>
+#[function]
+pub fn disabled(context: &Context, name: String) -> CallResult {
+    let init = Init::of_host();
+    let is_service = init == Init::Systemd || init.is_available(context, &name)?;
+    Ok((is_service && !init.is_enabled(context, &name)?).into())
+}
 
-    /// The names of the services that start with the host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.get_enabled
-    fn get_enabled(context) {
-        match Init::of_host() {
-            Init::Systemd => Ok(systemd::in_state(context, "enabled")?.into()),
-            _ => Ok(sysv::enabled(context)?.into()),
-        }
-    }
+/// The names of all services; of other units of systemd, with their kinds.
+///
+/// CLI Example:
+///
+///     salt '*' service.get_all
+#[function]
+pub fn get_all(context: &Context) -> CallResult {
+    Ok(Init::of_host().all(context)?.into())
+}
 
-    /// The names of the services that do not start with the host.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.get_disabled
-    fn get_disabled(context) {
-        if Init::of_host() == Init::Systemd {
-            return Ok(systemd::in_state(context, "disabled")?.into());
-        }
-        let enabled = sysv::enabled(context)?;
-        Ok(sysv::all(context)?.into_iter().filter(|name| !enabled.contains(name)).collect())
+/// The names of the services that start with the host.
+///
+/// CLI Example:
+///
+///     salt '*' service.get_enabled
+#[function]
+pub fn get_enabled(context: &Context) -> CallResult {
+    match Init::of_host() {
+        Init::Systemd => Ok(systemd::in_state(context, "enabled")?.into()),
+        _ => Ok(sysv::enabled(context)?.into()),
     }
+}
 
-    /// The names of the units that others need and nobody enables.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.get_static
-    fn get_static(context) {
-        Init::of_host().need_systemd("get_static")?;
-        Ok(systemd::in_state(context, "static")?.into())
+/// The names of the services that do not start with the host.
+///
+/// CLI Example:
+///
+///     salt '*' service.get_disabled
+#[function]
+pub fn get_disabled(context: &Context) -> CallResult {
+    if Init::of_host() == Init::Systemd {
+        return Ok(systemd::in_state(context, "disabled")?.into());
     }
+    let enabled = sysv::enabled(context)?;
+    Ok(sysv::all(context)?.into_iter().filter(|name| !enabled.contains(name)).collect())
+}
 
-    /// The names of the units that run.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.get_running
-    fn get_running(context) {
-        Init::of_host().need_systemd("get_running")?;
-        Ok(systemd::running(context)?.into())
-    }
+/// The names of the units that others need and nobody enables.
+///
+/// CLI Example:
+///
+///     salt '*' service.get_static
+#[function]
+pub fn get_static(context: &Context) -> CallResult {
+    Init::of_host().need_systemd("get_static")?;
+    Ok(systemd::in_state(context, "static")?.into())
+}
 
-    /// Keeps a service from being started.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.mask foo
-    ///     salt '*' service.mask foo runtime=True
-    fn mask(context, name: String, runtime: bool = false) {
-        Init::of_host().need_systemd("mask")?;
-        systemd::set_mask(context, &name, true, runtime)?;
-        Ok(true.into())
-    }
+/// The names of the units that run.
+///
+/// CLI Example:
+///
+///     salt '*' service.get_running
+#[function]
+pub fn get_running(context: &Context) -> CallResult {
+    Init::of_host().need_systemd("get_running")?;
+    Ok(systemd::running(context)?.into())
+}
 
-    /// Lets a service be started again.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.unmask foo
-    ///     salt '*' service.unmask foo runtime=True
-    fn unmask(context, name: String, runtime: bool = false) {
-        Init::of_host().need_systemd("unmask")?;
-        systemd::set_mask(context, &name, false, runtime)?;
-        Ok(true.into())
-    }
+/// Keeps a service from being started.
+///
+/// CLI Example:
+///
+///     salt '*' service.mask foo
+///     salt '*' service.mask foo runtime=True
+#[function]
+pub fn mask(context: &Context, name: String, #[default(false)] runtime: bool) -> CallResult {
+    Init::of_host().need_systemd("mask")?;
+    systemd::set_mask(context, &name, true, runtime)?;
+    Ok(true.into())
+}
 
-    /// Whether a service is kept from being started.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.masked foo
-    ///     salt '*' service.masked foo runtime=True
-    fn masked(context, name: String, runtime: bool = false) {
-        Init::of_host().need_systemd("masked")?;
-        Ok(systemd::is_masked(context, &name, runtime)?.into())
-    }
+/// Lets a service be started again.
+///
+/// CLI Example:
+///
+///     salt '*' service.unmask foo
+///     salt '*' service.unmask foo runtime=True
+#[function]
+pub fn unmask(context: &Context, name: String, #[default(false)] runtime: bool) -> CallResult {
+    Init::of_host().need_systemd("unmask")?;
+    systemd::set_mask(context, &name, false, runtime)?;
+    Ok(true.into())
+}
 
-    /// What systemd knows of a unit.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.show <service name>
-    fn show(context, name: String) {
-        Init::of_host().need_systemd("show")?;
-        Ok(systemd::show(context, &name)?.into())
-    }
+/// Whether a service is kept from being started.
+///
+/// CLI Example:
+///
+///     salt '*' service.masked foo
+///     salt '*' service.masked foo runtime=True
+#[function]
+pub fn masked(context: &Context, name: String, #[default(false)] runtime: bool) -> CallResult {
+    Init::of_host().need_systemd("masked")?;
+    Ok(systemd::is_masked(context, &name, runtime)?.into())
+}
 
-    /// Has systemd read its unit files again.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.systemctl_reload
-    fn systemctl_reload(context) {
-        Init::of_host().need_systemd("systemctl_reload")?;
-        systemd::read_units_again(context)?;
-        Ok(true.into())
-    }
+/// What systemd knows of a unit.
+///
+/// CLI Example:
+///
+///     salt '*' service.show <service name>
+#[function]
+pub fn show(context: &Context, name: String) -> CallResult {
+    Init::of_host().need_systemd("show")?;
+    Ok(systemd::show(context, &name)?.into())
+}
 
-    /// Whether systemd is installed and does not run.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' service.offline
-    fn offline(_context) {
-        Ok((Init::of_host() == Init::Offline).into())
-    }
+/// Has systemd read its unit files again.
+///
+/// CLI Example:
+///
+///     salt '*' service.systemctl_reload
+#[function]
+pub fn systemctl_reload(context: &Context) -> CallResult {
+    Init::of_host().need_systemd("systemctl_reload")?;
+    systemd::read_units_again(context)?;
+    Ok(true.into())
+}
+
+/// Whether systemd is installed and does not run.
+///
+/// CLI Example:
+///
+///     salt '*' service.offline
+#[function]
+pub fn offline(_context: &Context) -> CallResult {
+    Ok((Init::of_host() == Init::Offline).into())
 }
 
 /// Whether a file is one that can be run.

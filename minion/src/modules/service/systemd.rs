@@ -5,10 +5,10 @@ use std::path::Path;
 use brine_core::function::CallError;
 use brine_core::{Map, Value};
 
-use super::super::programs::{argument, run, which};
 use super::{How, Init, is_program, names_in, sysv};
 use crate::context::Context;
-use crate::process::Output;
+use crate::host::process::Output;
+use crate::host::programs::{argument, run, which};
 
 const KINDS: [&str; 9] = ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer"];
 

@@ -2,9 +2,9 @@
 
 use brine_core::function::CallError;
 
-use super::super::programs::{argument, run, which};
 use super::names_in;
 use crate::context::Context;
+use crate::host::programs::{argument, run, which};
 
 /// The level in which the host runs; in a container nobody knows, and it is Debian's.
 pub fn level(context: &Context) -> Result<String, CallError> {

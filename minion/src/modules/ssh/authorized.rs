@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use regex::Regex;
 
 use super::own;
-use crate::modules::accounts::{Account, Accounts};
+use crate::host::accounts::{Account, Accounts};
 use crate::modules::file::hex_digest;
 
 /// Options, and from the kind of the key on all that follows.

@@ -8,8 +8,8 @@ use brine_core::{Map, Value, map};
 
 use super::{authorized, own};
 use crate::context::Context;
-use crate::modules::accounts::{Account, Accounts};
-use crate::modules::programs::{argument, program};
+use crate::host::accounts::{Account, Accounts};
+use crate::host::programs::{argument, program};
 
 /// How often a host that does not answer is asked.
 const ATTEMPTS: usize = 5;

@@ -1,44 +1,46 @@
 //! `state.disable` and what belongs to it: SLS files that this minion does not run. Their names are in the grain
 //! `state_runs_disabled`.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Value, map};
 
 use super::names;
 use crate::context::Context;
 
 const GRAIN: &str = "state_runs_disabled";
 
-functions! {
-    module "state", context Context;
+/// Execution functions of `state`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("state", [disable, enable, list_disabled]);
 
-    /// Disables SLS files, all below a name (`web.*`), or the `highstate`.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.disable highstate
-    ///     salt '*' state.disable web,db.*
-    fn disable(context, states: Value) {
-        change(context, &states, true)
-    }
+/// Disables SLS files, all below a name (`web.*`), or the `highstate`.
+///
+/// CLI Example:
+///
+///     salt '*' state.disable highstate
+///     salt '*' state.disable web,db.*
+#[function]
+pub fn disable(context: &Context, states: Value) -> CallResult {
+    change(context, &states, true)
+}
 
-    /// Enables what was disabled.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.enable highstate
-    fn enable(context, states: Value) {
-        change(context, &states, false)
-    }
+/// Enables what was disabled.
+///
+/// CLI Example:
+///
+///     salt '*' state.enable highstate
+#[function]
+pub fn enable(context: &Context, states: Value) -> CallResult {
+    change(context, &states, false)
+}
 
-    /// What is disabled.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.list_disabled
-    fn list_disabled(context) {
-        Ok(context.grains().get(GRAIN).cloned().unwrap_or_else(|| "".into()))
-    }
+/// What is disabled.
+///
+/// CLI Example:
+///
+///     salt '*' state.list_disabled
+#[function]
+pub fn list_disabled(context: &Context) -> CallResult {
+    Ok(context.grains().get(GRAIN).cloned().unwrap_or_else(|| "".into()))
 }
 
 fn change(context: &Context, states: &Value, disable: bool) -> Result<Value, CallError> {

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::sls::compile::Chunk;
 use brine_core::value::json;
-use brine_core::{Map, Value, functions, processes};
+use brine_core::{Map, Value, processes};
 use indexmap::IndexMap;
 
 use super::{options, ran, with};
@@ -18,28 +18,35 @@ use crate::masterless;
 use crate::modules::file::hex_digest;
 use crate::state::{self, StateRun};
 
-functions! {
-    module "state", context Context;
+/// Execution functions of `state`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("state", [pkg]);
 
-    /// Runs a prepared package of states, if its hash is the one that is named.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' state.pkg /tmp/salt_state.tgz 760a9353810e36f6d81416366fc426dc md5
-    fn pkg(context, pkg_path: PathBuf, pkg_sum: String, hash_type: String, test: Value = Value::Nil, **kwargs) out "highstate" {
-        let Ok(bytes) = fs::read(&pkg_path) else {
-            return refused(context, &pkg_path, "it cannot be read");
-        };
-        if hex_digest(&bytes, &hash_type)? != pkg_sum {
-            return refused(context, &pkg_path, "it has another hash");
-        }
-        let archive = archive(&pkg_path)?;
-        if archive.iter().any(|name| brine_core::files::leads_out(name)) {
-            return refused(context, &pkg_path, "it has files for places outside of it");
-        }
-        let unpacked = Unpacked::of(&pkg_path)?;
-        run(context, &unpacked.0, with(kwargs, [("test", test)]))
+/// Runs a prepared package of states, if its hash is the one that is named.
+///
+/// CLI Example:
+///
+///     salt '*' state.pkg /tmp/salt_state.tgz 760a9353810e36f6d81416366fc426dc md5
+#[function(out = "highstate")]
+pub fn pkg(
+    context: &Context,
+    pkg_path: PathBuf,
+    pkg_sum: String,
+    hash_type: String,
+    #[default] test: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let Ok(bytes) = fs::read(&pkg_path) else {
+        return refused(context, &pkg_path, "it cannot be read");
+    };
+    if hex_digest(&bytes, &hash_type)? != pkg_sum {
+        return refused(context, &pkg_path, "it has another hash");
     }
+    let archive = archive(&pkg_path)?;
+    if archive.iter().any(|name| brine_core::files::leads_out(name)) {
+        return refused(context, &pkg_path, "it has files for places outside of it");
+    }
+    let unpacked = Unpacked::of(&pkg_path)?;
+    run(context, &unpacked.0, with(kwargs, [("test", test)]))
 }
 
 /// What Salt returns of a package that it does not take. Why is in the log.

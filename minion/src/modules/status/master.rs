@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 use std::time::Duration;
 
-use brine_core::function::CallError;
+use brine_core::function::{CallError, CallResult, Function, function, registry};
 use brine_core::transport::{Endpoint, Limits, RequestClient};
 use brine_core::wire::Envelope;
-use brine_core::{Value, functions, map};
+use brine_core::{Value, map};
 
 use crate::context::Context;
 
@@ -15,44 +15,45 @@ const PUBLISH_PORT: u16 = 4505;
 /// The state of an established connection in the tables of the kernel.
 const ESTABLISHED: &str = "01";
 
-functions! {
-    module "status", context Context;
+/// Execution functions of `status`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("status", [master, ping_master]);
 
-    /// Return whether this host has a connection to the publish port of a master, by its name or address; nothing if
-    /// it has none. An event on the minion's bus tells if that is not as `connected` says.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.master salt.example.com
-    fn master(context, master: Option<String> = None, connected: bool = true) {
-        let port = context.minion.upstream.publish_port().or(context.config().publish_port).unwrap_or(PUBLISH_PORT);
-        let addresses = master.as_deref().map(resolved).unwrap_or_default();
-        let Some(master) = master.filter(|_| !addresses.is_empty()) else { return Ok(Value::Nil) };
-        let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| std::fs::read_to_string(path).unwrap_or_default());
-        let is_connected = tables.iter().flat_map(|table| peers(table, port)).any(|peer| addresses.contains(&peer));
-        if is_connected != connected {
-            tell(context, &master, if is_connected { "connected" } else { "disconnected" });
-        }
-        Ok(is_connected.into())
+/// Return whether this host has a connection to the publish port of a master, by its name or address; nothing if
+/// it has none. An event on the minion's bus tells if that is not as `connected` says.
+///
+/// CLI Example:
+///
+///     salt '*' status.master salt.example.com
+#[function]
+pub fn master(context: &Context, #[default] master: Option<String>, #[default(true)] connected: bool) -> CallResult {
+    let port = context.minion.upstream.publish_port().or(context.config().publish_port).unwrap_or(PUBLISH_PORT);
+    let addresses = master.as_deref().map(resolved).unwrap_or_default();
+    let Some(master) = master.filter(|_| !addresses.is_empty()) else { return Ok(Value::Nil) };
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| std::fs::read_to_string(path).unwrap_or_default());
+    let is_connected = tables.iter().flat_map(|table| peers(table, port)).any(|peer| addresses.contains(&peer));
+    if is_connected != connected {
+        tell(context, &master, if is_connected { "connected" } else { "disconnected" });
     }
+    Ok(is_connected.into())
+}
 
-    /// Return whether the master at a host answers. If so, an event on the minion's bus tells it.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.ping_master salt.example.com
-    fn ping_master(context, master: Option<String>) {
-        let Some(master) = master.filter(|master| !master.is_empty()) else { return Ok(false.into()) };
-        let config = context.config();
-        let client = RequestClient::new(Endpoint::Tcp(master.clone(), config.master_port), Limits::default());
-        let timeout = Duration::from_secs(config.auth_timeout.max(1));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CallError::execution)?;
-        let answered = runtime.block_on(client.request(Envelope::clear(map! {"cmd" => "ping"}), timeout)).is_ok();
-        if answered {
-            tell(context, &master, "failback");
-        }
-        Ok(answered.into())
+/// Return whether the master at a host answers. If so, an event on the minion's bus tells it.
+///
+/// CLI Example:
+///
+///     salt '*' status.ping_master salt.example.com
+#[function]
+pub fn ping_master(context: &Context, master: Option<String>) -> CallResult {
+    let Some(master) = master.filter(|master| !master.is_empty()) else { return Ok(false.into()) };
+    let config = context.config();
+    let client = RequestClient::new(Endpoint::Tcp(master.clone(), config.master_port), Limits::default());
+    let timeout = Duration::from_secs(config.auth_timeout.max(1));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CallError::execution)?;
+    let answered = runtime.block_on(client.request(Envelope::clear(map! {"cmd" => "ping"}), timeout)).is_ok();
+    if answered {
+        tell(context, &master, "failback");
     }
+    Ok(answered.into())
 }
 
 /// Fires an event about a master, by Salt's tags.

@@ -1,12 +1,12 @@
 //! `status`: what the kernel counts for networks and block devices, and everything at once.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, map};
 use fancy_regex::Regex;
 
 use super::{number, processes, read};
 use crate::context::Context;
-use crate::modules::programs::run;
+use crate::host::programs::run;
 
 /// What `all_status` asks, in its order.
 const ALL: [&str; 11] = [
@@ -23,73 +23,76 @@ const ALL: [&str; 11] = [
     "w",
 ];
 
-functions! {
-    module "status", context Context;
+/// Execution functions of `status`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("status", [netstats, netdev, diskstats, pid, w, all_status]);
 
-    /// What the kernel counts of its network protocols.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.netstats
-    fn netstats(_context) {
-        Ok(protocols(&read("/proc/net/netstat")?).into())
-    }
+/// What the kernel counts of its network protocols.
+///
+/// CLI Example:
+///
+///     salt '*' status.netstats
+#[function]
+pub fn netstats(_context: &Context) -> CallResult {
+    Ok(protocols(&read("/proc/net/netstat")?).into())
+}
 
-    /// What the kernel counts for each network interface.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.netdev
-    fn netdev(_context) {
-        Ok(read("/proc/net/dev")?.lines().filter_map(interface).collect::<Map>().into())
-    }
+/// What the kernel counts for each network interface.
+///
+/// CLI Example:
+///
+///     salt '*' status.netdev
+#[function]
+pub fn netdev(_context: &Context) -> CallResult {
+    Ok(read("/proc/net/dev")?.lines().filter_map(interface).collect::<Map>().into())
+}
 
-    /// What the kernel counts for each block device.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.diskstats
-    fn diskstats(_context) {
-        Ok(read("/proc/diskstats")?.lines().filter_map(device).collect::<Map>().into())
-    }
+/// What the kernel counts for each block device.
+///
+/// CLI Example:
+///
+///     salt '*' status.diskstats
+#[function]
+pub fn diskstats(_context: &Context) -> CallResult {
+    Ok(read("/proc/diskstats")?.lines().filter_map(device).collect::<Map>().into())
+}
 
-    /// The numbers of the processes whose line in `ps` has something that fits, a line each.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.pid sshd
-    fn pid(context, sig: String) {
-        let regex = Regex::new(&sig).map_err(CallError::execution)?;
-        let output = run(context, &["ps", "-eo", "user:64,pid,args"].map(str::to_owned), &[])?;
-        let own = std::process::id().to_string();
-        let fits = |(pid, told): &(Value, Value)| {
-            let cmd = told.get("cmd").map(ToString::to_string).unwrap_or_default();
-            pid.as_str() != Some(&*own) && !cmd.contains("status.pid") && regex.is_match(&cmd).unwrap_or(false)
-        };
-        let found = processes(&output.stdout).into_iter().filter(fits).map(|(pid, _)| pid.to_string());
-        Ok(found.collect::<Vec<_>>().join("\n").into())
-    }
+/// The numbers of the processes whose line in `ps` has something that fits, a line each.
+///
+/// CLI Example:
+///
+///     salt '*' status.pid sshd
+#[function]
+pub fn pid(context: &Context, sig: String) -> CallResult {
+    let regex = Regex::new(&sig).map_err(CallError::execution)?;
+    let output = run(context, &["ps", "-eo", "user:64,pid,args"].map(str::to_owned), &[])?;
+    let own = std::process::id().to_string();
+    let fits = |(pid, told): &(Value, Value)| {
+        let cmd = told.get("cmd").map(ToString::to_string).unwrap_or_default();
+        pid.as_str() != Some(&*own) && !cmd.contains("status.pid") && regex.is_match(&cmd).unwrap_or(false)
+    };
+    let found = processes(&output.stdout).into_iter().filter(fits).map(|(pid, _)| pid.to_string());
+    Ok(found.collect::<Vec<_>>().join("\n").into())
+}
 
-    /// Who is logged in, and what they do.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.w
-    fn w(context) {
-        Ok(run(context, &["w".into(), "-h".into()], &[])?.stdout.lines().filter_map(logged_in).collect())
-    }
+/// Who is logged in, and what they do.
+///
+/// CLI Example:
+///
+///     salt '*' status.w
+#[function]
+pub fn w(context: &Context) -> CallResult {
+    Ok(run(context, &["w".into(), "-h".into()], &[])?.stdout.lines().filter_map(logged_in).collect())
+}
 
-    /// What most functions of this module tell, together.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' status.all_status
-    fn all_status(context) {
-        let told = ALL.into_iter().map(|name| {
-            Ok((name.into(), context.call(&format!("status.{name}"), Args::default())?))
-        });
-        told.collect::<Result<Map, CallError>>().map(Value::from)
-    }
+/// What most functions of this module tell, together.
+///
+/// CLI Example:
+///
+///     salt '*' status.all_status
+#[function]
+pub fn all_status(context: &Context) -> CallResult {
+    let told = ALL.into_iter().map(|name| Ok((name.into(), context.call(&format!("status.{name}"), Args::default())?)));
+    told.collect::<Result<Map, CallError>>().map(Value::from)
 }
 
 /// Reads pairs of lines: one with names, one with numbers.

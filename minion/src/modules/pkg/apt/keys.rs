@@ -2,65 +2,96 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, files, functions};
+use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_core::{Map, Value, files};
 
 use crate::context::Context;
-use crate::modules::programs::run;
+use crate::host::programs::run;
 
-functions! {
-    module "pkg", context Context;
+/// Execution functions of `pkg`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [add_repo_key, del_repo_key]);
 
-    /// Adds a key that repositories are signed with: from a file, a text, or a key server.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.add_repo_key 'salt://apt/sources/test.key'
-    fn add_repo_key(
-        context,
-        path: Option<String> = None,
-        text: Option<String> = None,
-        keyserver: Option<String> = None,
-        keyid: Option<String> = None,
-        saltenv: String = "base".to_owned(),
-        aptkey: bool = true,
-        keydir: Option<String> = None,
-        keyfile: Option<String> = None
-    ) {
-        let keys = Keys { by_apt_key: aptkey && has_apt_key(), folder: keydir.unwrap_or_else(|| KEYRINGS.into()).into() };
-        let done = match (path, text, keyserver, keyid) {
-            (Some(path), ..) => keys.add_file(context, &path, &saltenv, keyfile.as_deref()),
-            (_, Some(text), ..) => apt_key_add(context, text.as_bytes()),
-            (_, _, Some(server), Some(id)) => keys.receive(context, &server, &id, keyfile.as_deref()),
-            (_, _, Some(server), None) => {
-                Err(CallError::Execution(format!("No keyid or keyid too short for keyserver: {server}")))
-            }
-            (_, _, None, Some(id)) => Err(CallError::Execution(format!("No keyserver specified for keyid: {id}"))),
-            (None, None, None, None) => Err(CallError::Execution("add_repo_key() takes at least 1 argument (0 given)".into())),
-        };
-        match done {
-            Ok(()) => Ok(true.into()),
-            Err(CallError::Execution(error)) => {
-                tracing::error!(jid = context.job.jid, error, "a key of a repository cannot be added");
-                Ok(false.into())
-            }
-            Err(error) => Err(error),
+/// The arguments of `pkg.add_repo_key`.
+#[derive(Args)]
+pub struct AddRepoKeyArgs {
+    /// Path or URL of the key.
+    #[default]
+    path: Option<String>,
+    /// Text of the key.
+    #[default]
+    text: Option<String>,
+    /// Key server to receive the key from.
+    #[default]
+    keyserver: Option<String>,
+    /// Id of the key on the key server.
+    #[default]
+    keyid: Option<String>,
+    /// Environment of the file server.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Whether the program `apt-key` is used where there is one.
+    #[default(true)]
+    aptkey: bool,
+    /// Directory of key files.
+    #[default]
+    keydir: Option<String>,
+    /// Name of the key file.
+    #[default]
+    keyfile: Option<String>,
+}
+
+/// Adds a key that repositories are signed with: from a file, a text, or a key server.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.add_repo_key 'salt://apt/sources/test.key'
+#[function]
+pub fn add_repo_key(context: &Context, #[args] args: AddRepoKeyArgs) -> CallResult {
+    let keys = Keys {
+        by_apt_key: args.aptkey && has_apt_key(),
+        folder: args.keydir.unwrap_or_else(|| KEYRINGS.into()).into(),
+    };
+    let done = match (args.path, args.text, args.keyserver, args.keyid) {
+        (Some(path), ..) => keys.add_file(context, &path, &args.saltenv, args.keyfile.as_deref()),
+        (_, Some(text), ..) => apt_key_add(context, text.as_bytes()),
+        (_, _, Some(server), Some(id)) => keys.receive(context, &server, &id, args.keyfile.as_deref()),
+        (_, _, Some(server), None) => {
+            Err(CallError::Execution(format!("No keyid or keyid too short for keyserver: {server}")))
         }
+        (_, _, None, Some(id)) => Err(CallError::Execution(format!("No keyserver specified for keyid: {id}"))),
+        (None, None, None, None) => {
+            Err(CallError::Execution("add_repo_key() takes at least 1 argument (0 given)".into()))
+        }
+    };
+    match done {
+        Ok(()) => Ok(true.into()),
+        Err(CallError::Execution(error)) => {
+            tracing::error!(jid = context.job.jid, error, "a key of a repository cannot be added");
+            Ok(false.into())
+        }
+        Err(error) => Err(error),
     }
+}
 
-    /// Removes a key that repositories are signed with.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' pkg.del_repo_key keyid=0123ABCD
-    fn del_repo_key(context, name: Option<String> = None, aptkey: bool = true, keydir: Option<String> = None, **kwargs) {
-        _ = name;
-        let Some(id) = kwargs.get("keyid").filter(|id| id.is_truthy()).map(ToString::to_string) else {
-            return Err(CallError::Execution("keyid or keyid_ppa and PPA name must be passed".into()));
-        };
-        let keys = Keys { by_apt_key: aptkey && has_apt_key(), folder: keydir.unwrap_or_else(|| KEYRINGS.into()).into() };
-        keys.delete(context, &id)
-    }
+/// Removes a key that repositories are signed with.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.del_repo_key keyid=0123ABCD
+#[function]
+pub fn del_repo_key(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default(true)] aptkey: bool,
+    #[default] keydir: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = name;
+    let Some(id) = kwargs.get("keyid").filter(|id| id.is_truthy()).map(ToString::to_string) else {
+        return Err(CallError::Execution("keyid or keyid_ppa and PPA name must be passed".into()));
+    };
+    let keys = Keys { by_apt_key: aptkey && has_apt_key(), folder: keydir.unwrap_or_else(|| KEYRINGS.into()).into() };
+    keys.delete(context, &id)
 }
 
 const KEYRINGS: &str = "/etc/apt/keyrings";

@@ -3,7 +3,7 @@
 //! What a program wrote is read by functions of their own, so that they can be tried without changing the machine.
 //! `repositories.rs`, `keys.rs` and `sources.rs` are about where packages come from, `selections.rs` about holding them.
 
-mod keys;
+pub(super) mod keys;
 mod repositories;
 mod selections;
 mod sources;
@@ -19,10 +19,8 @@ use super::manager::{Files, Listed, Locks, Packages, Repositories, Versions, Wan
 use super::options::Options;
 use super::versions::resolve;
 use crate::context::Context;
-use crate::modules::programs::{argument, run};
-use crate::process::Output;
-
-pub use keys::FUNCTIONS as KEYS;
+use crate::host::process::Output;
+use crate::host::programs::{argument, run};
 use selections::select;
 pub use selections::selections;
 

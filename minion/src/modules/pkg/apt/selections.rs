@@ -7,11 +7,11 @@ use indexmap::IndexMap;
 
 use super::Apt;
 use crate::context::Context;
+use crate::host::process::Program;
+use crate::host::programs::argument;
 use crate::modules::pkg::holds::Told;
 use crate::modules::pkg::manager::{Locks, Wanted};
 use crate::modules::pkg::options::Options;
-use crate::modules::programs::argument;
-use crate::process::Program;
 
 fn dpkg(context: &Context, words: &str, stdin: Option<String>) -> Result<String, CallError> {
     let program = Program { command: format!("dpkg {words}"), stdin, ..Program::default() };

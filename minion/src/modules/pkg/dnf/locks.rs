@@ -7,10 +7,10 @@ use brine_core::{Map, Value, files, map};
 
 use super::{Dnf, Program};
 use crate::context::Context;
+use crate::host::programs::argument;
 use crate::modules::pkg::holds::Told;
 use crate::modules::pkg::manager::{Locks, Packages, Wanted};
 use crate::modules::pkg::options::Options;
-use crate::modules::programs::argument;
 
 /// Where dnf5 writes its locks: what its command lists is for people.
 const LOCKS_OF_DNF5: &str = "etc/dnf/versionlock.toml";

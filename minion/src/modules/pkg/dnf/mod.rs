@@ -16,8 +16,8 @@ use super::options::Options;
 use super::rpm;
 use super::versions::{compare, resolve};
 use crate::context::Context;
-use crate::modules::programs::{argument, program, run};
-use crate::process::{self, Output};
+use crate::host::process::{self, Output};
+use crate::host::programs::{argument, program, run};
 
 /// The RedHat family's package manager.
 pub struct Dnf;

@@ -227,7 +227,7 @@ fn repositories_are_managed() {
     .unwrap();
     let context = testing::context_with(grains(), Scripted::new(""));
     let state = |function: &str, args: Map| {
-        let state = crate::states::StateContext { call: context.clone(), ..testing::state_context(false, &[]) };
+        let state = crate::state::StateContext { call: context.clone(), ..testing::state_context(false, &[]) };
         let mut args = args;
         args.insert("basedir".into(), path.as_str().into());
         let done = context.minion.states.call(&state, function, Args::keyword(args)).unwrap();

@@ -10,7 +10,7 @@ use brine_core::function::CallError;
 use super::manager::{Details, Files, Installed, Listed};
 use super::options::Options;
 use crate::context::Context;
-use crate::modules::programs::{argument, run};
+use crate::host::programs::{argument, run};
 
 /// What rpm tells of a package, a line each.
 const FORMAT: &str = "%{NAME}_|-%{EPOCH}_|-%{VERSION}_|-%{RELEASE}_|-%{ARCH}_|-%{INSTALLTIME}\n";

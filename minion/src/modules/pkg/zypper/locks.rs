@@ -7,10 +7,10 @@ use brine_core::{Map, Value, files, map};
 
 use super::{Call, Zypper, words};
 use crate::context::Context;
+use crate::host::programs::argument;
 use crate::modules::pkg::holds::Told;
 use crate::modules::pkg::manager::{Locks, Packages, Wanted};
 use crate::modules::pkg::options::Options;
-use crate::modules::programs::argument;
 
 const LOCKS: &str = "etc/zypp/locks";
 

@@ -18,8 +18,8 @@ use super::options::{Options, is_true};
 use super::rpm;
 use super::versions::resolve;
 use crate::context::Context;
-use crate::modules::programs::{argument, run};
-use crate::process::{Output, cancelled_within};
+use crate::host::process::{Output, cancelled_within};
+use crate::host::programs::{argument, run};
 use xml::{Element, elements, named};
 
 /// The Suse family's package manager.

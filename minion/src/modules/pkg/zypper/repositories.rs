@@ -8,10 +8,10 @@ use indexmap::IndexMap;
 
 use super::{Call, Zypper, elements, named, words};
 use crate::context::Context;
+use crate::host::programs::argument;
 use crate::modules::pkg::manager::{Packages, Repositories};
 use crate::modules::pkg::options::{Options, is_true};
 use crate::modules::pkg::rpm::repo_files::{Section, all, describe, differs};
-use crate::modules::programs::argument;
 
 const FOLDER: &str = "etc/zypp/repos.d";
 

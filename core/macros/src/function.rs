@@ -1,0 +1,153 @@
+//! `#[function]`: a constant that describes the function beside it.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::parse::Parser;
+use syn::{Error, FnArg, ItemFn, LitStr, Pat, PatType, Result, Type};
+
+use crate::parameter::{self, Parameter};
+use crate::runtime;
+
+/// From this many parameters on, clippy complains.
+const MANY: usize = 8;
+
+/// What stands in the parentheses of `#[function(...)]`.
+#[derive(Default)]
+struct Options {
+    name: Option<LitStr>,
+    out: Option<LitStr>,
+}
+
+/// Returns the function without the attributes of its parameters, and the constant that describes it.
+pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
+    let options = Options::read(options)?;
+    let function = item.sig.ident.clone();
+    let constant = constant(&function);
+    let name = options.name.map_or_else(|| function.unraw().to_string(), |name| name.value());
+    let out = options.out.map_or_else(|| quote!(None), |out| quote!(Some(#out)));
+    let doc = parameter::doc(&item.attrs);
+
+    let mut inputs = item.sig.inputs.iter_mut();
+    let context = context(inputs.next(), &function)?;
+    let inputs: Vec<&mut PatType> = inputs.map(typed).collect::<Result<_>>()?;
+    let many = inputs.len() + 1 >= MANY;
+    let arguments = Arguments::read(inputs, &function)?;
+    let (params, values) = (arguments.params(), arguments.values());
+
+    let runtime = runtime();
+    let allow = many.then(|| quote!(#[allow(clippy::too_many_arguments)]));
+    // The compiler reports unused items only outside of macros: so both ends of the item stand at the function's name.
+    let head = quote_spanned!(function.span()=> #[deny(dead_code)] pub(crate) const #constant);
+    let end = quote_spanned!(function.span()=> ;);
+    Ok(quote! {
+        #allow
+        #item
+
+        #head: #runtime::Function<#context> = #runtime::Function {
+            module: "",
+            name: #name,
+            doc: &[#(#doc),*],
+            params: #params,
+            out: ::core::option::Option::#out,
+            code: |context, bound| #function(context, #(#values),*),
+        } #end
+    })
+}
+
+/// Returns the name of the constant that describes a function.
+pub fn constant(function: &Ident) -> Ident {
+    let name = function.unraw().to_string().to_uppercase();
+    format_ident!("FUNCTION_{}", name, span = function.span())
+}
+
+impl Options {
+    fn read(tokens: TokenStream) -> Result<Self> {
+        let mut options = Options::default();
+        let read = syn::meta::parser(|meta| {
+            let option = if meta.path.is_ident("name") {
+                &mut options.name
+            } else if meta.path.is_ident("out") {
+                &mut options.out
+            } else {
+                return Err(meta.error("expected `name = \"...\"` or `out = \"...\"`"));
+            };
+            *option = Some(meta.value()?.parse()?);
+            Ok(())
+        });
+        read.parse2(tokens)?;
+        Ok(options)
+    }
+}
+
+/// The parameters after the context.
+enum Arguments {
+    Each(Vec<Parameter>),
+    Struct(Box<Type>),
+}
+
+impl Arguments {
+    /// Reads the parameters and removes their attributes, which the compiler does not know.
+    fn read(inputs: Vec<&mut PatType>, function: &Ident) -> Result<Self> {
+        let mut parameters = Vec::new();
+        let count = inputs.len();
+        for input in inputs {
+            let attributes = std::mem::take(&mut input.attrs);
+            if attributes.iter().any(|attribute| attribute.path().is_ident("args")) {
+                if count > 1 {
+                    return Err(Error::new_spanned(&input.ty, "#[args] must be the only argument"));
+                }
+                return Ok(Arguments::Struct(input.ty.clone()));
+            }
+            let Pat::Ident(pattern) = &*input.pat else {
+                return Err(Error::new_spanned(&input.pat, "expected a name, as callers give the argument by name"));
+            };
+            parameters.push(Parameter::new(&attributes, &pattern.ident, &input.ty)?);
+            input.attrs = attributes.into_iter().filter(|attribute| !parameter::is_own(attribute)).collect();
+        }
+        parameter::check_order(&parameters, function)?;
+        Ok(Arguments::Each(parameters))
+    }
+
+    /// Returns the expression of the list of `Param`s.
+    fn params(&self) -> TokenStream {
+        match self {
+            Arguments::Each(parameters) => {
+                let descriptions = parameters.iter().map(Parameter::description);
+                quote!(&[#(#descriptions),*])
+            }
+            Arguments::Struct(ty) => {
+                let runtime = runtime();
+                quote!(<#ty as #runtime::Arguments>::PARAMS)
+            }
+        }
+    }
+
+    /// Returns the expressions that the function is called with.
+    fn values(&self) -> Vec<TokenStream> {
+        match self {
+            Arguments::Each(parameters) => parameters.iter().map(Parameter::value).collect(),
+            Arguments::Struct(ty) => {
+                let runtime = runtime();
+                vec![quote!(<#ty as #runtime::Arguments>::bind(bound)?)]
+            }
+        }
+    }
+}
+
+/// Returns the type of the context: the first parameter is a reference to it.
+fn context(first: Option<&mut FnArg>, function: &Ident) -> Result<Type> {
+    if let Some(FnArg::Typed(first)) = first
+        && let Type::Reference(reference) = &*first.ty
+    {
+        return Ok((*reference.elem).clone());
+    }
+    Err(Error::new(function.span(), "expected a reference to the context as the first parameter"))
+}
+
+fn typed(input: &mut FnArg) -> Result<&mut PatType> {
+    match input {
+        FnArg::Typed(input) => Ok(input),
+        FnArg::Receiver(receiver) => Err(Error::new_spanned(receiver, "expected a plain function, got a method")),
+    }
+}

@@ -1,0 +1,64 @@
+//! The macros that declare callable functions. `brine_core::function` re-exports them and shows how they are used.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `function` | `#[function]`: a constant that describes the function beside it |
+//! | `args` | `#[derive(Args)]`: a struct as the parameters of a function |
+//! | `parameter` | one parameter or field: its attributes, description and value |
+//! | `registry` | `registry!`: the functions of a module as a list |
+
+mod args;
+mod function;
+mod parameter;
+mod registry;
+
+use proc_macro::TokenStream;
+use quote::quote;
+use syn::{DeriveInput, ItemFn, parse_macro_input};
+
+/// Makes a plain function callable by name: `#[function]`, `#[function(name = "list", out = "highstate")]`.
+///
+/// `name` is the name for callers if it differs from the Rust name; a raw identifier needs none (`r#match` is called
+/// `match`). `out` is the outputter that the function asks for. The documentation comment becomes the documentation
+/// of `sys.doc`.
+///
+/// The first parameter is a reference to the context. Every other one is an argument and may have a documentation
+/// comment and one of these attributes:
+///
+/// - `#[default]` or `#[default(EXPRESSION)]`: may be left out,
+/// - `#[rest]`: all further positional values, a `Vec<Value>`,
+/// - `#[keywords]`: all further keyword values, a `Map`,
+/// - `#[args]`: a struct with `#[derive(Args)]`, as the only argument.
+///
+/// The macro leaves the function as it is and adds a constant beside it, `FUNCTION_<NAME>`, for `registry!`. A function
+/// that no `registry!` lists does not compile: "constant `FUNCTION_<NAME>` is never used".
+#[proc_macro_attribute]
+pub fn function(options: TokenStream, item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as ItemFn);
+    function::expand(options.into(), item).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a struct the parameters of a function, for functions with many of them.
+///
+/// Each field is a parameter. Its documentation comment describes the argument in `sys.doc`; it has the attributes of
+/// parameters: `#[default]`, `#[default(EXPRESSION)]`, `#[rest]`, `#[keywords]`.
+#[proc_macro_derive(Args, attributes(default, rest, keywords))]
+pub fn args(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    args::expand(item).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Lists the functions of a module: `registry!("file", [directory_exists, find::find])`.
+///
+/// The string is Salt's name of the module, the list names the Rust functions by their paths. A function that is listed
+/// twice, or that has no `#[function]`, does not compile.
+#[proc_macro]
+pub fn registry(list: TokenStream) -> TokenStream {
+    let list = parse_macro_input!(list as registry::List);
+    registry::expand(&list).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Returns the path of the module that generated code refers to: the one place that knows it.
+fn runtime() -> proc_macro2::TokenStream {
+    quote!(::brine_core::function)
+}

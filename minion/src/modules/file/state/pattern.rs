@@ -1,0 +1,51 @@
+//! Which paths are meant: `include_pat` and `exclude_pat`.
+
+use brine_core::Value;
+use brine_core::glob::fnmatch;
+use regex::Regex;
+
+/// A glob over the whole path below the folder, or a regular expression behind `E@`.
+pub(crate) enum Pattern {
+    Glob(String),
+    Regex(Regex),
+}
+
+impl Pattern {
+    pub fn is_match(&self, path: &str) -> bool {
+        match self {
+            Pattern::Glob(glob) => fnmatch(glob, path),
+            Pattern::Regex(regex) => regex.is_match(path),
+        }
+    }
+}
+
+/// One pattern or a list of them. A regular expression that cannot be read matches nothing.
+pub(crate) fn patterns(value: &Value) -> Vec<Pattern> {
+    let single = [value.clone()];
+    let texts = value.as_list().unwrap_or(&single).iter().filter(|value| value.is_truthy()).map(ToString::to_string);
+    texts
+        .filter_map(|text| match text.strip_prefix("E@") {
+            Some(regex) => Regex::new(regex).ok().map(Pattern::Regex),
+            None => Some(Pattern::Glob(text)),
+        })
+        .collect()
+}
+
+/// Which paths are chosen: all, or those of some patterns, without those of others.
+pub(crate) struct Choice {
+    include: Vec<Pattern>,
+    pub(super) exclude: Vec<Pattern>,
+}
+
+impl Choice {
+    /// Reads `include_pat` and `exclude_pat`.
+    pub fn new(include: &Value, exclude: &Value) -> Self {
+        Choice { include: patterns(include), exclude: patterns(exclude) }
+    }
+
+    /// Whether a path is chosen.
+    pub fn holds(&self, path: &str) -> bool {
+        (self.include.is_empty() || self.include.iter().any(|pattern| pattern.is_match(path)))
+            && !self.exclude.iter().any(|pattern| pattern.is_match(path))
+    }
+}
