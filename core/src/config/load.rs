@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::known;
 use super::options::Options;
-use super::{MasterConfig, MinionConfig};
+use super::{MODULE_OPTIONS, MasterConfig, MinionConfig};
 use crate::glob;
 use crate::nearest::nearest;
 use crate::sls::yaml::{self, Located, YamlError};
@@ -238,8 +238,7 @@ fn one_key_maps(value: Value) -> Vec<Value> {
 
 /// Returns the warning about an option, if it is probably a mistake.
 fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value) -> Option<Warning> {
-    let is_used =
-        T::DOCS.iter().any(|doc| doc.name == name) || known::MODULE_OPTIONS.iter().any(|option| option.name == name);
+    let is_used = T::DOCS.iter().any(|doc| doc.name == name) || MODULE_OPTIONS.iter().any(|option| option.name == name);
     // Modules and returners have options of their own, with their name in front of a dot.
     if name.contains('.') || is_used {
         return None;
@@ -401,7 +400,7 @@ mod tests {
     #[test]
     fn the_known_names_are_sorted() {
         assert!(known::SALT.is_sorted());
-        assert!(known::MODULE_OPTIONS.is_sorted_by_key(|option| option.name));
+        assert!(MODULE_OPTIONS.is_sorted_by_key(|option| option.name));
     }
 
     #[test]

@@ -1,22 +1,24 @@
 //! The configuration of the master and the minion: types, defaults and documentation of every option in one place.
 //!
 //! `master.rs` and `minion.rs` declare the options, `rendering.rs` those that both have. `load.rs` reads the files and
-//! drop-ins. `known.rs` lists Salt's other options, so that an option without effect is told from a misspelt one.
-//! `template_opts.rs` adds the defaults that templates see in `opts`. The pages docs/reference/master.md and minion.md
-//! are generated from here.
+//! drop-ins. `module_options.rs` documents the options that modules read by name. `known.rs` lists Salt's other
+//! options, so that an option without effect is told from a misspelt one. `template_opts.rs` adds the defaults that
+//! templates see in `opts`. The pages docs/reference/master.md and minion.md are generated from here.
 
 mod known;
 mod load;
 mod master;
 mod minion;
+mod module_options;
 mod options;
 mod rendering;
 mod template_opts;
 
-pub use known::{FIXED_OPTIONS, MODULE_OPTIONS, ModuleOption, ignored_options};
+pub use known::{FIXED_OPTIONS, ignored_options};
 pub use load::{ConfigError, Loaded, Warning};
 pub use master::MasterConfig;
 pub use minion::MinionConfig;
+pub use module_options::{MODULE_OPTIONS, ModuleOption};
 pub use options::{OptionDoc, Roots};
 pub use template_opts::template_opts;
 
