@@ -18,7 +18,7 @@ MASKS = [
 ]
 MASKS = [(re.compile(pattern), replacement) for pattern, replacement in MASKS]
 # Where the output of a minion, a document or a summary begins.
-PART = re.compile(r"(?m)^(?=(?:web1|db1|gone1|jid)\b|\{|$)")
+PART = re.compile(r"(?m)^(?=(?:web1|db1|gone1|jid|retcode)\b|\{|$)")
 # Log lines below errors, and what Python says of Salt's own code.
 LOG = re.compile(
     r"^(?:# )?\[(?:WARNING|INFO|DEBUG|TRACE|PROFILE) *\]|^unclosed |DeprecationWarning|^  import |^  salt\.utils\.versions"
