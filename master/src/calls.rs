@@ -8,7 +8,7 @@ use brine_core::event::{STAMP, stamp};
 use brine_core::executors::{ExecutorError, MayBlock, Pending};
 use brine_core::function::{Args, CallError};
 use brine_core::{Jid, Map, Value, map};
-use brine_reactor::{Cause, HandedOver};
+use brine_reactor::{Cause, PriorDispatch};
 use tokio::runtime::Handle;
 
 use crate::Shared;
@@ -115,7 +115,7 @@ impl Shared {
     /// Makes a call for the reactor, on this thread: what came of it.
     pub(crate) async fn call_for(self: &Arc<Self>, kind: Kind, function: &str, args: Args, cause: &Cause) -> Map {
         // What is done again after a restart keeps its id.
-        let jid = cause.before.as_ref().map_or_else(Jid::new, |HandedOver { jid, .. }| jid.clone());
+        let jid = cause.prior.as_ref().map_or_else(Jid::new, |PriorDispatch { jid, .. }| jid.clone());
         let call = NewCall::new(kind, function, args, crate::reactions::USER, jid);
         let call = self.announce(NewCall { caused: cause.short_fields(), ..call }, &cause.fields()).await;
         // The reactor's workers are threads of their own.

@@ -91,11 +91,11 @@ impl Dispatch for CallerDispatch {
     fn check(&self, reaction: &Reaction) -> Result<(), DispatchError> {
         match reaction {
             Reaction::Caller { fun, .. } if self.minion.functions.get(fun).is_some() => Ok(()),
-            Reaction::Caller { fun, .. } => Err(DispatchError::lasting(format!("'{fun}' is not available."))),
+            Reaction::Caller { fun, .. } => Err(DispatchError::permanent(format!("'{fun}' is not available."))),
             other => {
                 let name = other.name();
                 let message = format!("'{name}' works in the master's reactor, this is a minion's: use caller");
-                Err(DispatchError::lasting(message))
+                Err(DispatchError::permanent(message))
             }
         }
     }
@@ -114,9 +114,9 @@ impl Dispatch for CallerDispatch {
         };
         match outcome {
             Ok(outcome) if outcome.success && outcome.retcode == 0 => Ok(Dispatched::Done),
-            Ok(outcome) => Err(DispatchError::lasting(outcome.value.to_string())),
-            Err(error @ (PoolError::Full(_) | PoolError::Stopping)) => Err(DispatchError::passing(error.to_string())),
-            Err(error) => Err(DispatchError::lasting(format!("The minion function caused an exception: {error}"))),
+            Ok(outcome) => Err(DispatchError::permanent(outcome.value.to_string())),
+            Err(error @ (PoolError::Full(_) | PoolError::Stopping)) => Err(DispatchError::transient(error.to_string())),
+            Err(error) => Err(DispatchError::permanent(format!("The minion function caused an exception: {error}"))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Examines the files of entries and rules before there is a reactor, for `--check` and the start of a daemon.
+//! Checks the files of entries and rules without a reactor, for `--check` and the start of a daemon.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use brine_core::Map;
 
 use crate::entries::Entries;
 use crate::plan::Planner;
-use crate::rules::Rules;
+use brine_rules::Rules;
 
-/// What template text that needs a running master looks like.
+/// Template text that needs a running master.
 const NEEDS_MASTER: &[&str] = &["salt[", "salt.", "grains", "pillar", "import"];
 
-/// Returns why files of entries cannot be used, a sentence each; `salt://` files are not examined.
+/// Checks the files of entries and returns the errors; `salt://` files are not checked.
 pub fn check_files(entries: &Entries, renderer: &str, strict: bool) -> Vec<String> {
     let planner = Planner::for_check(renderer, strict, &Arc::default());
     let mut errors = Vec::new();
@@ -25,9 +25,9 @@ pub fn check_files(entries: &Entries, renderer: &str, strict: bool) -> Vec<Strin
                 ));
                 continue;
             }
-            let wrong = planner.examine(file);
+            let invalid = planner.check(file);
             errors.extend(
-                wrong
+                invalid
                     .into_iter()
                     .map(|error| format!("the reactor entry '{}' names an invalid file: {error}", entry.pattern)),
             );
@@ -36,8 +36,7 @@ pub fn check_files(entries: &Entries, renderer: &str, strict: bool) -> Vec<Strin
     errors
 }
 
-/// Returns why rules over time cannot be used, a sentence each. Files whose templates need a running master are not
-/// examined.
+/// Checks rules over time and returns the errors. Files whose templates need a running master are not checked.
 pub fn check_rules(files: &[String], renderer: &str, strict: bool, opts: &Map) -> Vec<String> {
     let planner = Planner::for_check(renderer, strict, &Arc::new(opts.clone()));
     let (mut errors, mut located) = (Vec::new(), Vec::new());
@@ -55,8 +54,8 @@ pub fn check_rules(files: &[String], renderer: &str, strict: bool, opts: &Map) -
             Err(error) => errors.push(error),
         }
     }
-    let (_, wrong) = Rules::parse(&located);
-    errors.extend(wrong.iter().map(ToString::to_string));
+    let (_, invalid) = Rules::parse(&located);
+    errors.extend(invalid.iter().map(ToString::to_string));
     errors
 }
 
@@ -67,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_entries_are_examined() {
+    fn invalid_files_of_entries_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name).display().to_string();
         for (name, text) in [

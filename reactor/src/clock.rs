@@ -1,16 +1,17 @@
-//! Bus time: the reactor's clock, which jumps of the wall clock do not move.
+//! Bus time: the reactor's clock, which does not jump with the wall clock.
 //!
 //! Bus time is the wall clock when the reactor was created, plus the monotonic time since then, in microseconds since
-//! 1970. Limits, timers and rules over time go by it alone.
+//! 1970. Limits, timers and rules over time use it alone.
 //!
 //! An event's time is bus time less the event's age, never later than now and never earlier than the event before it.
-//! The age is what the wall clock says has passed since the event's stamp: events of a backlog keep the distances
-//! that they had when they were published. A jump of the wall clock changes the times of those events only that were
-//! published before and are read after it, and they stay between the event before them and now.
+//! The age is the wall clock less the event's stamp, so that events of a backlog keep their distances. A jump of the wall
+//! clock only changes the times of events that were published before and are read after it, and they stay between the
+//! event before them and now.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_rules::duration::micros;
 use parking_lot::Mutex;
 
 /// The reactor's clock. Clones share it.
@@ -24,13 +25,13 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Creates a clock of the machine's wall clock and monotonic clock.
+    /// Creates a clock from the machine's wall clock and monotonic clock.
     pub fn system() -> Self {
         let start = Instant::now();
         Self::new(wall_micros, move || start.elapsed())
     }
 
-    /// Creates a clock of this wall clock, in microseconds since 1970, and this monotonic clock.
+    /// Creates a clock from a wall clock, in microseconds since 1970, and a monotonic clock.
     pub fn new(
         wall: impl Fn() -> u64 + Send + Sync + 'static,
         elapsed: impl Fn() -> Duration + Send + Sync + 'static,
@@ -44,8 +45,8 @@ impl Clock {
         self.started + micros((self.elapsed)())
     }
 
-    /// Returns how far the wall clock is ahead of bus time, in microseconds.
-    pub fn ahead(&self) -> i64 {
+    /// Returns the wall clock less bus time, in microseconds.
+    pub fn wall_offset(&self) -> i64 {
         (self.wall)().cast_signed() - self.now().cast_signed()
     }
 
@@ -61,11 +62,6 @@ impl Clock {
 fn wall_micros() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     micros(now)
-}
-
-/// Returns a length of time in microseconds; one that is too long is cut so that it can be added to a time.
-pub(crate) fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(u64::MAX / 4)
 }
 
 #[cfg(test)]
@@ -119,7 +115,7 @@ pub(crate) mod tests {
             let clock = hands.clock();
             hands.pass(10);
             hands.jump(jump);
-            assert_eq!((clock.now(), clock.ahead()), (BEGIN + 10 * SECOND, jump * SECOND.cast_signed()));
+            assert_eq!((clock.now(), clock.wall_offset()), (BEGIN + 10 * SECOND, jump * SECOND.cast_signed()));
             hands.pass(5);
             assert_eq!(clock.now(), BEGIN + 15 * SECOND);
             assert_eq!(clock.time_of(Some(hands.stamp())), BEGIN + 15 * SECOND, "an event after the jump is now");

@@ -1,4 +1,4 @@
-//! Deadlines of reactions: when one must have ended, and how it learns that it was cancelled.
+//! Deadlines of reactions, and their cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-/// The time by which the reactions to one event must have ended. Clones share it.
+/// The deadline of the reactions to one event. Clones share its cancellation.
 ///
 /// Cancellation is cooperative: rendering checks [`Deadline::flag`], asynchronous code waits for [`Deadline::over`].
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ impl Deadline {
     /// Creates a deadline this long from now, by the monotonic clock.
     pub fn after(time: Duration) -> Self {
         let now = Instant::now();
-        // A time too long for the clock is as good as a year.
+        // The clock overflows: a year is as good as for ever.
         let at = now.checked_add(time).unwrap_or(now + Duration::from_secs(365 * 86_400));
         Deadline { at, flag: Arc::default(), token: CancellationToken::new() }
     }
@@ -31,22 +31,22 @@ impl Deadline {
         self.token.cancel();
     }
 
-    /// Returns when the time is over.
+    /// Returns the time of the deadline.
     pub fn at(&self) -> Instant {
         self.at
     }
 
-    /// Returns the flag that is set when the work is cancelled, for code that cannot wait.
+    /// Returns the flag that is set on cancellation, for synchronous code.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
     }
 
-    /// Returns whether the work is cancelled or its time is over.
+    /// Returns whether the work is cancelled or the deadline has passed.
     pub fn is_over(&self) -> bool {
         self.flag.load(Ordering::Relaxed) || Instant::now() >= self.at
     }
 
-    /// Waits until the work is cancelled or its time is over.
+    /// Waits until the work is cancelled or the deadline has passed.
     pub async fn over(&self) {
         tokio::select! {
             () = self.token.cancelled() => {}

@@ -1,21 +1,21 @@
-//! Why an event has no reaction: the skips that were recorded, and else what its tag, the entries, the rules over time
-//! and the state of the reactor tell.
+//! Explains why an event has no reaction: from the recorded skips, and else from the entries, the rules over time and the
+//! state of the reactor.
 
 use std::sync::Arc;
 
 use brine_core::bus::Bus;
 use brine_core::event::Event;
 
+use crate::event_loop::{ERROR_TAG, SUBSCRIBER};
 use crate::nearest::nearest;
-use crate::peek::Peek;
-use crate::run::{ERROR_TAG, SUBSCRIBER};
+use crate::routing_fields::RoutingFields;
 use crate::skipped::{Reason, Skip};
 use crate::{Dispatch, Reactor};
 
-/// Why there was no reaction.
+/// The reason why an event has no reaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The entry's pattern, or the rule's id; empty if it is about all of them.
+    /// The entry's pattern, or the rule's id; empty for all of them.
     pub entry: Arc<str>,
     pub file: Option<Arc<str>>,
     pub message: String,
@@ -26,7 +26,7 @@ impl Note {
         Note { entry: entry.into(), file: None, message }
     }
 
-    /// On one line, with what it is about.
+    /// Returns the note on one line, with its entry and file.
     pub fn text(&self) -> String {
         let about = match (&self.file, &*self.entry) {
             (Some(file), entry) => format!("{file} ('{entry}')"),
@@ -47,17 +47,17 @@ impl<D: Dispatch> Reactor<D> {
         self.skipped.of(seq).into_iter().map(note).collect()
     }
 
-    /// Returns why an event has no reaction but those of these entries and rules.
+    /// Returns the reasons why an event has no reactions of other entries and rules than these.
     pub(crate) fn diagnose(&self, bus: &Bus, event: &Event, reacted: &[String]) -> Vec<Note> {
         let mut notes = self.skips(event.seq());
-        if self.is_own(event, &Peek::at(event)) {
-            let message = "the events of the reactor's own runner and wheel calls lead to no reactions, as in Salt";
+        if self.is_own(event, &RoutingFields::of(event)) {
+            let message = "the events of the reactor's own runner and wheel calls start no reactions, as in Salt";
             notes.push(Note::new("", message.to_owned()));
             return notes;
         }
         let known = |entry: &str| reacted.iter().any(|name| name == entry);
         let matching = self.entries().reacting(event.tag());
-        let rules = self.overtime.status(event);
+        let rules = self.rules.status(event);
         if matching.is_empty() && rules.is_empty() && reacted.is_empty() {
             notes.push(Note::new("", self.unmatched(event.tag())));
         }
@@ -82,7 +82,7 @@ impl<D: Dispatch> Reactor<D> {
 
     /// Explains that no pattern matches a tag.
     pub(crate) fn unmatched(&self, tag: &str) -> String {
-        let (entries, rules) = (self.entries(), self.overtime.patterns());
+        let (entries, rules) = (self.entries(), self.rules.patterns());
         if tag == ERROR_TAG && !entries.matching(tag).is_empty() {
             return format!("only an entry that names '{ERROR_TAG}' without wildcards starts reactions to it");
         }
@@ -101,10 +101,10 @@ impl<D: Dispatch> Reactor<D> {
         format!("no pattern matches the tag; the nearest: {}", shown.collect::<Vec<_>>().join(", "))
     }
 
-    /// The events of the reactor's own runner and wheel calls lead to no reactions, as in Salt.
-    pub(crate) fn is_own(&self, event: &Event, peek: &Peek) -> bool {
+    /// Returns whether an event is of the reactor's own runner and wheel calls. As in Salt, these start no reactions.
+    pub(crate) fn is_own(&self, event: &Event, fields: &RoutingFields) -> bool {
         let is_call = event.tag().starts_with("salt/run/") || event.tag().starts_with("salt/wheel/");
-        is_call && peek.user.as_deref() == Some(self.options.user)
+        is_call && fields.user.as_deref() == Some(self.options.user)
     }
 
     /// Returns whether the reactor's cursor has not passed an event.
@@ -119,7 +119,7 @@ impl<D: Dispatch> Reactor<D> {
             Reason::Limited { option, key, until } => {
                 format!("{option} leaves events{} out until {}", of(key), self.wall_time(*until))
             }
-            Reason::Held { key, until } => format!(
+            Reason::Debounced { key, until } => format!(
                 "reactor_debounce holds events{} until {}: then the last one has the reaction",
                 of(key),
                 self.wall_time(*until)
@@ -140,7 +140,7 @@ impl<D: Dispatch> Reactor<D> {
 
     /// Returns a bus time by the wall clock.
     fn wall_time(&self, time: u64) -> String {
-        let micros = time.saturating_add_signed(self.clock.ahead()).cast_signed();
+        let micros = time.saturating_add_signed(self.clock.wall_offset()).cast_signed();
         let time = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
         time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
     }
@@ -148,7 +148,7 @@ impl<D: Dispatch> Reactor<D> {
 
 const OFF: &str = "the reactor was off: `salt-run reactor.set_leader True` switches it on";
 
-/// The key that a limit counts by.
+/// Returns the key of a limit as a suffix.
 fn of(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!(" of '{key}'") }
 }

@@ -1,42 +1,42 @@
-//! Where reactions go.
+//! The trait that carries reactions out, and the cause that is recorded with each.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use brine_core::{Map, map};
 
-use crate::peek::DEPTH;
 use crate::reaction::Reaction;
-use crate::recover::HandedOver;
+use crate::recovery::PriorDispatch;
+use crate::routing_fields::DEPTH;
 
-/// What led to a reaction.
+/// The cause of a reaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// The event's number.
+    /// The sequence number of the event.
     pub seq: u64,
     /// The event's tag.
     pub tag: Arc<str>,
-    /// How many reactions lie between the event and the first cause of all, this one counted.
+    /// The number of reactions from the first cause to this one, inclusive.
     pub depth: u64,
     /// The entry's pattern, or the rule's id.
     pub entry: Arc<str>,
     /// The SLS file.
     pub file: Arc<str>,
-    /// Which reaction of the file, such as `minion_add: wheel.key.accept`.
+    /// The reaction's label within the file, such as `minion_add: wheel.key.accept`.
     pub reaction: Arc<str>,
-    /// Set if this reaction had been handed over before the master was restarted.
-    pub before: Option<HandedOver>,
+    /// The dispatch of the same reaction before the restart, if there was one.
+    pub prior: Option<PriorDispatch>,
 }
 
 impl Cause {
-    /// What the events that a reaction leads to say of it. Together the fields are its idempotency key.
+    /// Returns the fields that identify the reaction in the events of its job. Together they are its idempotency key.
     pub fn fields(&self) -> Map {
         let mut fields = self.short_fields();
         fields.extend(map! {"_entry" => &*self.entry, "_reaction" => &*self.reaction});
         fields
     }
 
-    /// The same for events that have their job's id beside them.
+    /// Returns the fields of the cause for events that carry their job id.
     pub fn short_fields(&self) -> Map {
         map! {"_cause" => self.seq, DEPTH => self.depth, "_sls" => &*self.file}
     }
@@ -54,35 +54,38 @@ pub enum Dispatched {
     },
 }
 
-/// Why a reaction was not handed over, or failed at once.
+/// The error of a reaction that was not dispatched, or failed at once.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct DispatchError {
-    /// What went wrong, and what to do.
+    /// The error, and what to do.
     pub message: String,
-    /// Whether it may pass: worth another try in a moment.
-    pub passing: bool,
+    /// Whether a retry may succeed.
+    pub is_transient: bool,
 }
 
 impl DispatchError {
-    /// An error that stays.
-    pub fn lasting(message: impl Into<String>) -> Self {
-        DispatchError { message: message.into(), passing: false }
+    /// Creates an error that is not retried.
+    pub fn permanent(message: impl Into<String>) -> Self {
+        DispatchError { message: message.into(), is_transient: false }
     }
 
-    /// An error that may pass.
-    pub fn passing(message: impl Into<String>) -> Self {
-        DispatchError { message: message.into(), passing: true }
+    /// Creates an error that is retried.
+    pub fn transient(message: impl Into<String>) -> Self {
+        DispatchError { message: message.into(), is_transient: true }
     }
 }
 
-/// Where reactions go.
+/// Carries out reactions.
 pub trait Dispatch: Send + Sync + 'static {
-    /// Says what is wrong with a reaction that cannot be done at all: an unknown function.
+    /// Validates a reaction without carrying it out.
+    ///
+    /// # Errors
+    /// The reaction can never succeed, for example because its function is unknown.
     fn check(&self, reaction: &Reaction) -> Result<(), DispatchError>;
 
-    /// Does a reaction: publishes the job, or calls the function and waits for its end. A reaction that
-    /// was handed over before is known by `cause.before`, and must not be done twice.
+    /// Carries out a reaction: publishes the job, or calls the function and waits for its end. A reaction with
+    /// `cause.prior` was dispatched before the restart and must not run twice.
     fn dispatch(
         &self,
         reaction: Reaction,

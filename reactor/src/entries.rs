@@ -1,4 +1,4 @@
-//! Which SLS files belong to which event tags.
+//! The entries of `reactor:`, which bind event tags to SLS files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,11 +7,10 @@ use brine_core::glob::{GlobError, GlobSet};
 use brine_core::sls::yaml;
 use brine_core::{Map, Value};
 
+use crate::event_loop::ERROR_TAG;
 use crate::limits::{Limits, LimitsError};
-use crate::run::ERROR_TAG;
 
-/// The `reactor:` of a configuration: all patterns compiled into one set, so that an event costs the
-/// same however many entries do not match it.
+/// The entries, with all patterns compiled into one set: entries that do not match an event cost nothing.
 #[derive(Debug)]
 pub struct Entries {
     set: GlobSet,
@@ -23,28 +22,28 @@ pub struct Entries {
 pub struct Entry {
     /// The glob over the whole tag.
     pub pattern: Arc<str>,
-    /// The files as they are written: paths, globs of paths, `salt://` paths.
+    /// The files as configured: paths, globs of paths, `salt://` paths.
     pub files: Vec<String>,
     pub(crate) limits: Option<Limits>,
 }
 
-/// The `reactor:` of a configuration is wrong.
+/// An invalid `reactor:`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     /// It is not a list of mappings.
     #[error("'reactor' is a list of `tag pattern: [SLS files]`, entry {place} is of type {got}")]
     Shape {
-        /// Which entry, from 1.
+        /// The number of the entry, from 1.
         place: usize,
-        /// What it is instead.
+        /// The type of the value.
         got: &'static str,
     },
     /// The files of a pattern are not paths.
     #[error("'reactor': the files of '{pattern}' are a list of paths, got {got}")]
     Files {
-        /// Which pattern.
+        /// The pattern.
         pattern: String,
-        /// What they are instead.
+        /// The value.
         got: String,
     },
     /// A pattern cannot be compiled.
@@ -53,23 +52,23 @@ pub enum EntryError {
     /// The file that the option names cannot be used.
     #[error("'reactor' names the file {}: {reason}", path.display())]
     File {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         reason: String,
     },
-    /// The limits of an entry cannot be understood.
+    /// The limits of an entry are invalid.
     #[error(transparent)]
     Limits(#[from] LimitsError),
 }
 
 impl Entries {
-    /// Reads the option: a list of one-key mappings, one mapping, or the path of a YAML file with either.
+    /// Parses the option: a list of one-key mappings, one mapping, or the path of a YAML file with either.
     pub fn from_config(option: &Value) -> Result<Self, EntryError> {
         Self::with_limits(option, &Map::new())
     }
 
-    /// Reads the options of a configuration: `reactor`, and the limits of its entries.
+    /// Parses `reactor` and the limits of its entries from the options of a configuration.
     pub fn from_opts(opts: &Map) -> Result<Self, EntryError> {
         Self::with_limits(opts.get("reactor").unwrap_or(&Value::Nil), opts)
     }
@@ -89,48 +88,48 @@ impl Entries {
         Ok(Entries { set, entries: entries.into_iter().map(Arc::new).collect() })
     }
 
-    /// The same with one more at the end.
+    /// Returns the entries with another one appended.
     pub fn with(&self, pattern: &str, files: Vec<String>) -> Result<Self, EntryError> {
         let mut entries: Vec<_> = self.entries.iter().map(|entry| Entry::clone(entry)).collect();
         entries.push(Entry { pattern: pattern.into(), files, limits: None });
         Self::new(entries)
     }
 
-    /// The same without those of this pattern.
+    /// Returns the entries without those of a pattern.
     pub fn without(&self, pattern: &str) -> Result<Self, EntryError> {
         let rest = self.entries.iter().filter(|entry| &*entry.pattern != pattern);
         Self::new(rest.map(|entry| Entry::clone(entry)).collect())
     }
 
-    /// Whether nothing is bound.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether an entry names exactly this pattern.
+    /// Returns whether an entry has exactly this pattern.
     pub fn names(&self, pattern: &str) -> bool {
         self.entries.iter().any(|entry| &*entry.pattern == pattern)
     }
 
-    /// All entries, in the order of the configuration.
+    /// Returns all entries, in the order of the configuration.
     pub fn all(&self) -> &[Arc<Entry>] {
         &self.entries
     }
 
-    /// Returns the entries that react to events of this tag: those that match. An error must not lead to itself: only an
-    /// entry that names its tag reacts to it, and then all that match do.
+    /// Returns the entries that react to a tag. Errors of the reactor must not loop: they have reactions only if an entry
+    /// names their tag literally.
     pub fn reacting(&self, tag: &str) -> Vec<Arc<Entry>> {
         if tag == ERROR_TAG && !self.names(ERROR_TAG) { Vec::new() } else { self.matching(tag) }
     }
 
-    /// The entries whose patterns match a tag, in the order of the configuration.
+    /// Returns the entries whose patterns match a tag, in the order of the configuration.
     pub fn matching(&self, tag: &str) -> Vec<Arc<Entry>> {
         self.set.matches(tag).into_iter().map(|place| Arc::clone(&self.entries[place])).collect()
     }
 }
 
 impl From<&Entries> for Value {
-    /// As the option is written, and as `reactor.list` gives it.
+    /// Returns the entries in the form of the option and of `reactor.list`.
     fn from(entries: &Entries) -> Self {
         let one = |entry: &Arc<Entry>| {
             let files = entry.files.clone();
@@ -170,10 +169,10 @@ fn entries_of(map: &Map, entries: &mut Vec<Entry>) -> Result<(), EntryError> {
     Ok(())
 }
 
-/// The files of a pattern: one path, or a list of them.
+/// Parses the files of a pattern: one path, or a list of them.
 pub(crate) fn files_of(pattern: &str, files: &Value) -> Result<Vec<String>, EntryError> {
-    let wrong = |got: &Value| EntryError::Files { pattern: pattern.to_owned(), got: got.to_string() };
-    let path = |file: &Value| file.as_str().map(str::to_owned).ok_or_else(|| wrong(file));
+    let invalid = |got: &Value| EntryError::Files { pattern: pattern.to_owned(), got: got.to_string() };
+    let path = |file: &Value| file.as_str().map(str::to_owned).ok_or_else(|| invalid(file));
     match files {
         Value::List(files) => files.iter().map(path).collect(),
         one => Ok(vec![path(one)?]),

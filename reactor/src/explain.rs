@@ -1,4 +1,4 @@
-//! `reactor.explain`: from an event to what led to it, all that it led to, and why it led to nothing, drawn as a tree.
+//! The tree for `reactor.explain`: the causes of an event, its consequences, and why it has no reaction.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,41 +10,41 @@ use brine_core::value::{FromValue, msgpack};
 use brine_core::{Jid, Value};
 
 use crate::diagnose::Note;
-use crate::history::{Done, Outcome, Returns, event_at, reaction_of, stamp};
+use crate::history::{Outcome, ReactionRecord, Returns, event_at, reaction_of, stamp};
 use crate::{Dispatch, Reactor};
 
-/// How many events are read at once.
+/// The number of events read at once.
 const PAGE: usize = 4096;
-/// How many lines a tree has at most.
+/// The maximum number of lines of a tree.
 const LINES: usize = 2000;
 
-/// Why there is nothing to explain.
+/// The error of an event that cannot be explained.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     /// The journal cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The event has left the journal, or there was none of this number.
+    /// The journal has no event of this sequence number.
     #[error("the journal has no event {seq}: it holds {first} to {last} (event_journal_hours, event_journal_size)")]
     NoEvent {
-        /// The number.
+        /// The sequence number.
         seq: u64,
-        /// The number of the oldest event.
+        /// The sequence number of the oldest event.
         first: u64,
-        /// The number of the newest event.
+        /// The sequence number of the newest event.
         last: u64,
     },
-    /// There is no such job.
+    /// The journal has no such job.
     #[error("the journal has no job {0}: it keeps event_journal_hours and event_journal_size")]
     NoJob(String),
-    /// Neither a number nor a job id.
+    /// Neither a sequence number nor a job id.
     #[error("'{0}' is neither an event's sequence number nor a job id")]
     Unreadable(String),
 }
 
 impl<D: Dispatch> Reactor<D> {
-    /// Returns the tree around an event's sequence number or a job id, as text: what led to it, what it led to, and which
-    /// reactions did not happen. Reads the journal: for a thread that may block.
+    /// Returns the tree around an event's sequence number or a job id, as text: its causes, its consequences, and skipped
+    /// reactions. Reads the journal, so it needs a thread that may block.
     pub fn explain(&self, thread: &MayBlock, bus: &Bus, what: &str) -> Result<String, ExplainError> {
         let asked = match (what.parse::<Jid>(), what.parse::<u64>()) {
             (Ok(jid), _) => of_job(thread, bus, &jid)?.ok_or_else(|| ExplainError::NoJob(what.to_owned()))?,
@@ -55,7 +55,7 @@ impl<D: Dispatch> Reactor<D> {
             _ => return Err(ExplainError::Unreadable(what.to_owned())),
         };
         let mut root = asked.clone();
-        // Causes are older than what they lead to, so this ends.
+        // Causes are older than their consequences, so this ends.
         while let Some(cause) = cause_of(&root).filter(|cause| *cause < root.seq()) {
             match event_at(thread, bus, cause)? {
                 Some(event) => root = event,
@@ -79,7 +79,7 @@ fn cause_of(event: &Event) -> Option<u64> {
     field(event, "_cause").as_ref().and_then(u64::from_value)
 }
 
-/// One field, without unpacking the others.
+/// Reads one field without decoding the others.
 fn field(event: &Event, name: &str) -> Option<Value> {
     let mut found = None;
     _ = msgpack::scan(event.body(), |entry| {
@@ -90,11 +90,11 @@ fn field(event: &Event, name: &str) -> Option<Value> {
     found
 }
 
-/// The event that says that a job or call is new.
+/// Reads the `new` event of a job or call.
 fn of_job(thread: &MayBlock, bus: &Bus, jid: &Jid) -> Result<Option<Event>, StoreError> {
     let tags = ["job", "run", "wheel"].map(|kind| format!("salt/{kind}/{jid}/new"));
     let zoned = jid.time().and_then(|time| time.to_zoned(jiff::tz::TimeZone::system()).ok());
-    // The event is fired a moment after its id is made.
+    // The event is published shortly after its job id is created.
     let micros = zoned.and_then(|zoned| u64::try_from(zoned.timestamp().as_microsecond()).ok()).unwrap_or(0);
     let mut events = bus.read(thread, TimeOrSeq::Time(micros.saturating_sub(1_000_000)), PAGE)?;
     if events.is_empty() {
@@ -109,18 +109,18 @@ fn of_job(thread: &MayBlock, bus: &Bus, jid: &Jid) -> Result<Option<Event>, Stor
     Ok(None)
 }
 
-/// What hangs below an event.
+/// A node below an event.
 enum Node {
-    Reaction(Done),
+    Reaction(ReactionRecord),
     Event(Event),
     Note(String),
 }
 
 impl Node {
-    /// The entry or rule that a reaction is of.
+    /// Returns the entry or rule of a reaction.
     fn entry(&self) -> Option<String> {
         match self {
-            Node::Reaction(done) => Some(done.entry.clone()),
+            Node::Reaction(record) => Some(record.entry.clone()),
             Node::Event(_) | Node::Note(_) => None,
         }
     }
@@ -132,7 +132,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Reads all that an event led to. Returns are the results of their jobs, but for the event that was asked for.
+    /// Reads the consequences of an event. Returns are merged into their jobs, except for the requested event.
     fn read(thread: &MayBlock, bus: &Bus, root: &Event, asked: u64) -> Result<Self, StoreError> {
         let mut tree = Tree { below: BTreeMap::new(), returns: Returns::default() };
         let mut known = HashSet::from([root.seq()]);
@@ -144,7 +144,7 @@ impl Tree {
             at = last.seq() + 1;
             for event in events {
                 let Some(cause) = cause_of(&event).filter(|cause| known.contains(cause)) else {
-                    // Returns of older minions do not say what their job was led to by.
+                    // Returns of older minions do not name the cause of their job.
                     if event.tag().split('/').nth(2).is_some_and(|jid| jobs.contains_key(jid)) {
                         tree.returns.take(&event);
                     }
@@ -159,13 +159,13 @@ impl Tree {
                 }
                 let seq = event.seq();
                 let node = match reaction_of(&event) {
-                    Some((_, done)) => {
-                        jobs.extend(done.jid.clone().map(|jid| (jid, seq)));
-                        Node::Reaction(done)
+                    Some((_, record)) => {
+                        jobs.extend(record.jid.clone().map(|jid| (jid, seq)));
+                        Node::Reaction(record)
                     }
                     None => Node::Event(event),
                 };
-                // What a call fired hangs below the call, not beside it.
+                // Events of a call are below the call, not beside it.
                 let jid = match &node {
                     Node::Event(event) => field(event, "_jid").map(|jid| jid.to_string()),
                     Node::Reaction(_) | Node::Note(_) => None,
@@ -176,8 +176,8 @@ impl Tree {
         }
     }
 
-    /// Adds why reactions to the events of the tree did not happen. `notes` is given an event, and the entries and rules
-    /// that it has reactions of.
+    /// Adds notes about skipped reactions to the events of the tree. `notes` gets an event, and the entries and rules that
+    /// it has reactions of.
     fn note(&mut self, root: &Event, notes: impl Fn(&Event, &[String]) -> Vec<Note>) {
         let mut events = vec![root.clone()];
         events.extend(self.below.values().flatten().filter_map(|node| match node {
@@ -203,7 +203,7 @@ impl Tree {
             let is_last = place + 1 == nodes.len();
             let (fork, more) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             let (text, at) = match node {
-                Node::Reaction(done) => (self.reaction(done, asked), Some(done.seq)),
+                Node::Reaction(record) => (self.reaction(record, asked), Some(record.seq)),
                 Node::Event(event) => (self.event(event, asked), Some(event.seq())),
                 Node::Note(text) => (text.clone(), None),
             };
@@ -214,17 +214,17 @@ impl Tree {
         }
     }
 
-    fn reaction(&self, done: &Done, asked: u64) -> String {
-        let mut outcome = done.outcome.clone();
-        if let Some(jid) = &done.jid {
+    fn reaction(&self, record: &ReactionRecord, asked: u64) -> String {
+        let mut outcome = record.outcome.clone();
+        if let Some(jid) = &record.jid {
             outcome = Outcome { minions: outcome.minions, ..self.returns.of(jid) };
         }
-        let mark = if done.seq == asked { "  <--" } else { "" };
+        let mark = if record.seq == asked { "  <--" } else { "" };
         if outcome.error.is_some() {
-            return format!("{}: {}{mark}", done.entry, outcome.text());
+            return format!("{}: {}{mark}", record.entry, outcome.text());
         }
-        let jid = done.jid.as_deref().unwrap_or_default();
-        format!("{} {} -> {}  jid {jid}  {}{mark}", time(&done.started), done.file, done.reaction, outcome.text())
+        let jid = record.jid.as_deref().unwrap_or_default();
+        format!("{} {} -> {}  jid {jid}  {}{mark}", time(&record.started), record.file, record.reaction, outcome.text())
     }
 
     fn event(&self, event: &Event, asked: u64) -> String {
@@ -240,7 +240,7 @@ impl Tree {
     }
 }
 
-/// The time of day in a stamp, to the millisecond.
+/// Returns the time of day of a stamp, to the millisecond.
 fn time(stamp: &str) -> &str {
     stamp.get(11..23).unwrap_or(stamp)
 }

@@ -1,15 +1,15 @@
-//! The states that failed in the return of a state run or of an orchestration.
+//! Finds the failed states in the return of a state run or orchestration.
 
 use brine_core::{Map, Value};
 
-use crate::skipped::cut;
+use brine_rules::excerpt;
 
-/// How many failed states are kept of one job.
+/// The maximum number of failed states of one job.
 pub(crate) const FAILED_STATES: usize = 20;
-/// How deep returns are looked into: an orchestration's has its states below `data` and the master's id.
+/// The depth to which returns are searched: an orchestration has its states below `data` and the master's id.
 const DEPTH: usize = 3;
 
-/// A state that failed.
+/// A failed state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailedState {
     pub id: String,
@@ -22,7 +22,7 @@ impl FailedState {
     }
 }
 
-/// Returns the states that failed in a return, in the order of the run.
+/// Returns the failed states of a return, in the order of the run.
 pub(crate) fn failed_states(returned: &Value) -> Vec<FailedState> {
     let mut found = Vec::new();
     collect(returned, DEPTH, &mut found);
@@ -54,8 +54,8 @@ fn failed(key: &str, state: &Map) -> FailedState {
     let id = state.get("__id__").map(ToString::to_string).or_else(|| key.split("_|-").nth(1).map(str::to_owned));
     let comment = state.get("comment").map(ToString::to_string).unwrap_or_default();
     FailedState {
-        id: cut(&id.unwrap_or_else(|| key.to_owned())),
-        comment: cut(comment.lines().next().unwrap_or_default()),
+        id: excerpt(&id.unwrap_or_else(|| key.to_owned())),
+        comment: excerpt(comment.lines().next().unwrap_or_default()),
     }
 }
 

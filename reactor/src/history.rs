@@ -1,5 +1,5 @@
-//! `reactor.history`: events with the results of their reactions, and with the reactions that did not happen. Results are
-//! read from the journal: events that a reaction led to carry its name.
+//! The history for `reactor.history`: events with the results of their reactions and with skipped reactions. Results are
+//! read from the journal: the events of a reaction's job name the reaction.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,28 +12,28 @@ use brine_core::value::FromValue;
 use brine_core::{Map, Value, map};
 
 use crate::diagnose::Note;
+use crate::event_loop::ERROR_TAG;
 use crate::failed_states::{FAILED_STATES, FailedState, failed_states};
-use crate::peek::FROM;
-use crate::run::ERROR_TAG;
+use crate::routing_fields::FROM;
 use crate::{Dispatch, Reactor};
 
-/// How many events are looked at in one go.
+/// The number of events examined at once.
 const PAGE: u64 = 4096;
 
-/// What history is wanted.
+/// Selects events of the history.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryFilter {
     /// A glob over the tags of the events.
     pub tag: Option<String>,
     /// The `id` in their data.
     pub id: Option<String>,
-    /// How many events, the newest.
+    /// The maximum number of events.
     pub limit: usize,
 }
 
-/// One reaction, as its events tell it.
+/// A reaction, as its events record it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Done {
+pub(crate) struct ReactionRecord {
     pub seq: u64,
     pub entry: String,
     pub file: String,
@@ -43,14 +43,14 @@ pub(crate) struct Done {
     pub outcome: Outcome,
 }
 
-/// What came of a reaction.
+/// The result of a reaction.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Outcome {
-    /// Who was asked; nobody for runner and wheel functions.
+    /// The minions of the job; empty for runner and wheel functions.
     pub minions: Vec<String>,
-    /// The minions that returned, or the call itself under no name; with success.
+    /// The minions that returned, each with its success; the end of a call has an empty name.
     pub returned: Vec<(String, bool)>,
-    /// The states that failed, each with the minion's id.
+    /// The failed states, each with the minion's id.
     pub failed_states: Vec<(String, FailedState)>,
     pub ended: Option<String>,
     pub error: Option<String>,
@@ -89,12 +89,12 @@ fn of_minion(id: &str) -> String {
     if id.is_empty() { String::new() } else { format!(" of {id}") }
 }
 
-/// Gathers what `ret` events say, by job id.
+/// Collects the results of `ret` events by job id.
 #[derive(Default)]
 pub(crate) struct Returns(HashMap<String, Outcome>);
 
 impl Returns {
-    /// Whether the event is a return.
+    /// Records the event if it is a return. Returns whether it is one.
     pub fn take(&mut self, event: &Event) -> bool {
         let parts: Vec<_> = event.tag().split('/').collect();
         let (jid, id) = match parts[..] {
@@ -103,7 +103,7 @@ impl Returns {
             _ => return false,
         };
         let data = event.data();
-        // Minions return jobs; what the master's calls came to, the master alone tells.
+        // Minions return jobs only: the returns of calls come from the master.
         if id.is_empty() && data.contains_key(FROM) {
             return false;
         }
@@ -132,15 +132,15 @@ pub(crate) fn stamp(data: &Map) -> String {
     data.get(STAMP).map(ToString::to_string).unwrap_or_default()
 }
 
-/// The reaction that an event tells of, and the number of what it reacted to. Its returns are not filled in.
-pub(crate) fn reaction_of(event: &Event) -> Option<(u64, Done)> {
+/// Returns the reaction that an event records, without its returns, and the sequence number of its cause.
+pub(crate) fn reaction_of(event: &Event) -> Option<(u64, ReactionRecord)> {
     let tag = event.tag();
     let is_new = tag.ends_with("/new") && tag.starts_with("salt/");
     if !is_new && tag != ERROR_TAG {
         return None;
     }
     let data = event.data();
-    // Only the master tells of reactions.
+    // Events of minions are no evidence.
     if data.contains_key(FROM) {
         return None;
     }
@@ -151,26 +151,29 @@ pub(crate) fn reaction_of(event: &Event) -> Option<(u64, Done)> {
     if !is_new {
         outcome.error = Some(text("message"));
         let (entry, file) = (text("_entry"), text("file"));
-        return Some((cause, Done { seq, entry, file, reaction: String::new(), jid: None, started, outcome }));
+        return Some((
+            cause,
+            ReactionRecord { seq, entry, file, reaction: String::new(), jid: None, started, outcome },
+        ));
     }
     let asked = data.get("minions").and_then(Value::as_list).unwrap_or_default();
     outcome.minions = asked.iter().map(ToString::to_string).collect();
     let jid = data.get("jid").map(ToString::to_string);
     let reaction = text("_reaction");
-    // Calls that a reaction made further down have no reaction of their own to name.
+    // Nested calls of a reaction do not name one.
     if reaction.is_empty() {
         return None;
     }
-    Some((cause, Done { seq, entry: text("_entry"), file: text("_sls"), reaction, jid, started, outcome }))
+    Some((cause, ReactionRecord { seq, entry: text("_entry"), file: text("_sls"), reaction, jid, started, outcome }))
 }
 
 impl<D: Dispatch> Reactor<D> {
-    /// Returns the newest events with reactions, or with reactions that did not happen, newest first: each with entries,
-    /// files, reactions, job ids, results and times. With a tag in the filter, events that nothing is bound to are
-    /// among them. Reads the journal: for a thread that may block.
+    /// Returns the newest events with reactions or skipped reactions, newest first: each with entries, files, reactions, job
+    /// ids, results and times. A tag in the filter includes events that no entry matches. Reads the journal, so it needs a
+    /// thread that may block.
     pub fn history(&self, thread: &MayBlock, bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
         let mut returns = Returns::default();
-        let mut by_cause: BTreeMap<u64, Vec<Done>> = BTreeMap::new();
+        let mut by_cause: BTreeMap<u64, Vec<ReactionRecord>> = BTreeMap::new();
         let mut wanted: HashMap<u64, Option<Event>> = HashMap::new();
         let mut below = bus.last_seq() + 1;
         let mut found = 0;
@@ -179,7 +182,7 @@ impl<D: Dispatch> Reactor<D> {
             below = newest + 1;
             let from = below.saturating_sub(PAGE).max(1);
             let events = window(thread, bus, from, below)?;
-            // Backwards, so that returns are known before the jobs that they belong to.
+            // Backwards, so that returns are known before their jobs.
             for event in events.iter().rev().filter(|event| event.seq() < below) {
                 if filter.tag.is_some() && wants(filter, event) {
                     by_cause.entry(event.seq()).or_default();
@@ -188,18 +191,18 @@ impl<D: Dispatch> Reactor<D> {
                 if returns.take(event) {
                     continue;
                 }
-                let Some((cause, mut done)) = reaction_of(event) else { continue };
-                if let Some(jid) = &done.jid {
+                let Some((cause, mut record)) = reaction_of(event) else { continue };
+                if let Some(jid) = &record.jid {
                     let of_jid = returns.of(jid);
-                    done.outcome = Outcome { minions: done.outcome.minions, ..of_jid };
+                    record.outcome = Outcome { minions: record.outcome.minions, ..of_jid };
                 }
-                by_cause.entry(cause).or_default().push(done);
+                by_cause.entry(cause).or_default().push(record);
             }
             for skipped in self.skipped.events(from..below) {
                 by_cause.entry(skipped).or_default();
             }
             below = from;
-            // What reacted to an event at or above here has been seen.
+            // All reactions to events from here on have been read.
             for cause in by_cause.range(below..).map(|(cause, _)| *cause) {
                 if let std::collections::hash_map::Entry::Vacant(vacant) = wanted.entry(cause) {
                     vacant.insert(event_at(thread, bus, cause)?.filter(|event| wants(filter, event)));
@@ -230,7 +233,7 @@ fn window(thread: &MayBlock, bus: &Bus, from: u64, below: u64) -> Result<Vec<Eve
     Ok(events)
 }
 
-/// The event of this number, if the journal has it.
+/// Reads the event of a sequence number, if the journal has it.
 pub(crate) fn event_at(thread: &MayBlock, bus: &Bus, seq: u64) -> Result<Option<Event>, StoreError> {
     Ok(bus.read(thread, TimeOrSeq::Seq(seq), 1)?.pop().filter(|event| event.seq() == seq))
 }
@@ -242,24 +245,24 @@ fn wants(filter: &HistoryFilter, event: &Event) -> bool {
     tag && id()
 }
 
-fn shown(event: &Event, reactions: &[Done], notes: &[Note]) -> Value {
+fn shown(event: &Event, reactions: &[ReactionRecord], notes: &[Note]) -> Value {
     let data = event.data();
-    let reaction = |done: &Done| {
-        let mut shown = map! {"entry" => done.entry.as_str(), "file" => done.file.as_str()};
-        if !done.reaction.is_empty() {
-            shown.insert("reaction".into(), done.reaction.as_str().into());
+    let reaction = |record: &ReactionRecord| {
+        let mut shown = map! {"entry" => record.entry.as_str(), "file" => record.file.as_str()};
+        if !record.reaction.is_empty() {
+            shown.insert("reaction".into(), record.reaction.as_str().into());
         }
-        if let Some(jid) = &done.jid {
+        if let Some(jid) = &record.jid {
             shown.insert("jid".into(), jid.as_str().into());
         }
-        shown.insert("outcome".into(), done.outcome.text().into());
-        if !done.outcome.failed_states.is_empty() {
-            let states = done.outcome.failed_states.iter();
+        shown.insert("outcome".into(), record.outcome.text().into());
+        if !record.outcome.failed_states.is_empty() {
+            let states = record.outcome.failed_states.iter();
             let state = |(id, state): &(String, FailedState)| Value::from(state.text() + &of_minion(id));
             shown.insert("failed_states".into(), states.map(state).collect());
         }
-        shown.insert("started".into(), done.started.as_str().into());
-        if let Some(ended) = &done.outcome.ended {
+        shown.insert("started".into(), record.started.as_str().into());
+        if let Some(ended) = &record.outcome.ended {
             shown.insert("ended".into(), ended.as_str().into());
         }
         Value::Map(shown)

@@ -1,45 +1,47 @@
-//! Brine's reactor: events in, reactions out.
+//! Brine's reactor: starts reactions to events, as Salt's reactor does, and keeps those that fail.
 //!
-//! `entries.rs` binds tag patterns to SLS files and `limits.rs` says how often; `sls.rs` finds files and keeps
-//! them compiled; `plan.rs` renders them, `reaction.rs` reads what they say, `untrusted.rs` checks what comes
-//! from the event, and `order.rs` sorts it.
-//! [`Reactor::run`] follows the bus, `schedule.rs` is the worker queue with its deadlines, `react.rs` dispatches and
-//! retries, and what fails becomes a dead letter (`aside.rs`). `progress.rs` keeps the cursor behind all that is open,
-//! `clock.rs` is the time, `check.rs` examines files before the start. `history.rs` and `explain.rs` read the results of
-//! reactions from the journal; `skipped.rs` records reactions that did not happen, and `diagnose.rs` explains them. What a
-//! reaction does is
-//! not known here: it is handed to a [`Dispatch`]. `rules/` holds rules over time, which `overtime.rs` runs.
+//! | file | owns |
+//! |---|---|
+//! | `event_loop.rs` | the subscription: which events lead to reactions, and the cursor |
+//! | `entries.rs`, `limits.rs` | `reactor:` and the limits of its entries |
+//! | `routing_fields.rs` | the fields of an event that the reactor decides by |
+//! | `sls.rs`, `plan.rs`, `reaction.rs`, `order.rs` | SLS files: cached, rendered, parsed, sorted |
+//! | `injection_guard.rs` | where text from an event may stand in a reaction |
+//! | `worker_queue`, `work.rs`, `deadline.rs`, `progress.rs` | workers, their deadlines, and what the cursor must not pass |
+//! | `processing.rs`, `dead_letters.rs`, `recovery.rs` | one event's reactions: dispatched, retried, kept when they fail, not repeated after a crash |
+//! | `dispatch.rs` | the trait that carries reactions out: the reactor knows neither master nor minion |
+//! | `rule_runtime` | the rules over time of the crate `brine-rules`, with their state on disk |
+//! | `skipped.rs`, `diagnose.rs`, `nearest.rs`, `history.rs`, `explain.rs`, `failed_states.rs`, `dry_run.rs`, `check.rs` | answers to operators |
+//! | `clock.rs`, `store_retry.rs` | bus time; writes that are repeated until they succeed |
 
-mod aside;
 mod check;
 mod clock;
+mod dead_letters;
 mod deadline;
 mod diagnose;
 mod dispatch;
-mod duration;
+mod dry_run;
 mod entries;
+mod event_loop;
 mod explain;
 mod failed_states;
 mod history;
+mod injection_guard;
 mod limits;
 mod nearest;
 mod order;
-mod overtime;
-mod peek;
-mod persist;
 mod plan;
+mod processing;
 mod progress;
-mod react;
 mod reaction;
-mod recover;
-mod rules;
-mod run;
-mod schedule;
+mod recovery;
+mod routing_fields;
+mod rule_runtime;
 mod skipped;
 mod sls;
-mod trial;
-mod untrusted;
+mod store_retry;
 mod work;
+mod worker_queue;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,61 +54,60 @@ use brine_core::store::{BlockingStore, StoreError};
 use brine_core::{Map, Value};
 use parking_lot::{Mutex, RwLock};
 
-pub use aside::Failed;
 pub use check::{check_files, check_rules};
+pub use dead_letters::DeadLetter;
 pub use deadline::Deadline;
 pub use dispatch::{Cause, Dispatch, DispatchError, Dispatched};
 pub use entries::{Entries, Entry, EntryError};
 pub use explain::ExplainError;
 pub use history::HistoryFilter;
 pub use limits::LimitsError;
-pub use overtime::GroupSize;
-pub use peek::DEPTH;
 pub use reaction::{LocalReaction, Reaction, ReactionError};
-pub use recover::HandedOver;
-pub use rules::{RuleError, Rules};
+pub use recovery::PriorDispatch;
+pub use routing_fields::DEPTH;
+pub use rule_runtime::GroupSize;
 
-/// The grains of the host that the reactor is on, collected when a template first wants them.
+/// Returns the grains of the reactor's host.
 pub type Grains = Arc<dyn Fn() -> Arc<Map> + Send + Sync>;
 
-/// How long a reaction keeps its worker; one that takes longer is detached, and others go on.
+/// The default of [`Options::detach`].
 pub const DETACH: Duration = Duration::from_secs(10);
 
-/// How a reactor works.
+/// The settings of a reactor.
 pub struct Options {
-    /// How many events are worked on side by side. Events of the same tag and id keep their order.
+    /// The number of events processed in parallel. Events with the same tag and id keep their order.
     pub workers: usize,
-    /// How many events wait in memory; more of them wait in the journal.
+    /// The number of events queued in memory; further events stay in the journal.
     pub waiting: usize,
-    /// How long a reaction keeps its worker: [`DETACH`].
+    /// The time after which a reaction gives up its worker and continues on a thread of its own.
     pub detach: Duration,
-    /// How long the reactions to one event may take before they are cancelled and kept as dead letters.
+    /// The timeout of the reactions to one event; overdue ones are cancelled and become dead letters.
     pub deadline: Duration,
-    /// How often a reaction is tried again whose failure may pass.
+    /// The number of retries of a reaction that failed with a transient error.
     pub retries: u32,
     /// Whether text from events may not change the structure of a rendered SLS.
     pub strict_data: bool,
-    /// How many reactions may lead from one to the next.
+    /// The maximum number of reactions that lead from one to the next.
     pub max_depth: u64,
-    /// Who the reactor's own calls are made for: their events lead to no reactions.
+    /// The user of the reactor's own calls, whose events start no reactions.
     pub user: &'static str,
-    /// The render pipe of files that do not name one.
+    /// The render pipe of files without a `#!` line.
     pub renderer: String,
     /// `opts` in templates.
     pub opts: Arc<Map>,
     /// `grains` in templates.
     pub grains: Grains,
-    /// What `salt` in templates reaches.
+    /// `salt` in templates.
     pub host: Arc<dyn Host>,
-    /// How large node groups are, for rules over time.
+    /// Resolves the size of node groups, for rules over time.
     pub group_size: GroupSize,
-    /// Runs what reads the journal.
+    /// Runs reads of the journal.
     pub disk: Executor,
-    /// Where failed reactions are put aside and rules keep what they remember; nowhere means in memory.
+    /// Stores dead letters and the state of rules; `None` keeps them in memory.
     pub store: Option<BlockingStore>,
 }
 
-/// The reactor.
+/// A reactor. [`Reactor::run`] processes events.
 pub struct Reactor<D> {
     options: Options,
     dispatch: D,
@@ -114,16 +115,19 @@ pub struct Reactor<D> {
     entries: RwLock<Arc<Entries>>,
     leader: AtomicBool,
     limiter: Mutex<limits::Limiter>,
-    aside: aside::Aside,
+    dead_letters: dead_letters::DeadLetters,
     skipped: skipped::Skipped,
-    /// Up to which event there may be reactions of before a restart, and those.
-    before: Mutex<(u64, HashMap<recover::Key, HandedOver>)>,
-    overtime: Arc<overtime::Overtime>,
+    /// Reactions dispatched before the restart, and the last event that may have any.
+    prior: Mutex<(u64, HashMap<recovery::Key, PriorDispatch>)>,
+    rules: Arc<rule_runtime::RuleRuntime>,
     clock: clock::Clock,
 }
 
 impl<D: Dispatch> Reactor<D> {
     /// Creates a reactor with these entries.
+    ///
+    /// # Errors
+    /// The dead letters cannot be read from the store.
     pub fn new(entries: Entries, options: Options, dispatch: D) -> Result<Arc<Self>, StoreError> {
         Self::with_clock(entries, options, dispatch, clock::Clock::system())
     }
@@ -139,28 +143,28 @@ impl<D: Dispatch> Reactor<D> {
             entries: RwLock::new(Arc::new(entries)),
             leader: AtomicBool::new(true),
             limiter: Mutex::default(),
-            aside: aside::Aside::open(options.store.clone())?,
+            dead_letters: dead_letters::DeadLetters::open(options.store.clone())?,
             skipped: skipped::Skipped::default(),
-            before: Mutex::default(),
-            overtime: Arc::new(overtime::Overtime::new(options.store.clone(), clock.clone())),
+            prior: Mutex::default(),
+            rules: Arc::new(rule_runtime::RuleRuntime::new(options.store.clone(), clock.clone())),
             clock,
             options,
             dispatch,
         }))
     }
 
-    /// The entries as they are now.
+    /// Returns the current entries.
     pub fn entries(&self) -> Arc<Entries> {
         Arc::clone(&self.entries.read())
     }
 
-    /// Replaces the entries: the configuration has changed.
+    /// Replaces the entries, after a change of the configuration.
     pub fn configure(&self, entries: Entries) {
         *self.entries.write() = Arc::new(entries);
     }
 
-    /// Adds an entry until the next start or change of the configuration, as Salt's `reactor.add` does. Says
-    /// whether there was none for the tag.
+    /// Adds an entry until the next start or change of the configuration, as Salt's `reactor.add` does. Returns `false` if
+    /// the pattern has an entry already.
     pub fn add(&self, pattern: &str, files: &Value) -> Result<bool, EntryError> {
         let files = entries::files_of(pattern, files)?;
         let mut entries = self.entries.write();
@@ -171,8 +175,8 @@ impl<D: Dispatch> Reactor<D> {
         Ok(true)
     }
 
-    /// Removes the entries of a pattern until the next start or change of the configuration. Says whether there
-    /// were any.
+    /// Removes the entries of a pattern until the next start or change of the configuration. Returns whether there were
+    /// any.
     pub fn delete(&self, pattern: &str) -> Result<bool, EntryError> {
         let mut entries = self.entries.write();
         if !entries.names(pattern) {
@@ -182,27 +186,27 @@ impl<D: Dispatch> Reactor<D> {
         Ok(true)
     }
 
-    /// Whether the reactor reacts. One that is no leader passes over events.
+    /// Returns whether the reactor is the leader. Otherwise it skips all events.
     pub fn is_leader(&self) -> bool {
         self.leader.load(Ordering::Relaxed)
     }
 
-    /// Sets whether the reactor reacts.
+    /// Sets whether the reactor is the leader.
     pub fn set_leader(&self, leader: bool) {
         self.leader.store(leader, Ordering::Relaxed);
     }
 
-    /// Forgets the reactions of before a restart when the cursor has passed their events.
-    fn forget_before(&self, cursor: u64) {
-        let mut before = self.before.lock();
-        if before.0 <= cursor && !before.1.is_empty() {
-            before.1 = HashMap::new();
+    /// Drops the prior dispatches once the cursor has passed their events.
+    fn drop_prior(&self, cursor: u64) {
+        let mut prior = self.prior.lock();
+        if prior.0 <= cursor && !prior.1.is_empty() {
+            prior.1 = HashMap::new();
         }
     }
 
     /// Returns the dead letters, oldest first.
-    pub fn failed(&self) -> Vec<Failed> {
-        self.aside.all().into_iter().map(|(_, failed)| failed).collect()
+    pub fn dead_letters(&self) -> Vec<DeadLetter> {
+        self.dead_letters.all().into_iter().map(|(_, letter)| letter).collect()
     }
 }
 

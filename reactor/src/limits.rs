@@ -1,8 +1,8 @@
-//! How often an entry may react: `reactor_rate_limit`, `reactor_cooldown` and `reactor_debounce`.
+//! The limits of entries: `reactor_rate_limit`, `reactor_cooldown` and `reactor_debounce`.
 //!
-//! Each is a mapping of an entry's pattern to its limit, so that `reactor` itself stays as Salt reads it.
-//! Limits count each sender apart: the minion that the master authenticated, and for other events the id in their
-//! data. `by` names another field, or `tag`. All times are bus time (`clock.rs`).
+//! Each option is a mapping of an entry's pattern to its limit, so that `reactor` itself stays as Salt reads it. Limits
+//! apply to each sender: the authenticated minion, and for other events the id in their data. `by` names another field,
+//! or `tag`. All times are bus time (`clock.rs`).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,21 +11,20 @@ use std::time::Duration;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value, metrics};
 
-use crate::clock::micros;
-use crate::duration;
 use crate::entries::Entry;
-use crate::peek::FROM;
+use crate::routing_fields::FROM;
+use brine_rules::duration::{self, micros};
 
-/// How many keys are remembered; beyond them those whose time is over leave, then all.
+/// The maximum number of keys; beyond it expired ones are dropped, then all.
 const KEYS: usize = 100_000;
 
 /// The limits of one entry.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Limits {
     rate: Option<Rate>,
-    /// After a reaction, events are passed over for so long.
+    /// The time after a reaction for which events are skipped.
     cooldown: Option<Duration>,
-    /// One reaction, to the last event, when there have been none for so long.
+    /// The quiet time after which the last event of a burst has its reaction.
     debounce: Option<Duration>,
     by: By,
 }
@@ -36,7 +35,7 @@ struct Rate {
     within: Duration,
 }
 
-/// What keeps the events of one entry apart.
+/// The field that the limits of an entry count by.
 #[derive(Debug, Clone, Default, PartialEq)]
 enum By {
     #[default]
@@ -45,7 +44,7 @@ enum By {
     Field(String),
 }
 
-/// A limit that cannot be understood.
+/// An invalid limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{option}': {reason}")]
 pub struct LimitsError {
@@ -53,24 +52,24 @@ pub struct LimitsError {
     reason: String,
 }
 
-/// What is to become of an event.
+/// The decision about an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// React.
     Now,
-    /// React at this bus time, in microseconds, unless another event takes its place.
+    /// React at this bus time, in microseconds, unless a later event replaces it.
     At(u64),
-    /// Not at all.
+    /// Skip the event.
     Never {
-        /// The option that leaves it out.
+        /// The option of the limit.
         option: &'static str,
-        /// Until when it leaves events out, in microseconds of bus time.
+        /// The bus time until which events are skipped, in microseconds.
         until: u64,
     },
 }
 
 impl Limits {
-    /// Reads the options and gives each entry its limits.
+    /// Parses the options and sets the limits of the entries.
     pub fn bind(opts: &Map, entries: &mut [Entry]) -> Result<(), LimitsError> {
         type Set = fn(&mut Limits, &Value) -> Result<(), String>;
         let options: [(&'static str, Set); 3] = [
@@ -121,11 +120,11 @@ impl Limits {
         Ok(())
     }
 
-    /// What keeps the events of the entry apart.
+    /// Returns the key of an event: limits apply to each key.
     pub fn key(&self, tag: &str, data: &Map) -> String {
         let field = match &self.by {
             By::Tag => return tag.to_owned(),
-            // An id in the data is whatever the sender wrote.
+            // The id in the data is not authenticated.
             By::Id if data.contains_key(FROM) => FROM,
             By::Id => "id",
             By::Field(field) => field,
@@ -140,12 +139,12 @@ impl Limits {
     }
 }
 
-/// A limit alone, or a mapping with it and `by`.
+/// Returns the limit itself, or that of a mapping with `by`.
 fn plain<'a>(value: &'a Value, key: &str) -> &'a Value {
     value.get(key).unwrap_or(value)
 }
 
-/// `10/1m`, or `{count: 10, within: 60}`.
+/// Parses `10/1m`, or `{count: 10, within: 60}`.
 fn rate(value: &Value) -> Result<Rate, String> {
     let wrong = || "is written as 10/1m, or as {count: 10, within: 1m}".to_owned();
     let (count, within) = match value {
@@ -156,7 +155,7 @@ fn rate(value: &Value) -> Result<Rate, String> {
         },
         text => {
             let (count, within) = text.as_str().and_then(|text| text.split_once('/')).ok_or_else(wrong)?;
-            // `10/m` is ten a minute.
+            // `10/m` means `10/1m`.
             let bare = within.starts_with(|first: char| first.is_alphabetic());
             let within = if bare { format!("1{within}") } else { within.to_owned() };
             (count.trim().into(), within.into())
@@ -166,7 +165,7 @@ fn rate(value: &Value) -> Result<Rate, String> {
     Ok(Rate { count, within: duration::read(&within)? })
 }
 
-/// What has been reacted to so far, in memory: after a restart limits count anew.
+/// The counters of all limits, in memory: they start anew with the process.
 #[derive(Default)]
 pub(crate) struct Limiter {
     seen: HashMap<(Arc<str>, String), Seen>,
@@ -174,14 +173,14 @@ pub(crate) struct Limiter {
 
 #[derive(Default)]
 struct Seen {
-    /// When there was a reaction, for the rate.
+    /// The times of the reactions within the rate's window.
     reacted: VecDeque<u64>,
-    /// Until when there is none.
+    /// The end of the cooldown.
     cool_until: u64,
 }
 
 impl Limiter {
-    /// Returns the verdict on an event at this bus time, in microseconds.
+    /// Decides on an event at a bus time, in microseconds.
     pub fn judge(&mut self, entry: &Entry, limits: &Limits, key: &str, now: u64) -> Verdict {
         if let Some(quiet) = limits.debounce {
             return Verdict::At(now + micros(quiet));
@@ -189,12 +188,12 @@ impl Limiter {
         self.judge_now(entry, limits, key, now)
     }
 
-    /// The same for an event that has waited for quiet.
+    /// Decides on a debounced event that is due.
     pub fn judge_now(&mut self, entry: &Entry, limits: &Limits, key: &str, now: u64) -> Verdict {
         if limits.rate.is_none() && limits.cooldown.is_none() {
             return Verdict::Now;
         }
-        self.make_room(now);
+        self.evict(now);
         let seen = self.seen.entry((Arc::clone(&entry.pattern), key.to_owned())).or_default();
         if now < seen.cool_until {
             metrics::REACTIONS_LIMITED.add(1);
@@ -219,7 +218,7 @@ impl Limiter {
         Verdict::Now
     }
 
-    fn make_room(&mut self, now: u64) {
+    fn evict(&mut self, now: u64) {
         if self.seen.len() < KEYS {
             return;
         }
@@ -228,7 +227,7 @@ impl Limiter {
         if self.seen.len() >= KEYS {
             tracing::warn!(
                 keys = self.seen.len(),
-                "the limits of reactor entries have too many ids to keep apart: they count anew"
+                "limits of reactor entries have too many keys: their counters are reset"
             );
             self.seen.clear();
         }
@@ -325,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_cannot_be_understood_are_told() {
+    fn invalid_limits_are_reported() {
         for (options, message) in [
             (
                 map! {"reactor_cooldown" => 5},
@@ -341,7 +340,7 @@ mod tests {
             ),
             (
                 map! {"reactor_debounce" => map! {"a/*" => "soon"}},
-                "'reactor_debounce': 'a/*': 'soon' is no length of time: write seconds, or 30s, 10m, 2h, 1d",
+                "'reactor_debounce': 'a/*': duration 'soon' is invalid: expected seconds, or 30s, 10m, 2h, 1d",
             ),
         ] {
             let mut opts = map! {"reactor" => list![map! {"a/*" => list!["/x.sls"]}]};

@@ -1,11 +1,11 @@
-//! The patterns that come nearest to a tag that none of them matches.
+//! Finds the patterns nearest to a tag that none matches, for suggestions.
 
-/// How many characters of a tag or a pattern are compared.
+/// The number of characters of a tag or pattern that are compared.
 const LENGTH: usize = 200;
-/// How many patterns are named.
-const NAMED: usize = 3;
+/// The maximum number of suggestions.
+const SUGGESTIONS: usize = 3;
 
-/// Returns the patterns that are nearest to a tag, the nearest first, without those that have nothing to do with it.
+/// Returns the patterns nearest to a tag, the nearest first, without dissimilar ones.
 ///
 /// The distance is the number of characters to insert, remove or replace until the pattern matches. Of patterns with the
 /// same distance, that with more of the tag's first segments is nearer.
@@ -21,7 +21,7 @@ pub(crate) fn nearest<'p>(tag: &str, patterns: impl IntoIterator<Item = &'p str>
     let mut near: Vec<_> = patterns.into_iter().filter_map(rank).collect();
     near.sort_unstable();
     near.dedup();
-    near.into_iter().take(NAMED).map(|(.., pattern)| pattern).collect()
+    near.into_iter().take(SUGGESTIONS).map(|(.., pattern)| pattern).collect()
 }
 
 /// A token of a glob.
@@ -58,7 +58,7 @@ fn tokens(pattern: &str) -> Vec<Token> {
 /// Returns the edit distance between a tag and what a glob matches.
 fn distance(tag: &str, pattern: &str) -> usize {
     let tag: Vec<char> = tag.chars().take(LENGTH).collect();
-    // The distances between what of the pattern was looked at and each beginning of the tag.
+    // The distances between the tokens so far and each prefix of the tag.
     let mut row: Vec<usize> = (0..=tag.len()).collect();
     for token in tokens(pattern) {
         let mut next = Vec::with_capacity(row.len());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn near_patterns_come_first_and_far_ones_are_not_named() {
+    fn dissimilar_patterns_are_not_suggested() {
         let patterns = ["salt/minion/*/start", "salt/minion/*/stop", "deploy/*", "salt/job/*/ret/*", "backup/done"];
         for (tag, expected) in [
             ("salt/minion/web1/star", &["salt/minion/*/start", "salt/minion/*/stop"][..]),

@@ -1,7 +1,7 @@
-//! The order of the reactions to one event: as written, but for `order` and requisites.
+//! Sorts the reactions to one event: in the order of the file, except for `order` and requisites.
 //!
-//! As in Salt, requisites between reactions say what comes first, and no more: reactions are handed over
-//! without waiting for what comes of each.
+//! As in Salt, requisites between reactions only define their order: each is dispatched without waiting for the result of
+//! those before it.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(crate) enum Order {
     Last,
 }
 
-/// Reactions without a number come behind those with one, as in Salt.
+/// As in Salt, reactions without a number come after those with one.
 const BEHIND_NUMBERS: f64 = 100.0;
 const LAST: f64 = 1_000_000.0;
 
@@ -45,14 +45,14 @@ impl Order {
     }
 }
 
-/// Whether the one that has the requisite comes behind what it names, or in front of it.
+/// Whether the reaction with the requisite comes after the named ones, or before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
-    Behind,
-    InFront,
+    After,
+    Before,
 }
 
-/// One requisite of a reaction, such as `require: [{runner: that}]`.
+/// A requisite of a reaction, such as `require: [{runner: that}]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Requisite {
     word: &'static str,
@@ -61,37 +61,37 @@ pub(crate) struct Requisite {
     id: String,
 }
 
-/// The words that are requisites and not arguments. `use` takes no part in the order and means nothing here.
+/// The requisites. `use` does not affect the order and is ignored.
 const WORDS: &[(&str, Option<Side>)] = &[
-    ("require", Some(Side::Behind)),
-    ("require_any", Some(Side::Behind)),
-    ("watch", Some(Side::Behind)),
-    ("watch_any", Some(Side::Behind)),
-    ("onchanges", Some(Side::Behind)),
-    ("onchanges_any", Some(Side::Behind)),
-    ("onfail", Some(Side::Behind)),
-    ("onfail_any", Some(Side::Behind)),
-    ("onfail_all", Some(Side::Behind)),
-    ("listen", Some(Side::Behind)),
-    ("prereq", Some(Side::InFront)),
-    ("require_in", Some(Side::InFront)),
-    ("watch_in", Some(Side::InFront)),
-    ("onchanges_in", Some(Side::InFront)),
-    ("onfail_in", Some(Side::InFront)),
-    ("listen_in", Some(Side::InFront)),
-    ("prereq_in", Some(Side::Behind)),
+    ("require", Some(Side::After)),
+    ("require_any", Some(Side::After)),
+    ("watch", Some(Side::After)),
+    ("watch_any", Some(Side::After)),
+    ("onchanges", Some(Side::After)),
+    ("onchanges_any", Some(Side::After)),
+    ("onfail", Some(Side::After)),
+    ("onfail_any", Some(Side::After)),
+    ("onfail_all", Some(Side::After)),
+    ("listen", Some(Side::After)),
+    ("prereq", Some(Side::Before)),
+    ("require_in", Some(Side::Before)),
+    ("watch_in", Some(Side::Before)),
+    ("onchanges_in", Some(Side::Before)),
+    ("onfail_in", Some(Side::Before)),
+    ("listen_in", Some(Side::Before)),
+    ("prereq_in", Some(Side::After)),
     ("use", None),
     ("use_in", None),
 ];
 
 impl Requisite {
-    /// Takes the requisites out of what stands below a function.
+    /// Removes the requisites from the named items of a function.
     pub fn take_all(name: &str, named: &mut Map) -> Result<Vec<Self>, String> {
         let mut requisites = Vec::new();
         for (word, side) in WORDS {
             let Some(value) = named.shift_remove(*word) else { continue };
             let Some(side) = *side else { continue };
-            let wrong = || format!("'{word}' of '{name}' is a list of ids, or of mappings such as `runner: id`");
+            let invalid = || format!("'{word}' of '{name}' is a list of ids, or of mappings such as `runner: id`");
             let items = match &value {
                 Value::List(items) => items.as_slice(),
                 one => std::slice::from_ref(one),
@@ -99,10 +99,10 @@ impl Requisite {
             for item in items {
                 let (kind, id) = match item {
                     Value::Map(map) => {
-                        let (kind, id) = map.first().filter(|_| map.len() == 1).ok_or_else(wrong)?;
-                        (Some(Kind::from_word(&kind.to_string()).ok_or_else(wrong)?), id.to_string())
+                        let (kind, id) = map.first().filter(|_| map.len() == 1).ok_or_else(invalid)?;
+                        (Some(Kind::from_word(&kind.to_string()).ok_or_else(invalid)?), id.to_string())
                     }
-                    Value::List(_) | Value::Nil => return Err(wrong()),
+                    Value::List(_) | Value::Nil => return Err(invalid()),
                     id => (None, id.to_string()),
                 };
                 requisites.push(Requisite { word, side, kind, id });
@@ -111,7 +111,7 @@ impl Requisite {
         Ok(requisites)
     }
 
-    /// Replaces the words that stand for text from the event.
+    /// Replaces placeholders by the text from the event.
     pub fn reveal(&mut self, words: &Words) {
         self.id = words.reveal(&self.id);
     }
@@ -122,8 +122,10 @@ impl Requisite {
     }
 }
 
-/// The places of the reactions in the order in which they are handed over. An error is told with the place
-/// that it belongs to.
+/// Returns the indexes of the reactions in the order of their dispatch.
+///
+/// # Errors
+/// A requisite without a match, or a cycle: the index of a reaction with the error, and the message.
 pub(crate) fn sorted(reactions: &[&Written]) -> Result<Vec<usize>, (usize, String)> {
     if reactions.iter().all(|one| one.order.is_none() && one.requisites.is_empty()) {
         return Ok((0..reactions.len()).collect());
@@ -141,8 +143,8 @@ pub(crate) fn sorted(reactions: &[&Written]) -> Result<Vec<usize>, (usize, Strin
                 found = true;
                 match requisite.side {
                     _ if other == place => {}
-                    Side::Behind => _ = before[place].insert(other),
-                    Side::InFront => _ = before[other].insert(place),
+                    Side::After => _ = before[place].insert(other),
+                    Side::Before => _ = before[other].insert(place),
                 }
             }
             if !found {
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn reactions_run_as_written_but_for_order_and_requisites() {
+    fn order_and_requisites_change_the_order_of_the_file() {
         for (text, order) in [
             ("z: {runner.t.a: []}\na: {local.t.b: [{tgt: x}]}\nm: {wheel.t.c: []}", "z a m"),
             (
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_ordered_is_told() {
+    fn missing_and_cyclic_requisites_are_errors() {
         for (text, message) in [
             (
                 "z: {runner.t.a: [{require: [{runner: nope}]}]}",

@@ -1,4 +1,4 @@
-//! From an event and its files to reactions in order: found, rendered, read, sorted.
+//! Plans the reactions to an event: finds and renders its SLS files, parses them and sorts the reactions.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,9 +14,9 @@ use crate::order;
 use crate::reaction::{self, Reaction, Written};
 use crate::sls::{SlsCache, Source};
 
-/// What binds files to an event.
+/// The entry or rule that binds SLS files to an event.
 #[derive(Debug, Clone)]
-pub(crate) enum Bound {
+pub(crate) enum Binding {
     Entry(Arc<Entry>),
     /// A rule over time that has fired.
     Rule {
@@ -25,30 +25,30 @@ pub(crate) enum Bound {
     },
 }
 
-impl Bound {
-    /// The entry's pattern, or the rule's id.
+impl Binding {
+    /// Returns the entry's pattern, or the rule's id.
     pub fn name(&self) -> &Arc<str> {
         match self {
-            Bound::Entry(entry) => &entry.pattern,
-            Bound::Rule { name, .. } => name,
+            Binding::Entry(entry) => &entry.pattern,
+            Binding::Rule { name, .. } => name,
         }
     }
 
     pub fn files(&self) -> &[String] {
         match self {
-            Bound::Entry(entry) => &entry.files,
-            Bound::Rule { files, .. } => files,
+            Binding::Entry(entry) => &entry.files,
+            Binding::Rule { files, .. } => files,
         }
     }
 }
 
-/// What reactions are rendered for.
+/// The event that files are rendered for.
 pub(crate) struct Subject<'a> {
     pub tag: &'a str,
     pub data: Arc<Map>,
-    /// More variables for the templates: what a rule says of itself.
-    pub more: Option<&'a Map>,
-    /// When rendering is cancelled.
+    /// Variables of the rule that fired.
+    pub rule_context: Option<&'a Map>,
+    /// The deadline of rendering.
     pub deadline: Option<&'a Deadline>,
 }
 
@@ -58,34 +58,34 @@ impl Subject<'_> {
     }
 }
 
-/// One reaction that is to be done.
+/// A reaction to dispatch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Step {
     pub entry: Arc<str>,
     pub file: Arc<str>,
     pub line: usize,
-    /// What tells it from the others of its file.
+    /// Identifies the reaction within its file.
     pub label: String,
     pub reaction: Reaction,
 }
 
-/// A file, or a reaction in it, that cannot be used.
+/// An invalid file, or an invalid reaction in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub entry: Arc<str>,
     pub file: Arc<str>,
-    /// With file and line.
+    /// The error, with file and line.
     pub message: String,
 }
 
-/// What the files of an event ask for.
+/// The reactions to an event, in order.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Plan {
     pub steps: Vec<Step>,
     pub problems: Vec<Problem>,
     /// Files that rendered to no reaction, each with its entry.
     pub empty: Vec<(Arc<str>, Arc<str>)>,
-    /// What each file rendered to, if that is asked for.
+    /// The rendered text of each file, if requested.
     pub rendered: Vec<(Arc<str>, String)>,
 }
 
@@ -95,7 +95,7 @@ struct Read {
     written: Written,
 }
 
-/// Makes plans.
+/// Creates plans.
 pub(crate) struct Planner {
     files: SlsCache,
     opts: Arc<Map>,
@@ -113,7 +113,7 @@ impl Planner {
         }
     }
 
-    /// A planner for examining files before there is a reactor: without grains and functions.
+    /// Creates a planner for checks without a reactor: templates have neither grains nor functions.
     pub fn for_check(renderer: &str, strict: bool, opts: &Arc<Map>) -> Self {
         Planner {
             files: SlsCache::new(Arc::new(NoHost), renderer.to_owned(), strict),
@@ -123,9 +123,9 @@ impl Planner {
         }
     }
 
-    /// Examines a file that an entry names, if it is on disk: whether it exists, its template compiles, and a file
-    /// without tags is one of reactions.
-    pub fn examine(&self, file: &str) -> Vec<String> {
+    /// Checks a file on disk: that it exists, that its template compiles, and that a file without template tags holds
+    /// reactions. Returns the errors.
+    pub fn check(&self, file: &str) -> Vec<String> {
         let paths = match self.files.named(file) {
             Ok(paths) => paths,
             Err(error) => return vec![error.to_string()],
@@ -146,12 +146,12 @@ impl Planner {
         errors
     }
 
-    /// What the files bound to an event ask for. What is wrong with one does not keep the others from
-    /// being read. Between files, a deadline that is over ends it: the plan is then not to be used.
-    pub fn plan(&self, subject: &Subject<'_>, bound: &[Bound], keep_rendered: bool) -> Plan {
+    /// Plans the reactions to an event. An invalid file does not affect the others. After the deadline the plan is
+    /// incomplete and must not be used.
+    pub fn plan(&self, subject: &Subject<'_>, bindings: &[Binding], keep_rendered: bool) -> Plan {
         let mut plan = Plan::default();
         let mut read = Vec::new();
-        for one in bound {
+        for one in bindings {
             for file in one.files() {
                 let problem = |message| Problem { entry: Arc::clone(one.name()), file: file.as_str().into(), message };
                 match self.files.named(file) {
@@ -173,17 +173,19 @@ impl Planner {
                 Ok(order) => {
                     let mut read: Vec<_> = read.into_iter().map(Some).collect();
                     plan.steps.extend(order.into_iter().filter_map(|place| read[place].take()).map(step));
-                    // A rule may fire for several keys at one event: their reactions are not the same ones.
-                    if let Some(key) = subject.more.and_then(|more| more.get("key")).filter(|key| key.is_truthy()) {
+                    // An event may fire a rule for several keys, each with its own reactions.
+                    if let Some(key) =
+                        subject.rule_context.and_then(|context| context.get("key")).filter(|key| key.is_truthy())
+                    {
                         for step in &mut plan.steps {
                             step.label += &format!(" [{key}]");
                         }
                     }
                     return plan;
                 }
-                Err(wrong) => wrong,
+                Err(error) => error,
             };
-            // The file that cannot be ordered is left out, the others go on.
+            // Without the file with the error the others can be sorted.
             let (file, line) = (Arc::clone(&read[place].file), read[place].written.line);
             let message = format!("{file}:{line}: {message}");
             plan.problems.push(Problem { entry: Arc::clone(&read[place].entry), file: Arc::clone(&file), message });
@@ -205,10 +207,10 @@ impl Planner {
         let mut rendered = Vec::new();
         for path in &*self.files.named(file).map_err(|error| error.to_string())? {
             let source = self.files.get(path).map_err(|error| error.to_string())?;
-            let subject = Subject { tag: "", data: Arc::default(), more: None, deadline: None };
+            let subject = Subject { tag: "", data: Arc::default(), rule_context: None, deadline: None };
             let text = source.render(&self.context(&subject, &source)).map_err(|error| error.to_string())?;
             let mut located = source.parse(&text).map_err(|error| error.to_string())?;
-            // There is no event yet.
+            // Rules are rendered without an event.
             located.value = text.words.resolve(located.value)?;
             rendered.push((path.clone(), located));
         }
@@ -273,12 +275,12 @@ impl Planner {
         context.set_shared("opts", Arc::clone(&self.opts));
         context.set_shared("grains", (self.grains)());
         context.set_shared("pillar", Arc::clone(&self.pillar));
-        // A reactor SLS is none of the state tree.
+        // A reactor SLS is not part of the state tree.
         for (name, value) in [("sls", ""), ("slspath", ""), ("tplfile", &source.tplfile), ("tpldir", ".")] {
             context.set(name, &Value::from(value));
         }
-        if let Some(more) = subject.more {
-            context.set_all(more);
+        if let Some(variables) = subject.rule_context {
+            context.set_all(variables);
         }
         context
     }

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// The number under which work is open that holds no event back: what rules fire is persisted by itself.
+/// The sequence number of work that does not hold the cursor: firings of rules are persisted on their own.
 pub(crate) const NO_EVENT: u64 = u64::MAX;
 
-/// Which events are still worked on. The cursor never passes one of them.
+/// The events with open work. The cursor never passes one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     open: BTreeMap<u64, Open>,
     seen: u64,
-    /// How many works have begun.
+    /// The number of works begun so far.
     begun: u64,
 }
 
 #[derive(Debug)]
 struct Open {
-    /// How many works of the event have not ended.
+    /// The number of open works of the event.
     works: usize,
-    /// How many works had begun before the event's first one.
+    /// [`Progress::begun`] before the event's first work.
     begun_before: u64,
 }
 
@@ -51,22 +51,22 @@ impl Progress {
         }
     }
 
-    /// Returns the number of the last event that was read.
+    /// Returns the sequence number of the last event read.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Returns whether nothing is open.
+    /// Returns whether no work is open.
     pub fn is_idle(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Returns the number of the last event that may be committed: it and all before it have been handled.
+    /// Returns the sequence number that the cursor may be committed at: this event and all before it have been handled.
     pub fn reached(&self) -> u64 {
         self.open.first_key_value().map_or(self.seen, |(oldest, _)| self.seen.min(oldest - 1))
     }
 
-    /// Returns how many works have begun since the oldest open one. They are worked on again after a crash.
+    /// Returns the number of works begun since the oldest open one. A crash repeats them.
     pub fn behind(&self) -> u64 {
         match self.open.first_key_value() {
             Some((seq, oldest)) if *seq != NO_EVENT => self.begun - oldest.begun_before,

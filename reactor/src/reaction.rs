@@ -1,7 +1,7 @@
-//! What a rendered reactor SLS asks for.
+//! Parses the reactions of a rendered reactor SLS.
 //!
-//! Both of Salt's forms are read: arguments as named items (`- match: web1`), below `args` (a list or a
-//! mapping), or below the older `arg` and `kwarg`. Options of the job (`tgt`, `ret`, ...) stand beside them.
+//! All of Salt's forms are accepted: arguments as named items (`- match: web1`), below `args` (a list or a mapping), or
+//! below the older `arg` and `kwarg`. Options of the job (`tgt`, `ret`, ...) stand beside them.
 
 use brine_core::function::Args;
 use brine_core::sls::untrusted::Words;
@@ -9,10 +9,10 @@ use brine_core::sls::yaml::Located;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value};
 
+use crate::injection_guard;
 use crate::order::{Order, Requisite};
-use crate::untrusted;
 
-/// One thing to do.
+/// A reaction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reaction {
     /// A job for minions.
@@ -45,25 +45,25 @@ pub enum Reaction {
 pub struct LocalReaction {
     /// The function, such as `state.highstate`.
     pub fun: String,
-    /// Which minions.
+    /// The target.
     pub tgt: Value,
-    /// How the target is meant.
+    /// The type of the target, such as `glob`.
     pub tgt_type: String,
     /// The function's arguments.
     pub args: Args,
     /// Returners that minions also return to, separated by commas.
     pub ret: String,
-    /// Whatever the user wants to find again with the job.
+    /// Arbitrary metadata of the job.
     pub metadata: Option<Value>,
 }
 
 impl Reaction {
-    /// The name in reports: `local.state.highstate`.
+    /// Returns the full name, such as `local.state.highstate`.
     pub fn name(&self) -> String {
         format!("{}.{}", self.kind().word(), self.fun())
     }
 
-    /// The function, such as `state.highstate`.
+    /// Returns the function, such as `state.highstate`.
     pub fn fun(&self) -> &str {
         match self {
             Reaction::Local(local) => &local.fun,
@@ -80,7 +80,7 @@ impl Reaction {
         }
     }
 
-    /// For display: what would be handed over.
+    /// Returns the target and arguments for display.
     pub fn to_value(&self) -> Value {
         let mut shown = Map::new();
         if let Reaction::Local(local) = self {
@@ -107,7 +107,7 @@ impl Reaction {
     }
 }
 
-/// The types of reactions.
+/// The type of a reaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Local,
@@ -117,7 +117,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Reads the word in front of a function; `cmd` is the name that `local` once had.
+    /// Parses the word in front of a function; `cmd` is an old name of `local`.
     pub fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "local" | "cmd" => Kind::Local,
@@ -138,11 +138,11 @@ impl Kind {
     }
 }
 
-/// A reaction as an SLS has it: with its place, and what it says of its order.
+/// A reaction with its position in the SLS, its order and its requisites.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Written {
     pub id: String,
-    /// One of `names`, which tells reactions of one id apart.
+    /// The item of `names` that the reaction is for, which distinguishes the reactions of one id.
     pub name: Option<String>,
     /// The line of the rendered text, from 1.
     pub line: usize,
@@ -152,25 +152,24 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// What tells a reaction from the others of its file, as `minion_add: wheel.key.accept`.
+    /// Returns what identifies the reaction within its file, such as `minion_add: wheel.key.accept`.
     pub fn label(&self) -> String {
         let name = self.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
         format!("{}: {}{name}", self.id, self.reaction.name())
     }
 }
 
-/// A rendered SLS asks for something that cannot be understood.
+/// An invalid reaction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ReactionError {
     /// The line of the rendered text, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The error, with the expected form.
     pub message: String,
 }
 
-/// Reads all reactions of a rendered SLS, in order. What cannot be understood does not keep the others
-/// from being read.
+/// Parses all reactions of a rendered SLS, in order. An invalid one does not affect the others.
 pub(crate) fn read_all(rendered: &Located, words: &Words) -> Vec<Result<Written, ReactionError>> {
     let line = |path: &[Value]| rendered.position(path).map_or(1, |position| position.line);
     let ids = match &rendered.value {
@@ -240,13 +239,14 @@ fn read_one(
     };
     match read() {
         Ok(written) => reactions.extend(written.into_iter().map(|one| {
-            untrusted::resolve(one, words).map_err(|message| ReactionError { line, message: words.reveal(&message) })
+            injection_guard::resolve(one, words)
+                .map_err(|message| ReactionError { line, message: words.reveal(&message) })
         })),
         Err(message) => reactions.push(Err(ReactionError { line, message: words.reveal(&message) })),
     }
 }
 
-/// The type and the function of a reaction: `local.test.ping`, or `local` with `test.ping` among the items.
+/// Returns the type and function of a reaction: `local.test.ping`, or `local` with `test.ping` among the items.
 fn kind_and_function(name: &str, given: &mut Given) -> Result<(Kind, String), String> {
     let (word, fun) = match name.split_once('.') {
         Some((word, fun)) => (word, fun.to_owned()),
@@ -262,7 +262,7 @@ fn kind_and_function(name: &str, given: &mut Given) -> Result<(Kind, String), St
     Ok((Kind::from_word(word).ok_or_else(unknown)?, fun))
 }
 
-/// What stands below a function: named items, and plain ones.
+/// The items below a function, named and plain.
 #[derive(Default, Clone)]
 struct Given {
     named: Map,
@@ -296,19 +296,19 @@ impl Given {
     }
 }
 
-/// `names`: the same reaction once for each, a mapping adding arguments for its own.
+/// Removes `names`: the reaction is repeated for each item, with the arguments of a mapping added.
 fn take_names(name: &str, named: &mut Map) -> Result<Vec<(String, Map)>, String> {
     let Some(names) = named.shift_remove("names") else { return Ok(Vec::new()) };
-    let wrong = || format!("'names' of '{name}' is a list of names, or of one-key mappings of a name to arguments");
+    let invalid = || format!("'names' of '{name}' is a list of names, or of one-key mappings of a name to arguments");
     let one = |item: &Value| match item {
         Value::Map(map) => {
-            let (of_names, more) = map.first().filter(|_| map.len() == 1).ok_or_else(wrong)?;
+            let (of_names, more) = map.first().filter(|_| map.len() == 1).ok_or_else(invalid)?;
             Ok((of_names.to_string(), Given::read(name, more)?.named))
         }
-        Value::List(_) => Err(wrong()),
+        Value::List(_) => Err(invalid()),
         scalar => Ok((scalar.to_string(), Map::new())),
     };
-    names.as_list().ok_or_else(wrong)?.iter().map(one).collect()
+    names.as_list().ok_or_else(invalid)?.iter().map(one).collect()
 }
 
 fn take<T: FromValue>(name: &str, named: &mut Map, key: &str) -> Result<Option<T>, String> {
@@ -318,11 +318,11 @@ fn take<T: FromValue>(name: &str, named: &mut Map, key: &str) -> Result<Option<T
     }
 }
 
-/// `args`, `arg` and `kwarg`, taken out of the named items.
+/// Removes `args`, `arg` and `kwarg` from the named items.
 fn nested_args(name: &str, named: &mut Map, words: &Words) -> Result<Option<Args>, String> {
     let arg: Option<Vec<Value>> = take(name, named, "arg")?;
     let kwarg: Option<Map> = take(name, named, "kwarg")?;
-    // A whole mapping from the event, encoded, names its arguments itself.
+    // An encoded mapping from the event brings the names of its arguments.
     let name_of = |(key, value)| words.resolve(key).map(|key| (key, value));
     let kwarg: Option<Map> = kwarg.map(|kwarg| kwarg.into_iter().map(name_of).collect()).transpose()?;
     let args = match named.shift_remove("args") {
@@ -367,7 +367,7 @@ fn local(name: &str, fun: String, mut given: Given, words: &Words) -> Result<Loc
     let tgt_type = tgt_type.or(take(name, named, "expr_form")?).unwrap_or_else(|| "glob".to_owned());
     let ret = take(name, named, "ret")?.unwrap_or_default();
     let metadata = named.shift_remove("metadata");
-    // How long somebody would wait: nobody does.
+    // Options of a waiting client: the reactor does not wait.
     named.shift_remove("timeout");
     named.shift_remove("gather_job_timeout");
     let args = call_args(name, given, words)?;

@@ -1,4 +1,4 @@
-//! Reactor SLS files: found, compiled once, and read again when they change.
+//! Finds and caches reactor SLS files; a file is compiled again when it changes.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -15,12 +15,12 @@ use brine_core::sls::untrusted::Words;
 use brine_core::sls::yaml::Located;
 use parking_lot::Mutex;
 
-use crate::untrusted::VARIABLES;
+use crate::injection_guard::VARIABLES;
 
-/// How long the list of files that a glob of paths names is good for.
-const LISTED_FOR: Duration = Duration::from_secs(1);
+/// The time for which the files of a glob of paths are cached.
+const LISTING_TTL: Duration = Duration::from_secs(1);
 
-/// Why a file cannot be used.
+/// The error of a file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SlsError {
     #[error("{path}: {source}")]
@@ -29,27 +29,27 @@ pub(crate) enum SlsError {
     NotServed(String),
     #[error("{path}: {reason}")]
     Served { path: String, reason: String },
-    #[error("{0}: no file has such a name")]
-    NoneNamed(String),
+    #[error("{0}: the glob matches no file")]
+    NoMatch(String),
     #[error("{path}:{line}: {message}", line = .error.line().unwrap_or(1), message = .error.message())]
     Render { path: String, error: Box<RenderError> },
 }
 
-/// One file, ready to be rendered.
+/// A compiled file.
 pub(crate) struct Source {
-    /// As errors and events call it: its path, or `salt://` path.
+    /// The path, or `salt://` path, as in errors and events.
     pub path: Arc<str>,
     sls: Sls,
     strict: bool,
     pub saltenv: String,
-    /// Templates that it imports come from its own folder first.
+    /// Loads imported templates from the file's own directory first.
     pub host: Arc<dyn Host>,
-    /// `tplfile` in the template: the file's bare name.
+    /// `tplfile` in the template: the file's name without directories.
     pub tplfile: String,
 }
 
 impl Source {
-    /// The text that the file renders to, and what stands for text from the event in it.
+    /// Renders the file. In strict mode placeholders stand for text from the event.
     pub fn render(&self, context: &Context) -> Result<Rendered, SlsError> {
         let rendered = if self.strict {
             self.sls.render_guarded_mapped(context, &self.host)
@@ -60,14 +60,14 @@ impl Source {
         Ok(Rendered { text, words, lines })
     }
 
-    /// The data in what the file has rendered to, with the words in it.
+    /// Parses rendered text; placeholders stay in place.
     pub fn parse(&self, rendered: &Rendered) -> Result<Located, SlsError> {
         let Rendered { text, words, lines } = rendered;
         let parsed = self.sls.parse_guarded(text, words);
         parsed.map_err(|error| self.failed(error.in_template(text, lines).revealed(words)))
     }
 
-    /// What the file renders to whatever the event is, if it has no tags.
+    /// Returns the text of a file without template tags.
     pub fn static_text(&self) -> Option<Rendered> {
         let text = self.sls.static_text()?.to_owned();
         Some(Rendered { text, words: Words::new(), lines: SourceLines::default() })
@@ -75,7 +75,7 @@ impl Source {
 
     fn failed(&self, error: RenderError) -> SlsError {
         let path = match &error {
-            // It may be in a file that this one reads.
+            // The error may be in an imported file.
             RenderError::Untrusted(error) => error.template.to_string(),
             _ => self.path.to_string(),
         };
@@ -83,22 +83,22 @@ impl Source {
     }
 }
 
-/// The text that a file renders to.
+/// The rendered text of a file.
 pub(crate) struct Rendered {
-    /// With words in place of what came from the event.
+    /// The text, with placeholders for text from the event.
     pub text: String,
     pub words: Words,
     lines: SourceLines,
 }
 
 impl Rendered {
-    /// The line of the file that a line of the text comes from, where that is known.
+    /// Returns the line of the file that rendered a line of the text, or that line if it is unknown.
     pub fn template_line(&self, line: usize) -> usize {
         self.lines.line(&self.text, line).unwrap_or(line)
     }
 }
 
-/// What tells one state of a file from another.
+/// The version of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stamp {
     File { modified: (i64, i64), size: u64, inode: u64 },
@@ -108,13 +108,13 @@ enum Stamp {
 pub(crate) struct SlsCache {
     host: Arc<dyn Host>,
     renderer: String,
-    /// Whether text from events may not change the structure of what is rendered.
+    /// Whether text from events may not change the structure of rendered text.
     strict: bool,
     sources: Mutex<HashMap<String, (Stamp, Arc<Source>)>>,
     listed: Mutex<HashMap<String, Listed>>,
 }
 
-/// When a glob of paths was looked at, and what it named.
+/// The time of a listing, and its files.
 type Listed = (Instant, Arc<[String]>);
 
 impl SlsCache {
@@ -122,26 +122,26 @@ impl SlsCache {
         SlsCache { host, renderer, strict, sources: Mutex::default(), listed: Mutex::default() }
     }
 
-    /// The files that an entry names: one, or for a glob of paths all that there are now, sorted.
+    /// Returns the files of an entry: one, or the sorted matches of a glob of paths.
     pub fn named(&self, file: &str) -> Result<Arc<[String]>, SlsError> {
         if file.starts_with("salt://") || !is_pattern(file) || Path::new(file).exists() {
             return Ok(Arc::new([file.to_owned()]));
         }
         if let Some((at, listed)) = self.listed.lock().get(file)
-            && at.elapsed() < LISTED_FOR
+            && at.elapsed() < LISTING_TTL
         {
             return Ok(Arc::clone(listed));
         }
         let listed: Arc<[String]> =
             paths(Path::new(""), file).into_iter().map(|path| path.display().to_string()).collect();
         if listed.is_empty() {
-            return Err(SlsError::NoneNamed(file.to_owned()));
+            return Err(SlsError::NoMatch(file.to_owned()));
         }
         self.listed.lock().insert(file.to_owned(), (Instant::now(), Arc::clone(&listed)));
         Ok(listed)
     }
 
-    /// The compiled file as it is now. A look at the file's status is cheap beside rendering it.
+    /// Returns the compiled file, recompiled if it has changed.
     pub fn get(&self, path: &str) -> Result<Arc<Source>, SlsError> {
         match path.strip_prefix("salt://") {
             Some(rest) => self.served(path, rest),
@@ -158,8 +158,8 @@ impl SlsCache {
             return Ok(known);
         }
         let text = std::fs::read_to_string(path).map_err(failed)?;
-        let folder = Path::new(path).parent().map(Path::to_owned).unwrap_or_default();
-        self.compile(path, &text, "base", Some(folder), stamp)
+        let directory = Path::new(path).parent().map(Path::to_owned).unwrap_or_default();
+        self.compile(path, &text, "base", Some(directory), stamp)
     }
 
     fn served(&self, path: &str, rest: &str) -> Result<Arc<Source>, SlsError> {
@@ -187,7 +187,7 @@ impl SlsCache {
         path: &str,
         text: &str,
         saltenv: &str,
-        folder: Option<PathBuf>,
+        directory: Option<PathBuf>,
         stamp: Stamp,
     ) -> Result<Arc<Source>, SlsError> {
         let sls = if self.strict {
@@ -196,13 +196,13 @@ impl SlsCache {
             Sls::compile(path, text, &self.renderer)
         };
         let sls = sls.map_err(|error| SlsError::Render { path: path.to_owned(), error: Box::new(error) })?;
-        let folder = if let Some(folder) = folder {
-            Folder::OnDisk(folder)
+        let directory = if let Some(directory) = directory {
+            Directory::OnDisk(directory)
         } else {
             let below = path.trim_start_matches("salt://");
-            Folder::Served(below.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/")))
+            Directory::Served(below.rsplit_once('/').map_or(String::new(), |(directory, _)| format!("{directory}/")))
         };
-        let host: Arc<dyn Host> = Arc::new(NearHost { inner: Arc::clone(&self.host), folder });
+        let host: Arc<dyn Host> = Arc::new(LocalTemplates { inner: Arc::clone(&self.host), directory });
         let tplfile = path.rsplit('/').next().unwrap_or(path).to_owned();
         let strict = self.strict;
         let source = Arc::new(Source { path: path.into(), sls, strict, saltenv: saltenv.to_owned(), host, tplfile });
@@ -211,19 +211,19 @@ impl SlsCache {
     }
 }
 
-enum Folder {
+enum Directory {
     OnDisk(PathBuf),
-    /// A path below `salt://`, with a slash at its end.
+    /// A path below `salt://`, with a trailing slash.
     Served(String),
 }
 
-/// A host whose templates come from a file's own folder first, then from `salt://`.
-struct NearHost {
+/// A host that loads templates from a file's own directory first, then from `salt://`.
+struct LocalTemplates {
     inner: Arc<dyn Host>,
-    folder: Folder,
+    directory: Directory,
 }
 
-impl Host for NearHost {
+impl Host for LocalTemplates {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         self.inner.call(function, args)
     }
@@ -239,15 +239,15 @@ impl Host for NearHost {
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         let below = path.trim_start_matches("salt://");
         if below.len() == path.len() {
-            match &self.folder {
-                // An absolute path counts as such, as reactor files themselves are named by them.
-                Folder::OnDisk(folder) => match std::fs::read_to_string(folder.join(path)) {
+            match &self.directory {
+                // Absolute paths stay absolute.
+                Directory::OnDisk(directory) => match std::fs::read_to_string(directory.join(path)) {
                     Ok(text) => return Ok(Some(text)),
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                    Err(error) => return Err(format!("{}: {error}", folder.join(path).display())),
+                    Err(error) => return Err(format!("{}: {error}", directory.join(path).display())),
                 },
-                Folder::Served(folder) => {
-                    if let Some(text) = self.inner.template(&format!("{folder}{path}"), saltenv)? {
+                Directory::Served(directory) => {
+                    if let Some(text) = self.inner.template(&format!("{directory}{path}"), saltenv)? {
                         return Ok(Some(text));
                     }
                 }

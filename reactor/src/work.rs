@@ -1,4 +1,4 @@
-//! One work of the reactor: an event, the files that are bound to it, and which of its reactions are outstanding.
+//! A work item of the reactor: an event, the SLS files bound to it, and its outstanding reactions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,38 +8,46 @@ use brine_core::Map;
 use brine_core::event::Event;
 use parking_lot::Mutex;
 
-use crate::plan::{Bound, Step};
+use crate::plan::{Binding, Step};
 
-/// An event that is to be reacted to.
+/// An event whose reactions are to be dispatched.
 pub(crate) struct Work {
     pub event: Event,
-    pub bound: Vec<Bound>,
-    /// More variables for the templates: what a rule says of itself.
-    pub more: Option<Map>,
-    /// How many reactions lie behind the event.
+    pub bindings: Vec<Binding>,
+    /// Variables of the rule that fired, for the templates.
+    pub rule_context: Option<Map>,
+    /// The number of reactions that led to the event.
     pub depth: u64,
     pub taken: Instant,
-    /// The number of the firing, if a rule over time has fired.
+    /// The number of the firing, for the work of a rule over time.
     pub firing: Option<u64>,
-    /// The reactions that have not ended; none are known before the files are rendered.
+    /// The outstanding reactions; `None` until the files are rendered.
     steps: Mutex<Option<VecDeque<Outstanding>>>,
 }
 
-/// A reaction that has not ended, or a file that has not been rendered.
+/// An outstanding reaction, or a file that is not yet rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outstanding {
     pub entry: Arc<str>,
     pub file: Arc<str>,
-    /// Which reaction of the file; none for the whole file.
+    /// The reaction's label within the file; `None` for the whole file.
     pub label: Option<String>,
 }
 
 impl Work {
-    pub fn new(event: Event, bound: Vec<Bound>, depth: u64) -> Self {
-        Work { event, bound, more: None, depth, taken: Instant::now(), firing: None, steps: Mutex::default() }
+    pub fn new(event: Event, bindings: Vec<Binding>, depth: u64) -> Self {
+        Work {
+            event,
+            bindings,
+            rule_context: None,
+            depth,
+            taken: Instant::now(),
+            firing: None,
+            steps: Mutex::default(),
+        }
     }
 
-    /// Records the reactions that the files ask for.
+    /// Sets the reactions that the files rendered to.
     pub fn plan(&self, steps: &[Step]) {
         let one = |step: &Step| Outstanding {
             entry: Arc::clone(&step.entry),
@@ -56,19 +64,19 @@ impl Work {
         }
     }
 
-    /// Returns what has not ended.
+    /// Returns the outstanding reactions, or the files that are not yet rendered.
     pub fn outstanding(&self) -> Vec<Outstanding> {
         if let Some(steps) = &*self.steps.lock() {
             return steps.iter().cloned().collect();
         }
-        let of = |bound: &Bound| {
+        let of = |binding: &Binding| {
             let one = |file: &String| Outstanding {
-                entry: Arc::clone(bound.name()),
+                entry: Arc::clone(binding.name()),
                 file: file.as_str().into(),
                 label: None,
             };
-            bound.files().iter().map(one).collect::<Vec<_>>()
+            binding.files().iter().map(one).collect::<Vec<_>>()
         };
-        self.bound.iter().flat_map(of).collect()
+        self.bindings.iter().flat_map(of).collect()
     }
 }

@@ -21,7 +21,7 @@ impl Dispatch for MasterDispatch {
             Reaction::Runner { fun, .. } => self.0.has_call(Kind::Runner, fun),
             Reaction::Wheel { fun, .. } => self.0.has_call(Kind::Wheel, fun),
             Reaction::Caller { .. } => {
-                return Err(DispatchError::lasting(
+                return Err(DispatchError::permanent(
                     "'caller' works in a minion's reactor, this is the master's: use local",
                 ));
             }
@@ -29,7 +29,7 @@ impl Dispatch for MasterDispatch {
         if known {
             Ok(())
         } else {
-            Err(DispatchError::lasting(format!(
+            Err(DispatchError::permanent(format!(
                 "'{}' is not available: `salt-run doc.{}` lists what is",
                 reaction.fun(),
                 if matches!(reaction, Reaction::Wheel { .. }) { "wheel" } else { "runner" }
@@ -38,7 +38,7 @@ impl Dispatch for MasterDispatch {
     }
 
     async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<Dispatched, DispatchError> {
-        if cause.before.as_ref().is_some_and(|before| before.ended) {
+        if cause.prior.as_ref().is_some_and(|prior| prior.ended) {
             metrics::REACTIONS_KNOWN.add(1);
             return Ok(Dispatched::Done);
         }
@@ -70,13 +70,13 @@ impl MasterDispatch {
             kwargs,
         };
         let target = format!("target '{}' ({})", request.tgt, request.tgt_type);
-        let published = match &cause.before {
-            Some(before) => self.0.publish_again(request, before.jid.clone()).await,
+        let published = match &cause.prior {
+            Some(prior) => self.0.publish_again(request, prior.jid.clone()).await,
             None => self.0.publish(request).await,
         };
         let published = published.map_err(|error| match error {
-            PublishError::Failed(message) => DispatchError::passing(message),
-            other => DispatchError::lasting(other.to_string()),
+            PublishError::Failed(message) => DispatchError::transient(message),
+            other => DispatchError::permanent(other.to_string()),
         })?;
         if published.jid.is_none() {
             tracing::warn!(tag = &*cause.tag, target, "a reaction is for minions of which none is known");
@@ -90,6 +90,6 @@ impl MasterDispatch {
         if data.get("success").is_some_and(Value::is_truthy) {
             return Ok(Dispatched::Done);
         }
-        Err(DispatchError::lasting(data.get("return").map(ToString::to_string).unwrap_or_default()))
+        Err(DispatchError::permanent(data.get("return").map(ToString::to_string).unwrap_or_default()))
     }
 }

@@ -90,7 +90,7 @@ async fn a_reaction_past_its_deadline_becomes_a_dead_letter() {
         assert!(message.contains("it exceeded its deadline of 0.05 s (reactor_deadline)"), "{message}");
         assert_eq!(error.get("_cause"), Some(&seq.into()));
         assert!(metrics::REACTIONS_OVERDUE.get() > overdue);
-        let failed = running.reactor.failed();
+        let failed = running.reactor.dead_letters();
         let letters: Vec<_> = failed.iter().map(|one| (one.event.seq(), one.label.as_deref())).collect();
         assert_eq!(letters, [(seq, label)]);
         // Its thread is still blocked: the cursor passes, and other events are worked on.
@@ -100,7 +100,7 @@ async fn a_reaction_past_its_deadline_becomes_a_dead_letter() {
         running.gate.open();
         let retried = running.reactor.retry(&running.bus, Some(seq)).await;
         assert_eq!(retried.into_iter().map(|(_, result)| result).collect::<Vec<_>>(), [Ok(())]);
-        assert!(running.reactor.failed().is_empty());
+        assert!(running.reactor.dead_letters().is_empty());
     }
 }
 
@@ -117,7 +117,7 @@ async fn the_reactor_stops_within_two_seconds_whatever_blocks() {
         running.shutdown.cancel();
         running.task.await.unwrap();
         assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
-        assert!(running.reactor.failed().is_empty());
+        assert!(running.reactor.dead_letters().is_empty());
         assert_eq!(cursor(&running.bus), seq);
         let mut again = start_on(running.bus.clone(), running.store.clone(), folder.path(), &opts, |_| ());
         again.gate.open();

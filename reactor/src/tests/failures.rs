@@ -36,7 +36,7 @@ async fn errors_become_events_and_the_other_reactions_go_on() {
 }
 
 #[tokio::test]
-async fn a_failure_that_may_pass_is_tried_again_and_one_that_stays_is_put_aside() {
+async fn transient_failures_are_retried_and_permanent_ones_become_dead_letters() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(
         folder.path(),
@@ -44,10 +44,10 @@ async fn a_failure_that_may_pass_is_tried_again_and_one_that_stays_is_put_aside(
         "a: {runner.now.then: []}\nb: {runner.never.works: []}\nc: {runner.last.one: []}",
     );
     let mut running = start(folder.path(), &map! {"go" => file.clone()}.into());
-    let passing = DispatchError::passing("no worker is free");
-    running.failing.lock().insert("now.then", (2, passing.clone()));
-    running.failing.lock().insert("never.works", (1, DispatchError::lasting("it is broken")));
-    running.failing.lock().insert("last.one", (4, passing));
+    let transient = DispatchError::transient("no worker is free");
+    running.failing.lock().insert("now.then", (2, transient.clone()));
+    running.failing.lock().insert("never.works", (1, DispatchError::permanent("it is broken")));
+    running.failing.lock().insert("last.one", (4, transient));
     let mut errors = running.bus.subscribe(Filter::prefix("salt/reactor/error"), Start::Now).unwrap();
     let seq = running.bus.fire("go", &map! {"n" => 1}).await.unwrap();
     let mut funs = Vec::new();
@@ -62,18 +62,18 @@ async fn a_failure_that_may_pass_is_tried_again_and_one_that_stays_is_put_aside(
         let error = errors.recv().await.unwrap().data();
         assert_eq!(error.get("message"), Some(&format!("{file}:{message}").into()));
     }
-    let aside = |running: &Running| -> Vec<_> {
-        running.reactor.failed().into_iter().map(|failed| (failed.event.seq(), failed.label.unwrap())).collect()
+    let dead_letters = |running: &Running| -> Vec<_> {
+        running.reactor.dead_letters().into_iter().map(|letter| (letter.event.seq(), letter.label.unwrap())).collect()
     };
-    assert_eq!(aside(&running), [(seq, "b: runner.never.works".into()), (seq, "c: runner.last.one".to_owned())]);
-    running.failing.lock().insert("never.works", (1, DispatchError::lasting("still broken")));
-    let told = running.reactor.retry(&running.bus, Some(seq)).await;
-    let results: Vec<_> = told.into_iter().map(|(_, result)| result).collect();
+    assert_eq!(dead_letters(&running), [(seq, "b: runner.never.works".into()), (seq, "c: runner.last.one".to_owned())]);
+    running.failing.lock().insert("never.works", (1, DispatchError::permanent("still broken")));
+    let retried = running.reactor.retry(&running.bus, Some(seq)).await;
+    let results: Vec<_> = retried.into_iter().map(|(_, result)| result).collect();
     assert_eq!(results, [Err(format!("{file}:2: runner.never.works: still broken")), Ok(())]);
-    assert_eq!(aside(&running), [(seq, "b: runner.never.works".into())]);
+    assert_eq!(dead_letters(&running), [(seq, "b: runner.never.works".into())]);
     assert!(running.reactor.retry(&running.bus, Some(seq + 1)).await.is_empty());
     running.reactor.retry(&running.bus, None).await;
-    assert!(aside(&running).is_empty());
+    assert!(dead_letters(&running).is_empty());
 }
 
 #[tokio::test]
@@ -85,14 +85,14 @@ async fn a_file_that_was_put_right_is_run_again_as_a_whole() {
     running.bus.fire("go", &map! {"n" => 4}).await.unwrap();
     errors.recv().await.unwrap();
     write(folder.path(), "x.sls", NUMBER);
-    let told = running.reactor.retry(&running.bus, None).await;
-    assert!(told[0].1.is_ok(), "{told:?}");
+    let retried = running.reactor.retry(&running.bus, None).await;
+    assert!(retried[0].1.is_ok(), "{retried:?}");
     assert_eq!(numbers(&mut running, 1).await, [4]);
-    assert!(running.reactor.failed().is_empty());
+    assert!(running.reactor.dead_letters().is_empty());
 }
 
 #[tokio::test]
-async fn a_loop_is_stopped_and_told() {
+async fn a_loop_is_stopped_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "x.sls", NUMBER);
     let mut running = start(folder.path(), &map! {"go" => file}.into());

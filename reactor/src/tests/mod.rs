@@ -57,14 +57,14 @@ impl Dispatch for Recorder {
     fn check(&self, reaction: &Reaction) -> Result<(), DispatchError> {
         match reaction {
             Reaction::Runner { fun, .. } if fun == "no.such" => {
-                Err(DispatchError::lasting("'no.such' is not available."))
+                Err(DispatchError::permanent("'no.such' is not available."))
             }
             _ => Ok(()),
         }
     }
 
     async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<Dispatched, DispatchError> {
-        self.sent.send((reaction.clone(), cause)).map_err(|_| DispatchError::lasting("gone"))?;
+        self.sent.send((reaction.clone(), cause)).map_err(|_| DispatchError::permanent("gone"))?;
         if reaction.fun() == "test.block" {
             self.gate.pass();
         }

@@ -21,7 +21,7 @@ async fn a_changed_file_is_read_again_and_order_is_kept() {
 }
 
 #[tokio::test]
-async fn what_was_fired_while_it_was_away_is_reacted_to() {
+async fn events_published_during_a_restart_have_their_reactions() {
     let folder = tempfile::tempdir().unwrap();
     let reactor = map! {"go" => write(folder.path(), "x.sls", "a: {runner.test.arg: [{n: {{ data.n }}}]}")}.into();
     let mut running = start(folder.path(), &reactor);
@@ -44,7 +44,7 @@ async fn what_was_fired_while_it_was_away_is_reacted_to() {
 }
 
 #[tokio::test]
-async fn the_reactors_own_calls_lead_to_nothing() {
+async fn the_reactors_own_calls_start_no_reactions() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "x.sls", NUMBER);
     let mut running = start(folder.path(), &map! {"*" => file}.into());
@@ -84,7 +84,7 @@ async fn events_of_one_id_keep_their_order_and_one_burst_has_one_reaction() {
 }
 
 #[tokio::test]
-async fn what_was_handed_over_before_a_restart_is_known() {
+async fn prior_dispatches_are_recovered_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file =
         write(folder.path(), "x.sls", "a: {runner.test.arg: [{n: {{ data.n }}}]}\nb: {local.test.ping: [{tgt: x}]}");
@@ -104,7 +104,7 @@ async fn what_was_handed_over_before_a_restart_is_known() {
             entry: "go".into(),
             file: file.into(),
             reaction: reaction.into(),
-            before: None,
+            prior: None,
         }
         .fields()
     };
@@ -117,12 +117,12 @@ async fn what_was_handed_over_before_a_restart_is_known() {
     drop((running.bus, running.store, running.reactor));
     while running.reactions.recv().await.is_some() {}
     let mut running = start(folder.path(), &reactor);
-    let mut told = HashMap::new();
+    let mut priors = HashMap::new();
     for _ in 0..4 {
         let (reaction, cause) = next(&mut running).await;
-        told.insert((cause.seq, reaction.name()), cause.before.map(|before| (before.jid.to_string(), before.ended)));
+        priors.insert((cause.seq, reaction.name()), cause.prior.map(|prior| (prior.jid.to_string(), prior.ended)));
     }
-    assert_eq!(told[&(seq, "runner.test.arg".to_owned())], Some((jid.to_owned(), true)));
-    assert_eq!(told[&(seq, "local.test.ping".to_owned())], Some((job.to_owned(), false)));
-    assert_eq!(told.values().filter(|before| before.is_none()).count(), 2);
+    assert_eq!(priors[&(seq, "runner.test.arg".to_owned())], Some((jid.to_owned(), true)));
+    assert_eq!(priors[&(seq, "local.test.ping".to_owned())], Some((job.to_owned(), false)));
+    assert_eq!(priors.values().filter(|prior| prior.is_none()).count(), 2);
 }

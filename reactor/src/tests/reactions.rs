@@ -83,7 +83,7 @@ fn every_form_of_a_reaction_is_read() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_told_with_its_line() {
+fn errors_name_file_and_line() {
     for (text, line, message) in [
         ("- a", 1, "a reactor SLS renders to a mapping of ids to reactions, this renders to something of type list"),
         ("\na:\n  local.test.ping: []", 3, "'local.test.ping' needs a target: add `- tgt: '*'` or another one"),
@@ -116,7 +116,7 @@ fn what_cannot_be_understood_is_told_with_its_line() {
 }
 
 #[test]
-fn a_wrong_configuration_is_told() {
+fn an_invalid_configuration_is_an_error() {
     for (option, message) in [
         (Value::from("/none"), "'reactor' names the file /none: No such file or directory (os error 2)"),
         (list!["x"], "'reactor' is a list of `tag pattern: [SLS files]`, entry 1 is of type str"),
@@ -185,13 +185,13 @@ async fn entries_are_added_and_deleted_while_it_runs() {
     running.bus.fire("go/1", &map! {"n" => 1}).await.unwrap();
     assert_eq!(numbers(&mut running, 1).await, [1]);
     running.reactor.set_leader(false);
-    // The follower has passed over all that lies before where it has got to.
+    // The cursor has passed all events before it.
     let passed_over = running.bus.fire("go/1", &map! {"n" => 2}).await.unwrap();
     while running.bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap().position() <= passed_over {
         tokio::task::yield_now().await;
     }
-    let trial = running.reactor.trial("go/1", map! {"n" => 7});
-    assert_eq!(trial.get("reactions").unwrap().as_list().unwrap()[0].get("kwarg"), Some(&map! {"n" => 7}.into()));
+    let dry_run = running.reactor.dry_run("go/1", map! {"n" => 7});
+    assert_eq!(dry_run.get("reactions").unwrap().as_list().unwrap()[0].get("kwarg"), Some(&map! {"n" => 7}.into()));
     assert_eq!(running.reactor.delete("go/*"), Ok(true));
     assert_eq!(running.reactor.delete("go/*"), Ok(false));
     assert!(running.reactions.try_recv().is_err());

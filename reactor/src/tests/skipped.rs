@@ -90,7 +90,7 @@ async fn each_reaction_that_does_not_happen_has_its_cause() {
     }
     let own = running.bus.fire("salt/run/20261120235852025555/new", &map! {"user" => "Reactor"}).await.unwrap();
     expected
-        .push((own, "no reaction: the events of the reactor's own runner and wheel calls lead to no reactions".into()));
+        .push((own, "no reaction: the events of the reactor's own runner and wheel calls start no reactions".into()));
     for (seq, cause) in &expected {
         let lines = running.explain(*seq).await;
         assert!(lines.len() == 1 && lines[0].contains(cause.as_str()), "{cause}: {lines:?}");
@@ -140,7 +140,7 @@ async fn an_event_that_has_left_the_journal_names_those_that_it_holds() {
 async fn a_dry_run_names_the_nearest_patterns() {
     let folder = tempfile::tempdir().unwrap();
     let running = running(folder.path());
-    let trial = running.reactor.trial("goo/1", Map::new());
-    assert_eq!(trial.get("note"), Some(&"no pattern matches the tag; the nearest: 'go/*'".into()));
-    assert_eq!(running.reactor.trial("go/1", map! {"n" => 1}).get("note"), None);
+    let dry_run = running.reactor.dry_run("goo/1", Map::new());
+    assert_eq!(dry_run.get("note"), Some(&"no pattern matches the tag; the nearest: 'go/*'".into()));
+    assert_eq!(running.reactor.dry_run("go/1", map! {"n" => 1}).get("note"), None);
 }

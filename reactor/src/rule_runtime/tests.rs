@@ -3,35 +3,35 @@ use brine_core::sls::yaml;
 use super::*;
 use crate::clock::tests::{Hands, JUMPS};
 
-/// A reactor's rules with clocks that are moved by hand, without a store.
-struct Moved {
+/// A runtime with clocks that are moved by hand, without a store.
+struct Fixture {
     hands: Hands,
-    overtime: Overtime,
+    runtime: RuleRuntime,
     seq: u64,
 }
 
-impl Moved {
+impl Fixture {
     fn new(rules: &str) -> Self {
         let hands = Hands::new();
-        let overtime = Overtime::new(None, hands.clock());
+        let runtime = RuleRuntime::new(None, hands.clock());
         let (rules, errors) = Rules::parse(&[("/r.sls".into(), yaml::load_located(rules).unwrap())]);
         assert!(errors.is_empty(), "{errors:?}");
-        overtime.set(rules).unwrap();
-        Moved { hands, overtime, seq: 0 }
+        runtime.set(rules).unwrap();
+        Fixture { hands, runtime, seq: 0 }
     }
 
-    /// How many rules an event of this tag fires.
+    /// Returns the number of firings of an event of this tag.
     async fn event(&mut self, tag: &str) -> usize {
         self.seq += 1;
         let stamp = jiff::Timestamp::from_microsecond(self.hands.stamp().cast_signed()).unwrap();
         let event = Event::from_map(tag, &Map::new()).unwrap();
         let event = event.stamped(self.seq, &brine_core::event::stamp_of(stamp)).unwrap();
         let none: GroupSize = Arc::new(|_| Box::pin(async { None }));
-        self.overtime.event(&event, &none, &Mutex::default()).await.len()
+        self.runtime.event(&event, &none, &Mutex::default()).await.len()
     }
 
     async fn tick(&self) -> usize {
-        self.overtime.tick(&Mutex::default()).await.len()
+        self.runtime.advance(&Mutex::default()).await.len()
     }
 }
 
@@ -44,32 +44,32 @@ async fn jumps_of_the_wall_clock_neither_fire_nor_silence_rules() {
         // Three events within the time fire, wherever the jump falls; three that are further apart do not.
         for (pause, fires) in [(20, 1), (40, 0)] {
             for place in 0..3 {
-                let mut moved = Moved::new(count);
+                let mut fixture = Fixture::new(count);
                 let mut fired = 0;
                 for n in 0..3 {
-                    fired += moved.event("a").await;
-                    moved.hands.pass(pause);
+                    fired += fixture.event("a").await;
+                    fixture.hands.pass(pause);
                     if n == place {
-                        moved.hands.jump(jump);
+                        fixture.hands.jump(jump);
                     }
                 }
                 assert_eq!(fired, fires, "jump of {jump} s at {place}, {pause} s apart");
             }
         }
         for (rule, first) in [(absent, "a"), (every, "other")] {
-            let mut moved = Moved::new(rule);
-            moved.event(first).await;
-            moved.hands.pass(50);
-            moved.hands.jump(jump);
-            assert_eq!(moved.event("other").await, 0, "{rule}: {jump}");
-            moved.hands.pass(49);
+            let mut fixture = Fixture::new(rule);
+            fixture.event(first).await;
+            fixture.hands.pass(50);
+            fixture.hands.jump(jump);
+            assert_eq!(fixture.event("other").await, 0, "{rule}: {jump}");
+            fixture.hands.pass(49);
             assert_eq!(
-                (moved.tick().await, moved.overtime.next_due()),
+                (fixture.tick().await, fixture.runtime.next_due()),
                 (0, Some(Duration::from_secs(1))),
                 "{rule}: {jump}"
             );
-            moved.hands.pass(1);
-            assert_eq!(moved.tick().await, 1, "{rule}: {jump}");
+            fixture.hands.pass(1);
+            assert_eq!(fixture.tick().await, 1, "{rule}: {jump}");
         }
     }
 }

@@ -1,9 +1,8 @@
-//! What had been handed over before a restart, read from the journal.
+//! Recovers from the journal which reactions were dispatched before a restart.
 //!
-//! The reactor's place in the journal is behind what it has done. The events that its reactions led to say
-//! which those are (`_cause`, `_entry`, `_sls`, `_reaction`), so what comes again after a crash is known by
-//! the job id that it has already. Only the master's own events count: what a minion sends carries its id (`_from`),
-//! and says nothing about reactions, but for the return of a job that it was asked for.
+//! After a crash the cursor is behind the dispatched reactions. The events of their jobs name them (`_cause`, `_entry`,
+//! `_sls`, `_reaction`), so a reaction that comes up again keeps its job id. Only the master's own events count: an event
+//! of a minion carries its id (`_from`) and is evidence of nothing but the return of a job that was sent to it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,13 +13,12 @@ use brine_core::store::StoreError;
 use brine_core::value::FromValue;
 use brine_core::{Jid, Map, Value};
 
-use crate::peek::FROM;
+use crate::routing_fields::FROM;
 
-/// How many events are read at once.
+/// The number of events read at once.
 const PAGE: usize = 4096;
 
-/// What tells one reaction to one event from all others: the event's number, the entry, the file, and
-/// which reaction of the file.
+/// The idempotency key of a reaction: the event's sequence number, the entry, the file, and the label within the file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub seq: u64,
@@ -29,32 +27,32 @@ pub(crate) struct Key {
     pub label: String,
 }
 
-/// A reaction that had been handed over.
+/// The dispatch of a reaction before the restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandedOver {
-    /// The job id that it has.
+pub struct PriorDispatch {
+    /// The job id of the reaction.
     pub jid: Jid,
-    /// Whether something came of it: a minion has returned, or the call has ended.
+    /// Whether a minion has returned, or the call has ended.
     pub ended: bool,
 }
 
-/// The fields that tell which reaction led to an event.
+/// Reads the key of the reaction that led to an event.
 pub(crate) fn key(data: &Map) -> Option<Key> {
     let text = |name: &str| data.get(name).and_then(Value::as_str).map(str::to_owned);
     let seq = u64::from_value(data.get("_cause")?)?;
     Some(Key { seq, entry: text("_entry")?, file: text("_sls")?, label: text("_reaction")? })
 }
 
-/// A reaction that a `new` event tells of.
+/// A reaction that a `new` event names.
 struct Known {
     key: Key,
-    handed_over: HandedOver,
-    /// The minions that the job is for; none for a call.
+    prior: PriorDispatch,
+    /// The minions that the job was sent to; empty for a call.
     asked: HashSet<String>,
 }
 
-/// Reads the reactions that were dispatched for the events from this number on.
-pub(crate) fn read(thread: &MayBlock, bus: &Bus, from: u64) -> Result<HashMap<Key, HandedOver>, StoreError> {
+/// Reads the reactions to the events from this sequence number on.
+pub(crate) fn read(thread: &MayBlock, bus: &Bus, from: u64) -> Result<HashMap<Key, PriorDispatch>, StoreError> {
     let last = bus.last_seq();
     let mut by_jid: HashMap<String, Known> = HashMap::new();
     let mut at = from;
@@ -66,10 +64,10 @@ pub(crate) fn read(thread: &MayBlock, bus: &Bus, from: u64) -> Result<HashMap<Ke
             take(event, from, &mut by_jid);
         }
     }
-    Ok(by_jid.into_values().map(|known| (known.key, known.handed_over)).collect())
+    Ok(by_jid.into_values().map(|known| (known.key, known.prior)).collect())
 }
 
-/// Learns from one event.
+/// Records the dispatch or return that an event reports.
 fn take(event: &Event, from: u64, by_jid: &mut HashMap<String, Known>) {
     // salt/job|run|wheel / jid / new|ret...
     let mut parts = event.tag().split('/');
@@ -82,12 +80,12 @@ fn take(event: &Event, from: u64, by_jid: &mut HashMap<String, Known>) {
             let Ok(parsed) = jid.parse() else { return };
             let asked = data.get("minions").and_then(Value::as_list).unwrap_or_default();
             let asked = asked.iter().map(ToString::to_string).collect();
-            let handed_over = HandedOver { jid: parsed, ended: false };
-            by_jid.insert(jid.to_owned(), Known { key, handed_over, asked });
+            let prior = PriorDispatch { jid: parsed, ended: false };
+            by_jid.insert(jid.to_owned(), Known { key, prior, asked });
         }
         Some("ret") => {
             let Some(known) = by_jid.get_mut(jid) else { return };
-            known.handed_over.ended |= match event.data().get(FROM) {
+            known.prior.ended |= match event.data().get(FROM) {
                 None => true,
                 Some(from) => {
                     let from = from.to_string();
@@ -107,13 +105,13 @@ mod tests {
 
     const JID: &str = "20261120235852025555";
 
-    /// What is learned from these events of one job or call.
-    fn learned(events: &[(&str, Map)]) -> Vec<HandedOver> {
+    /// Returns the dispatches that these events of one job or call prove.
+    fn proven(events: &[(&str, Map)]) -> Vec<PriorDispatch> {
         let mut by_jid = HashMap::new();
         for (tag, data) in events {
             take(&Event::from_map(&tag.replace("JID", JID), data).unwrap(), 1, &mut by_jid);
         }
-        by_jid.into_values().map(|known| known.handed_over).collect()
+        by_jid.into_values().map(|known| known.prior).collect()
     }
 
     #[test]
@@ -133,7 +131,7 @@ mod tests {
             (vec![("salt/job/JID/new", asked.clone()), ("salt/job/JID/ret/web1", from("evil"))], Some(false)),
             (vec![("salt/job/JID/new", asked.clone()), ("salt/job/JID/ret/evil", from("evil"))], Some(false)),
         ] {
-            let ended: Vec<_> = learned(&events).into_iter().map(|handed_over| handed_over.ended).collect();
+            let ended: Vec<_> = proven(&events).into_iter().map(|prior| prior.ended).collect();
             assert_eq!(ended, Vec::from_iter(known), "{events:?}");
         }
     }

@@ -55,7 +55,7 @@ impl Handler for Recorder {
         Outcome::Ended
     }
 
-    async fn give_up(&self, work: &Self::Work, _: GaveUp) -> bool {
+    async fn give_up(&self, work: &Self::Work, _: GiveUpCause) -> bool {
         self.given_up.lock().push(*work);
         true
     }
@@ -70,15 +70,15 @@ const BOUNDS: Bounds = Bounds {
 };
 const SOON: Duration = Duration::from_millis(30);
 
-fn start(recorder: &Recorder, bounds: Bounds) -> (Scheduler<Recorder>, Arc<Mutex<Progress>>) {
+fn start(recorder: &Recorder, bounds: Bounds) -> (WorkerQueue<Recorder>, Arc<Mutex<Progress>>) {
     let progress: Arc<Mutex<Progress>> = Arc::default();
-    (Scheduler::new(recorder.clone(), bounds, Arc::clone(&progress)), progress)
+    (WorkerQueue::new(recorder.clone(), bounds, Arc::clone(&progress)), progress)
 }
 
-async fn put(scheduler: &Scheduler<Recorder>, progress: &Mutex<Progress>, works: &[(u64, u64)]) {
+async fn put(queue: &WorkerQueue<Recorder>, progress: &Mutex<Progress>, works: &[(u64, u64)]) {
     for (key, n) in works {
         progress.lock().see(n + 1);
-        scheduler.put(*key, (*key, *n)).await;
+        queue.push(*key, (*key, *n)).await;
     }
 }
 
@@ -91,14 +91,14 @@ async fn until(is_so: impl Fn() -> bool) {
 #[tokio::test]
 async fn works_of_a_key_keep_their_order_while_other_keys_go_on() {
     let recorder = Recorder::default();
-    let (scheduler, progress) = start(&recorder, Bounds { workers: 4, ..BOUNDS });
+    let (queue, progress) = start(&recorder, Bounds { workers: 4, ..BOUNDS });
     for n in 0..50 {
-        put(&scheduler, &progress, &[(0, n), (1, n)]).await;
+        put(&queue, &progress, &[(0, n), (1, n)]).await;
     }
     until(|| recorder.done(1).len() == 50).await;
     assert!(recorder.done(0).is_empty());
     recorder.open(50);
-    scheduler.finish().await;
+    queue.finish().await;
     for key in 0..2 {
         assert_eq!(recorder.done(key), (0..50).collect::<Vec<_>>());
     }
@@ -107,50 +107,50 @@ async fn works_of_a_key_keep_their_order_while_other_keys_go_on() {
 #[tokio::test]
 async fn detached_work_holds_the_cursor_and_the_works_of_its_key() {
     let recorder = Recorder::default();
-    let (scheduler, progress) = start(&recorder, Bounds { detach: SOON, ..BOUNDS });
-    put(&scheduler, &progress, &[(0, 0), (0, 1), (1, 2), (1, 3)]).await;
+    let (queue, progress) = start(&recorder, Bounds { detach: SOON, ..BOUNDS });
+    put(&queue, &progress, &[(0, 0), (0, 1), (1, 2), (1, 3)]).await;
     until(|| recorder.done(1).len() == 2).await;
-    assert_eq!((recorder.done(0).len(), scheduler.shared.queues.lock().detached), (0, 1));
+    assert_eq!((recorder.done(0).len(), queue.shared.queues.lock().detached), (0, 1));
     assert_eq!(progress.lock().reached(), 0, "the cursor passes work that runs");
-    assert_eq!(scheduler.shared.queues.lock().running.len(), 1, "a work overtakes the detached one of its key");
+    assert_eq!(queue.shared.queues.lock().running.len(), 1, "a work overtakes the detached one of its key");
     recorder.open(1);
     until(|| recorder.done(0) == [0]).await;
     until(|| progress.lock().reached() == 1).await;
     recorder.open(1);
-    scheduler.finish().await;
+    queue.finish().await;
     assert_eq!((recorder.done(0), progress.lock().reached()), (vec![0, 1], 4));
-    let queues = scheduler.shared.queues.lock();
+    let queues = queue.shared.queues.lock();
     assert!(queues.workers <= 1 && queues.detached == 0, "{} {}", queues.workers, queues.detached);
 }
 
 #[tokio::test]
 async fn overdue_work_is_given_up_and_its_thread_replaced() {
     let recorder = Recorder::default();
-    let (scheduler, progress) = start(&recorder, Bounds { deadline: SOON, ..BOUNDS });
-    put(&scheduler, &progress, &[(0, 0), (0, 1), (1, 2)]).await;
+    let (queue, progress) = start(&recorder, Bounds { deadline: SOON, ..BOUNDS });
+    put(&queue, &progress, &[(0, 0), (0, 1), (1, 2)]).await;
     until(|| recorder.given_up.lock().len() == 2).await;
     until(|| progress.lock().reached() == 3).await;
     assert_eq!((recorder.done(0).len(), recorder.done(1)), (0, vec![2]));
-    assert_eq!(scheduler.shared.queues.lock().detached, 2);
+    assert_eq!(queue.shared.queues.lock().detached, 2);
     // The lost threads come back; nothing is ended twice.
     recorder.open(2);
-    until(|| scheduler.shared.queues.lock().detached == 0).await;
-    put(&scheduler, &progress, &[(1, 3)]).await;
-    scheduler.finish().await;
+    until(|| queue.shared.queues.lock().detached == 0).await;
+    put(&queue, &progress, &[(1, 3)]).await;
+    queue.finish().await;
     assert_eq!((*recorder.given_up.lock()).clone(), [(0, 0), (0, 1)]);
     assert_eq!((recorder.done(1), progress.lock().reached()), (vec![2, 3], 4));
-    assert_eq!(scheduler.shared.room.available_permits(), BOUNDS.waiting);
+    assert_eq!(queue.shared.room.available_permits(), BOUNDS.waiting);
 }
 
 #[tokio::test]
 async fn work_that_ends_when_cancelled_is_given_up_once() {
     let recorder = Recorder { is_cooperative: true, ..Recorder::default() };
-    let (scheduler, progress) = start(&recorder, Bounds { deadline: SOON, ..BOUNDS });
-    put(&scheduler, &progress, &[(0, 0), (0, 1), (1, 2)]).await;
-    scheduler.finish().await;
+    let (queue, progress) = start(&recorder, Bounds { deadline: SOON, ..BOUNDS });
+    put(&queue, &progress, &[(0, 0), (0, 1), (1, 2)]).await;
+    queue.finish().await;
     until(|| progress.lock().reached() == 3).await;
     assert_eq!((*recorder.given_up.lock()).clone(), [(0, 0), (0, 1)]);
-    assert_eq!(scheduler.shared.room.available_permits(), BOUNDS.waiting);
+    assert_eq!(queue.shared.room.available_permits(), BOUNDS.waiting);
 }
 
 #[tokio::test]
@@ -158,31 +158,31 @@ async fn detached_threads_are_bounded() {
     let recorder = Recorder::default();
     let bounds = Bounds { workers: 1, detached: 3, detach: SOON, ..BOUNDS };
     // Every work of key 0 blocks: each has a key of its own here.
-    let (scheduler, progress) = start(&recorder, bounds);
+    let (queue, progress) = start(&recorder, bounds);
     for n in 0..10 {
         progress.lock().see(n + 1);
-        scheduler.put(100 + n, (0, n)).await;
+        queue.push(100 + n, (0, n)).await;
     }
-    until(|| scheduler.shared.queues.lock().is_full).await;
+    until(|| queue.shared.queues.lock().is_full).await;
     {
-        let queues = scheduler.shared.queues.lock();
+        let queues = queue.shared.queues.lock();
         assert_eq!((queues.detached, queues.workers, queues.running.len()), (3, 1, 4));
     }
     recorder.open(10);
-    scheduler.finish().await;
+    queue.finish().await;
     assert_eq!((recorder.done(0).len(), progress.lock().reached()), (10, 10));
-    assert_eq!(scheduler.shared.queues.lock().detached, 0);
+    assert_eq!(queue.shared.queues.lock().detached, 0);
 }
 
 #[tokio::test]
 async fn the_queue_stops_within_two_seconds_and_unfinished_work_stays_open() {
     let recorder = Recorder::default();
-    let (scheduler, progress) = start(&recorder, Bounds { workers: 2, ..BOUNDS });
-    put(&scheduler, &progress, &[(1, 0), (0, 1), (0, 2), (1, 3)]).await;
+    let (queue, progress) = start(&recorder, Bounds { workers: 2, ..BOUNDS });
+    put(&queue, &progress, &[(1, 0), (0, 1), (0, 2), (1, 3)]).await;
     until(|| recorder.done(1).len() == 2).await;
     let started = Instant::now();
-    scheduler.stop().await;
-    drop(scheduler);
+    queue.stop().await;
+    drop(queue);
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     assert_eq!(progress.lock().reached(), 1);
     recorder.open(2);
@@ -191,9 +191,9 @@ async fn the_queue_stops_within_two_seconds_and_unfinished_work_stays_open() {
 #[tokio::test]
 async fn the_stop_gives_nothing_up() {
     let recorder = Recorder { is_cooperative: true, ..Recorder::default() };
-    let (scheduler, progress) = start(&recorder, BOUNDS);
-    put(&scheduler, &progress, &[(0, 0), (1, 1)]).await;
-    scheduler.stop().await;
+    let (queue, progress) = start(&recorder, BOUNDS);
+    put(&queue, &progress, &[(0, 0), (1, 1)]).await;
+    queue.stop().await;
     assert!(recorder.given_up.lock().is_empty());
     assert_eq!(progress.lock().reached(), 0);
 }
@@ -201,9 +201,9 @@ async fn the_stop_gives_nothing_up() {
 #[tokio::test]
 async fn work_that_panics_is_given_up_and_the_works_behind_it_run() {
     let recorder = Recorder::default();
-    let (scheduler, progress) = start(&recorder, BOUNDS);
-    put(&scheduler, &progress, &[(7, 0), (7, 1), (7, 2)]).await;
-    scheduler.finish().await;
+    let (queue, progress) = start(&recorder, BOUNDS);
+    put(&queue, &progress, &[(7, 0), (7, 1), (7, 2)]).await;
+    queue.finish().await;
     assert_eq!((*recorder.given_up.lock()).clone(), [PANICS]);
     assert_eq!((recorder.done(7), progress.lock().reached()), (vec![1, 2], 3));
 }

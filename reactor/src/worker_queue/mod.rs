@@ -1,9 +1,9 @@
-//! The worker queue: works of one key run one after the other, keys run side by side, on a bounded number of threads.
+//! The worker queue: works of one key run in order, keys run in parallel, on a bounded number of threads.
 //!
 //! Reactions call functions that may block, so workers are threads. Work that runs longer than [`Bounds::detach`] is
-//! detached: it keeps its thread and its place before the other works of its key, and another thread takes over its
-//! worker's place. Work that exceeds its deadline is cancelled and given up, whether its thread comes back or not.
-//! Detached threads are bounded; at the bound slow work keeps its worker, and new work waits.
+//! detached: it keeps its thread and still blocks its key, and a new thread becomes a worker. Work that exceeds its
+//! deadline is cancelled and given up, whether or not its thread returns. The number of detached threads is bounded; at the
+//! bound slow work keeps its worker, and new work waits.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -22,20 +22,20 @@ use tokio_util::sync::CancellationToken;
 use crate::deadline::Deadline;
 use crate::progress::Progress;
 
-/// How long an idle worker keeps its thread: starting one for each event costs more than the rest.
+/// The time after which an idle worker ends: a thread for each event would cost more than the event.
 const LINGER: Duration = Duration::from_secs(2);
-/// How long work may take to end by itself when the queue is stopped, and how long once it is cancelled.
+/// The grace periods of the stop: before running work is cancelled, and after that.
 const STOP_GRACE: Duration = Duration::from_secs(1);
 const STOP_CANCELLED: Duration = Duration::from_millis(500);
 
 /// The bounds of a worker queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// How many works run side by side, detached ones not counted.
+    /// The number of works that run in parallel, without detached ones.
     pub workers: usize,
-    /// How many works are in memory.
+    /// The number of works in memory.
     pub waiting: usize,
-    /// How many threads may be detached.
+    /// The number of detached threads.
     pub detached: usize,
     /// The time after which work is detached.
     pub detach: Duration,
@@ -43,42 +43,42 @@ pub(crate) struct Bounds {
     pub deadline: Duration,
 }
 
-/// Why work is given up.
+/// The cause of giving up work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GaveUp {
+pub(crate) enum GiveUpCause {
     /// It exceeded its deadline.
     Overdue,
     /// It panicked.
     Panicked,
 }
 
-/// How a run of work ended.
+/// The outcome of running work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The work is done, or its failure is persisted.
+    /// The work has ended, or its failure is persisted.
     Ended,
-    /// The work was cancelled before its end.
+    /// The work was cancelled.
     Cancelled,
 }
 
-/// Does the works of a queue.
+/// Runs the works of a queue.
 pub(crate) trait Handler: Send + Sync + 'static {
-    /// One work.
+    /// The type of works.
     type Work: Send + Sync + 'static;
 
-    /// Returns the sequence number that is open in the progress until the work has ended.
+    /// Returns the sequence number that the work holds open in the progress.
     fn seq(work: &Self::Work) -> u64;
 
-    /// Does the work.
+    /// Runs the work.
     fn run(&self, work: &Self::Work, deadline: &Deadline) -> impl Future<Output = Outcome> + Send;
 
-    /// Records that work is not done. Returns whether that is persisted: if not, the work stays open and is done again
+    /// Records that work was given up. Returns whether that is persisted; otherwise the work stays open and is repeated
     /// after the next start.
-    fn give_up(&self, work: &Self::Work, why: GaveUp) -> impl Future<Output = bool> + Send;
+    fn give_up(&self, work: &Self::Work, cause: GiveUpCause) -> impl Future<Output = bool> + Send;
 }
 
-/// A queue of works with its workers.
-pub(crate) struct Scheduler<H: Handler> {
+/// A queue of works, with its workers.
+pub(crate) struct WorkerQueue<H: Handler> {
     shared: Arc<Shared<H>>,
 }
 
@@ -86,34 +86,34 @@ struct Shared<H: Handler> {
     handler: H,
     bounds: Bounds,
     queues: Mutex<Queues<H::Work>>,
-    /// Something is ready, or no more will come.
+    /// Notified when a key becomes ready and when the queue stops.
     ready: Condvar,
-    /// Work has ended.
+    /// Notified when work has ended.
     ended: Notify,
-    /// How many more works may be in memory.
+    /// Permits for further works in memory.
     room: Semaphore,
     progress: Arc<Mutex<Progress>>,
     runtime: Handle,
-    /// Ends the watch.
+    /// Ends [`Shared::watch`].
     closed: CancellationToken,
 }
 
 struct Queues<W> {
-    /// A key is here while one of its works waits or runs.
+    /// The waiting works of each key; present while one of its works waits or runs.
     keys: HashMap<u64, VecDeque<Arc<W>>>,
-    /// Keys of which work waits and none runs.
+    /// Keys with waiting and without running work.
     ready: VecDeque<u64>,
-    /// The works that have a thread, by number.
+    /// The running works by number.
     running: HashMap<u64, Running<W>>,
     next: u64,
-    /// Threads that count as workers.
+    /// The number of workers.
     workers: usize,
-    /// Workers that wait for work.
+    /// The number of idle workers.
     idle: usize,
     detached: usize,
-    /// Whether the last look found slow work that could not be detached.
+    /// Whether slow work could not be detached at the last poll.
     is_full: bool,
-    /// No worker takes more work.
+    /// Whether workers take no more work.
     is_stopped: bool,
 }
 
@@ -122,13 +122,13 @@ struct Running<W> {
     key: u64,
     since: Instant,
     deadline: Deadline,
-    /// The thread does not count as a worker any more.
+    /// Whether the thread no longer counts as a worker.
     is_detached: bool,
-    /// The work has been taken away from its thread: it is recorded as not done.
+    /// Whether the work is given up, whatever its thread does.
     is_given_up: bool,
 }
 
-impl<H: Handler> Scheduler<H> {
+impl<H: Handler> WorkerQueue<H> {
     /// Creates a queue and starts its watch. Must be called within a runtime.
     pub fn new(handler: H, bounds: Bounds, progress: Arc<Mutex<Progress>>) -> Self {
         let queues = Queues {
@@ -154,15 +154,15 @@ impl<H: Handler> Scheduler<H> {
             closed: CancellationToken::new(),
         });
         supervisor::spawn("deadlines of reactions", Arc::clone(&shared).watch());
-        Scheduler { shared }
+        WorkerQueue { shared }
     }
 
-    /// Puts work behind all of the same key. Waits while too many works are in memory.
-    pub async fn put(&self, key: u64, work: H::Work) {
+    /// Queues work behind all work of the same key. Blocks while the queue is full.
+    pub async fn push(&self, key: u64, work: H::Work) {
         // Nobody closes the semaphore.
-        let Ok(place) = self.shared.room.acquire().await else { return };
-        // Given back when the work has ended.
-        place.forget();
+        let Ok(permit) = self.shared.room.acquire().await else { return };
+        // Released when the work has ended.
+        permit.forget();
         metrics::QUEUE_DEPTH.add(1);
         self.shared.progress.lock().begin(H::seq(&work));
         let mut queues = self.shared.queues.lock();
@@ -171,7 +171,7 @@ impl<H: Handler> Scheduler<H> {
             Entry::Vacant(vacant) => {
                 vacant.insert(VecDeque::from([Arc::new(work)]));
                 queues.ready.push_back(key);
-                self.shared.call_workers(&mut queues);
+                self.shared.wake_workers(&mut queues);
             }
         }
     }
@@ -181,8 +181,8 @@ impl<H: Handler> Scheduler<H> {
         self.shared.until(|queues| queues.keys.is_empty() && queues.running.is_empty()).await;
     }
 
-    /// Stops the workers within two seconds: running work may end, is then cancelled, and then left behind with its
-    /// thread. What has not ended stays open in the progress.
+    /// Stops the workers within two seconds: running work may end, is then cancelled, and at last abandoned with its thread.
+    /// Unfinished work stays open in the progress.
     pub async fn stop(&self) {
         self.shared.queues.lock().is_stopped = true;
         self.shared.ready.notify_all();
@@ -195,13 +195,13 @@ impl<H: Handler> Scheduler<H> {
             let threads = self.shared.queues.lock().running.len();
             tracing::warn!(
                 threads,
-                "stopping the reactor failed: reactions are still running; they are left behind and worked on again after the next start"
+                "stopping the reactor timed out: running reactions are abandoned and repeated after the next start"
             );
         }
     }
 }
 
-impl<H: Handler> Drop for Scheduler<H> {
+impl<H: Handler> Drop for WorkerQueue<H> {
     fn drop(&mut self) {
         self.shared.closed.cancel();
         let mut queues = self.shared.queues.lock();
@@ -215,8 +215,8 @@ impl<H: Handler> Drop for Scheduler<H> {
 }
 
 impl<H: Handler> Shared<H> {
-    /// Starts workers for works that are ready, as far as there may be more.
-    fn call_workers(self: &Arc<Self>, queues: &mut Queues<H::Work>) {
+    /// Wakes or starts workers for ready keys, within the bound.
+    fn wake_workers(self: &Arc<Self>, queues: &mut Queues<H::Work>) {
         if queues.idle > 0 {
             self.ready.notify_one();
         }
@@ -225,9 +225,9 @@ impl<H: Handler> Shared<H> {
             let shared = Arc::clone(self);
             match std::thread::Builder::new().name("reactor".into()).spawn(move || shared.work()) {
                 Ok(_) => queues.workers += 1,
-                // The watch tries again.
+                // The watch retries.
                 Err(error) => {
-                    tracing::error!(%error, "starting a reactor worker failed; it is tried again");
+                    tracing::error!(%error, "starting a reactor worker failed; it is retried");
                     return;
                 }
             }
@@ -235,21 +235,21 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    /// Works until there has been nothing to do for a while, or until other threads do what is to be done.
+    /// Runs works until the queue has been idle for [`LINGER`], or until enough other workers run.
     fn work(self: Arc<Self>) {
         while let Some((number, work, deadline)) = self.next() {
             let run = || self.runtime.block_on(self.handler.run(&work, &deadline));
-            let why = match catch_unwind(AssertUnwindSafe(run)) {
+            let cause = match catch_unwind(AssertUnwindSafe(run)) {
                 Ok(Outcome::Ended) => None,
-                Ok(Outcome::Cancelled) => Some(GaveUp::Overdue),
-                Err(_) => Some(GaveUp::Panicked),
+                Ok(Outcome::Cancelled) => Some(GiveUpCause::Overdue),
+                Err(_) => Some(GiveUpCause::Panicked),
             };
-            let has_ended = match why {
+            let has_ended = match cause {
                 None => true,
-                // The watch may have been quicker, and work that the stop cancels is done again.
-                Some(why) => {
+                // The watch may have claimed it already, and work cancelled by the stop is repeated.
+                Some(cause) => {
                     if let Some(key) = self.claim(number) {
-                        let give_up = || self.runtime.block_on(self.handler.give_up(&work, why));
+                        let give_up = || self.runtime.block_on(self.handler.give_up(&work, cause));
                         if catch_unwind(AssertUnwindSafe(give_up)).unwrap_or(false) {
                             self.end(&mut self.queues.lock(), key, H::seq(&work));
                         }
@@ -263,7 +263,7 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    /// The next work with its number and deadline; nothing when the thread is to end.
+    /// Returns the next work with its number and deadline; `None` if the thread should end.
     fn next(&self) -> Option<(u64, Arc<H::Work>, Deadline)> {
         let mut queues = self.queues.lock();
         loop {
@@ -298,7 +298,7 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    /// Takes a work away from its thread, to give it up. Returns its key if that is to be done here.
+    /// Claims a running work for giving it up. Returns its key, unless it was claimed before.
     fn claim(&self, number: u64) -> Option<u64> {
         let mut queues = self.queues.lock();
         let is_stopped = queues.is_stopped;
@@ -312,11 +312,11 @@ impl<H: Handler> Shared<H> {
         self.progress.lock().end(seq);
         metrics::QUEUE_DEPTH.sub(1);
         self.room.add_permits(1);
-        // At the end of the line: no key keeps the others waiting.
+        // Round robin: no key starves the others.
         queues.ready.push_back(key);
     }
 
-    /// The thread is done with a work. Returns whether it goes on as a worker.
+    /// Removes a work from the running ones. Returns whether its thread continues as a worker.
     fn leave(self: &Arc<Self>, number: u64, has_ended: bool) -> bool {
         let mut queues = self.queues.lock();
         let Some(one) = queues.running.remove(&number) else { return false };
@@ -333,17 +333,17 @@ impl<H: Handler> Shared<H> {
         if goes_on {
             queues.workers += 1;
         } else {
-            self.call_workers(&mut queues);
+            self.wake_workers(&mut queues);
         }
         goes_on
     }
 
-    /// Waits until the queues are so.
-    async fn until(&self, is_so: impl Fn(&Queues<H::Work>) -> bool) {
+    /// Waits until a condition on the queues holds.
+    async fn until(&self, holds: impl Fn(&Queues<H::Work>) -> bool) {
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
             ended.as_mut().enable();
-            if is_so(&self.queues.lock()) {
+            if holds(&self.queues.lock()) {
                 return;
             }
             ended.await;
@@ -352,20 +352,20 @@ impl<H: Handler> Shared<H> {
 
     /// Detaches slow work and gives up overdue work until the queue is dropped.
     async fn watch(self: Arc<Self>) {
-        let tick = (self.bounds.detach.min(self.bounds.deadline) / 10)
+        let interval = (self.bounds.detach.min(self.bounds.deadline) / 10)
             .clamp(Duration::from_millis(5), Duration::from_millis(500));
         loop {
             tokio::select! {
-                () = tokio::time::sleep(tick) => {}
+                () = tokio::time::sleep(interval) => {}
                 () = self.closed.cancelled() => return,
             }
             for (key, work) in self.overdue() {
                 let shared = Arc::clone(&self);
                 supervisor::spawn("reaction given up", async move {
-                    if shared.handler.give_up(&work, GaveUp::Overdue).await {
+                    if shared.handler.give_up(&work, GiveUpCause::Overdue).await {
                         let mut queues = shared.queues.lock();
                         shared.end(&mut queues, key, H::seq(&work));
-                        shared.call_workers(&mut queues);
+                        shared.wake_workers(&mut queues);
                     }
                 });
             }
@@ -373,8 +373,7 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    /// Cancels works that have exceeded their deadlines, and takes them away from their threads. Returns them with
-    /// their keys.
+    /// Cancels and claims works that have exceeded their deadlines. Returns them with their keys.
     fn overdue(&self) -> Vec<(u64, Arc<H::Work>)> {
         let mut queues = self.queues.lock();
         if queues.is_stopped {
@@ -390,7 +389,7 @@ impl<H: Handler> Shared<H> {
         overdue.map(cancel).collect()
     }
 
-    /// Detaches slow work, as far as there may be more detached threads.
+    /// Detaches slow work, within the bound.
     fn detach(self: &Arc<Self>) {
         let mut queues = self.queues.lock();
         let (mut room, before) = (self.bounds.detached.saturating_sub(queues.detached), queues.detached);
@@ -412,12 +411,12 @@ impl<H: Handler> Shared<H> {
         if is_full && !queues.is_full {
             tracing::error!(
                 threads = before + detached,
-                "detaching slow reactions failed: too many of them are running; new reactions wait for a free worker. \
-                 `salt-run state.event` and the log show what they call"
+                "detaching slow reactions failed: too many are detached; new reactions wait for a free worker. \
+                 `salt-run state.event` and the log show the functions that they call"
             );
         }
         queues.is_full = is_full;
-        self.call_workers(&mut queues);
+        self.wake_workers(&mut queues);
     }
 }
 

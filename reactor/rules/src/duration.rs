@@ -1,12 +1,15 @@
-//! Lengths of time as people write them.
+//! Durations as operators write them.
 
 use std::time::Duration;
 
 use brine_core::Value;
 
-/// Reads seconds (a number), or text such as `90`, `30s`, `10m`, `2h`, `1d`, `1h30m`.
-pub(crate) fn read(value: &Value) -> Result<Duration, String> {
-    let wrong = || format!("'{value}' is no length of time: write seconds, or 30s, 10m, 2h, 1d");
+/// Parses a duration: seconds, or a string such as `90`, `30s`, `10m`, `2h`, `1d`, `1h30m`. It must be above 0.
+///
+/// # Errors
+/// A message with the expected form.
+pub fn read(value: &Value) -> Result<Duration, String> {
+    let wrong = || format!("duration '{value}' is invalid: expected seconds, or 30s, 10m, 2h, 1d");
     let seconds = match value {
         Value::Int(_) | Value::Float(_) => value.as_f64(),
         Value::Str(text) => text.trim().parse().ok().or_else(|| sum(text.trim())),
@@ -16,7 +19,12 @@ pub(crate) fn read(value: &Value) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
 }
 
-/// The seconds of numbers with units, such as `1h30m`.
+/// Returns the duration in microseconds, capped so that it can be added to a time.
+pub fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(u64::MAX / 4)
+}
+
+/// Returns the seconds of numbers with units, such as `1h30m`.
 fn sum(text: &str) -> Option<f64> {
     let (mut seconds, mut rest) = (0.0, text);
     while !rest.is_empty() {
@@ -43,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_are_read_as_people_write_them() {
+    fn durations_have_numbers_and_units() {
         for (value, millis) in [
             (Value::from(5), Some(5000)),
             (0.5.into(), Some(500)),

@@ -1,18 +1,18 @@
-//! Writes to the store that are not dropped: each is tried again until it is on disk.
+//! Writes to the store that are retried, with backoff, until they succeed.
 
 use brine_core::backoff::Backoff;
 use brine_core::metrics;
 use brine_core::store::{Batch, Store};
 use tokio_util::sync::CancellationToken;
 
-/// Writes a batch until it is on disk, or until `stop`. Returns whether it is on disk.
+/// Writes a batch and retries until it is on disk, or until `stop`. Returns whether it is on disk.
 pub(crate) async fn write(store: &Store, batch: impl Fn() -> Batch, what: &str, stop: &CancellationToken) -> bool {
     let mut backoff = Backoff::default();
     loop {
         let Err(error) = store.write(batch()).durable().await else { return true };
         metrics::REACTOR_WRITES_FAILED.add(1);
         let pause = backoff.next_wait();
-        tracing::error!(%error, "writing {what} failed; it is tried again in {pause:?}");
+        tracing::error!(%error, "writing {what} failed; it is retried in {pause:?}");
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return false,

@@ -1,8 +1,8 @@
-//! Text from an event in the reactions of an SLS: where it may stand, and what it may hold there.
+//! Guards reactions against injection: untrusted text from an event is data, never structure.
 //!
-//! An SLS is read with words in place of that text, so it chooses neither types nor functions nor names of arguments.
-//! Here the words of one reaction are replaced. In what chooses minions or keys the text must mean no more than itself:
-//! no wildcard, no separator, no operator. That holds for encoded text as well, since quoting ends at the YAML.
+//! An SLS is parsed with placeholders for that text, so that it cannot choose types, functions or names of arguments. Here
+//! the placeholders of one reaction are replaced. In targets and names of keys the text must be literal: no wildcard,
+//! separator or operator. That holds for encoded text as well, since quoting ends at the YAML.
 
 use brine_core::sls::untrusted::{Part, Words};
 use brine_core::target::TargetKind;
@@ -14,7 +14,7 @@ use crate::reaction::{Reaction, Written};
 const TARGET_FIRST: [&str; 6] =
     ["cache.grains", "cache.pillar", "cache.mine", "mine.get", "publish.publish", "salt.execute"];
 
-/// Functions that call wheel functions for others.
+/// Functions that call a wheel function.
 const CALL_WHEEL: [&str; 2] = ["saltutil.wheel", "salt.wheel"];
 
 /// The variables of a reactor SLS.
@@ -23,10 +23,10 @@ pub(crate) const VARIABLES: brine_core::sls::jinja::Variables = brine_core::sls:
     untrusted: &["data", "tag", "rule", "key", "count", "events", "members", "share", "value", "registers"],
 };
 
-/// Replaces the words in a reaction.
+/// Replaces the placeholders in a reaction.
 ///
 /// # Errors
-/// Text from the event where none may be, or that would mean more than itself.
+/// Text from the event where none is allowed, or that is not literal.
 pub(crate) fn resolve(mut written: Written, words: &Words) -> Result<Written, String> {
     if words.is_empty() {
         return Ok(written);
@@ -42,11 +42,11 @@ pub(crate) fn resolve(mut written: Written, words: &Words) -> Result<Written, St
 
 fn reaction(mut reaction: Reaction, words: &Words) -> Result<Reaction, String> {
     let name = words.reveal(&reaction.name());
-    own(words, reaction.fun(), "a function")?;
+    trusted(words, reaction.fun(), "a function")?;
     let is_wheel = matches!(reaction, Reaction::Wheel { .. });
     let args = match &mut reaction {
         Reaction::Local(local) => {
-            own(words, &local.tgt_type, "a type of target")?;
+            trusted(words, &local.tgt_type, "a type of target")?;
             targets(words, &local.tgt_type, &local.tgt, &name)?;
             local.tgt = words.resolve(std::mem::take(&mut local.tgt))?;
             local.ret = words.reveal(&local.ret);
@@ -59,7 +59,7 @@ fn reaction(mut reaction: Reaction, words: &Words) -> Result<Reaction, String> {
     };
     let (fun, args) = args;
     for key in args.keyword.keys().filter_map(Value::as_str) {
-        own(words, key, "the name of an argument")?;
+        trusted(words, key, "the name of an argument")?;
     }
     if is_wheel && fun.starts_with("key.") || CALL_WHEEL.contains(&fun.as_str()) {
         for value in args.positional.iter().chain(args.keyword.values()) {
@@ -75,8 +75,8 @@ fn reaction(mut reaction: Reaction, words: &Words) -> Result<Reaction, String> {
     Ok(reaction)
 }
 
-/// Refuses text from the event in what the SLS itself has to say.
-fn own(words: &Words, text: &str, what: &str) -> Result<(), String> {
+/// Rejects text from the event where the SLS itself must decide.
+fn trusted(words: &Words, text: &str, what: &str) -> Result<(), String> {
     if !words.touches(text) {
         return Ok(());
     }
@@ -93,21 +93,21 @@ fn untrusted(part: Part<'_>) -> Option<(std::sync::Arc<str>, std::sync::Arc<str>
     }
 }
 
-/// Checks `tgt` among the arguments of a function.
+/// Checks the targets among the arguments of a function.
 fn target_arguments(words: &Words, fun: &str, positional: &[Value], keyword: &Map, name: &str) -> Result<(), String> {
     let named = |key: &str| keyword.get(key).and_then(Value::as_str);
     let kind = named("tgt_type").or_else(|| named("expr_form")).unwrap_or("glob");
     let first = positional.first().filter(|_| TARGET_FIRST.contains(&fun));
     for target in keyword.get("tgt").into_iter().chain(first) {
-        own(words, kind, "a type of target")?;
+        trusted(words, kind, "a type of target")?;
         targets(words, kind, target, name)?;
     }
     Ok(())
 }
 
-/// Checks each text of a target.
+/// Checks the strings of a target.
 fn targets(words: &Words, kind: &str, target: &Value, name: &str) -> Result<(), String> {
-    // A type that is not known is refused where the job is published.
+    // Unknown types are rejected when the job is published.
     let kind: Option<TargetKind> = kind.parse().ok();
     each(target, &mut |text| {
         if !words.touches(text) {
@@ -120,7 +120,7 @@ fn targets(words: &Words, kind: &str, target: &Value, name: &str) -> Result<(), 
             parts,
             "the target",
             name,
-            |c| means_more(kind, &written, c),
+            |c| is_special(kind, &written, c),
             |text| {
                 kind == Some(TargetKind::Compound) && matches!(text.to_ascii_lowercase().as_str(), "and" | "or" | "not")
             },
@@ -128,7 +128,7 @@ fn targets(words: &Words, kind: &str, target: &Value, name: &str) -> Result<(), 
     })
 }
 
-/// Checks each text that names keys: these are globs, several with commas between them.
+/// Checks the strings that name keys: globs, separated by commas.
 fn keys(words: &Words, value: &Value, name: &str) -> Result<(), String> {
     each(value, &mut |text| {
         if !words.touches(text) {
@@ -153,12 +153,12 @@ fn literal(
     parts: Vec<Part<'_>>,
     place: &str,
     name: &str,
-    means_more: impl Fn(char) -> bool,
-    is_word: impl Fn(&str) -> bool,
+    is_special: impl Fn(char) -> bool,
+    is_operator: impl Fn(&str) -> bool,
 ) -> Result<(), String> {
     for (text, tag) in parts.into_iter().filter_map(untrusted) {
-        let found = text.chars().find(|c| means_more(*c)).map(|c| format!("{c:?}"));
-        if let Some(found) = found.or_else(|| is_word(&text).then(|| format!("{text:?}"))) {
+        let found = text.chars().find(|c| is_special(*c)).map(|c| format!("{c:?}"));
+        if let Some(found) = found.or_else(|| is_operator(&text).then(|| format!("{text:?}"))) {
             return Err(format!(
                 "`{tag}` is invalid in {place} of '{name}': the event's text has {found}, which means more than itself \
                  there: check the text in the template, or choose among names that stand in the file"
@@ -168,11 +168,11 @@ fn literal(
     Ok(())
 }
 
-/// Whether a character means more than itself in a target of this type. `written` is what the SLS has beside it.
-fn means_more(kind: Option<TargetKind>, written: &str, c: char) -> bool {
+/// Returns whether a character is special in a target of this type. `written` is the trusted text beside it.
+fn is_special(kind: Option<TargetKind>, written: &str, c: char) -> bool {
     let is_plain = c.is_alphanumeric() || matches!(c, '_' | '-');
     match kind {
-        // Inside of brackets each character counts for itself.
+        // Within brackets every character is special.
         _ if written.contains('[') => true,
         Some(TargetKind::Glob) => matches!(c, '*' | '?' | '[' | ']'),
         Some(TargetKind::List) => c == ',' || c.is_whitespace(),
@@ -180,7 +180,7 @@ fn means_more(kind: Option<TargetKind>, written: &str, c: char) -> bool {
             matches!(c, '*' | '?' | '[' | ']' | ':')
         }
         Some(TargetKind::Nodegroup) => !(is_plain || c == '.'),
-        // A point is any character in a regular expression.
+        // A dot matches any character of a regular expression.
         Some(TargetKind::Compound) => !(is_plain || c == '.' && !written.contains('@')),
         Some(TargetKind::IpCidr) => !(c.is_ascii_hexdigit() || matches!(c, '.' | ':')),
         Some(TargetKind::Pcre | TargetKind::GrainPcre | TargetKind::PillarPcre) => {

@@ -1,4 +1,4 @@
-//! Paths into events, and conditions on what is found there.
+//! Paths into events, and conditions on the values there.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use brine_core::glob::fnmatch;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value};
 
-use crate::skipped::cut;
+use crate::excerpt;
 
-/// An event as rules see it.
+/// The tag and data of an event.
 #[derive(Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct EventView<'a> {
     pub tag: &'a str,
     pub data: &'a Map,
 }
 
-/// A way to a value: names in the data separated by colons, or `tag:N` for a part of the tag.
+/// The path of a value: names in the data separated by colons, or `tag:N` for a segment of the tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Path {
     Data(Vec<String>),
@@ -30,12 +30,12 @@ impl Path {
         }
     }
 
-    pub fn find(&self, seen: Seen<'_>) -> Option<Value> {
+    pub fn find(&self, view: EventView<'_>) -> Option<Value> {
         match self {
-            Path::Tag(part) => seen.tag.split('/').nth(*part).map(Value::from),
+            Path::Tag(part) => view.tag.split('/').nth(*part).map(Value::from),
             Path::Data(names) => {
                 let (first, rest) = names.split_first()?;
-                let mut at = seen.data.get(first.as_str())?;
+                let mut at = view.data.get(first.as_str())?;
                 for name in rest {
                     at = match at {
                         Value::List(items) => items.get(name.parse::<usize>().ok()?)?,
@@ -48,23 +48,23 @@ impl Path {
     }
 }
 
-/// What keeps the events of a rule apart: the values at some paths. No paths mean one key for all.
+/// The paths whose values form the key of an event. Without paths all events share one key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct By(pub Vec<Path>);
 
 impl By {
-    /// The key of an event; nothing if it lacks one of the values.
-    pub fn key(&self, seen: Seen<'_>) -> Option<String> {
+    /// Returns the key of an event; `None` if it lacks one of the values.
+    pub fn key(&self, view: EventView<'_>) -> Option<String> {
         let values: Option<Vec<String>> = self
             .0
             .iter()
-            .map(|path| path.find(seen).filter(|value| !value.is_nil()).map(|value| value.to_string()))
+            .map(|path| path.find(view).filter(|value| !value.is_nil()).map(|value| value.to_string()))
             .collect();
         Some(values?.join("/"))
     }
 }
 
-/// What must hold of an event's data, all of it.
+/// Conditions on the data of an event, all of which must hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Conditions(Vec<(Path, Expected)>);
 
@@ -79,9 +79,9 @@ enum Expected {
 }
 
 impl Conditions {
-    /// Reads `where:`, a mapping of path to what is expected there.
+    /// Parses `where:`, a mapping of path to expected value.
     pub fn read(value: &Value) -> Result<Self, String> {
-        let map = value.as_map().ok_or("is a mapping of path to what is expected there, such as {fun: state.*}")?;
+        let map = value.as_map().ok_or("expected a mapping of path to value, such as {fun: state.*}")?;
         let mut conditions = Vec::new();
         for (path, expected) in map {
             let path = Path::new(&path.to_string());
@@ -97,19 +97,19 @@ impl Conditions {
         Ok(Conditions(conditions))
     }
 
-    pub fn hold(&self, seen: Seen<'_>) -> bool {
-        self.first_unmet(seen).is_none()
+    pub fn hold(&self, view: EventView<'_>) -> bool {
+        self.first_unmet(view).is_none()
     }
 
     /// Returns the first condition that does not hold, as a message.
-    pub fn unmet(&self, seen: Seen<'_>) -> Option<String> {
-        let (path, expected) = self.first_unmet(seen)?;
-        let found = path.find(seen).map_or_else(|| "missing".to_owned(), |found| cut(&found.to_string()));
+    pub fn unmet(&self, view: EventView<'_>) -> Option<String> {
+        let (path, expected) = self.first_unmet(view)?;
+        let found = path.find(view).map_or_else(|| "missing".to_owned(), |found| excerpt(&found.to_string()));
         Some(format!("'{path}' is {found}, expected {expected}"))
     }
 
-    fn first_unmet(&self, seen: Seen<'_>) -> Option<&(Path, Expected)> {
-        self.0.iter().find(|(path, expected)| !expected.holds(path.find(seen).as_ref()))
+    fn first_unmet(&self, view: EventView<'_>) -> Option<&(Path, Expected)> {
+        self.0.iter().find(|(path, expected)| !expected.holds(path.find(view).as_ref()))
     }
 }
 
@@ -148,13 +148,14 @@ impl Expected {
     }
 
     fn operator(name: &str, value: &Value) -> Result<Self, String> {
-        let number = || f64::from_value(value).ok_or_else(|| format!("'{name}' wants a number, got {value}"));
+        let number =
+            || f64::from_value(value).ok_or_else(|| format!("'{name}' is invalid: expected a number, got {value}"));
         Ok(match name {
             "above" => Expected::Above(number()?),
             "below" => Expected::Below(number()?),
             "not" => Expected::Not(Box::new(Expected::plain(value))),
             "exists" => Expected::Exists(value.is_truthy()),
-            other => return Err(format!("'{other}' is no condition: above, below, not and exists are")),
+            other => return Err(format!("condition '{other}' is invalid: expected above, below, not or exists")),
         })
     }
 
@@ -187,7 +188,7 @@ mod tests {
             "fun" => "state.apply", "success" => false, "retcode" => 2, "load" => "3.5",
             "data" => map! {"list" => list![map! {"x" => 1}]},
         };
-        let seen = Seen { tag: "salt/job/1/ret/web1", data: &data };
+        let view = EventView { tag: "salt/job/1/ret/web1", data: &data };
         for (condition, holds) in [
             (map! {"fun" => "state.*"}, true),
             (map! {"fun" => "test.*"}, false),
@@ -207,10 +208,12 @@ mod tests {
             (map! {}, true),
         ] {
             let conditions = Conditions::read(&condition.clone().into()).unwrap();
-            assert_eq!(conditions.hold(seen), holds, "{condition:?}");
+            assert_eq!(conditions.hold(view), holds, "{condition:?}");
         }
         assert!(
-            Conditions::read(&map! {"a" => map! {"near" => 1}}.into()).unwrap_err().contains("'near' is no condition")
+            Conditions::read(&map! {"a" => map! {"near" => 1}}.into())
+                .unwrap_err()
+                .contains("condition 'near' is invalid")
         );
         assert!(Conditions::read(&"x".into()).is_err());
     }
@@ -218,10 +221,10 @@ mod tests {
     #[test]
     fn keys_are_of_all_paths_or_none() {
         let data = map! {"id" => "web1", "n" => 3};
-        let seen = Seen { tag: "a/b", data: &data };
+        let view = EventView { tag: "a/b", data: &data };
         let by = |paths: &[&str]| By(paths.iter().map(|path| Path::new(path)).collect());
-        assert_eq!(by(&[]).key(seen).as_deref(), Some(""));
-        assert_eq!(by(&["id", "n", "tag:1"]).key(seen).as_deref(), Some("web1/3/b"));
-        assert_eq!(by(&["id", "nothing"]).key(seen), None);
+        assert_eq!(by(&[]).key(view).as_deref(), Some(""));
+        assert_eq!(by(&["id", "n", "tag:1"]).key(view).as_deref(), Some("web1/3/b"));
+        assert_eq!(by(&["id", "nothing"]).key(view), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Rules from SLS: `id: {rule.count: [{tag: ...}, ...]}`.
+//! Parses rules from SLS: `id: {rule.count: [{tag: ...}, ...]}`.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
@@ -7,28 +7,28 @@ use brine_core::sls::yaml::Located;
 use brine_core::value::FromValue;
 use brine_core::{Map, Value};
 
-use super::{By, Conditions, Function, Kind, Path, Register, Rule, Rules, Test, Trigger, Whole};
-use crate::duration;
+use crate::condition::{By, Conditions, Path};
+use crate::{Function, Kind, Register, Rule, Rules, Test, Trigger, Whole, duration};
 
-/// How many values a register keeps if it does not say.
+/// The default number of values in a register.
 const LAST: usize = 1000;
 const FUNCTIONS: &str = "rule.count, rule.absent, rule.sequence, rule.share, rule.when, timer.every, \
                          register.count, sum, mean, min, max, last and list";
 
-/// A rule that cannot be understood.
+/// An invalid rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {message}", file.display())]
 pub struct RuleError {
-    /// Its file.
+    /// The file of the rule.
     pub file: PathBuf,
-    /// Its line in the rendered text, from 1.
+    /// The line in the rendered text, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The error, with the expected form.
     pub message: String,
 }
 
 impl Rules {
-    /// Reads the rules of rendered files. Those that can be understood are used, the others are told.
+    /// Parses the rules of rendered files. Returns the valid ones, and the errors of the others.
     pub fn parse(files: &[(PathBuf, Located)]) -> (Self, Vec<RuleError>) {
         let (mut rules, mut errors): (Vec<Rule>, Vec<RuleError>) = (Vec::new(), Vec::new());
         let mut lines = Vec::new();
@@ -52,13 +52,13 @@ impl Rules {
             Ok(rules) => (rules, errors),
             Err(error) => {
                 errors.push(RuleError { file: PathBuf::new(), line: 0, message: error.to_string() });
-                (Rules { rules: Vec::new(), set: brine_core::glob::GlobSet::default(), places: Vec::new() }, errors)
+                (Rules { rules: Vec::new(), set: brine_core::glob::GlobSet::default(), positions: Vec::new() }, errors)
             }
         }
     }
 }
 
-/// Takes out rules about registers that there are none of.
+/// Removes rules about unknown registers.
 fn check_registers(rules: &mut Vec<Rule>, lines: &mut Vec<(&FilePath, usize)>, errors: &mut Vec<RuleError>) {
     let registers: Vec<String> =
         rules.iter().filter(|rule| matches!(rule.kind, Kind::Register { .. })).map(|rule| rule.id.clone()).collect();
@@ -106,7 +106,7 @@ fn read_file(located: &Located) -> Vec<ReadRule> {
     read
 }
 
-/// The arguments of one rule, taken out one by one.
+/// The arguments of one rule. Parsing removes each, so that unknown ones are left over.
 struct Arguments {
     rule: String,
     given: Map,
@@ -175,7 +175,7 @@ impl Arguments {
         Ok(Trigger { tags: self.texts(tag, &value)?, conditions: self.conditions(conditions)? })
     }
 
-    /// One of the triggers of a sequence: a glob, or a mapping with `tag` and `where`.
+    /// Parses a trigger of a sequence: a glob, or a mapping with `tag` and `where`.
     fn step(&self, value: &Value) -> Result<Trigger, String> {
         match value {
             Value::Map(map) => Arguments { rule: self.rule.clone(), given: map.clone() }.trigger("tag", "where"),
@@ -277,7 +277,7 @@ fn kind(function: &str, given: &mut Arguments) -> Result<(Kind, Vec<Trigger>), S
     })
 }
 
-/// `10%`, or `0.1`.
+/// Parses `10%` or `0.1`.
 fn share(value: &Value) -> Option<f64> {
     let share = match value.as_str() {
         Some(text) => text.trim().strip_suffix('%')?.trim().parse::<f64>().ok()? / 100.0,

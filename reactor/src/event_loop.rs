@@ -1,8 +1,7 @@
-//! Following the bus: which events lead to reactions, and when.
+//! The event loop: reads events from the bus and queues those that have reactions.
 //!
-//! The cursor is committed up to the first event that has open work: queued, running, held for quiet, or with changes
-//! of rules that are not on disk. When too much lies behind it, or waits, the reactor takes no more events; the journal
-//! keeps them.
+//! The cursor is committed up to the first event with open work: queued, running, debounced, or with changes of rules
+//! that are not on disk. When too much work lies behind it, the reactor pauses and leaves events in the journal.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,61 +19,63 @@ use tokio_util::sync::CancellationToken;
 use crate::deadline::Deadline;
 use crate::entries::Entry;
 use crate::limits::Verdict;
-use crate::peek::Peek;
-use crate::plan::Bound;
+use crate::plan::Binding;
 use crate::progress::{NO_EVENT, Progress};
-use crate::schedule::{Bounds, GaveUp, Handler, Outcome, Scheduler};
-use crate::skipped::{Reason, Skip, cut};
+use crate::routing_fields::RoutingFields;
+use crate::skipped::{Reason, Skip};
 use crate::work::Work;
+use crate::worker_queue::{Bounds, GiveUpCause, Handler, Outcome, WorkerQueue};
 use crate::{Dispatch, Reactor};
+use brine_rules::excerpt;
 
-/// The tag under which the reactor says that something is wrong.
+/// The tag of the reactor's error events.
 pub(crate) const ERROR_TAG: &str = "salt/reactor/error";
-/// The name under which it remembers how far it got.
+/// The name of the reactor's cursor.
 pub(crate) const SUBSCRIBER: &str = "reactor";
-/// How often the cursor is committed.
-const COMMIT: Duration = Duration::from_millis(50);
-/// How many threads of slow reactions may be detached.
+/// The interval at which the cursor is committed.
+const COMMIT_INTERVAL: Duration = Duration::from_millis(50);
+/// The maximum number of detached threads.
 const DETACHED: usize = 64;
-/// How many works may begin while one is open, for each that may wait in memory: after a crash they are begun again.
+/// The number of works that may begin behind an open one, as a multiple of [`crate::Options::waiting`]. A crash repeats
+/// them.
 const BEHIND: u64 = 10;
-/// How long the last writes may take when the reactor stops.
+/// The timeout of the last writes when the reactor stops.
 const LAST_WRITES: Duration = Duration::from_millis(300);
 
-/// Does the works of the reactor's queue.
-struct Reactions<D> {
+/// Processes the works of the reactor's queue.
+struct Processor<D> {
     reactor: Arc<Reactor<D>>,
     bus: Bus,
     stop: CancellationToken,
 }
 
-impl<D: Dispatch> Handler for Reactions<D> {
+impl<D: Dispatch> Handler for Processor<D> {
     type Work = Work;
 
     fn seq(work: &Work) -> u64 {
-        // What a rule fires is persisted by itself: the event behind it may be long ago.
+        // Firings are persisted on their own: the event of one may be long ago.
         if work.firing.is_some() { NO_EVENT } else { work.event.seq() }
     }
 
     async fn run(&self, work: &Work, deadline: &Deadline) -> Outcome {
-        self.reactor.react(&self.bus, work, deadline, &self.stop).await
+        self.reactor.process(&self.bus, work, deadline, &self.stop).await
     }
 
-    async fn give_up(&self, work: &Work, why: GaveUp) -> bool {
-        self.reactor.give_up(&self.bus, work, why, &self.stop).await
+    async fn give_up(&self, work: &Work, cause: GiveUpCause) -> bool {
+        self.reactor.give_up(&self.bus, work, cause, &self.stop).await
     }
 }
 
-/// Events that wait for quiet, the last one of each burst: by the entry's pattern and what keeps its events
-/// apart.
+/// Debounced events, the last one of each burst.
 #[derive(Default)]
-struct Held(HashMap<HeldKey, HeldEvent>);
+struct Debounced(HashMap<DebounceKey, DebouncedEvent>);
 
-type HeldKey = (Arc<str>, String);
-/// When its time comes, in bus time.
-type HeldEvent = (u64, Arc<Entry>, Work);
+/// The entry's pattern, and the key of its limits.
+type DebounceKey = (Arc<str>, String);
+/// The bus time at which the event is due, in microseconds.
+type DebouncedEvent = (u64, Arc<Entry>, Work);
 
-impl Held {
+impl Debounced {
     fn next(&self) -> Option<u64> {
         self.0.values().map(|(due, ..)| *due).min()
     }
@@ -86,14 +87,13 @@ impl Held {
 }
 
 impl<D: Dispatch> Reactor<D> {
-    /// The reactor's place on the bus. Taken before anything else is served: what is fired from then on
-    /// has its reactions, also after a crash.
+    /// Subscribes the reactor to the bus. Events published from then on have their reactions, also after a crash.
     pub fn subscribe(bus: &Bus) -> Result<Subscription, StoreError> {
         bus.subscribe(Filter::All, Start::Durable(SUBSCRIBER.into()))
     }
 
-    /// Reacts until `shutdown`, or until the bus ends. Ends within two seconds of `shutdown`; what has not ended then is
-    /// worked on again after the next start.
+    /// Processes events until `shutdown`, or until the bus closes. Returns within two seconds of `shutdown`; open work is
+    /// repeated after the next start.
     pub async fn run(self: Arc<Self>, bus: Bus, mut events: Subscription, shutdown: CancellationToken) {
         let from = events.position();
         tokio::select! {
@@ -102,7 +102,7 @@ impl<D: Dispatch> Reactor<D> {
         }
         let progress = Arc::new(Mutex::new(Progress::new(from - 1)));
         let (reactor, stop) = (Arc::clone(&self), shutdown.clone());
-        let handler = Reactions { reactor, bus: bus.clone(), stop };
+        let handler = Processor { reactor, bus: bus.clone(), stop };
         let bounds = Bounds {
             workers: self.options.workers,
             waiting: self.options.waiting,
@@ -111,12 +111,12 @@ impl<D: Dispatch> Reactor<D> {
             deadline: self.options.deadline,
         };
         let stop_writing = CancellationToken::new();
-        let writing = Arc::clone(&self.overtime).write(Arc::clone(&progress), stop_writing.clone());
+        let writing = Arc::clone(&self.rules).write(Arc::clone(&progress), stop_writing.clone());
         let writer = supervisor::spawn("state of the rules", writing);
-        let mut follower = Follower {
-            scheduler: Scheduler::new(handler, bounds, Arc::clone(&progress)),
+        let mut event_loop = EventLoop {
+            queue: WorkerQueue::new(handler, bounds, Arc::clone(&progress)),
             progress,
-            held: Held::default(),
+            debounced: Debounced::default(),
             reactor: self,
             bus,
             is_paused: false,
@@ -124,22 +124,22 @@ impl<D: Dispatch> Reactor<D> {
             committed_at: Instant::now(),
         };
         let ended = tokio::select! {
-            () = follower.follow(&mut events) => true,
+            () = event_loop.read(&mut events) => true,
             () = shutdown.cancelled() => false,
         };
         if ended {
             tokio::select! {
-                () = follower.scheduler.finish() => {}
+                () = event_loop.queue.finish() => {}
                 () = shutdown.cancelled() => {}
             }
         }
-        follower.scheduler.stop().await;
-        follower.reactor.overtime.flush(&follower.progress).await;
+        event_loop.queue.stop().await;
+        event_loop.reactor.rules.flush(&event_loop.progress).await;
         stop_writing.cancel();
         if tokio::time::timeout(LAST_WRITES, writer).await.is_err() {
-            tracing::warn!("writing what rules over time remember failed: the store did not take it in time");
+            tracing::warn!("writing the state of rules timed out: it is restored from before");
         }
-        events.commit(follower.progress.lock().reached());
+        events.commit(event_loop.progress.lock().reached());
     }
 }
 
@@ -150,60 +150,60 @@ async fn sleep(time: Option<Duration>) {
     }
 }
 
-struct Follower<D: Dispatch> {
+struct EventLoop<D: Dispatch> {
     reactor: Arc<Reactor<D>>,
     bus: Bus,
     progress: Arc<Mutex<Progress>>,
-    scheduler: Scheduler<Reactions<D>>,
-    held: Held,
-    /// Whether no events are taken because too much is open.
+    queue: WorkerQueue<Processor<D>>,
+    debounced: Debounced,
+    /// Whether no events are read because too much work is open.
     is_paused: bool,
     committed: u64,
     committed_at: Instant,
 }
 
-impl<D: Dispatch> Follower<D> {
-    /// Takes events and what time brings, until the bus ends. May be dropped at any await: what was begun stays open.
-    async fn follow(&mut self, events: &mut Subscription) {
-        self.begin_left_over().await;
+impl<D: Dispatch> EventLoop<D> {
+    /// Reads events and fires timers until the bus closes. Cancel-safe: open work stays open.
+    async fn read(&mut self, events: &mut Subscription) {
+        self.queue_pending_firings().await;
         let reactor = Arc::clone(&self.reactor);
         loop {
-            self.reactor.overtime.flush(&self.progress).await;
+            self.reactor.rules.flush(&self.progress).await;
             self.check_room();
             let wake = self.wake();
             tokio::select! {
                 batch = events.recv_many(), if !self.is_paused => {
                     let Some(batch) = batch else { return };
                     for event in batch {
-                        self.take(event).await;
-                        if self.committed_at.elapsed() >= COMMIT {
+                        self.handle_event(event).await;
+                        if self.committed_at.elapsed() >= COMMIT_INTERVAL {
                             self.commit(events);
                         }
                     }
                 }
-                () = sleep(wake) => self.take_due().await,
-                () = reactor.overtime.changed() => {}
+                () = sleep(wake) => self.handle_due().await,
+                () = reactor.rules.changed() => {}
             }
             self.commit(events);
         }
     }
 
-    /// Remembers how far the reactor has got.
+    /// Commits the cursor.
     fn commit(&mut self, events: &Subscription) {
         self.committed_at = Instant::now();
         let reached = self.progress.lock().reached();
         if reached > self.committed {
             self.committed = reached;
             events.commit(reached);
-            self.reactor.forget_before(reached);
+            self.reactor.drop_prior(reached);
         }
     }
 
-    /// Pauses the reactor while too much lies behind the oldest open work, or too many events wait for quiet.
+    /// Pauses the reactor while too much work lies behind the oldest open one, or too many events are debounced.
     fn check_room(&mut self) {
         let most = self.reactor.options.waiting.max(1) as u64;
-        let (behind, held) = (self.progress.lock().behind(), self.held.0.len());
-        let is_paused = behind >= most * BEHIND || held as u64 >= most;
+        let (behind, debounced) = (self.progress.lock().behind(), self.debounced.0.len());
+        let is_paused = behind >= most * BEHIND || debounced as u64 >= most;
         if is_paused != self.is_paused {
             self.is_paused = is_paused;
             metrics::REACTOR_PAUSED.set(u64::from(is_paused));
@@ -211,84 +211,84 @@ impl<D: Dispatch> Follower<D> {
             if is_paused {
                 tracing::warn!(
                     behind,
-                    held,
+                    debounced,
                     cursor,
-                    "the reactor takes no more events until the oldest open reaction ends, or exceeds reactor_deadline"
+                    "reactor paused: it reads no events until the oldest open reaction ends or exceeds reactor_deadline"
                 );
             } else {
-                tracing::info!(behind, held, cursor, "the reactor takes events again");
+                tracing::info!(behind, debounced, cursor, "reactor resumed");
             }
         }
     }
 
-    /// How long until something is to be done without an event.
+    /// Returns the time until the next timer, debounced event or commit.
     fn wake(&self) -> Option<Duration> {
         let now = self.reactor.clock.now();
-        let due = self.held.next().map(|due| Duration::from_micros(due.saturating_sub(now)));
-        // Timers wait until what has happened so far has been looked at: what they wait for may be there.
-        let rules = self.is_caught_up().then(|| self.reactor.overtime.next_due()).flatten();
+        let due = self.debounced.next().map(|due| Duration::from_micros(due.saturating_sub(now)));
+        // Timers fire when the backlog is processed: it may hold the events that they wait for.
+        let rules = self.is_caught_up().then(|| self.reactor.rules.next_due()).flatten();
         let progress = self.progress.lock();
-        let commit = (!progress.is_idle() || progress.reached() > self.committed).then_some(COMMIT);
+        let commit = (!progress.is_idle() || progress.reached() > self.committed).then_some(COMMIT_INTERVAL);
         [due, rules, commit].into_iter().flatten().min()
     }
 
-    /// Looks at one event.
-    async fn take(&mut self, event: Event) {
+    /// Handles one event.
+    async fn handle_event(&mut self, event: Event) {
         let seq = event.seq();
         self.progress.lock().see(seq);
         let matching = self.reactor.entries().reacting(event.tag());
-        let is_ruled = self.reactor.overtime.wants(event.tag());
-        if matching.is_empty() && !is_ruled {
+        let has_rule = self.reactor.rules.wants(event.tag());
+        if matching.is_empty() && !has_rule {
             return;
         }
         if !self.reactor.is_leader() {
             let (entry, file, reason) = ("".into(), None, Reason::Off);
             return self.reactor.skipped.add(seq, Skip { entry, file, reason });
         }
-        // Open until all that it leads to is: this may be dropped in the middle.
+        // Held open until its works are queued: this future may be dropped in between.
         self.progress.lock().begin(seq);
-        self.look(event, matching, is_ruled).await;
+        self.queue_reactions(event, matching, has_rule).await;
         self.progress.lock().end(seq);
     }
 
-    /// Looks at an event that entries or rules match.
-    async fn look(&mut self, event: Event, matching: Vec<Arc<Entry>>, is_ruled: bool) {
-        let peek = Peek::at(&event);
-        if self.reactor.is_own(&event, &peek) {
+    /// Queues the reactions to an event that entries or rules match.
+    async fn queue_reactions(&mut self, event: Event, matching: Vec<Arc<Entry>>, has_rule: bool) {
+        let fields = RoutingFields::of(&event);
+        if self.reactor.is_own(&event, &fields) {
             return;
         }
-        if is_ruled {
+        if has_rule {
             let group_size = &self.reactor.options.group_size;
-            for work in self.reactor.overtime.event(&event, group_size, &self.progress).await {
-                self.begin(work, None).await;
+            for work in self.reactor.rules.event(&event, group_size, &self.progress).await {
+                self.enqueue(work, None).await;
             }
         }
         if matching.is_empty() {
             return;
         }
-        if peek.depth >= self.reactor.options.max_depth {
-            return self.stop_loop(&event, peek.depth).await;
+        if fields.depth >= self.reactor.options.max_depth {
+            return self.stop_loop(&event, fields.depth).await;
         }
         let now = self.reactor.clock.now();
-        let mut bound = Vec::with_capacity(matching.len());
+        let mut bindings = Vec::with_capacity(matching.len());
         for entry in matching {
             let Some(limits) = &entry.limits else {
-                bound.push(Bound::Entry(entry));
+                bindings.push(Binding::Entry(entry));
                 continue;
             };
             let key = limits.key(event.tag(), &event.data());
             let verdict = self.reactor.limiter.lock().judge(&entry, limits, &key, now);
             match verdict {
-                Verdict::Now => bound.push(Bound::Entry(entry)),
+                Verdict::Now => bindings.push(Binding::Entry(entry)),
                 Verdict::Never { option, until } => {
-                    tracing::info!(tag = event.tag(), seq = event.seq(), key, option, "a reaction is left out");
-                    self.skip(event.seq(), &entry, Reason::Limited { option, key: cut(&key), until });
+                    tracing::info!(tag = event.tag(), seq = event.seq(), key, option, "reaction skipped by a limit");
+                    self.skip(event.seq(), &entry, Reason::Limited { option, key: excerpt(&key), until });
                 }
-                Verdict::At(due) => self.hold(due, entry, key, &event, &peek),
+                Verdict::At(due) => self.debounce(due, entry, key, &event, &fields),
             }
         }
-        if !bound.is_empty() {
-            self.begin(Work::new(event, bound, peek.depth), peek.id.as_deref()).await;
+        if !bindings.is_empty() {
+            self.enqueue(Work::new(event, bindings, fields.depth), fields.id.as_deref()).await;
         }
     }
 
@@ -296,16 +296,16 @@ impl<D: Dispatch> Follower<D> {
         self.progress.lock().seen() >= self.bus.last_seq()
     }
 
-    /// What rules had come to before a restart, and was not handed over to the end.
-    async fn begin_left_over(&self) {
-        let overtime = Arc::clone(&self.reactor.overtime);
-        match self.reactor.options.disk.run(move |_| overtime.left_over()).await.unwrap_or(Err(StoreError::Closed)) {
-            Ok(left) => {
-                for work in left {
-                    self.begin(work, None).await;
+    /// Queues the firings of rules whose reactions were not all dispatched before the restart.
+    async fn queue_pending_firings(&self) {
+        let rules = Arc::clone(&self.reactor.rules);
+        match self.reactor.options.disk.run(move |_| rules.pending_firings()).await.unwrap_or(Err(StoreError::Closed)) {
+            Ok(pending) => {
+                for work in pending {
+                    self.enqueue(work, None).await;
                 }
             }
-            Err(error) => tracing::error!(%error, "what rules had come to before the restart cannot be read"),
+            Err(error) => tracing::error!(%error, "reading the pending firings of rules failed"),
         }
     }
 
@@ -313,11 +313,13 @@ impl<D: Dispatch> Follower<D> {
         self.reactor.skipped.add(seq, Skip { entry: Arc::clone(&entry.pattern), file: None, reason });
     }
 
-    fn hold(&mut self, due: u64, entry: Arc<Entry>, key: String, event: &Event, peek: &Peek) {
-        let work = Work::new(event.clone(), vec![Bound::Entry(Arc::clone(&entry))], peek.depth);
+    fn debounce(&mut self, due: u64, entry: Arc<Entry>, key: String, event: &Event, fields: &RoutingFields) {
+        let work = Work::new(event.clone(), vec![Binding::Entry(Arc::clone(&entry))], fields.depth);
         self.progress.lock().begin(event.seq());
-        self.skip(event.seq(), &entry, Reason::Held { key: cut(&key), until: due });
-        if let Some((_, entry, earlier)) = self.held.0.insert((Arc::clone(&entry.pattern), key), (due, entry, work)) {
+        self.skip(event.seq(), &entry, Reason::Debounced { key: excerpt(&key), until: due });
+        if let Some((_, entry, earlier)) =
+            self.debounced.0.insert((Arc::clone(&entry.pattern), key), (due, entry, work))
+        {
             metrics::REACTIONS_LIMITED.add(1);
             let earlier = earlier.event.seq();
             self.reactor.skipped.release(earlier, &entry.pattern);
@@ -326,10 +328,10 @@ impl<D: Dispatch> Follower<D> {
         }
     }
 
-    /// What has waited for its time.
-    async fn take_due(&mut self) {
+    /// Handles debounced events and timers that are due.
+    async fn handle_due(&mut self) {
         let now = self.reactor.clock.now();
-        for (entry, key, work) in self.held.due(now) {
+        for (entry, key, work) in self.debounced.due(now) {
             let seq = work.event.seq();
             let verdict = match &entry.limits {
                 Some(limits) => self.reactor.limiter.lock().judge_now(&entry, limits, &key, now),
@@ -338,34 +340,34 @@ impl<D: Dispatch> Follower<D> {
             self.reactor.skipped.release(seq, &entry.pattern);
             match verdict {
                 Verdict::Never { option, until } => {
-                    self.skip(seq, &entry, Reason::Limited { option, key: cut(&key), until });
+                    self.skip(seq, &entry, Reason::Limited { option, key: excerpt(&key), until });
                 }
                 Verdict::Now | Verdict::At(_) => {
-                    let id = Peek::at(&work.event).id;
-                    self.begin(work, id.as_deref()).await;
+                    let id = RoutingFields::of(&work.event).id;
+                    self.enqueue(work, id.as_deref()).await;
                 }
             }
             self.progress.lock().end(seq);
         }
         if self.is_caught_up() && self.reactor.is_leader() {
-            for work in self.reactor.overtime.tick(&self.progress).await {
-                self.begin(work, None).await;
+            for work in self.reactor.rules.advance(&self.progress).await {
+                self.enqueue(work, None).await;
             }
         }
     }
 
-    /// Puts work behind all other of the same tag and id.
-    async fn begin(&self, work: Work, id: Option<&str>) {
+    /// Queues work behind all work of the same tag and id.
+    async fn enqueue(&self, work: Work, id: Option<&str>) {
         let mut hasher = DefaultHasher::new();
         (work.event.tag(), id).hash(&mut hasher);
-        self.scheduler.put(hasher.finish(), work).await;
+        self.queue.push(hasher.finish(), work).await;
     }
 
-    /// A reaction led to an event that led to a reaction and so on, too often.
+    /// Reports an event that ends a chain of too many reactions.
     async fn stop_loop(&self, event: &Event, depth: u64) {
         metrics::REACTION_LOOPS.add(1);
         let message = format!(
-            "{depth} reactions lead from one to the next up to this event: it is not reacted to (reactor_max_depth); \
+            "{depth} reactions lead from one to the next up to this event: it starts no reaction (reactor_max_depth); \
              `salt-run reactor.explain {}` shows them",
             event.seq()
         );
@@ -373,7 +375,7 @@ impl<D: Dispatch> Follower<D> {
     }
 }
 
-/// Says that a reaction did not happen: in the log and on the bus.
+/// Logs and publishes that a reaction failed.
 pub(crate) async fn report(bus: &Bus, event: &Event, entry: &str, file: &str, depth: u64, message: &str) {
     tracing::error!(tag = event.tag(), seq = event.seq(), "{message}");
     let body = map! {
@@ -382,9 +384,9 @@ pub(crate) async fn report(bus: &Bus, event: &Event, entry: &str, file: &str, de
         "message" => message,
         "_cause" => event.seq(),
         "_entry" => entry,
-        crate::peek::DEPTH => depth + 1,
+        crate::routing_fields::DEPTH => depth + 1,
     };
     if let Err(error) = bus.fire(ERROR_TAG, &body).await {
-        tracing::error!(%error, "the event that tells of a reactor error could not be fired");
+        tracing::error!(%error, "publishing a reactor error failed");
     }
 }

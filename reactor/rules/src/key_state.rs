@@ -1,4 +1,4 @@
-//! What is remembered for one key of one rule.
+//! The state of one key of one rule.
 
 use std::collections::VecDeque;
 
@@ -6,28 +6,28 @@ use brine_core::value::{FromValue, msgpack};
 use brine_core::{Map, Value, map};
 use indexmap::IndexMap;
 
-use super::{Function, Register};
+use crate::{Function, Register};
 
-/// Events that are larger than this, in bytes, are remembered without their larger fields.
+/// Events above this size, in bytes, are stored without their fields above [`LARGE_FIELD`].
 const LARGE: usize = 16 << 10;
 const LARGE_FIELD: usize = 1 << 10;
 
-/// What is remembered for one key of one rule. Times are bus time, in microseconds.
+/// The state of one key of one rule. Times are bus time, in microseconds.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Cell {
+pub(super) enum KeyState {
     /// The events of a count.
     Window(VecDeque<(u64, Map)>),
-    /// An event that is waited for.
+    /// A timer for an expected event.
     Timer { due: u64, seq: u64, data: Map },
-    /// How far a sequence has got.
+    /// The progress of a sequence.
     Steps { next: usize, began: u64, events: Vec<Map> },
-    /// When each member had its last event.
+    /// The time of each member's last event.
     Members(IndexMap<String, u64>),
     /// The values of a register.
     Values(VecDeque<(u64, Value)>),
-    /// Whether a test holds.
+    /// Whether the test passes.
     Holds(bool),
-    /// When a timer is next due.
+    /// The time at which an interval is next due.
     Due(u64),
 }
 
@@ -47,72 +47,74 @@ fn listed<'a, T: 'a, V: Into<Value>>(all: impl Iterator<Item = (&'a u64, T)>, on
     all.map(|(time, rest)| Value::List(vec![(*time).into(), one(rest).into()])).collect()
 }
 
-impl Cell {
-    /// Changes the times of events by `event`, and those at which timers are due by `due`.
+impl KeyState {
+    /// Maps the times of events by `event`, and the due times of timers by `due`.
     pub fn move_times(&mut self, event: impl Fn(u64) -> u64, due: impl Fn(u64) -> u64) {
         match self {
-            Cell::Window(events) => events.iter_mut().for_each(|(time, _)| *time = event(*time)),
-            Cell::Values(values) => values.iter_mut().for_each(|(time, _)| *time = event(*time)),
-            Cell::Members(members) => members.values_mut().for_each(|time| *time = event(*time)),
-            Cell::Steps { began, .. } => *began = event(*began),
-            Cell::Timer { due: time, .. } | Cell::Due(time) => *time = due(*time),
-            Cell::Holds(_) => {}
+            KeyState::Window(events) => events.iter_mut().for_each(|(time, _)| *time = event(*time)),
+            KeyState::Values(values) => values.iter_mut().for_each(|(time, _)| *time = event(*time)),
+            KeyState::Members(members) => members.values_mut().for_each(|time| *time = event(*time)),
+            KeyState::Steps { began, .. } => *began = event(*began),
+            KeyState::Timer { due: time, .. } | KeyState::Due(time) => *time = due(*time),
+            KeyState::Holds(_) => {}
         }
     }
 
-    /// For the store.
+    /// Returns the state in the form of the store.
     pub fn to_value(&self) -> Value {
         match self {
-            Cell::Window(events) => {
+            KeyState::Window(events) => {
                 map! {"window" => listed(events.iter().map(|(time, data)| (time, data)), |data: &Map| data.clone())}
             }
-            Cell::Timer { due, seq, data } => {
+            KeyState::Timer { due, seq, data } => {
                 map! {"timer" => map! {"due" => *due, "seq" => *seq, "data" => data.clone()}}
             }
-            Cell::Steps { next, began, events } => {
+            KeyState::Steps { next, began, events } => {
                 let events: Value = events.iter().cloned().collect();
                 map! {"steps" => map! {"next" => *next as u64, "began" => *began, "events" => events}}
             }
-            Cell::Members(members) => {
+            KeyState::Members(members) => {
                 map! {"members" => listed(members.iter().map(|(id, time)| (time, id)), |id: &String| id.clone())}
             }
-            Cell::Values(values) => {
+            KeyState::Values(values) => {
                 map! {"values" => listed(values.iter().map(|(time, value)| (time, value)), |value: &Value| value.clone())}
             }
-            Cell::Holds(holds) => map! {"holds" => *holds},
-            Cell::Due(due) => map! {"due" => *due},
+            KeyState::Holds(holds) => map! {"holds" => *holds},
+            KeyState::Due(due) => map! {"due" => *due},
         }
         .into()
     }
 
-    /// From the store; nothing if it is not understood.
+    /// Parses a stored state; `None` if it is invalid.
     pub fn from_value(value: &Value) -> Option<Self> {
         let (kind, inner) = value.as_map()?.first()?;
         let data = |value: &Value| value.as_map().cloned();
         Some(match kind.as_str()? {
-            "window" => Cell::Window(pairs(inner, data)?.into()),
-            "timer" => {
-                Cell::Timer { due: number(inner, "due")?, seq: number(inner, "seq")?, data: data(inner.get("data")?)? }
-            }
-            "steps" => Cell::Steps {
+            "window" => KeyState::Window(pairs(inner, data)?.into()),
+            "timer" => KeyState::Timer {
+                due: number(inner, "due")?,
+                seq: number(inner, "seq")?,
+                data: data(inner.get("data")?)?,
+            },
+            "steps" => KeyState::Steps {
                 next: usize::from_value(inner.get("next")?)?,
                 began: number(inner, "began")?,
                 events: inner.get("events")?.as_list()?.iter().map(data).collect::<Option<_>>()?,
             },
             "members" => {
                 let members = pairs(inner, |id| id.as_str().map(str::to_owned))?;
-                Cell::Members(members.into_iter().map(|(time, id)| (id, time)).collect())
+                KeyState::Members(members.into_iter().map(|(time, id)| (id, time)).collect())
             }
-            "values" => Cell::Values(pairs(inner, |value| Some(value.clone()))?.into()),
-            "holds" => Cell::Holds(inner.as_bool()?),
-            "due" => Cell::Due(u64::from_value(inner)?),
+            "values" => KeyState::Values(pairs(inner, |value| Some(value.clone()))?.into()),
+            "holds" => KeyState::Holds(inner.as_bool()?),
+            "due" => KeyState::Due(u64::from_value(inner)?),
             _ => return None,
         })
     }
 }
 
-/// An event's data, small enough to be remembered.
-pub(super) fn small(data: &Map) -> Map {
+/// Returns the data of an event without large fields, if it is large.
+pub(super) fn trimmed(data: &Map) -> Map {
     if msgpack::pack_map(data).len() <= LARGE {
         return data.clone();
     }
@@ -120,8 +122,8 @@ pub(super) fn small(data: &Map) -> Map {
     data.iter().filter(|(_, value)| fits(value)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// What the values of a register come to.
-pub(super) fn reading(register: &Register, values: &VecDeque<(u64, Value)>) -> Value {
+/// Returns the value of a register.
+pub(super) fn evaluate(register: &Register, values: &VecDeque<(u64, Value)>) -> Value {
     let numbers = || values.iter().filter_map(|(_, value)| f64::from_value(value));
     match register.function {
         Function::Count => values.len().into(),

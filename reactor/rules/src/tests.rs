@@ -1,4 +1,4 @@
-//! Rules over time, with times handed in.
+//! Rules over time, with times passed in.
 
 use std::collections::HashMap;
 
@@ -22,10 +22,10 @@ pub(super) fn engine(text: &str, kept: &[(Vec<u8>, Vec<u8>)]) -> Engine {
     engine_at(text, kept, BEGIN, 0)
 }
 
-fn engine_at(text: &str, kept: &[(Vec<u8>, Vec<u8>)], now: u64, ahead: i64) -> Engine {
+fn engine_at(text: &str, kept: &[(Vec<u8>, Vec<u8>)], now: u64, wall_offset: i64) -> Engine {
     let (rules, errors) = parse(text);
     assert!(errors.is_empty(), "{text}: {errors:?}");
-    Engine::new(rules, kept, now, ahead)
+    Engine::new(rules, kept, now, wall_offset)
 }
 
 /// Runs events through an engine: each has a second, a tag and data. An empty tag is a look at the clock.
@@ -39,9 +39,9 @@ fn run(text: &str, events: &[(u64, &str, Map)], restarts: bool) -> Vec<(usize, S
         let time = BEGIN + second * SECOND;
         let seq = place as u64 + 1;
         let firings = if tag.is_empty() {
-            engine.tick(time)
+            engine.advance(time)
         } else {
-            engine.event(Moment { seq, tag, data, time }, &|name| (name == "web").then_some(20))
+            engine.event(Occurrence { seq, tag, data, time }, &|name| (name == "web").then_some(20))
         };
         fired.extend(firings.into_iter().map(|firing| (place, firing.rule, firing.context)));
         if restarts {
@@ -172,7 +172,7 @@ fn registers_and_limits_on_them() {
         let mut engine = engine(&text, &[]);
         for (place, n) in [4, 2, 3].into_iter().enumerate() {
             let data = map! {"n" => n};
-            engine.event(Moment { seq: place as u64 + 1, tag: "t", data: &data, time: BEGIN }, &|_| None);
+            engine.event(Occurrence { seq: place as u64 + 1, tag: "t", data: &data, time: BEGIN }, &|_| None);
         }
         assert_eq!(engine.registers(None), map! {"r" => value.clone()}, "{function}");
         assert_eq!(engine.registers(Some("any")), map! {"r" => value}, "{function}");
@@ -192,15 +192,15 @@ fn what_was_seen_before_a_restart_is_passed_over_and_other_definitions_start_ane
     let rule = "x: {rule.count: [{tag: a}, {count: 2}, {within: 60}, {react: /x}]}";
     let mut first = engine(rule, &[]);
     let data = Map::new();
-    assert!(first.event(Moment { seq: 5, tag: "a", data: &data, time: BEGIN }, &|_| None).is_empty());
+    assert!(first.event(Occurrence { seq: 5, tag: "a", data: &data, time: BEGIN }, &|_| None).is_empty());
     let kept: Vec<_> = first.changes().into_iter().map(|(key, value)| (key, value.unwrap())).collect();
     assert!(first.changes().is_empty());
     let mut again = engine(rule, &kept);
-    assert!(again.event(Moment { seq: 5, tag: "a", data: &data, time: BEGIN }, &|_| None).is_empty());
-    assert_eq!(again.event(Moment { seq: 6, tag: "a", data: &data, time: BEGIN }, &|_| None).len(), 1);
+    assert!(again.event(Occurrence { seq: 5, tag: "a", data: &data, time: BEGIN }, &|_| None).is_empty());
+    assert_eq!(again.event(Occurrence { seq: 6, tag: "a", data: &data, time: BEGIN }, &|_| None).len(), 1);
     let mut other = engine(&rule.replace("60", "61"), &kept);
     assert!(other.changes().iter().any(|(key, value)| key.starts_with(b"x\0") && value.is_none()));
-    assert!(other.event(Moment { seq: 6, tag: "a", data: &data, time: BEGIN }, &|_| None).is_empty());
+    assert!(other.event(Occurrence { seq: 6, tag: "a", data: &data, time: BEGIN }, &|_| None).is_empty());
 }
 
 #[test]
@@ -220,10 +220,10 @@ fn a_restart_after_a_jump_of_the_wall_clock_keeps_what_is_left_of_a_timer() {
         (0, 25 * HOUR, 0),
     ] {
         let mut first = engine_at(rule, &[], BEGIN, 0);
-        first.event(Moment { seq: 1, tag: "a", data: &data, time: BEGIN }, &|_| None);
+        first.event(Occurrence { seq: 1, tag: "a", data: &data, time: BEGIN }, &|_| None);
         let mut kept: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
         kept.extend(first.changes().into_iter().filter_map(|(key, value)| Some((key, value?))));
-        first.set_ahead(before);
+        first.set_wall_offset(before);
         kept.extend(first.changes().into_iter().filter_map(|(key, value)| Some((key, value?))));
         let now = (BEGIN + 30 * SECOND).saturating_add_signed(before + away);
         let mut again = engine_at(rule, &kept.into_iter().collect::<Vec<_>>(), now, 0);
@@ -231,7 +231,7 @@ fn a_restart_after_a_jump_of_the_wall_clock_keeps_what_is_left_of_a_timer() {
         // What was moved is written with the new place of the clock.
         let moved = again.changes().into_iter().any(|(key, _)| key.starts_with(b"x\0"));
         assert_eq!(moved, before != 0, "{before} {away}");
-        assert_eq!((again.tick(now + due * SECOND).len(), again.tick(u64::MAX / 2).len()), (1, 0));
+        assert_eq!((again.advance(now + due * SECOND).len(), again.advance(u64::MAX / 2).len()), (1, 0));
     }
 }
 
@@ -241,13 +241,13 @@ fn events_kept_from_before_a_jump_are_never_later_than_now() {
     let data = Map::new();
     let mut first = engine_at(rule, &[], BEGIN, 0);
     for seq in 1..3 {
-        first.event(Moment { seq, tag: "a", data: &data, time: BEGIN }, &|_| None);
+        first.event(Occurrence { seq, tag: "a", data: &data, time: BEGIN }, &|_| None);
     }
     let kept: Vec<_> = first.changes().into_iter().map(|(key, value)| (key, value.unwrap())).collect();
     // The clock was set back an hour while the process was away: the two events leave the window all the same.
     let now = BEGIN - 3600 * SECOND;
     let mut again = engine_at(rule, &kept, now, 0);
-    assert!(again.event(Moment { seq: 3, tag: "a", data: &data, time: now + 61 * SECOND }, &|_| None).is_empty());
+    assert!(again.event(Occurrence { seq: 3, tag: "a", data: &data, time: now + 61 * SECOND }, &|_| None).is_empty());
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn rules_that_cannot_be_understood_are_told_and_the_others_are_used() {
         ),
         (
             "x: {rule.count: [{tag: a}, {count: 1}, {within: soon}, {react: /x}]}",
-            "1: 'within' of 'x': 'soon' is no length",
+            "1: 'within' of 'x': duration 'soon' is invalid",
         ),
         (
             "x: {rule.count: [{tag: a}, {count: 1}, {within: 1}, {whit: 2}, {react: /x}]}",
@@ -276,7 +276,7 @@ fn rules_that_cannot_be_understood_are_told_and_the_others_are_used() {
         ),
         (
             "x: {rule.count: [{tag: a}, {where: 1}, {count: 1}, {within: 1}, {react: /x}]}",
-            "1: 'where' of 'x': is a mapping",
+            "1: 'where' of 'x': expected a mapping",
         ),
         ("x: {rule.sequence: [{tags: [a]}, {within: 1}, {react: /x}]}", "1: 'tags' of 'x': is a list of two or more"),
         (
@@ -306,11 +306,11 @@ proptest! {
         let rule = "x: {rule.count: [{tag: a}, {by: k}, {count: 3}, {within: 30}, {react: /x}]}";
         let mut second = 0;
         let mut events = Vec::new();
-        let (mut expected, mut seen): (Vec<usize>, HashMap<u8, Vec<u64>>) = (Vec::new(), HashMap::new());
+        let (mut expected, mut view): (Vec<usize>, HashMap<u8, Vec<u64>>) = (Vec::new(), HashMap::new());
         for (place, (pause, key)) in steps.into_iter().enumerate() {
             second += pause;
             events.push((second, "a", map! {"k" => i64::from(key)}));
-            let of_key = seen.entry(key).or_default();
+            let of_key = view.entry(key).or_default();
             of_key.push(second);
             if of_key.iter().filter(|time| **time + 30 > second).count() >= 3 {
                 expected.push(place);
@@ -323,7 +323,7 @@ proptest! {
     #[test]
     fn what_is_kept_is_read_back_or_refused(packed: Vec<u8>) {
         if let Ok(value) = msgpack::unpack(&packed) {
-            let _ = cell::Cell::from_value(&value);
+            let _ = key_state::KeyState::from_value(&value);
         }
         let rule = "x: {rule.count: [{tag: a}, {count: 2}, {within: 60}, {react: /x}]}";
         let _ = engine(rule, &[(b"x\0".to_vec(), packed)]);

@@ -1,35 +1,35 @@
-//! Why a rule has not fired at an event: conditions that do not hold, a missing key, or how far it has got.
+//! Explains why a rule did not fire at an event: a failed condition, a missing key, or its progress.
 
 use brine_core::Value;
 
-use super::cell::Cell;
-use super::condition::{By, Seen};
-use super::engine::{Engine, Moment};
-use super::{Kind, Whole};
-use crate::clock::micros;
+use crate::condition::{By, EventView};
+use crate::duration::micros;
+use crate::engine::{Engine, Occurrence};
+use crate::key_state::KeyState;
+use crate::{Kind, Whole};
 
-/// How many keys of an event are looked at.
+/// The maximum number of keys of an event that are examined.
 const KEYS: usize = 5;
 
 impl Engine {
-    /// Returns the rules that look at events of this tag, each with why it did not fire at this one. What it
-    /// remembers is that of now, in bus time.
-    pub fn status(&self, moment: Moment<'_>, now: u64) -> Vec<(String, String)> {
-        let seen = Seen { tag: moment.tag, data: moment.data };
-        let one = |(place, trigger): (usize, usize)| {
-            let rule = &self.rules().all()[place];
-            let text = match rule.triggers[trigger].conditions.unmet(seen) {
+    /// Returns the rules with a trigger for the event's tag, each with the reason why it did not fire, from its state at
+    /// the bus time `now`.
+    pub fn status(&self, occurrence: Occurrence<'_>, now: u64) -> Vec<(String, String)> {
+        let view = EventView { tag: occurrence.tag, data: occurrence.data };
+        let one = |(index, trigger): (usize, usize)| {
+            let rule = &self.rules().all()[index];
+            let text = match rule.triggers[trigger].conditions.unmet(view) {
                 Some(unmet) => format!("a condition does not hold: {unmet}"),
-                None => self.progress(place, trigger, moment, now),
+                None => self.progress(index, trigger, occurrence, now),
             };
             (rule.id.clone(), text)
         };
-        self.rules().matching(moment.tag).into_iter().map(one).collect()
+        self.rules().matching(occurrence.tag).into_iter().map(one).collect()
     }
 
-    fn progress(&self, place: usize, trigger: usize, moment: Moment<'_>, now: u64) -> String {
-        let seen = Seen { tag: moment.tag, data: moment.data };
-        let kind = &self.rules().all()[place].kind;
+    fn progress(&self, index: usize, trigger: usize, occurrence: Occurrence<'_>, now: u64) -> String {
+        let view = EventView { tag: occurrence.tag, data: occurrence.data };
+        let kind = &self.rules().all()[index].kind;
         let (Kind::Count { by, .. }
         | Kind::Absent { by, .. }
         | Kind::Sequence { by, .. }
@@ -42,24 +42,24 @@ impl Engine {
             Kind::Absent { each: Some(path), .. } if trigger == 0 => Some(path),
             _ => None,
         };
-        let keys = match each.map(|path| path.find(seen)) {
+        let keys = match each.map(|path| path.find(view)) {
             Some(Some(Value::List(all))) => all.iter().take(KEYS).map(ToString::to_string).collect(),
             Some(Some(one)) => vec![one.to_string()],
             Some(None) => return "the event has nothing at 'each'".to_owned(),
-            None => match by.key(seen) {
+            None => match by.key(view) {
                 Some(key) => vec![key],
-                None => return format!("the event lacks {} (by)", by.missing(seen)),
+                None => return format!("the event lacks {} (by)", by.missing(view)),
             },
         };
         let key = keys.first().cloned().unwrap_or_default();
-        let of_key = if by.0.is_empty() { String::new() } else { format!(" for '{}'", crate::skipped::cut(&key)) };
-        let is_old = |within: u64| moment.time <= now.saturating_sub(within);
+        let of_key = if by.0.is_empty() { String::new() } else { format!(" for '{}'", crate::excerpt(&key)) };
+        let is_old = |within: u64| occurrence.time <= now.saturating_sub(within);
         match kind {
             Kind::Count { count, within, .. } => {
                 let within = micros(*within);
-                let (counted, oldest) = (self.slot(place, &key), now.saturating_sub(within));
+                let (counted, oldest) = (self.slot(index, &key), now.saturating_sub(within));
                 let counted = match counted {
-                    Some(Cell::Window(window)) => window.iter().filter(|(time, _)| *time > oldest).count(),
+                    Some(KeyState::Window(window)) => window.iter().filter(|(time, _)| *time > oldest).count(),
                     _ => 0,
                 };
                 let old = if is_old(within) { "; this event is older and counts no more" } else { "" };
@@ -69,17 +69,18 @@ impl Engine {
                 format!("it is the expected event: a timer that ran{of_key} was stopped")
             }
             Kind::Absent { .. } => {
-                let runs = keys.iter().filter(|key| matches!(self.slot(place, key), Some(Cell::Timer { .. }))).count();
+                let runs =
+                    keys.iter().filter(|key| matches!(self.slot(index, key), Some(KeyState::Timer { .. }))).count();
                 match runs {
                     0 => "no timer runs: the expected event came, or the rule has fired since".to_owned(),
                     runs => format!("{runs} timers wait for the expected event: see reactor.timers"),
                 }
             }
             Kind::Sequence { within, .. } => {
-                let steps = self.rules().all()[place].triggers.len();
-                let (within, next) = (micros(*within), self.slot(place, &key));
+                let steps = self.rules().all()[index].triggers.len();
+                let (within, next) = (micros(*within), self.slot(index, &key));
                 let next = match next {
-                    Some(Cell::Steps { next, began, .. }) if now < began + within => *next,
+                    Some(KeyState::Steps { next, began, .. }) if now < began + within => *next,
                     _ => 0,
                 };
                 let old = if is_old(within) { "; this event is older than `within`" } else { "" };
@@ -87,8 +88,8 @@ impl Engine {
             }
             Kind::Share { whole, above, within, .. } => {
                 let oldest = now.saturating_sub(micros(*within));
-                let members = match self.slot(place, "") {
-                    Some(Cell::Members(members)) => members.values().filter(|time| **time > oldest).count(),
+                let members = match self.slot(index, "") {
+                    Some(KeyState::Members(members)) => members.values().filter(|time| **time > oldest).count(),
                     _ => 0,
                 };
                 let whole = match whole {
@@ -105,9 +106,9 @@ impl Engine {
 }
 
 impl By {
-    /// The first path that an event has no value at.
-    fn missing(&self, seen: Seen<'_>) -> String {
-        let missing = self.0.iter().find(|path| path.find(seen).is_none_or(|value| value.is_nil()));
+    /// Returns the first path at which an event has no value.
+    fn missing(&self, view: EventView<'_>) -> String {
+        let missing = self.0.iter().find(|path| path.find(view).is_none_or(|value| value.is_nil()));
         missing.map_or_else(String::new, |path| format!("'{path}'"))
     }
 }
@@ -116,8 +117,8 @@ impl By {
 mod tests {
     use brine_core::{Map, map};
 
-    use super::super::tests::engine;
     use super::*;
+    use crate::tests::engine;
 
     const SECOND: u64 = 1_000_000;
 
@@ -173,14 +174,14 @@ load:
         ] {
             seq += 1;
             let data: Map = data;
-            let moment = Moment { seq, tag, data: &data, time: time * SECOND };
-            assert_eq!(engine.event(moment, &nobody), [], "{tag}");
+            let occurrence = Occurrence { seq, tag, data: &data, time: time * SECOND };
+            assert_eq!(engine.event(occurrence, &nobody), [], "{tag}");
             let told: Vec<_> =
-                engine.status(moment, now).into_iter().map(|(id, text)| format!("{id}: {text}")).collect();
+                engine.status(occurrence, now).into_iter().map(|(id, text)| format!("{id}: {text}")).collect();
             assert_eq!(told, [expected], "{tag} {data:?}");
         }
         let data = Map::new();
-        let other = Moment { seq: seq + 1, tag: "other", data: &data, time: now };
+        let other = Occurrence { seq: seq + 1, tag: "other", data: &data, time: now };
         assert_eq!(engine.status(other, now), []);
     }
 }

@@ -1,5 +1,5 @@
-//! Rules over time in a running reactor: their files read, their state persisted, and the reactions of their firings
-//! dispatched at least once. The cursor passes an event when the state that it changed is on disk.
+//! Runs rules over time: persists their state and queues the reactions of their firings, which are dispatched at least
+//! once. The cursor passes an event when the rule state that it changed is on disk.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,80 +11,82 @@ use brine_core::event::Event;
 use brine_core::store::{Batch, BlockingStore, StoreError, Table};
 use brine_core::value::msgpack;
 use brine_core::{Map, Value, map};
+use brine_rules::{Engine, Firing, Occurrence, Rules};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::peek::Peek;
-use crate::persist;
-use crate::plan::Bound;
+use crate::plan::Binding;
 use crate::progress::Progress;
-use crate::rules::{Engine, Firing, Moment, Rules};
+use crate::routing_fields::RoutingFields;
+use crate::store_retry;
 use crate::work::Work;
 use crate::{Dispatch, Reactor};
 
-const KEPT: Table = Table("reactor_rules");
-/// Firings whose reactions have not all been handed over.
-const FIRED: Table = Table("reactor_fired");
+/// The state of the rules.
+const STATE: Table = Table("reactor_rules");
+/// Firings whose reactions have not all been dispatched.
+const FIRINGS: Table = Table("reactor_fired");
 
-/// How large the node group of a name is; nothing if there is none.
+/// Resolves the number of minions of a node group; `None` if there is no such group.
 pub type GroupSize = Arc<dyn Fn(&str) -> Pin<Box<dyn Future<Output = Option<usize>> + Send>> + Send + Sync>;
 
-/// How many writes wait for the store; then the reactor takes no more events.
+/// The capacity of the write queue; the reactor blocks while it is full.
 const WRITES: usize = 4096;
-/// How many writes go into one batch.
+/// The maximum number of writes in one batch.
 const BATCH: usize = 1024;
 
-/// What is to be written together: keys without a value are removed.
+/// Changes that are written together. Keys without a value are removed.
 struct Write {
     changes: Vec<(Table, Vec<u8>, Option<Bytes>)>,
-    /// The event that the cursor must not pass before this is on disk.
+    /// The event that holds the cursor until the changes are on disk.
     seq: Option<u64>,
 }
 
-/// The rules with what they remember, in memory and in the store.
-pub(crate) struct Overtime {
+/// The rules with their state, in memory and in the store.
+pub(crate) struct RuleRuntime {
     engine: Mutex<Engine>,
     clock: Clock,
     store: Option<BlockingStore>,
     writes: mpsc::Sender<Write>,
-    /// For the writer, until it starts.
-    waiting: Mutex<Option<mpsc::Receiver<Write>>>,
+    /// The other end of `writes`, until the writer starts.
+    queue: Mutex<Option<mpsc::Receiver<Write>>>,
     /// The number of the next firing.
     next: Mutex<u64>,
-    /// The rules have been replaced.
+    /// Notified when the rules are replaced.
     changed: Notify,
 }
 
-impl Overtime {
-    /// Creates the state of no rules, until they are set.
+impl RuleRuntime {
+    /// Creates a runtime without rules.
     pub fn new(store: Option<BlockingStore>, clock: Clock) -> Self {
         let (none, _) = Rules::parse(&[]);
-        let (writes, waiting) = mpsc::channel(WRITES);
+        let (writes, queue) = mpsc::channel(WRITES);
         let engine = Mutex::new(Engine::new(none, &[], 0, 0));
-        Overtime {
+        RuleRuntime {
             engine,
             clock,
             store,
             writes,
-            waiting: Mutex::new(Some(waiting)),
+            queue: Mutex::new(Some(queue)),
             next: Mutex::new(0),
             changed: Notify::new(),
         }
     }
 
-    /// Replaces the rules. What is remembered for those that stay the same stays.
+    /// Replaces the rules. Unchanged rules keep their state.
     fn set(&self, rules: Rules) -> Result<(), StoreError> {
         let mut engine = self.engine.lock();
-        let mut kept = engine.kept();
+        let mut state = engine.state();
         if engine.is_empty() {
-            kept = self.store.as_ref().map(|store| store.scan(KEPT, b"", usize::MAX)).transpose()?.unwrap_or_default();
+            state =
+                self.store.as_ref().map(|store| store.scan(STATE, b"", usize::MAX)).transpose()?.unwrap_or_default();
         }
-        *engine = Engine::new(rules, &kept, self.clock.now(), self.clock.ahead());
+        *engine = Engine::new(rules, &state, self.clock.now(), self.clock.wall_offset());
         drop(engine);
-        // The reactor persists what has changed.
+        // Wakes the event loop, which persists the changes.
         self.changed.notify_one();
         Ok(())
     }
@@ -94,52 +96,52 @@ impl Overtime {
         self.changed.notified().await;
     }
 
-    /// Hands what has changed, and firings whose reactions are to be dispatched, to the writer: together, and before
-    /// the cursor passes the event of `seq`, which is open in the progress until then. Waits while too many writes wait.
-    async fn keep(&self, fired: &[(u64, Vec<u8>)], seq: Option<u64>, progress: &Mutex<Progress>) {
+    /// Queues the changed state and new firings for one write. The event of `seq` holds the cursor until that is on disk.
+    /// Blocks while the write queue is full.
+    async fn persist(&self, fired: &[(u64, Vec<u8>)], seq: Option<u64>, progress: &Mutex<Progress>) {
         let changes = {
             let mut engine = self.engine.lock();
-            engine.set_ahead(self.clock.ahead());
+            engine.set_wall_offset(self.clock.wall_offset());
             engine.changes()
         };
         if self.store.is_none() || (changes.is_empty() && fired.is_empty()) {
             return;
         }
-        let kept = changes.into_iter().map(|(key, value)| (KEPT, key, value.map(Bytes::from)));
+        let state = changes.into_iter().map(|(key, value)| (STATE, key, value.map(Bytes::from)));
         let firings = fired
             .iter()
-            .map(|(number, packed)| (FIRED, number.to_be_bytes().to_vec(), Some(Bytes::copy_from_slice(packed))));
-        let write = Write { changes: kept.chain(firings).collect(), seq };
+            .map(|(number, packed)| (FIRINGS, number.to_be_bytes().to_vec(), Some(Bytes::copy_from_slice(packed))));
+        let write = Write { changes: state.chain(firings).collect(), seq };
         if let Some(seq) = seq {
             progress.lock().begin(seq);
         }
-        // The writer ends with the reactor: then the event stays open.
+        // The writer ends with the reactor; the event then stays open.
         _ = self.writes.send(write).await;
     }
 
-    /// Persists what has changed without an event.
+    /// Persists changes that no event caused.
     pub async fn flush(&self, progress: &Mutex<Progress>) {
-        self.keep(&[], None, progress).await;
+        self.persist(&[], None, progress).await;
     }
 
-    /// Records that the reactions of a firing have been dispatched.
-    pub async fn done(&self, number: u64) {
+    /// Removes a firing whose reactions have been dispatched.
+    pub async fn dispatched(&self, number: u64) {
         if self.store.is_some() {
-            let changes = vec![(FIRED, number.to_be_bytes().to_vec(), None)];
-            // The writer ends with the reactor: then the firing comes again.
+            let changes = vec![(FIRINGS, number.to_be_bytes().to_vec(), None)];
+            // The writer ends with the reactor; the firing is then repeated after the next start.
             _ = self.writes.send(Write { changes, seq: None }).await;
         }
     }
 
-    /// Writes until `stop`, and then what waits. Runs once.
+    /// Writes until `stop`, then drains the queue. Runs once.
     pub async fn write(self: Arc<Self>, progress: Arc<Mutex<Progress>>, stop: CancellationToken) {
-        let (Some(mut waiting), Some(store)) = (self.waiting.lock().take(), self.store.clone()) else { return };
+        let (Some(mut queue), Some(store)) = (self.queue.lock().take(), self.store.clone()) else { return };
         let mut writes = Vec::new();
         loop {
             tokio::select! {
-                count = waiting.recv_many(&mut writes, BATCH) => if count == 0 { return },
-                () = stop.cancelled(), if !waiting.is_closed() => {
-                    waiting.close();
+                count = queue.recv_many(&mut writes, BATCH) => if count == 0 { return },
+                () = stop.cancelled(), if !queue.is_closed() => {
+                    queue.close();
                     continue;
                 }
             }
@@ -153,8 +155,8 @@ impl Overtime {
                 }
                 batch
             };
-            // What comes later must not be on disk without this: its events would count as seen.
-            if !persist::write(&store, batch, "what rules over time remember", &stop).await {
+            // In order: later state on disk marks the events of this one as processed.
+            if !store_retry::write(&store, batch, "the state of rules", &stop).await {
                 return;
             }
             let mut progress = progress.lock();
@@ -162,30 +164,30 @@ impl Overtime {
         }
     }
 
-    /// Returns the firings of before a restart whose reactions have not all been dispatched.
-    pub fn left_over(&self) -> Result<Vec<Work>, StoreError> {
+    /// Returns the firings from before the restart whose reactions have not all been dispatched.
+    pub fn pending_firings(&self) -> Result<Vec<Work>, StoreError> {
         let Some(store) = &self.store else { return Ok(Vec::new()) };
-        let mut left = Vec::new();
-        for (key, packed) in store.scan(FIRED, b"", usize::MAX)? {
+        let mut pending = Vec::new();
+        for (key, packed) in store.scan(FIRINGS, b"", usize::MAX)? {
             let Ok(number) = key.try_into().map(u64::from_be_bytes) else { continue };
             let mut next = self.next.lock();
             *next = (*next).max(number + 1);
-            left.extend(unpack(number, &packed));
+            pending.extend(unpack(number, &packed));
         }
-        Ok(left)
+        Ok(pending)
     }
 
-    /// Whether a rule looks at events of this tag.
+    /// Returns whether a trigger of a rule matches a tag.
     pub fn wants(&self, tag: &str) -> bool {
         self.engine.lock().wants(tag)
     }
 
-    /// Returns the rules that look at events of this tag, each with why it did not fire at this one.
+    /// Returns the rules with a trigger for the tag of an event, each with the reason why it did not fire.
     pub fn status(&self, event: &Event) -> Vec<(String, String)> {
-        let (data, now, ahead) = (event.data(), self.clock.now(), self.clock.ahead());
-        let time = event.time().map_or(now, |stamp| stamp.saturating_add_signed(ahead.saturating_neg()).min(now));
-        let moment = Moment { seq: event.seq(), tag: event.tag(), data: &data, time };
-        self.engine.lock().status(moment, now)
+        let (data, now, offset) = (event.data(), self.clock.now(), self.clock.wall_offset());
+        let time = event.time().map_or(now, |stamp| stamp.saturating_add_signed(offset.saturating_neg()).min(now));
+        let occurrence = Occurrence { seq: event.seq(), tag: event.tag(), data: &data, time };
+        self.engine.lock().status(occurrence, now)
     }
 
     /// Returns the patterns of all rules, each with the rule's id.
@@ -194,30 +196,30 @@ impl Overtime {
         engine.rules().patterns().map(|(pattern, rule)| (pattern.to_owned(), rule.to_owned())).collect()
     }
 
-    /// Returns how long until the next timer is due.
+    /// Returns the time until the next timer is due.
     pub fn next_due(&self) -> Option<Duration> {
         let due = self.engine.lock().next_due()?;
         Some(Duration::from_micros(due.saturating_sub(self.clock.now())))
     }
 
-    /// Returns what an event makes true.
+    /// Returns the works of the rules that an event fires.
     pub async fn event(&self, event: &Event, group_size: &GroupSize, progress: &Mutex<Progress>) -> Vec<Work> {
         let data = event.data();
         let time = self.clock.time_of(event.time());
-        let moment = Moment { seq: event.seq(), tag: event.tag(), data: &data, time };
+        let occurrence = Occurrence { seq: event.seq(), tag: event.tag(), data: &data, time };
         let groups = self.engine.lock().groups();
         let mut sizes = HashMap::new();
         for name in groups {
             let size = group_size(&name).await;
             sizes.insert(name, size);
         }
-        let firings = self.engine.lock().event(moment, &|name| sizes.get(name).copied().flatten());
+        let firings = self.engine.lock().event(occurrence, &|name| sizes.get(name).copied().flatten());
         self.works(firings, Some(event.seq()), progress).await
     }
 
-    /// Returns what time makes true.
-    pub async fn tick(&self, progress: &Mutex<Progress>) -> Vec<Work> {
-        let firings = self.engine.lock().tick(self.clock.now());
+    /// Returns the works of the timers that are due.
+    pub async fn advance(&self, progress: &Mutex<Progress>) -> Vec<Work> {
+        let firings = self.engine.lock().advance(self.clock.now());
         self.works(firings, None, progress).await
     }
 
@@ -236,7 +238,7 @@ impl Overtime {
             works.extend(unpack(number, &packed));
             fired.push((number, packed));
         }
-        self.keep(&fired, seq, progress).await;
+        self.persist(&fired, seq, progress).await;
         works
     }
 }
@@ -260,17 +262,17 @@ fn unpack(number: u64, packed: &[u8]) -> Option<Work> {
     let frame = Event::from_map(text("tag")?, data).ok()?.frame().clone();
     let event = Event::from_trusted_frame(u64::from_value(map.get("seq")?)?, Bytes::clone(&frame)).ok()?;
     let files = Vec::<String>::from_value(map.get("react")?)?;
-    let depth = Peek::at(&event).depth;
-    let bound = vec![Bound::Rule { name: text("rule")?.into(), files }];
-    let more = map.get("context").and_then(Value::as_map).cloned();
-    let mut work = Work::new(event, bound, depth);
-    (work.more, work.firing) = (more, Some(number));
+    let depth = RoutingFields::of(&event).depth;
+    let bindings = vec![Binding::Rule { name: text("rule")?.into(), files }];
+    let rule_context = map.get("context").and_then(Value::as_map).cloned();
+    let mut work = Work::new(event, bindings, depth);
+    (work.rule_context, work.firing) = (rule_context, Some(number));
     Some(work)
 }
 
 impl<D: Dispatch> Reactor<D> {
-    /// Reads rules over time from these files (paths, globs of paths, `salt://` paths) and uses them in the
-    /// place of those of before. Says what is wrong with those that cannot be understood.
+    /// Replaces the rules over time by those of these files (paths, globs of paths, `salt://` paths). Returns the errors of
+    /// invalid files and rules, which are left out.
     pub fn set_rules(&self, files: &[String]) -> Result<Vec<String>, StoreError> {
         let mut errors = Vec::new();
         let mut located = Vec::new();
@@ -280,33 +282,33 @@ impl<D: Dispatch> Reactor<D> {
                 Err(error) => errors.push(error),
             }
         }
-        let (rules, wrong) = Rules::parse(&located);
-        errors.extend(wrong.iter().map(ToString::to_string));
-        self.overtime.set(rules)?;
+        let (rules, invalid) = Rules::parse(&located);
+        errors.extend(invalid.iter().map(ToString::to_string));
+        self.rules.set(rules)?;
         Ok(errors)
     }
 
-    /// The rules over time: by id, the function and the reactions.
+    /// Returns the rules over time by id, each with its function and SLS files.
     pub fn rules(&self) -> Map {
-        let engine = self.overtime.engine.lock();
-        let one = |rule: &crate::rules::Rule| {
-            let shown = map! {"function" => rule.kind.name(), "react" => rule.react.clone()};
+        let engine = self.rules.engine.lock();
+        let one = |rule: &brine_rules::Rule| {
+            let shown = map! {"function" => rule.function(), "react" => rule.react.clone()};
             (Value::from(rule.id.as_str()), Value::Map(shown))
         };
         engine.rules().all().iter().map(one).collect()
     }
 
-    /// What the registers of rules over time say.
+    /// Returns the values of the registers of rules over time, by id and key.
     pub fn registers(&self) -> Map {
-        self.overtime.engine.lock().registers(None)
+        self.rules.engine.lock().registers(None)
     }
 
-    /// Returns the timers of rules over time that run: rule, key, and when they are due by the wall clock, in
-    /// microseconds since 1970.
+    /// Returns the running timers of rules over time: rule, key, and due time by the wall clock in microseconds since
+    /// 1970.
     pub fn timers(&self) -> Vec<(String, String, u64)> {
-        let ahead = self.overtime.clock.ahead();
-        let timers = self.overtime.engine.lock().timers().into_iter();
-        timers.map(|(rule, key, due)| (rule, key, due.saturating_add_signed(ahead))).collect()
+        let offset = self.rules.clock.wall_offset();
+        let timers = self.rules.engine.lock().timers().into_iter();
+        timers.map(|(rule, key, due)| (rule, key, due.saturating_add_signed(offset))).collect()
     }
 }
 

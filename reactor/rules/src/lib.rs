@@ -1,13 +1,16 @@
-//! Rules over time: so many events within a while, an event that does not come, one after the other, a share
-//! of many; with registers and timers that survive a restart.
+//! Rules over time: counts, absences, sequences and shares of events, with registers and timers that survive a restart.
 //!
-//! `parse.rs` reads rules from SLS, `condition.rs` holds paths and conditions on events' data, `cell.rs` what
-//! is remembered for one key of one rule, `engine.rs` brings events and rules together, `status.rs` explains why a
-//! rule did not fire. All of it is without clock and disk: times are handed in, changes are handed out.
+//! `parse.rs` parses rules from SLS, `condition.rs` paths and conditions on the data of events. `engine.rs` applies
+//! events to the rules, `key_state.rs` is the state of one key of one rule, and `status.rs` explains why a rule did not
+//! fire. `duration.rs` parses durations, `excerpt.rs` shortens texts for messages.
+//!
+//! The crate has no clock, disk or tasks: the caller passes times and events in, and persists the changes.
 
-mod cell;
 mod condition;
+pub mod duration;
 mod engine;
+mod excerpt;
+mod key_state;
 mod parse;
 mod status;
 
@@ -16,63 +19,66 @@ use std::time::Duration;
 use brine_core::glob::GlobSet;
 
 use condition::{By, Conditions, Path};
-pub(crate) use engine::{Engine, Firing, Moment};
+pub use engine::{Engine, Firing, GroupSize, Occurrence};
+pub use excerpt::excerpt;
 pub use parse::RuleError;
 
-/// All rules, their patterns compiled into one set.
+/// A set of rules, with their patterns compiled into one glob set.
 #[derive(Debug)]
 pub struct Rules {
     rules: Vec<Rule>,
     set: GlobSet,
-    /// For each pattern of the set, the rule and which of its triggers it belongs to.
-    places: Vec<(usize, usize)>,
+    /// For each pattern of the set, the indexes of its rule and trigger.
+    positions: Vec<(usize, usize)>,
 }
 
-/// One rule.
+/// A rule.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Rule {
+pub struct Rule {
+    /// The id of the rule.
     pub id: String,
-    /// Of its definition: what was remembered for another definition is dropped.
-    pub fingerprint: String,
+    /// The SLS files of its reactions.
     pub react: Vec<String>,
-    pub kind: Kind,
+    /// Identifies the definition: the state of another definition is dropped.
+    fingerprint: String,
+    kind: Kind,
     triggers: Vec<Trigger>,
 }
 
-/// Which events a rule looks at.
+/// The events that a rule evaluates.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Trigger {
     tags: Vec<String>,
     conditions: Conditions,
 }
 
-/// What a rule waits for.
+/// The condition under which a rule fires.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// So many events within a while.
+    /// A number of events within a time.
     Count { by: By, count: usize, within: Duration },
-    /// The second trigger does not come within a while after the first.
+    /// No event of the second trigger within a time after one of the first.
     Absent { each: Option<Path>, by: By, within: Duration },
-    /// The triggers one after the other within a while.
+    /// Events of all triggers in order within a time.
     Sequence { by: By, within: Duration },
-    /// Events of more than a share of members within a while.
+    /// Events of more than a share of members within a time.
     Share { by: By, whole: Whole, above: f64, within: Duration },
-    /// Values of events are kept.
+    /// Collects values of events.
     Register { by: By, register: Register },
-    /// What a register says is above, below or equal.
+    /// The value of a register passes a test.
     When { register: String, test: Test },
-    /// Again and again.
+    /// Fires at an interval.
     Every { pause: Duration },
 }
 
-/// What a share is of.
+/// The number of members that a share refers to.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Whole {
     Count(usize),
     Nodegroup(String),
 }
 
-/// What is kept of events' values, and what it comes to.
+/// A collection of values of events, and the function that reduces them.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Register {
     pub function: Function,
@@ -109,9 +115,15 @@ impl Test {
     }
 }
 
+impl Rule {
+    /// Returns the function of the rule, such as `rule.count`.
+    pub fn function(&self) -> &'static str {
+        self.kind.function()
+    }
+}
+
 impl Kind {
-    /// The function that it was written as.
-    pub fn name(&self) -> &'static str {
+    fn function(&self) -> &'static str {
         match self {
             Kind::Count { .. } => "rule.count",
             Kind::Absent { .. } => "rule.absent",
@@ -134,36 +146,37 @@ impl Kind {
 
 impl Rules {
     fn new(rules: Vec<Rule>) -> Result<Self, brine_core::glob::GlobError> {
-        let (mut places, mut patterns) = (Vec::new(), Vec::new());
-        for (place, rule) in rules.iter().enumerate() {
+        let (mut positions, mut patterns) = (Vec::new(), Vec::new());
+        for (index, rule) in rules.iter().enumerate() {
             for (slot, trigger) in rule.triggers.iter().enumerate() {
                 for tag in &trigger.tags {
-                    places.push((place, slot));
+                    positions.push((index, slot));
                     patterns.push(tag.clone());
                 }
             }
         }
-        Ok(Rules { set: GlobSet::new(&patterns)?, rules, places })
+        Ok(Rules { set: GlobSet::new(&patterns)?, rules, positions })
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    pub(crate) fn all(&self) -> &[Rule] {
+    /// Returns all rules.
+    pub fn all(&self) -> &[Rule] {
         &self.rules
     }
 
     /// Returns the patterns of all rules, each with the rule's id.
-    pub(crate) fn patterns(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn patterns(&self) -> impl Iterator<Item = (&str, &str)> {
         let triggers = self.rules.iter().flat_map(|rule| rule.triggers.iter().map(move |trigger| (rule, trigger)));
         triggers.flat_map(|(rule, trigger)| trigger.tags.iter().map(|tag| (tag.as_str(), rule.id.as_str())))
     }
 
-    /// The rules that look at events of this tag, each with the trigger, once each.
+    /// Returns the indexes of the rules and triggers that match a tag, without duplicates.
     fn matching(&self, tag: &str) -> Vec<(usize, usize)> {
-        let mut found: Vec<_> = self.set.matches(tag).into_iter().map(|place| self.places[place]).collect();
+        let mut found: Vec<_> = self.set.matches(tag).into_iter().map(|index| self.positions[index]).collect();
         found.sort_unstable();
         found.dedup();
         found

@@ -1,0 +1,332 @@
+//! Processes one event: dispatches its reactions in order, retries them, and turns those that fail into dead letters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::backoff::Backoff;
+use brine_core::bus::Bus;
+use brine_core::event::Event;
+use brine_core::{Map, metrics};
+use tokio_util::sync::CancellationToken;
+
+use crate::dead_letters::DeadLetter;
+use crate::deadline::Deadline;
+use crate::event_loop::report;
+use crate::plan::{Binding, Plan, Problem, Step, Subject};
+use crate::reaction::Reaction;
+use crate::recovery::{self, Key};
+use crate::routing_fields::RoutingFields;
+use crate::skipped::{Reason, Skip};
+use crate::work::{Outstanding, Work};
+use crate::worker_queue::{GiveUpCause, Outcome};
+use crate::{Cause, Dispatch, Dispatched, Reactor};
+use brine_rules::excerpt;
+
+/// The timeout of the removal of a retried dead letter.
+const REMOVAL: Duration = Duration::from_secs(10);
+
+/// The event whose reactions are dispatched, and what they share.
+struct EventContext {
+    bus: Bus,
+    event: Event,
+    depth: u64,
+    /// Variables of the rule that fired.
+    rule_context: Option<Map>,
+    deadline: Deadline,
+    /// Cancelled when the reactor stops.
+    stop: CancellationToken,
+}
+
+/// The work was cancelled, by its deadline or by the stop, before its outcome was known or persisted.
+struct Cancelled;
+
+/// The result of one reaction. An error is its message: the reaction is a dead letter.
+type StepResult = Result<Result<(), String>, Cancelled>;
+
+impl<D: Dispatch> Reactor<D> {
+    /// Reads from the journal which reactions were dispatched before the restart.
+    pub(crate) async fn recover(&self, bus: &Bus, from: u64) {
+        let last = bus.last_seq();
+        if from > last {
+            return;
+        }
+        let journal = bus.clone();
+        match self.options.disk.run(move |thread| recovery::read(thread, &journal, from)).await {
+            Ok(Ok(found)) => {
+                tracing::info!(from, to = last, dispatched = found.len(), "reactor resumes at its cursor");
+                *self.prior.lock() = (last, found);
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "reading the journal failed: reactions may be dispatched a second time");
+            }
+            Err(error) => {
+                tracing::error!(%error, "reading the journal failed: reactions may be dispatched a second time");
+            }
+        }
+    }
+
+    /// Dispatches the reactions to an event.
+    pub(crate) async fn process(
+        &self,
+        bus: &Bus,
+        work: &Work,
+        deadline: &Deadline,
+        stop: &CancellationToken,
+    ) -> Outcome {
+        let plan = self.plan(&work.event, work.rule_context.as_ref(), &work.bindings, deadline);
+        if deadline.is_over() {
+            return Outcome::Cancelled;
+        }
+        let context = EventContext {
+            bus: bus.clone(),
+            event: work.event.clone(),
+            depth: work.depth,
+            rule_context: work.rule_context.clone(),
+            deadline: deadline.clone(),
+            stop: stop.clone(),
+        };
+        if self.report_problems(&context, &plan.problems).await.is_err() {
+            return Outcome::Cancelled;
+        }
+        for (entry, file) in plan.empty {
+            self.skipped.add(work.event.seq(), Skip { entry, file: Some(file), reason: Reason::Empty });
+        }
+        work.plan(&plan.steps);
+        for step in plan.steps {
+            if self.process_step(&context, step).await.is_err() {
+                return Outcome::Cancelled;
+            }
+            work.step_ended();
+        }
+        if let Some(number) = work.firing {
+            self.rules.dispatched(number).await;
+        }
+        metrics::REACTION_SECONDS.observe(work.taken.elapsed().as_secs_f64());
+        Outcome::Ended
+    }
+
+    /// Turns the outstanding reactions of a work into dead letters. Returns whether they are persisted.
+    pub(crate) async fn give_up(&self, bus: &Bus, work: &Work, cause: GiveUpCause, stop: &CancellationToken) -> bool {
+        // Work that the stop cancelled is processed again after the next start.
+        if stop.is_cancelled() {
+            return false;
+        }
+        let cause = match cause {
+            GiveUpCause::Overdue => {
+                metrics::REACTIONS_OVERDUE.add(1);
+                format!(
+                    "it exceeded its deadline of {} s (reactor_deadline) and was cancelled; a function that it called \
+                     may still be running",
+                    self.options.deadline.as_secs_f64()
+                )
+            }
+            GiveUpCause::Panicked => "it panicked, which is a defect; the log shows where".to_owned(),
+        };
+        for Outstanding { entry, file, label } in work.outstanding() {
+            metrics::REACTIONS_FAILED.add(1);
+            metrics::REACTIONS_BY_ENTRY.with(&[&entry, "failed"]).add(1);
+            let what = label.as_ref().map_or_else(|| "rendering".to_owned(), |label| format!("reaction '{label}'"));
+            let message = format!("{file}: {what} failed: {cause}");
+            let letter = DeadLetter::new(&work.event, &entry, &file, label, &message);
+            let letter = DeadLetter { rule_context: work.rule_context.clone(), ..letter };
+            if !self.dead_letters.add(letter, stop).await {
+                return false;
+            }
+            report(bus, &work.event, &entry, &file, work.depth, &message).await;
+        }
+        if let Some(number) = work.firing {
+            self.rules.dispatched(number).await;
+        }
+        true
+    }
+
+    fn plan(&self, event: &Event, rule_context: Option<&Map>, bindings: &[Binding], deadline: &Deadline) -> Plan {
+        let data = Arc::new(event.data());
+        let subject = Subject { tag: event.tag(), data, rule_context, deadline: Some(deadline) };
+        self.planner.plan(&subject, bindings, false)
+    }
+
+    async fn report_problems(&self, context: &EventContext, problems: &[Problem]) -> Result<(), Cancelled> {
+        for Problem { entry, file, message } in problems {
+            metrics::REACTOR_ERRORS.add(1);
+            metrics::REACTIONS_BY_ENTRY.with(&[entry, "unreadable"]).add(1);
+            self.add_dead_letter(context, entry, file, None, message).await?;
+            report(&context.bus, &context.event, entry, file, context.depth, message).await;
+        }
+        Ok(())
+    }
+
+    /// Adds a dead letter and waits until it is persisted: only then the cursor may pass the event.
+    async fn add_dead_letter(
+        &self,
+        context: &EventContext,
+        entry: &str,
+        file: &str,
+        label: Option<String>,
+        message: &str,
+    ) -> Result<(), Cancelled> {
+        let letter = DeadLetter::new(&context.event, entry, file, label, message);
+        let letter = DeadLetter { rule_context: context.rule_context.clone(), ..letter };
+        tokio::select! {
+            is_persisted = self.dead_letters.add(letter, &context.stop) => {
+                if is_persisted { Ok(()) } else { Err(Cancelled) }
+            }
+            () = context.deadline.over() => Err(Cancelled),
+        }
+    }
+
+    /// Dispatches one reaction. If it fails for good, it becomes a dead letter.
+    async fn process_step(&self, context: &EventContext, step: Step) -> StepResult {
+        let message = match self.dispatch_with_retries(context, &step).await? {
+            Ok(dispatched) => {
+                self.record_dispatched(context, step, dispatched);
+                return Ok(Ok(()));
+            }
+            Err(message) => message,
+        };
+        metrics::REACTIONS_FAILED.add(1);
+        metrics::REACTIONS_BY_ENTRY.with(&[&step.entry, "failed"]).add(1);
+        let message = format!("{}:{}: {}: {message}", step.file, step.line, step.reaction.name());
+        self.add_dead_letter(context, &step.entry, &step.file, Some(step.label), &message).await?;
+        report(&context.bus, &context.event, &step.entry, &step.file, context.depth, &message).await;
+        Ok(Err(message))
+    }
+
+    fn record_dispatched(&self, context: &EventContext, step: Step, dispatched: Dispatched) {
+        let target = match &step.reaction {
+            Reaction::Local(local) => Some(&local.tgt),
+            _ => None,
+        };
+        tracing::info!(
+            tag = context.event.tag(),
+            _seq = context.event.seq(),
+            sls = format!("{}:{}", step.file, step.line),
+            id = step.label,
+            fun = step.reaction.name(),
+            target = target.map(ToString::to_string),
+            "reaction ran"
+        );
+        metrics::REACTIONS.add(1);
+        let outcome = match dispatched {
+            Dispatched::Done => "done",
+            Dispatched::NoMinion { target } => {
+                let reason = Reason::NoMinion { reaction: excerpt(&step.label), target: excerpt(&target) };
+                let (entry, file) = (Arc::clone(&step.entry), Some(step.file));
+                self.skipped.add(context.event.seq(), Skip { entry, file, reason });
+                "no_minion"
+            }
+        };
+        metrics::REACTIONS_BY_ENTRY.with(&[&step.entry, outcome]).add(1);
+    }
+
+    /// Dispatches one reaction, again with backoff after transient errors.
+    async fn dispatch_with_retries(
+        &self,
+        context: &EventContext,
+        step: &Step,
+    ) -> Result<Result<Dispatched, String>, Cancelled> {
+        if context.deadline.is_over() {
+            return Err(Cancelled);
+        }
+        let cause = self.cause(context, step);
+        if let Err(error) = self.dispatch.check(&step.reaction) {
+            return Ok(Err(error.to_string()));
+        }
+        let mut backoff = Backoff::default();
+        for left in (0..=self.options.retries).rev() {
+            let dispatched = tokio::select! {
+                // A call that blocks is not interrupted: its return is published even if it is late.
+                biased;
+                dispatched = self.dispatch.dispatch(step.reaction.clone(), cause.clone()) => dispatched,
+                () = context.deadline.over() => return Err(Cancelled),
+            };
+            match dispatched {
+                Ok(dispatched) => return Ok(Ok(dispatched)),
+                Err(error) if error.is_transient && left > 0 => {
+                    metrics::REACTIONS_RETRIED.add(1);
+                    let pause = backoff.next_wait();
+                    tracing::warn!(tag = &*cause.tag, seq = cause.seq, %error, "reaction failed; it is retried in {pause:?}");
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => {}
+                        () = context.deadline.over() => return Err(Cancelled),
+                    }
+                }
+                Err(error) => return Ok(Err(error.to_string())),
+            }
+        }
+        Ok(Ok(Dispatched::Done))
+    }
+
+    fn cause(&self, context: &EventContext, step: &Step) -> Cause {
+        let seq = context.event.seq();
+        let prior = {
+            let (until, prior) = &mut *self.prior.lock();
+            let key =
+                || Key { seq, entry: step.entry.to_string(), file: step.file.to_string(), label: step.label.clone() };
+            if seq <= *until && !prior.is_empty() { prior.remove(&key()) } else { None }
+        };
+        Cause {
+            seq,
+            tag: context.event.tag().into(),
+            depth: context.depth + 1,
+            entry: Arc::clone(&step.entry),
+            file: Arc::clone(&step.file),
+            reaction: step.label.as_str().into(),
+            prior,
+        }
+    }
+
+    /// Retries dead letters: all, or those of one event. Returns each with its result; one that fails again is replaced.
+    pub async fn retry(self: &Arc<Self>, bus: &Bus, seq: Option<u64>) -> Vec<(DeadLetter, Result<(), String>)> {
+        let mut results = Vec::new();
+        for (number, letter) in self.dead_letters.all() {
+            if seq.is_some_and(|seq| seq != letter.event.seq()) {
+                continue;
+            }
+            let retried = self.retry_one(bus, &letter).await.unwrap_or_else(|Cancelled| {
+                let seconds = self.options.deadline.as_secs_f64();
+                (Err(format!("the retry failed: it exceeded its deadline of {seconds} s (reactor_deadline)")), false)
+            });
+            let (result, is_obsolete) = retried;
+            // Last: if the process dies before, the dead letter is still there.
+            if is_obsolete {
+                let stop = CancellationToken::new();
+                // A failure is logged; the dead letter is then there again after the next start.
+                _ = tokio::time::timeout(REMOVAL, self.dead_letters.remove(number, &stop)).await;
+            }
+            results.push((letter, result));
+        }
+        results
+    }
+
+    /// Returns the result of a retry, and whether the dead letter is obsolete: the reaction ran, or new dead letters
+    /// replace it.
+    async fn retry_one(&self, bus: &Bus, letter: &DeadLetter) -> Result<(Result<(), String>, bool), Cancelled> {
+        let deadline = Deadline::after(self.options.deadline);
+        let binding = Binding::Rule { name: letter.entry.as_str().into(), files: vec![letter.file.clone()] };
+        let plan = self.plan(&letter.event, letter.rule_context.as_ref(), &[binding], &deadline);
+        let context = EventContext {
+            bus: bus.clone(),
+            event: letter.event.clone(),
+            depth: RoutingFields::of(&letter.event).depth,
+            rule_context: letter.rule_context.clone(),
+            deadline,
+            stop: CancellationToken::new(),
+        };
+        self.report_problems(&context, &plan.problems).await?;
+        let mut result = match plan.problems.first() {
+            Some(problem) => Err(problem.message.clone()),
+            None => Ok(()),
+        };
+        let is_retried = |step: &Step| letter.label.as_ref().is_none_or(|label| *label == step.label);
+        for step in plan.steps.iter().filter(|step| is_retried(step)).cloned() {
+            if let Err(message) = self.process_step(&context, step).await? {
+                result = Err(message);
+            }
+        }
+        // A dead letter with the same label, or of the whole file, has been overwritten by the new one.
+        let is_same = letter.label.is_some() || plan.problems.iter().any(|problem| *problem.file == *letter.file);
+        let is_obsolete = result.is_ok() || !is_same;
+        Ok((result, is_obsolete))
+    }
+}
