@@ -125,7 +125,7 @@ async fn peers_forge_no_log_lines() {
     rogue
         .ask(map! {"cmd" => "_serve_file", "path" => format!("../{forged}"), "saltenv" => forged.as_str(), "loc" => 0})
         .await;
-    until("the last one is logged", || system.master_log().contains("out of the file roots")).await;
+    until("the last one is logged", || system.master_log().contains("outside of the file roots")).await;
     let log = system.master_log();
     assert!(log.contains("FORGED"), "something of it is told: {log}");
     for line in log.lines() {

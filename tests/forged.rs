@@ -191,11 +191,11 @@ async fn returns_of_nobody_and_for_no_job_are_refused() {
     let system = System::start("order_masters: True\n").await;
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
     for (load, words) in [
-        (map! {"cmd" => "_return", "fun" => "test.ping", "return" => true}, "a return without a job id"),
-        (map! {"cmd" => "_return", "jid" => 5, "fun" => "test.ping", "return" => true}, "a return without a job id"),
+        (map! {"cmd" => "_return", "fun" => "test.ping", "return" => true}, "return refused: it has no job id"),
+        (map! {"cmd" => "_return", "jid" => 5, "fun" => "test.ping", "return" => true}, "return refused: it has no job id"),
         (
             map! {"cmd" => "_syndic_return", "jid" => "20261120235852025555", "return" => map! {"../web1" => true}},
-            "a return of a minion with an impossible name",
+            "return of a syndic refused: the minion id is invalid",
         ),
         (map! {"cmd" => "_syndic_return", "jid" => "20261120235852025555"}, "has no field 'return'"),
     ] {
@@ -215,7 +215,7 @@ async fn requests_for_files_out_of_the_roots_are_told() {
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
     let absolute = system.path("srv/secret").display().to_string();
     let out = ["../secret", "a/../../secret", &absolute, "x\0", "|../secret", "open.txt?saltenv=../..", "out/secret"];
-    let words = "out of the file roots";
+    let words = "outside of the file roots";
     for (at, path) in out.iter().enumerate() {
         for cmd in ["_serve_file", "_file_hash", "_file_hash_and_stat", "_file_find"] {
             refused(&system, 1, words, async {

@@ -112,7 +112,7 @@ async fn files_that_minions_send_stay_in_their_folder() {
     }
     assert_eq!(escaped, Vec::<String>::new());
     assert!(system.counter("brine_requests_refused_total") >= 12);
-    assert!(system.master_log().contains("a file of a minion is not kept"));
+    assert!(system.master_log().contains("pushed file refused"));
 }
 
 fn walk(folder: &std::path::Path) -> Vec<String> {

@@ -229,7 +229,7 @@ async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
     system.kill_master();
     assert!(before > 1000 && before < EVENTS as usize, "{before} were acknowledged before the kill");
     system.start_master().await;
-    assert!(system.master_log().contains("the last stop was not clean; the store has been repaired"));
+    assert!(system.master_log().contains("store repaired after an unclean stop"));
     for one in firing {
         one.await.unwrap();
     }

@@ -1,5 +1,5 @@
-//! What is known of a master before it starts. `salt-master --check` prints all of it; the start refuses what
-//! [`configuration`] refuses and warns of the rest, so that the two cannot differ.
+//! Checks of a master before it starts. `salt-master --check` prints all findings; the start refuses what [`configuration`]
+//! refuses and logs the rest, so that the two cannot differ.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use brine_core::transport::{Endpoint, Listener};
 use brine_core::{Value, sls};
 use brine_reactor::Entries;
 
-use crate::identity::Identity;
+use crate::admission::identity::Identity;
 use crate::keys::KeyState;
 use crate::{StartError, runner};
 
-/// Examines what a master with this configuration would start on, and changes nothing.
+/// Checks all that a master with this configuration needs to start. Changes nothing.
 pub fn check(config: &MasterConfig) -> Vec<Finding> {
     let mut findings = configuration(config);
     findings.extend(parts(config));
@@ -27,13 +27,13 @@ pub fn check(config: &MasterConfig) -> Vec<Finding> {
     findings
 }
 
-/// Examines the configuration itself, with the files that it names. The start reports these findings, each once.
+/// Checks the configuration and the files that it names. The start reports these findings, each once.
 pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     let refused = |error: StartError| Finding::refused(error);
     let mut findings = Vec::new();
     findings.extend(crate::ciphers(&config.ciphers).err().map(refused));
-    findings.extend(crate::event_return_filters(config).err().map(refused));
-    findings.extend(Identity::can_be_had(config).err().map(refused));
+    findings.extend(crate::tasks::event_return_filters(config).err().map(refused));
+    findings.extend(Identity::check(config).err().map(refused));
     match crate::roots(config) {
         Ok(_) => findings.extend(check::file_server(&config.opts)),
         Err(error) => findings.push(refused(error)),
@@ -50,7 +50,7 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
             let files = brine_reactor::check_files(&entries, &config.renderer, config.reactor_strict_data);
             findings.extend(files.into_iter().map(Finding::broken));
         }
-        Err(error) => findings.push(refused(crate::reactions::wrong(&error))),
+        Err(error) => findings.push(refused(crate::reactions::invalid_entries(&error))),
     }
     findings.extend(check::renderer(&config.renderer));
     findings.extend(sls::pillar::check(&config.opts).into_iter().map(Finding::broken));
@@ -63,7 +63,7 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     findings
 }
 
-/// Examines what the parts of a running master log by themselves.
+/// Checks what the parts of a running master log themselves.
 fn parts(config: &MasterConfig) -> Vec<Finding> {
     let runners = Registry::new(runner::MODULES);
     let mut findings = check::schedule(&config.schedule, |function| runners.get(function).is_some());
@@ -76,7 +76,7 @@ fn parts(config: &MasterConfig) -> Vec<Finding> {
     findings
 }
 
-/// Examines this host: directories, files and ports, which the start itself needs.
+/// Checks the directories, files and ports that the start needs.
 fn host(config: &MasterConfig) -> Vec<Finding> {
     let mut findings = check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
     findings.extend(check::file(&config.cachedir.join("brine.redb")));
@@ -96,11 +96,11 @@ fn host(config: &MasterConfig) -> Vec<Finding> {
     findings
 }
 
-/// Examines the keys: whether they can be read, and which minions the master would know.
+/// Checks that the keys can be read, and counts those of minions.
 fn keys(config: &MasterConfig) -> Vec<Finding> {
     let pki_dir = config.pki_dir.display();
     let mut findings = Vec::new();
-    match Identity::look(config) {
+    match Identity::load(config) {
         Ok(Some(key)) => {
             findings.push(Finding::note(format!("{pki_dir}: the master key {}", key.public().fingerprint())));
         }
@@ -128,7 +128,7 @@ fn keys(config: &MasterConfig) -> Vec<Finding> {
 /// The first one that refuses the start.
 pub(crate) async fn report(config: &Arc<MasterConfig>, executors: &Executors) -> Result<(), StartError> {
     let examined = Arc::clone(config);
-    // An error is a panic, which has been logged: the start goes on and meets it again.
+    // A panic, which is logged: the start goes on and meets it again.
     let findings = executors.render.run(move |_| configuration(&examined)).await.unwrap_or_default();
     check::report(findings).map_err(StartError::Invalid)
 }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_found() {
+    fn invalid_configurations_are_reported() {
         for (options, expected) in [
             (map! {}, None),
             (map! {"event_return" => "mysql"}, Some("option 'event_return': there is no returner 'mysql'")),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn each_finding_comes_once() {
+    fn each_finding_is_reported_once() {
         let options = map! {"fileserver_backend" => list!["roots", "svnfs"], "event_return" => list!["mysql"]};
         assert_eq!(failures(options).len(), 2);
     }

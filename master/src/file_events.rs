@@ -1,51 +1,52 @@
-//! `salt/fileserver/roots/update`: what has changed below `file_roots` since the last look. A minion's reactor
-//! or a pipeline on the bus can apply states when their files change.
+//! Publishes changes below `file_roots` as `salt/fileserver/roots/update`, so that a reactor can apply states when their
+//! files change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_core::config::MasterConfig;
+use brine_core::executors::Executor;
 use brine_core::value::msgpack;
 use brine_core::{Map, Value, files, map};
 use tokio_util::sync::CancellationToken;
 
-use crate::Shared;
+use crate::events::Events;
 
-/// What was seen last, in `cachedir`: what changes while the master is down is told too.
+/// The file in `cachedir` with the last state: changes while the master is down are published, too.
 const SEEN: &str = "roots_mtimes.msgpack";
 
-/// Paths, and when each file was changed, in nanoseconds since 1970.
+/// The modification time of each path, in nanoseconds since 1970.
 type Times = BTreeMap<String, i64>;
 
-/// Looks every `roots_update_interval` until `shutdown`, and fires an event each time, as Salt does.
-pub(crate) async fn tell(shared: Arc<Shared>, shutdown: CancellationToken) {
-    let mut ticks = tokio::time::interval(Duration::from_secs(shared.config.roots_update_interval.max(1)));
+/// Polls every `roots_update_interval` until `shutdown`, and publishes an event each time, as in Salt.
+pub(crate) async fn publish(config: Arc<MasterConfig>, events: Events, disk: Executor, shutdown: CancellationToken) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(config.roots_update_interval.max(1)));
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             () = shutdown.cancelled() => return,
         }
-        let looking = Arc::clone(&shared);
-        // Folders are walked on a thread that may wait for a disk.
-        if let Ok(body) = shared.executors.disk.run(move |_| look(&looking)).await {
-            shared.fire("salt/fileserver/roots/update", &body).await;
+        let polled = Arc::clone(&config);
+        if let Ok(body) = disk.run(move |_| poll(&polled)).await {
+            events.fire("salt/fileserver/roots/update", &body).await;
         }
     }
 }
 
-/// What an event tells, with what is there now kept for the next one.
-fn look(shared: &Shared) -> Map {
-    let path = shared.config.cachedir.join(SEEN);
+/// Returns the body of an event, and stores the state for the next one.
+fn poll(config: &MasterConfig) -> Map {
+    let path = config.cachedir.join(SEEN);
     let before = seen(&path);
     let mut now = Times::new();
-    for root in shared.config.file_roots.values().flatten() {
+    for root in config.file_roots.values().flatten() {
         walk(root, &mut now);
     }
     if before != now {
         let packed: Map = now.iter().map(|(path, time)| (path.into(), Value::from(*time))).collect();
         if let Err(error) = files::write_atomic(&path, &msgpack::pack_map(&packed), 0o600) {
-            tracing::warn!(%error, "what the file server has is not kept: it counts as new after the next start");
+            tracing::warn!(%error, "storing the state of the file server failed: all files count as new after the next start");
         }
     }
     difference(&before, &now)
@@ -73,9 +74,9 @@ fn seen(path: &Path) -> Times {
     map.into_iter().filter_map(|(path, time)| Some((path.to_string(), time.as_i64()?))).collect()
 }
 
-/// Adds the files below a folder; links to folders are not followed, so there is no way round in circles.
-fn walk(folder: &Path, times: &mut Times) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+/// Adds the files below a directory. Links to directories are not followed, or they could loop.
+fn walk(directory: &Path, times: &mut Times) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let (path, kind): (PathBuf, _) = (entry.path(), entry.file_type());
         if kind.is_ok_and(|kind| kind.is_dir()) {
@@ -100,15 +101,15 @@ mod tests {
     #[test]
     fn files_are_added_changed_and_removed() {
         let (before, now) = (times(&[("a", 1), ("b", 1), ("c", 1)]), times(&[("a", 1), ("b", 2), ("d", 1)]));
-        let told = difference(&before, &now);
-        assert_eq!(told.get("changed"), Some(&true.into()));
+        let body = difference(&before, &now);
+        assert_eq!(body.get("changed"), Some(&true.into()));
         let files = map! {"changed" => list!["b"], "added" => list!["d"], "removed" => list!["c"]};
-        assert_eq!(told.get("files"), Some(&files.into()));
+        assert_eq!(body.get("files"), Some(&files.into()));
         assert_eq!(difference(&now, &now).get("changed"), Some(&false.into()));
     }
 
     #[test]
-    fn folders_are_walked() {
+    fn files_in_subdirectories_are_found() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("sub")).unwrap();
         for name in ["one", "sub/two"] {

@@ -14,60 +14,60 @@ use brine_returners::{Returner, ReturnerError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::publish::{MORE, PART};
+use crate::jobs::{MORE, PART};
 
-/// The interval at which the cursor passes events that are not wanted.
+/// The interval at which the cursor passes other events.
 const PASS_INTERVAL: Duration = Duration::from_secs(1);
-/// The pauses between tries of events that cannot be stored.
+/// The bounds of the pause between retries.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// So often events are tried that a returner other than the master's store refuses: for about a minute.
+/// The number of tries with a returner other than the master's store: about a minute.
 const TRIES: u32 = 12;
-/// The field of a return that the job cache does not keep.
-pub(crate) const NOT_KEPT: &str = "_nocache";
+/// The field of a return that the job cache does not store.
+pub(crate) const NOT_CACHED: &str = "_nocache";
 
-/// The job cache, and what it needs to know of its master.
+/// The job cache of a master.
 #[derive(Clone)]
 pub(crate) struct JobCache {
     pub cache: Arc<dyn Returner>,
-    /// The master's id, under which calls of its own functions are kept.
+    /// The id of the master, under which its own calls are stored.
     pub id: MinionId,
-    /// Whether calls of runner functions are kept (`runner_returns`).
+    /// Whether calls of runner functions are stored (`runner_returns`).
     pub runner_returns: bool,
 }
 
-/// Keeps jobs and what minions return for them, and calls of runner and wheel functions, until `shutdown`.
-pub(crate) async fn keep_jobs(
+/// Stores jobs, returns, and calls of runner and wheel functions until `shutdown`.
+pub(crate) async fn cache_jobs(
     bus: &Bus,
     cache: JobCache,
     disk: Executor,
-    kept: Arc<watch::Sender<u64>>,
+    progress: Arc<watch::Sender<u64>>,
     shutdown: CancellationToken,
 ) {
     let mut events = match subscribe_jobs(bus) {
         Ok(events) => events,
         Err(error) => return tracing::error!(%error, "subscribing the job cache failed"),
     };
-    hand_over(&mut events, &disk, shutdown, move |batch| {
-        let stored = cache.keep_all(batch);
+    deliver(&mut events, &disk, shutdown, move |batch| {
+        let stored = cache.store_all(batch);
         let handled = stored.as_ref().map_or_else(|unstored| unstored.handled, |()| batch.len());
         if let Some(last) = batch[..handled].last() {
-            kept.send_replace(last.seq());
+            progress.send_replace(last.seq());
         }
         stored
     })
     .await;
 }
 
-/// The subscription that [`keep_jobs`] wants.
+/// Subscribes the job cache.
 pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_core::store::StoreError> {
     let prefixes = ["salt/job/", "salt/run/", "salt/wheel/"];
     bus.subscribe(Filter::Prefixes(prefixes.map(Into::into).into()), Start::Durable("job_cache".into()))
 }
 
-/// Why an event about a job is not stored.
+/// The error of an event that is not stored.
 #[derive(Debug, thiserror::Error)]
-enum KeepError {
+enum CacheError {
     #[error(transparent)]
     Malformed(#[from] InvalidJob),
     #[error("only the master publishes it, and it is from minion '{0}'")]
@@ -77,12 +77,12 @@ enum KeepError {
 }
 
 impl JobCache {
-    /// Stores what the events say. Calls of the master's own functions are stored together, as they are many.
-    fn keep_all(&self, events: &[Event]) -> Result<(), Unstored> {
+    /// Stores events about jobs. Calls of the master's own functions are many: they are stored together.
+    fn store_all(&self, events: &[Event]) -> Result<(), Unstored> {
         let mut calls = Vec::new();
         let mut stored = Ok(());
         for (handled, event) in events.iter().enumerate() {
-            match self.keep(event) {
+            match self.store(event) {
                 Ok(call) => calls.extend(call),
                 Err(error) => {
                     stored = Err(Unstored { handled, count: 1, error });
@@ -93,27 +93,27 @@ impl JobCache {
         if !calls.is_empty()
             && let Err(error) = self.cache.save_calls(&calls)
         {
-            // The loads and returns among them are stored again with the next try, which changes nothing.
+            // The retry stores the loads and returns among them again, which is idempotent.
             let count = stored.as_ref().map_or_else(|unstored| unstored.handled, |()| events.len());
             return Err(Unstored { handled: 0, count, error });
         }
         stored
     }
 
-    /// Stores a job's load or return; returns a call of the master that is to be stored. The tag decides whose it is, as
-    /// the bus checks it; what the body says does not count. Loads and calls come from the master alone.
-    fn keep(&self, event: &Event) -> Result<Option<Call>, ReturnerError> {
+    /// Stores a load or a return. Returns a call of the master that is to be stored. The tag identifies job and minion, as
+    /// the bus checks it; the body does not. Loads and calls only come from the master.
+    fn store(&self, event: &Event) -> Result<Option<Call>, ReturnerError> {
         let parts: Vec<&str> = event.tag().split('/').skip(1).collect();
-        let kept = match parts[..] {
-            ["job", jid, "new"] => self.keep_load(jid, event.data()).map(|()| None),
-            ["job", jid, "ret", id] => self.keep_return(jid, id, event.data()).map(|()| None),
+        let stored = match parts[..] {
+            ["job", jid, "new"] => self.store_load(jid, event.data()).map(|()| None),
+            ["job", jid, "ret", id] => self.store_minion_return(jid, id, event.data()).map(|()| None),
             ["run", jid, "ret"] if self.runner_returns => self.call_of(jid, event),
             ["wheel", jid, "ret"] => self.call_of(jid, event),
             _ => Ok(None),
         };
-        match kept {
+        match stored {
             Ok(call) => Ok(call),
-            Err(KeepError::Returner(error)) => Err(error),
+            Err(CacheError::Returner(error)) => Err(error),
             Err(error) => {
                 metrics::EVENTS_REFUSED.add(1);
                 tracing::warn!(tag = event.tag(), seq = event.seq(), %error, "job event not stored");
@@ -122,7 +122,7 @@ impl JobCache {
         }
     }
 
-    fn keep_load(&self, jid: &str, mut data: Map) -> Result<(), KeepError> {
+    fn store_load(&self, jid: &str, mut data: Map) -> Result<(), CacheError> {
         by_master(&data)?;
         data.insert("jid".into(), jid.into());
         let is_part = data.shift_remove(PART).is_some();
@@ -133,30 +133,30 @@ impl JobCache {
         Ok(self.cache.save_load(&load)?)
     }
 
-    fn keep_return(&self, jid: &str, id: &str, mut data: Map) -> Result<(), KeepError> {
-        if data.contains_key(NOT_KEPT) {
+    fn store_minion_return(&self, jid: &str, id: &str, mut data: Map) -> Result<(), CacheError> {
+        if data.contains_key(NOT_CACHED) {
             return Ok(());
         }
         data.insert("jid".into(), jid.into());
         data.insert("id".into(), id.into());
-        Ok(store_return(&*self.cache, &Return::from_map(without_way(data))?)?)
+        Ok(store_return(&*self.cache, &Return::from_map(without_envelope(data))?)?)
     }
 
-    /// Returns the call whose end an event tells. The body is not unpacked, only looked at.
-    fn call_of(&self, jid: &str, event: &Event) -> Result<Option<Call>, KeepError> {
-        let (mut from, mut has_user, mut is_kept) = (None, false, true);
-        // The body was checked when the event was made.
+    /// Returns the call whose end an event reports. The body is scanned without decoding it.
+    fn call_of(&self, jid: &str, event: &Event) -> Result<Option<Call>, CacheError> {
+        let (mut from, mut has_user, mut is_cached) = (None, false, true);
+        // The body was validated when the event was created.
         _ = msgpack::scan(event.body(), |entry| match entry.key {
             Some(FROM) => from = msgpack::unpack(entry.value).ok(),
             Some("user") => has_user = true,
-            Some(NOT_KEPT) => is_kept = false,
+            Some(NOT_CACHED) => is_cached = false,
             _ => {}
         });
         if let Some(from) = from {
-            return Err(KeepError::From(from));
+            return Err(CacheError::From(from));
         }
         // As in Salt, a call of an unknown function is no job; its event names no user.
-        if !has_user || !is_kept {
+        if !has_user || !is_cached {
             return Ok(None);
         }
         let jid = jid.parse().map_err(InvalidJob::from)?;
@@ -164,11 +164,11 @@ impl JobCache {
     }
 }
 
-fn by_master(data: &Map) -> Result<(), KeepError> {
-    data.get(FROM).map_or(Ok(()), |from| Err(KeepError::From(from.clone())))
+fn by_master(data: &Map) -> Result<(), CacheError> {
+    data.get(FROM).map_or(Ok(()), |from| Err(CacheError::From(from.clone())))
 }
 
-/// Stores a return, and the load of a job that nobody published.
+/// Stores a return, and the load of a job that was not published.
 pub(crate) fn store_return(cache: &dyn Returner, one: &Return) -> Result<(), ReturnerError> {
     if let Some(load) = load_of_standalone(one)
         && cache.get_load(load.jid())?.is_none()
@@ -178,7 +178,7 @@ pub(crate) fn store_return(cache: &dyn Returner, one: &Return) -> Result<(), Ret
     cache.returner(one)
 }
 
-/// The load of a job that nobody published, such as one of a minion's schedule: its return says what was asked.
+/// Returns the load of a job that was not published, such as one of a minion's schedule, from its return.
 fn load_of_standalone(job_return: &Return) -> Option<Load> {
     let fields = job_return.map();
     let names = ["jid", "fun", "arg", "tgt", "tgt_type", "user", "metadata"];
@@ -187,7 +187,7 @@ fn load_of_standalone(job_return: &Return) -> Option<Load> {
     Load::from_map(load).ok()
 }
 
-/// A job's load from the event that announces it.
+/// Returns the load in the event of a new job.
 fn whole_load(mut data: Map) -> Map {
     if let Some(Value::Map(more)) = data.shift_remove(MORE) {
         data.extend(more);
@@ -195,13 +195,13 @@ fn whole_load(mut data: Map) -> Map {
     data
 }
 
-/// A return without what belongs to the message that it came in.
-pub(crate) fn without_way(mut data: Map) -> Map {
+/// Removes the fields of the message from a return.
+pub(crate) fn without_envelope(mut data: Map) -> Map {
     data.retain(|name, _| !matches!(name.as_str(), Some("cmd" | "ts" | FROM | SENDER_STAMP)));
     data
 }
 
-/// Hands every event that passes the lists to one returner of `event_return`, until `shutdown`.
+/// Passes events to a returner of `event_return` until `shutdown`, without those of the deny list.
 pub(crate) async fn return_events(
     mut events: Subscription,
     returner: Arc<dyn Returner>,
@@ -209,7 +209,7 @@ pub(crate) async fn return_events(
     disk: Executor,
     shutdown: CancellationToken,
 ) {
-    hand_over(&mut events, &disk, shutdown, move |batch| {
+    deliver(&mut events, &disk, shutdown, move |batch| {
         let is_wanted = |event: &&Event| deny.as_ref().is_none_or(|deny| !deny.is_match(event.tag()));
         let wanted: Vec<Event> = batch.iter().filter(is_wanted).cloned().collect();
         if wanted.is_empty() {
@@ -220,19 +220,19 @@ pub(crate) async fn return_events(
     .await;
 }
 
-/// Events that a returner could not store.
+/// Events that a returner did not store.
 struct Unstored {
-    /// How many of the batch it has stored before.
+    /// The number of events of the batch that it stored before.
     handled: usize,
-    /// How many are given up together if it never can.
+    /// The number of events that are dropped together if retries do not help.
     count: usize,
     error: ReturnerError,
 }
 
-/// Runs `take` on a blocking thread for each batch of events, and remembers how far it got. Events that cannot be stored
-/// are tried again: for as long as it takes where the master's own store has failed, as it recovers when the disk does, and
-/// for about a minute with other returners. Meanwhile the journal keeps what follows.
-async fn hand_over(
+/// Runs `take` on a blocking thread for each batch of events, and commits the cursor. Events that are not stored are
+/// retried: without end if the master's own store has failed, which recovers with the disk, and for about a minute with
+/// other returners. Meanwhile the journal keeps the following events.
+async fn deliver(
     events: &mut Subscription,
     disk: &Executor,
     shutdown: CancellationToken,
@@ -245,7 +245,7 @@ async fn hand_over(
         let batch = tokio::select! {
             batch = events.recv_many() => batch,
             _ = passes.tick() => {
-                // Events that are not wanted are passed, too: the journal need not keep them for this subscriber.
+                // The cursor passes other events, too: the journal need not keep them for this subscriber.
                 let reached = events.position() - 1;
                 if reached > passed {
                     passed = reached;
@@ -264,7 +264,7 @@ async fn hand_over(
             let Unstored { handled, count, error } = match disk.run(move |_| run(&events)).await {
                 Ok(Ok(())) => break,
                 Ok(Err(unstored)) => unstored,
-                // The executor stops with the master, or has logged a panic that would come again.
+                // The executor stops with the master, or has logged a panic that a retry would repeat.
                 Err(error) => {
                     tracing::error!(first = rest[0].seq(), last, %error, "storing events failed");
                     if shutdown.is_cancelled() {
@@ -280,12 +280,12 @@ async fn hand_over(
             if !waits && tries > TRIES {
                 metrics::RETURNS_LOST.add(count as u64);
                 let (tag, seq) = (rest[handled].tag(), rest[handled].seq());
-                tracing::error!(tag, seq, count, %error, "storing events failed for good: they are left out");
+                tracing::error!(tag, seq, count, %error, "storing events failed for good: they are dropped");
                 skipped += count;
                 tries = 0;
             } else {
                 if tries == 1 {
-                    tracing::error!(tag = rest[handled].tag(), %error, "storing an event failed: it is tried again");
+                    tracing::error!(tag = rest[handled].tag(), %error, "storing an event failed: it is retried");
                 }
                 let pause = (FIRST_PAUSE * 2u32.saturating_pow(tries.min(16))).min(LONGEST_PAUSE);
                 tokio::select! {
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn events_that_are_not_wanted_are_passed() {
+    async fn the_cursor_passes_other_events() {
         let folder = tempfile::tempdir().unwrap();
         let (store, opened) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
         let bus = Bus::with_journal(
@@ -325,7 +325,7 @@ mod tests {
         let shutdown = CancellationToken::new();
         let (stop, lags) = (shutdown.clone(), bus.clone());
         tokio::spawn(async move {
-            hand_over(&mut events, &Executor::new("disk", 1, 1), stop, |_| panic!("nothing is wanted")).await;
+            deliver(&mut events, &Executor::new("disk", 1, 1), stop, |_| panic!("nothing is wanted")).await;
         });
         for n in 0..10 {
             bus.fire("other", &map! {"n" => n}).await.unwrap();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_are_tried_again_until_the_store_has_them() {
+    async fn events_are_retried_until_they_are_stored() {
         use std::sync::atomic::{AtomicUsize, Ordering};
         let folder = tempfile::tempdir().unwrap();
         let (store, opened) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
@@ -365,7 +365,7 @@ mod tests {
                 }
                 Ok(())
             };
-            hand_over(&mut events, &Executor::new("disk", 1, 1), stop, take).await;
+            deliver(&mut events, &Executor::new("disk", 1, 1), stop, take).await;
         });
         let mut published = Vec::new();
         for n in 0..5 {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_the_master_are_jobs_at_itself() {
+    fn calls_of_the_master_are_jobs_of_the_master_itself() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
@@ -388,23 +388,24 @@ mod tests {
             brine_returners::open("local_cache", &brine_returners::Options::new(&Map::new(), Some(store)))
                 .unwrap()
                 .into();
-        let keeper = JobCache { cache: Arc::clone(&cache), id: "host_master".parse().unwrap(), runner_returns: true };
+        let job_cache =
+            JobCache { cache: Arc::clone(&cache), id: "host_master".parse().unwrap(), runner_returns: true };
         let body = |fun: &str| map! {"fun" => fun, "fun_args" => list!["orch.web"], "user" => "root", "return" => 1, "success" => true};
         let event = |tag: &str, body: &Map| Event::from_map(tag, body).unwrap();
-        let keep = |cache: &JobCache, event| assert!(cache.keep_all(&[event]).is_ok());
+        let store = |cache: &JobCache, event| assert!(cache.store_all(&[event]).is_ok());
         let jids: Vec<brine_core::Jid> = (0..6).map(|_| brine_core::Jid::new()).collect();
         let fire = |n: usize, kind: &str, body: &Map| {
-            keep(&keeper, event(&format!("salt/{kind}/{}/ret", jids[n]), body));
+            store(&job_cache, event(&format!("salt/{kind}/{}/ret", jids[n]), body));
         };
         fire(0, "run", &body("runner.state.orchestrate"));
         fire(1, "wheel", &body("wheel.key.accept"));
-        // An unknown function, a forged one, and what is no return.
+        // An unknown function, a forged event, and an event that is not a return.
         fire(2, "run", &map! {"fun" => "runner.no.such", "return" => "x", "retcode" => 254});
         let forged = Event::from_minion(&format!("salt/run/{}/ret", jids[3]), body("x"), &"web1".parse().unwrap());
-        keep(&keeper, forged.unwrap().stamped(1, "now").unwrap());
-        keep(&keeper, event(&format!("salt/run/{}/progress", jids[4]), &body("x")));
-        let without = JobCache { runner_returns: false, ..keeper.clone() };
-        keep(&without, event(&format!("salt/run/{}/ret", jids[5]), &body("runner.jobs.active")));
+        store(&job_cache, forged.unwrap().stamped(1, "now").unwrap());
+        store(&job_cache, event(&format!("salt/run/{}/progress", jids[4]), &body("x")));
+        let without = JobCache { runner_returns: false, ..job_cache.clone() };
+        store(&without, event(&format!("salt/run/{}/ret", jids[5]), &body("runner.jobs.active")));
         let known: Vec<_> = cache.get_jids(None).unwrap().iter().map(|load| load.jid().clone()).collect();
         assert_eq!(known, [jids[1].clone(), jids[0].clone()]);
         let summary = cache.get_load(&jids[0]).unwrap().unwrap().summary();
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_gets_all_of_a_load_and_nothing_of_a_message() {
+    fn loads_are_stored_whole_and_without_fields_of_the_message() {
         let load = whole_load(map! {"jid" => "1", "fun" => "test.ping", MORE => map! {"ret" => "redis"}});
         assert_eq!(load, map! {"jid" => "1", "fun" => "test.ping", "ret" => "redis"});
         let standalone = map! {"jid" => "20261121000000000000", "id" => "m", "fun" => "f", "arg" => list![1], "tgt" => "m", "return" => 1};
@@ -431,6 +432,6 @@ mod tests {
         let published = standalone.into_iter().filter(|(name, _)| name.as_str() != Some("tgt")).collect();
         assert_eq!(load_of_standalone(&Return::from_map(published).unwrap()), None);
         let one = map! {"jid" => "1", "cmd" => "_return", "ts" => 5, "return" => true};
-        assert_eq!(without_way(one), map! {"jid" => "1", "return" => true});
+        assert_eq!(without_envelope(one), map! {"jid" => "1", "return" => true});
     }
 }

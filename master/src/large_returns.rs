@@ -1,10 +1,13 @@
-//! Returns that exceed `max_event_size`: the job cache has them whole before their trimmed events are published.
+//! Returns that exceed `max_event_size`: the job cache stores them whole before their trimmed events are published.
 //!
-//! How much of them is kept at a time is bounded (`large_returns_size`), for one minion and for all, also after a restart.
+//! The space of whole returns is bounded (`large_returns_size`), for one minion and for all, also across restarts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use brine_core::config::MasterConfig;
+use brine_core::executors::Blocking;
 use brine_core::job::trim::{may_exceed, trim};
 use brine_core::job::{Call, Return, oldest_kept};
 use brine_core::store::{Batch, BlockingStore, Store, StoreError, Table};
@@ -13,27 +16,26 @@ use brine_core::{Jid, Map, MinionId, metrics};
 use brine_returners::ReturnerError;
 use parking_lot::Mutex;
 
-use crate::Shared;
-use crate::disk::Disk;
-use crate::job_cache::{NOT_KEPT, store_return, without_way};
+use crate::job_cache::{NOT_CACHED, store_return, without_envelope};
+use crate::storage::Storage;
 
-/// By `jid/id`: the size of a large return that is kept.
+/// The sizes of whole returns, by `jid/id`.
 const TABLE: Table = Table("large_returns");
-/// The part of the whole room that one minion may take.
+/// The divisor of the space for one minion.
 const SHARE: u64 = 4;
-/// The most bytes that the bus adds to a return: its stamp, its number and the sender.
+/// The maximum number of bytes that the bus adds to a return: stamp, sequence number and sender.
 const STAMPED: usize = 512;
 
-/// The room that large returns take.
+/// The space of whole returns.
 pub(crate) struct LargeReturns {
     store: Store,
     limit: u64,
-    /// By job and minion: sizes in bytes.
-    kept: Mutex<BTreeMap<(String, String), u64>>,
+    /// The sizes in bytes, by job and minion.
+    sizes: Mutex<BTreeMap<(String, String), u64>>,
 }
 
 impl LargeReturns {
-    /// Opens the list of what is kept, with room for this many bytes.
+    /// Reads the sizes from the store. `limit` is the space in bytes.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -43,51 +45,65 @@ impl LargeReturns {
             let (jid, id) = std::str::from_utf8(&key).ok()?.split_once('/')?;
             Some(((jid.to_owned(), id.to_owned()), u64::from_be_bytes(size.try_into().ok()?)))
         };
-        let kept = pairs.into_iter().filter_map(entry).collect();
-        Ok(LargeReturns { store: Store::clone(store), limit, kept: Mutex::new(kept) })
+        let sizes = pairs.into_iter().filter_map(entry).collect();
+        Ok(LargeReturns { store: Store::clone(store), limit, sizes: Mutex::new(sizes) })
     }
 
-    /// Takes room for a return of this many bytes, once for each job and minion; false if there is not as much.
+    /// Reserves space for a return, once for each job and minion. Returns false if there is not enough.
     fn reserve(&self, jid: &Jid, id: &MinionId, size: u64) -> bool {
-        let mut kept = self.kept.lock();
+        let mut sizes = self.sizes.lock();
         let key = (jid.to_string(), id.to_string());
-        if kept.contains_key(&key) {
+        if sizes.contains_key(&key) {
             return true;
         }
-        let all: u64 = kept.values().sum();
-        let own: u64 = kept.iter().filter(|((_, of), _)| *of == key.1).map(|(_, size)| size).sum();
+        let all: u64 = sizes.values().sum();
+        let own: u64 = sizes.iter().filter(|((_, of), _)| *of == key.1).map(|(_, size)| size).sum();
         if all.saturating_add(size) > self.limit || own.saturating_add(size) > self.limit / SHARE {
             return false;
         }
         let mut batch = Batch::new();
         batch.put(TABLE, format!("{jid}/{id}"), size.to_be_bytes().to_vec());
-        // In the same store as the journal: it is on disk before the event of the return is.
+        // In the store of the journal: on disk before the event of the return.
         drop(self.store.write(batch));
-        kept.insert(key, size);
+        sizes.insert(key, size);
         true
     }
 
-    /// Gives up the room of returns that the job cache has removed.
+    /// Frees the space of returns that the job cache has removed.
     pub fn expire(&self, lifetime: std::time::Duration) {
         let Some(oldest) = oldest_kept(&jiff::Zoned::now(), lifetime.as_secs()) else { return };
         let mut batch = Batch::new();
         batch.delete_below(TABLE, oldest.as_str());
         drop(self.store.write(batch));
-        let mut kept = self.kept.lock();
-        *kept = kept.split_off(&(oldest.to_string(), String::new()));
+        let mut sizes = self.sizes.lock();
+        *sizes = sizes.split_off(&(oldest.to_string(), String::new()));
     }
 }
 
-/// Stores a return in the job cache; the store has it on disk when this returns.
-fn store_whole(disk: &Disk, one: &Return) -> Result<(), ReturnerError> {
-    store_return(&*disk.job_cache, one)?;
-    disk.job_cache.flush()
+/// Stores a return in the job cache and flushes it to disk.
+fn store_whole(storage: &Storage, one: &Return) -> Result<(), ReturnerError> {
+    store_return(&*storage.job_cache, one)?;
+    storage.job_cache.flush()
 }
 
-impl Shared {
-    /// Returns a return as its event may have it: trimmed if it exceeds `max_event_size`, after the job cache has stored it
-    /// whole. Nothing if it could not be stored for the moment: its sender has to try again.
-    pub(crate) async fn event_of_return(&self, tag: &str, jid: &Jid, id: &MinionId, mut load: Map) -> Option<Map> {
+/// Fits returns into events: those that exceed `max_event_size` are stored whole and trimmed.
+#[derive(Clone)]
+pub(crate) struct ReturnEvents {
+    config: Arc<MasterConfig>,
+    storage: Blocking<Storage>,
+    /// The id of the master, under which the job cache stores its own calls.
+    master: MinionId,
+}
+
+impl ReturnEvents {
+    /// Creates the events of the returns that are stored in a storage.
+    pub fn new(config: Arc<MasterConfig>, storage: Blocking<Storage>, master: MinionId) -> Self {
+        ReturnEvents { config, storage, master }
+    }
+
+    /// Returns the event of a return: if it exceeds `max_event_size`, the job cache stores it whole and the event is
+    /// trimmed. `None` if storing failed for the moment: the sender has to retry.
+    pub async fn event_of_return(&self, tag: &str, jid: &Jid, id: &MinionId, mut load: Map) -> Option<Map> {
         let limit = self.config.max_event_size.saturating_sub(tag.len() + STAMPED);
         if !may_exceed(&load, limit) {
             return Some(load);
@@ -97,23 +113,17 @@ impl Shared {
             return Some(load);
         }
         metrics::RETURNS_TRIMMED.add(1);
-        if self.config.job_cache && load.contains_key("return") && !load.contains_key(NOT_KEPT) {
+        if self.config.job_cache && load.contains_key("return") && !load.contains_key(NOT_CACHED) {
             load = self.store_large(jid, id, load, size).await?;
         }
         trim(&mut load, limit);
-        tracing::info!(%jid, minion = %id, size, "the event of a return exceeds max_event_size and is trimmed");
+        tracing::info!(%jid, minion = %id, size, "event of a return exceeds max_event_size and is trimmed");
         Some(load)
     }
 
-    /// As [`Shared::event_of_return`], for the result of a call of the master's own, which nobody sends again: what cannot
-    /// be stored whole is kept trimmed. `is_kept`: whether the job cache is to have it whole.
-    pub(crate) async fn event_of_call<'a>(
-        &self,
-        tag: &str,
-        jid: &Jid,
-        body: Cow<'a, Map>,
-        is_kept: bool,
-    ) -> Cow<'a, Map> {
+    /// Returns the event of a call's result. Nobody retries a call: if storing it whole fails, it is stored trimmed.
+    /// `is_cached` is whether the job cache stores calls of the function.
+    pub async fn event_of_call<'a>(&self, tag: &str, jid: &Jid, body: Cow<'a, Map>, is_cached: bool) -> Cow<'a, Map> {
         let limit = self.config.max_event_size.saturating_sub(tag.len() + STAMPED);
         if !may_exceed(&body, limit) {
             return body;
@@ -125,20 +135,20 @@ impl Shared {
         }
         metrics::RETURNS_TRIMMED.add(1);
         let mut trimmed = body.into_owned();
-        if self.config.job_cache && is_kept {
-            let (master, job) = (self.id.clone(), jid.clone());
-            let stored = self.disk.run(move |disk| {
-                if !disk.large_returns.reserve(&job, &master, size as u64) {
-                    return Err("there is no room for it (large_returns_size)".to_owned());
+        if self.config.job_cache && is_cached {
+            let (master, job) = (self.master.clone(), jid.clone());
+            let stored = self.storage.run(move |storage| {
+                if !storage.large_returns.reserve(&job, &master, size as u64) {
+                    return Err("no space left (large_returns_size)".to_owned());
                 }
                 let call = Call::new(master, job, whole.into());
-                disk.job_cache.save_calls(&[call]).map_err(|error| error.to_string())
+                storage.job_cache.save_calls(&[call]).map_err(|error| error.to_string())
             });
             match stored.await.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok(()) => _ = trimmed.insert(NOT_KEPT.into(), true.into()),
+                Ok(()) => _ = trimmed.insert(NOT_CACHED.into(), true.into()),
                 Err(error) => {
                     metrics::RETURNS_LOST.add(1);
-                    tracing::warn!(%jid, size, error, "storing a large result failed: it is kept trimmed");
+                    tracing::warn!(%jid, size, error, "storing a large result failed: it is stored trimmed");
                 }
             }
         }
@@ -146,17 +156,17 @@ impl Shared {
         Cow::Owned(trimmed)
     }
 
-    /// Stores a return whole, if there is room for it, and marks it as stored.
+    /// Stores a return whole, if there is space for it, and marks it as stored.
     async fn store_large(&self, jid: &Jid, id: &MinionId, load: Map, size: usize) -> Option<Map> {
         let (jid, id) = (jid.clone(), id.clone());
         let (job, minion) = (jid.clone(), id.clone());
-        let stored = self.disk.run(move |disk| {
-            if !disk.large_returns.reserve(&job, &minion, size as u64) {
+        let stored = self.storage.run(move |storage| {
+            if !storage.large_returns.reserve(&job, &minion, size as u64) {
                 return (load, Ok(false));
             }
             let message: Map = ["cmd", "ts"].iter().filter_map(|name| load.get_key_value(*name)).map(owned).collect();
-            let Ok(one) = Return::from_map(without_way(load)) else { return (message, Ok(false)) };
-            let stored = store_whole(disk, &one);
+            let Ok(one) = Return::from_map(without_envelope(load)) else { return (message, Ok(false)) };
+            let stored = store_whole(storage, &one);
             let mut load = one.into_map();
             load.extend(message);
             (load, stored.map(|()| true))
@@ -164,25 +174,25 @@ impl Shared {
         let (mut load, stored) = match stored.await {
             Ok(stored) => stored,
             Err(error) => {
-                tracing::error!(%jid, minion = %id, %error, "storing a large return failed: the minion tries again");
+                tracing::error!(%jid, minion = %id, %error, "storing a large return failed: the minion retries");
                 return None;
             }
         };
         match stored {
             Ok(true) => {
-                load.insert(NOT_KEPT.into(), true.into());
+                load.insert(NOT_CACHED.into(), true.into());
             }
             Ok(false) => {
                 metrics::RETURNS_LOST.add(1);
-                tracing::warn!(%jid, minion = %id, size, "a large return is kept trimmed: there is no room for it (large_returns_size)");
+                tracing::warn!(%jid, minion = %id, size, "large return is stored trimmed: no space left (large_returns_size)");
             }
             Err(error @ ReturnerError::Store(_)) => {
-                tracing::error!(%jid, minion = %id, %error, "storing a large return failed: the minion tries again");
+                tracing::error!(%jid, minion = %id, %error, "storing a large return failed: the minion retries");
                 return None;
             }
             Err(error) => {
                 metrics::RETURNS_LOST.add(1);
-                tracing::error!(%jid, minion = %id, size, %error, "storing a large return failed: it is kept trimmed");
+                tracing::error!(%jid, minion = %id, size, %error, "storing a large return failed: it is stored trimmed");
             }
         }
         Some(load)
@@ -214,12 +224,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_minion_takes_a_quarter_and_all_together_no_more_than_there_is() {
+    async fn one_minion_may_use_a_quarter_of_the_space() {
         let folder = tempfile::tempdir().unwrap();
         let large = open(folder.path());
         let jids: Vec<Jid> = (0..5).map(|_| Jid::new()).collect();
         assert!(large.reserve(&jids[0], &id("a"), 200));
-        assert!(large.reserve(&jids[0], &id("a"), 900), "a return that is sent again takes no more room");
+        assert!(large.reserve(&jids[0], &id("a"), 900), "a repeated return takes no more space");
         assert!(!large.reserve(&jids[1], &id("a"), 51));
         assert!(large.reserve(&jids[1], &id("a"), 50));
         for name in ["b", "c", "d"] {
@@ -230,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_room_is_known_after_a_restart_and_given_up_with_old_jobs() {
+    async fn the_space_is_known_after_a_restart_and_freed_with_old_jobs() {
         let folder = tempfile::tempdir().unwrap();
         let old: Jid = "20200101000000000000".parse().unwrap();
         let large = open(folder.path());
@@ -244,6 +254,6 @@ mod tests {
         assert!(large.reserve(&Jid::new(), &id("a"), 250));
         drop(large);
         let reopened = open(folder.path());
-        assert_eq!(reopened.kept.lock().len(), 1);
+        assert_eq!(reopened.sizes.lock().len(), 1);
     }
 }

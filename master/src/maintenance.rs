@@ -1,4 +1,4 @@
-//! What must be done now and then: keys rotated, old jobs removed.
+//! Maintenance: rotates keys, removes old jobs, fetches repositories, and ends the sessions of removed keys.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,56 +7,57 @@ use brine_core::bus::{Filter, Start};
 use brine_core::{MinionId, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::Shared;
+use crate::runner_calls::Services;
 
-/// A file of this name in `cachedir` asks the master to rotate its keys; `salt-key` leaves it.
+/// The file in `cachedir` by which `salt-key` requests a rotation of the keys.
 pub const ROTATE_FILE: &str = ".dfn";
-const ROTATE_LOOK: Duration = Duration::from_secs(1);
+/// The interval at which that file is polled.
+const ROTATE_POLL: Duration = Duration::from_secs(1);
 
-/// Runs until `shutdown`.
-pub(crate) async fn maintain(shared: Arc<Shared>, shutdown: CancellationToken) {
-    let interval = Duration::from_secs(shared.config.loop_interval.max(1));
-    let rotation = Duration::from_secs(shared.config.publish_session.max(1));
+/// Rotates keys and removes old jobs until `shutdown`.
+pub(crate) async fn maintain(services: Arc<Services>, shutdown: CancellationToken) {
+    let interval = Duration::from_secs(services.config.loop_interval.max(1));
+    let rotation = Duration::from_secs(services.config.publish_session.max(1));
     let (mut cleaned, mut rotated) = (Instant::now(), Instant::now());
-    let mut ticks = tokio::time::interval(ROTATE_LOOK);
+    let mut ticks = tokio::time::interval(ROTATE_POLL);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             () = shutdown.cancelled() => return,
         }
-        let request = shared.config.cachedir.join(ROTATE_FILE);
-        let asked = shared.disk.run(move |_| std::fs::remove_file(request).is_ok()).await.unwrap_or(false);
+        let request = services.config.cachedir.join(ROTATE_FILE);
+        let asked = services.storage.run(move |_| std::fs::remove_file(request).is_ok()).await.unwrap_or(false);
         if asked || rotated.elapsed() >= rotation {
             rotated = Instant::now();
-            shared.rotate_keys().await;
-            tracing::info!(asked, "the publish keys are rotated: minions authenticate again");
+            services.jobs.stream.rotate_keys().await;
+            tracing::info!(asked, "publish keys rotated: minions authenticate again");
         }
         if cleaned.elapsed() >= interval {
             cleaned = Instant::now();
-            clean(&shared).await;
+            clean(&services).await;
         }
     }
 }
 
 /// Fetches the repositories of gitfs every `gitfs_update_interval`, until `shutdown`.
-pub(crate) async fn fetch_repositories(shared: Arc<Shared>, shutdown: CancellationToken) {
-    let mut ticks = tokio::time::interval(Duration::from_secs(shared.config.gitfs_update_interval.max(1)));
+pub(crate) async fn fetch_repositories(services: Arc<Services>, shutdown: CancellationToken) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(services.config.gitfs_update_interval.max(1)));
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             () = shutdown.cancelled() => return,
         }
-        let fetching = Arc::clone(&shared);
-        // A fetch waits for a network.
-        if let Ok(true) = shared.executors.render.run(move |thread| fetching.disk.get(thread).files.update()).await {
+        let storage = services.storage.clone();
+        // A fetch blocks on the network.
+        if let Ok(true) = services.executors.render.run(move |thread| storage.get(thread).files.update()).await {
             tracing::info!("the repositories of gitfs have changed");
         }
     }
 }
 
 /// Ends the sessions of minions whose keys are deleted or rejected, until `shutdown`.
-pub(crate) async fn forget_minions(shared: Arc<Shared>, shutdown: CancellationToken) {
-    let mut keys = match shared.bus.subscribe(Filter::prefix("salt/key"), Start::Now) {
+pub(crate) async fn end_sessions(services: Arc<Services>, shutdown: CancellationToken) {
+    let mut keys = match services.bus.subscribe(Filter::prefix("salt/key"), Start::Now) {
         Ok(keys) => keys,
         Err(error) => return tracing::error!(%error, "subscribing to key events failed"),
     };
@@ -70,18 +71,18 @@ pub(crate) async fn forget_minions(shared: Arc<Shared>, shutdown: CancellationTo
         let text = |name: &str| data.get(name).and_then(Value::as_str);
         let (Some(act), Some(Ok(id))) = (text("act"), text("id").map(str::parse::<MinionId>)) else { continue };
         if !data.contains_key("_cause") {
-            // Those of reactions are logged with their cause.
+            // Changes by reactions are logged with their cause.
             tracing::info!(minion = %id, act, "key changed by an operator (salt-key or wheel)");
         }
         if matches!(act, "delete" | "rejected") {
-            shared.sessions.end(&id);
-            shared.presence.forget(&id);
-            tracing::info!(minion = %id, act, "a minion's session has ended with its key");
+            services.admission.sessions().end(&id);
+            services.facts.presence.forget(&id);
+            tracing::info!(minion = %id, act, "session ended: the minion's key is not accepted any more");
         }
         if act == "delete" {
-            let forgotten = shared.disk.run(move |disk| {
-                disk.minion_data.delete(id.as_str()).durable_blocking()?;
-                disk.mines.flush(id.as_str())
+            let forgotten = services.storage.run(move |storage| {
+                storage.minion_data.delete(id.as_str()).durable_blocking()?;
+                storage.mines.flush(id.as_str())
             });
             if let Ok(Err(error)) = forgotten.await {
                 tracing::error!(%error, "removing the data and mine of a deleted minion failed");
@@ -90,18 +91,18 @@ pub(crate) async fn forget_minions(shared: Arc<Shared>, shutdown: CancellationTo
     }
 }
 
-async fn clean(shared: &Arc<Shared>) {
-    // No lifetime means for ever, as in Salt.
-    if shared.config.job_lifetime().is_zero() {
+async fn clean(services: &Services) {
+    // As in Salt, 0 is without limit.
+    if services.config.job_lifetime().is_zero() {
         return;
     }
-    let lifetime = shared.config.job_lifetime();
-    let cleaned = shared.disk.run(move |disk| {
-        disk.large_returns.expire(lifetime);
-        disk.job_cache.clean_old_jobs(lifetime)
+    let lifetime = services.config.job_lifetime();
+    let cleaned = services.storage.run(move |storage| {
+        storage.large_returns.expire(lifetime);
+        storage.job_cache.clean_old_jobs(lifetime)
     });
     let cleaned = cleaned.await;
     if let Ok(Err(error)) = cleaned {
-        tracing::error!(%error, "old jobs could not be removed");
+        tracing::error!(%error, "removing old jobs failed");
     }
 }

@@ -1,6 +1,5 @@
-//! The master's schedule: runner functions that run by themselves.
-//!
-//! When they run is told by [`brine_core::schedule`]. What one returns is the event `__schedule_return`.
+//! The master's schedule: runs runner functions when [`brine_core::schedule`] says that they are due, and publishes their
+//! returns as `__schedule_return`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,32 +8,33 @@ use std::time::Duration;
 use brine_core::function::Args;
 use brine_core::job::Return;
 use brine_core::schedule::{Job, Schedule, Surroundings};
+use brine_core::supervisor::Background;
 use brine_core::{Jid, Map, Value, map, metrics};
 use jiff::{SignedDuration, Zoned};
 use parking_lot::Mutex;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::Shared;
+use crate::runner_calls::{RunnerCalls, Services};
 
-/// The event that carries what a scheduled job returned.
+/// The tag of the return of a scheduled job.
 pub(crate) const RETURN: &str = "__schedule_return";
-/// Whose calls these are.
+/// The user of scheduled calls.
 const USER: &str = "schedule";
-/// The time between two looks at the schedule.
-const TICK: Duration = Duration::from_secs(1);
-/// The retcode of a job that could not be run to its end.
+/// The interval at which the schedule is polled.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The retcode of a job that failed.
 const FAILED: i64 = 254;
 
-/// How many of each job run, by name.
+/// The number of running calls of each job, by name.
 type Running = Arc<Mutex<HashMap<String, u64>>>;
 
-/// Runs what is due, until `shutdown`.
-pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
-    let mut schedule = Schedule::new(shared.config.schedule.clone());
+/// Runs the schedule until `shutdown`. Jobs are tasks of `background`.
+pub(crate) async fn run(calls: Arc<RunnerCalls>, background: Background, shutdown: CancellationToken) {
+    let mut schedule = Schedule::new(calls.services.config.schedule.clone());
     let running = Running::default();
     let none = Map::new();
-    let mut ticks = tokio::time::interval(TICK);
+    let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -43,48 +43,48 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
         }
         let count = |name: &str| running.lock().get(name).copied().unwrap_or(0);
         let around = Surroundings { pillar: &none, grains: &none, running: &count };
-        let tick = SignedDuration::try_from(TICK).unwrap_or(SignedDuration::ZERO);
+        let tick = SignedDuration::try_from(INTERVAL).unwrap_or(SignedDuration::ZERO);
         for job in schedule.turn(Zoned::now().datetime(), tick, &around) {
             if job.dry_run {
-                tracing::info!(job = job.name, fun = job.function, "a scheduled job would run, but has 'dry_run'");
+                tracing::info!(job = job.name, fun = job.function, "scheduled job skipped: it has 'dry_run'");
                 continue;
             }
             *running.lock().entry(job.name.clone()).or_default() += 1;
-            let (shared, running) = (Arc::clone(&shared), Arc::clone(&running));
-            let background = shared.background.clone();
+            let (calls, running) = (Arc::clone(&calls), Arc::clone(&running));
             background.spawn("scheduled job", async move {
-                start(&shared, &job).await;
+                run_job(&calls, &job).await;
                 running.lock().entry(job.name).and_modify(|count| *count = count.saturating_sub(1));
             });
         }
     }
 }
 
-/// Runs a job to its end, and tells what it returned.
-async fn start(shared: &Arc<Shared>, job: &Job) {
+/// Runs a job and publishes its return.
+async fn run_job(calls: &Arc<RunnerCalls>, job: &Job) {
+    let services = &calls.services;
     let jid = Jid::new();
-    tracing::info!(job = job.name, fun = job.function, %jid, "a scheduled job");
+    tracing::info!(job = job.name, fun = job.function, %jid, "scheduled job started");
     let args = Args { positional: job.args.clone(), keyword: job.kwargs.clone() };
-    let (on_thread, function, call) = (Arc::clone(shared), job.function.clone(), jid.clone());
-    let ran = shared.executors.jobs.run(move |thread| on_thread.call_runner(&function, args, &call, USER, thread));
+    let (on_thread, function, call) = (Arc::clone(calls), job.function.clone(), jid.clone());
+    let ran = services.executors.jobs.run(move |thread| on_thread.call_runner(&function, args, &call, USER, thread));
     let Ok(outcome) = ran.await else {
-        tracing::error!(job = job.name, %jid, "a scheduled job has ended in a way that nobody has foreseen");
+        tracing::error!(job = job.name, %jid, "scheduled job panicked: this is a defect, please report it");
         return;
     };
-    let load = told(shared.id.as_str(), job, &jid, outcome, &Zoned::now());
-    let returners = returners(shared, job);
+    let load = return_of(services.id.as_str(), job, &jid, outcome, &Zoned::now());
+    let returners = job.returners_with(services.config.opts.get("schedule_returner"));
     if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
-        let (on_thread, load, job) = (Arc::clone(shared), load.clone(), job.clone());
+        let (on_thread, load, job) = (Arc::clone(services), load.clone(), job.clone());
         let returned = returners.clone();
-        _ = shared.executors.disk.run(move |_| return_beside(&on_thread, &returned, &job, load)).await;
+        _ = services.executors.disk.run(move |_| store_return(&on_thread, &returned, &job, load)).await;
     }
     if let Some(event) = job.told_return(load, !returners.is_empty()) {
-        shared.fire(RETURN, &event).await;
+        services.events.fire(RETURN, &event).await;
     }
 }
 
-/// The return of a job: what came of it, or why nothing did.
-fn told(id: &str, job: &Job, jid: &Jid, outcome: Result<Value, String>, now: &Zoned) -> Map {
+/// Returns the return of a job from its result.
+fn return_of(id: &str, job: &Job, jid: &Jid, outcome: Result<Value, String>, now: &Zoned) -> Map {
     let success = outcome.is_ok();
     let mut load = map! {
         "cmd" => "_return",
@@ -104,24 +104,20 @@ fn told(id: &str, job: &Job, jid: &Jid, outcome: Result<Value, String>, now: &Zo
     load
 }
 
-fn returners(shared: &Shared, job: &Job) -> Vec<String> {
-    job.returners_with(shared.config.opts.get("schedule_returner"))
-}
-
-/// Hands a return to returners.
-fn return_beside(shared: &Shared, names: &[String], job: &Job, load: Map) {
+/// Stores a return with returners.
+fn store_return(services: &Services, names: &[String], job: &Job, load: Map) {
     let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
     let job_return = match Return::from_map(load) {
         Ok(job_return) => job_return,
-        Err(error) => return tracing::error!(%jid, %error, "the return of a scheduled job cannot be stored"),
+        Err(error) => return tracing::error!(%jid, %error, "return of a scheduled job is invalid"),
     };
-    let options = brine_returners::Options::new(&shared.config.opts, None);
+    let options = brine_returners::Options::new(&services.config.opts, None);
     let options = options.for_job(job.return_config.as_deref(), &job.return_kwargs);
     for name in names {
         let result = brine_returners::open(name, &options).and_then(|returner| returner.returner(&job_return));
         if let Err(error) = result {
             metrics::RETURNS_LOST.add(1);
-            tracing::error!(returner = name, %jid, %error, "a return could not be stored");
+            tracing::error!(returner = name, %jid, %error, "storing a return failed");
         }
     }
 }
@@ -137,23 +133,23 @@ mod tests {
     }
 
     #[test]
-    fn a_return_says_what_came_of_the_job() {
+    fn a_return_has_the_result_or_the_error_of_the_job() {
         let job = job(map! {"function" => "test.arg", "args" => list![1], "kwargs" => map! {"a" => 2}});
         let (jid, now) = (Jid::new(), Zoned::now());
-        let mut load = told("m_master", &job, &jid, Ok("done".into()), &now);
+        let mut load = return_of("m_master", &job, &jid, Ok("done".into()), &now);
         load.shift_remove("pid");
         let expected = map! {
             "cmd" => "_return", "id" => "m_master", "fun" => "test.arg", "fun_args" => list![1, map! {"a" => 2}],
             "schedule" => "often", "jid" => &jid, "return" => "done", "retcode" => 0, "success" => true,
         };
         assert_eq!(load, expected);
-        let failed = told("m_master", &job, &jid, Err("why".into()), &now);
+        let failed = return_of("m_master", &job, &jid, Err("why".into()), &now);
         let fields = ["return", "retcode", "success"].map(|name| failed.get(name).cloned().unwrap());
         assert_eq!(fields, ["why".into(), FAILED.into(), false.into()]);
     }
 
     #[test]
-    fn the_event_is_as_asked() {
+    fn return_job_decides_about_the_event() {
         for (option, is_returned, jid) in [
             (Value::Bool(true), false, Some("req")),
             ("nocache".into(), false, Some("nocache")),

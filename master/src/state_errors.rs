@@ -1,15 +1,15 @@
-//! What a return of `state.highstate` or `state.sls` tells beside itself: two events for each state that failed,
-//! one of the old style and one below the job's tags.
+//! Events of failed states in a return of `state.highstate` or `state.sls`: two for each, one of the old style and one below
+//! the job's tags.
 
 use brine_core::{Map, Value, metrics};
 
-/// The functions whose returns hold states. `state.apply` is not among Salt's.
+/// The functions whose returns hold states. As in Salt, `state.apply` is not among them.
 const FUNCTIONS: &[&str] = &["state.highstate", "state.sls"];
 
-/// The most failed states of one return that have events of their own. The return has all of them.
+/// The maximum number of failed states of one return that have events. The return has all.
 const MOST_STATES: usize = 1000;
 
-/// The events of a return, each with its tag, in the order in which they are published.
+/// Returns the events of a return in order, each with its tag.
 pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
     let field = |name: &str| load.get(name).cloned().unwrap_or_default();
     let (jid, id) = (field("jid"), field("id"));
@@ -50,14 +50,14 @@ pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
     events
 }
 
-/// Returns whether a text is a name of Python's, as those of modules and functions are.
+/// Returns whether a text is an identifier of Python, as names of modules and functions are.
 fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The state functions of a return that failed: name, return, retcode.
+/// Returns the failed state functions of a return: name, return, retcode.
 fn functions(fun: &Value, returned: &Value, retcode: &Value) -> Vec<(String, Value, Value)> {
     let nth = |value: &Value, at: usize, name: &Value| match value {
         Value::List(all) => all.get(at).cloned().unwrap_or_default(),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn each_failed_state_is_told_twice() {
+    fn each_failed_state_has_two_events() {
         let load = |fun: &str, retcode: i64| map! {"jid" => "1", "id" => "web1", "fun" => fun, "return" => states(), "retcode" => retcode};
         assert_eq!(tags(load("state.sls", 2)), ["pkg.installed", "salt/job/1/sub/web1/error/state.sls"]);
         assert_eq!(tags(load("state.sls", 0)), [""; 0]);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_functions_each_is_looked_at() {
+    fn state_functions_among_several_functions_are_found() {
         let several = map! {
             "jid" => "1", "id" => "web1", "fun" => list!["test.ping", "state.sls"],
             "return" => map! {"test.ping" => true, "state.sls" => states()},
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_return_of_states_tells_nothing() {
+    fn returns_without_states_have_no_events() {
         let load = map! {"jid" => "1", "id" => "web1", "fun" => "state.sls", "return" => "an error", "retcode" => 1};
         assert_eq!(tags(load), [""; 0]);
     }

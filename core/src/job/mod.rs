@@ -3,6 +3,7 @@
 //! Both keep the map that they came as: fields that only some functions or peers know are handed on.
 
 mod call;
+mod driver;
 pub mod trim;
 mod watch;
 
@@ -15,6 +16,7 @@ use crate::minion_id::{InvalidMinionId, MinionId};
 use crate::value::{FromValue, Map, Value};
 
 pub use call::Call;
+pub use driver::{Batch, Driver, Halt, Step};
 pub use watch::{Due, Times, Watch};
 
 /// A map is not a job or not a return.
@@ -214,14 +216,9 @@ impl Return {
         self.map.get("return").unwrap_or(&Value::Nil)
     }
 
-    /// 0 if all went well.
+    /// Returns the retcode, 0 for success.
     pub fn retcode(&self) -> i64 {
-        match self.map.get("retcode") {
-            // Several functions: the first that went wrong counts, also if a signal ended it.
-            Some(Value::Map(codes)) => codes.values().filter_map(i64::from_value).find(|code| *code != 0).unwrap_or(0),
-            Some(code) => i64::from_value(code).unwrap_or(0),
-            None => 0,
-        }
+        retcode(&self.map)
     }
 
     /// Whether the minion says that all went well; Salt's minions that do not say it mean it.
@@ -257,6 +254,16 @@ pub fn oldest_kept(now: &Zoned, seconds: u64) -> Option<Jid> {
 /// The job id and the minion in the tag of a return's event: `salt/job/<jid>/ret/<id>`.
 pub fn return_tag(tag: &str) -> Option<(&str, &str)> {
     tag.strip_prefix("salt/job/")?.split_once("/ret/")
+}
+
+/// Returns the retcode of a return, 0 for success or if it is missing. Of several functions the first other than 0 counts,
+/// also a negative one of a signal.
+pub fn retcode(map: &Map) -> i64 {
+    match map.get("retcode") {
+        Some(Value::Map(codes)) => codes.values().filter_map(i64::from_value).find(|code| *code != 0).unwrap_or(0),
+        Some(code) => i64::from_value(code).unwrap_or(0),
+        None => 0,
+    }
 }
 
 /// How many of `all` minions a batch has: a number, or a part such as `25%`, and one at least. The error is

@@ -1,9 +1,9 @@
-//! Who has not returned yet. Minions that are silent for a while are asked whether they still work on the job
-//! (`saltutil.find_job`), and are waited for as long as they say so.
+//! Tracks which minions have not returned. Minions that are silent for the timeout are asked whether they still run the
+//! job (`saltutil.find_job`), and those that do not answer are missing.
 //!
-//! It is handed events and times and says what is to be done: who waits has sockets or the bus itself.
+//! A watch has no sockets or clock: events and times are passed in, and its owner publishes the requests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,124 +13,150 @@ use crate::event::Event;
 use crate::wire::PublishRequest;
 use crate::{Jid, Map, Value};
 
-/// A job that is waited for.
+/// A request asks the minions, too, that would become silent within this fraction of the timeout: minions of a batch begin
+/// at different times, and each request is a job for all minions.
+const AHEAD: u32 = 5;
+
+/// The minions whose returns of a job are outstanding.
 #[derive(Debug)]
 pub struct Watch {
     jid: Jid,
     times: Times,
-    waiting: BTreeSet<String>,
+    /// The outstanding minions, each with the time from which it counts as silent.
+    waiting: BTreeMap<String, Instant>,
+    /// The same, sorted by time.
+    by_time: BTreeSet<(Instant, String)>,
     asking: Option<Asking>,
-    deadline: Instant,
 }
 
-/// How long minions are waited for.
+/// The timeouts of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// Until those that are silent are asked: Salt's `timeout`. At least a second.
+    /// Until a silent minion is asked: Salt's `timeout`, at least a second.
     pub timeout: Duration,
-    /// For the answers to that: Salt's `gather_job_timeout`.
+    /// Until the answer to that: Salt's `gather_job_timeout`.
     pub gather: Duration,
 }
 
-/// Minions that are being asked whether they still work.
+/// A request to silent minions.
 #[derive(Debug)]
 struct Asking {
     jid: Option<Jid>,
+    asked: BTreeSet<String>,
+    /// Those of `asked` that have neither answered nor returned.
     silent: BTreeSet<String>,
+    deadline: Instant,
 }
 
-/// What is due when the [deadline](Watch::deadline) has come.
+/// The action that is due at the [deadline](Watch::deadline).
 #[derive(Debug, PartialEq)]
 pub enum Due {
-    /// This is to be published, and its job id handed to [`Watch::asked`].
+    /// Publish this request and pass its job id to [`Watch::asked`].
     Ask(Box<PublishRequest>),
-    /// These have neither returned nor said that they work.
+    /// These minions have neither returned nor answered.
     Missing(BTreeSet<String>),
 }
 
 impl Watch {
-    /// Waits for these minions' returns from now on.
+    /// Creates a watch of minions to which the job has just been published.
     pub fn new(jid: Jid, minions: impl IntoIterator<Item = String>, times: Times, now: Instant) -> Self {
         let times = Times { timeout: times.timeout.max(Duration::from_secs(1)), ..times };
-        let waiting = minions.into_iter().collect();
-        Watch { jid, times, waiting, asking: None, deadline: now + times.timeout }
+        let mut watch = Watch { jid, times, waiting: BTreeMap::new(), by_time: BTreeSet::new(), asking: None };
+        watch.add(minions, now);
+        watch
     }
 
-    /// The job's id.
+    /// Returns the job id.
     pub fn jid(&self) -> &Jid {
         &self.jid
     }
 
-    /// Waits for these as well; the job has just gone out to them.
+    /// Adds minions to which the job has just been published.
     pub fn add(&mut self, minions: impl IntoIterator<Item = String>, now: Instant) {
-        self.waiting.extend(minions);
-        if self.asking.is_none() {
-            self.deadline = now + self.times.timeout;
+        let silent_from = now + self.times.timeout;
+        for id in minions {
+            self.remove(&id);
+            self.by_time.insert((silent_from, id.clone()));
+            self.waiting.insert(id, silent_from);
         }
     }
 
-    /// It has become known in another way what came of this one.
-    pub fn remove(&mut self, id: &str) {
-        self.waiting.remove(id);
+    /// Removes a minion. Returns whether it was outstanding.
+    pub fn remove(&mut self, id: &str) -> bool {
+        let Some((id, silent_from)) = self.waiting.remove_entry(id) else { return false };
+        self.by_time.remove(&(silent_from, id));
+        true
     }
 
-    /// Whether this one is waited for.
+    /// Returns whether a minion is outstanding.
     pub fn waits_for(&self, id: &str) -> bool {
-        self.waiting.contains(id)
+        self.waiting.contains_key(id)
     }
 
-    /// Whether nobody is waited for.
+    /// Returns the outstanding minions.
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = &String> {
+        self.waiting.keys()
+    }
+
+    /// Returns whether no minion is outstanding.
     pub fn is_over(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// When [`Watch::time_is_up`] is to be called if nothing has changed it until then.
-    pub fn deadline(&self) -> Instant {
-        self.deadline
+    /// Returns when to call [`Watch::on_deadline`]; `None` if no minion is outstanding.
+    pub fn deadline(&self) -> Option<Instant> {
+        let silent_from = self.by_time.first()?.0;
+        Some(self.asking.as_ref().map_or(silent_from, |asking| asking.deadline))
     }
 
-    /// Takes an event in: the minion that is waited for no longer, and its return, if it is one.
+    /// Takes an event. Returns the minion and its return, if it is the return of an outstanding one.
     pub fn take(&mut self, event: &Event, now: Instant) -> Option<(String, Map)> {
         let (jid, id) = return_tag(event.tag())?;
-        let returned = jid == self.jid.as_str();
-        let answered = |asking: &Asking| asking.jid.as_ref().is_some_and(|asked| asked.as_str() == jid);
+        let is_return = jid == self.jid.as_str();
+        let is_answer = |asking: &Asking| asking.jid.as_ref().is_some_and(|asked| asked.as_str() == jid);
         if let Some(asking) = &mut self.asking
-            && (returned || answered(asking) && event.data().get("return").is_some_and(Value::is_truthy))
+            && (is_return || is_answer(asking) && event.data().get("return").is_some_and(Value::is_truthy))
+            && asking.silent.remove(id)
+            && asking.silent.is_empty()
         {
-            asking.silent.remove(id);
-            // All who were asked still work or are through: they get the whole time again.
-            if asking.silent.is_empty() {
-                self.asking = None;
-                self.deadline = now + self.times.timeout;
-            }
+            self.end_asking(now);
         }
-        (returned && self.waiting.remove(id)).then(|| (id.to_owned(), event.data()))
+        (is_return && self.remove(id)).then(|| (id.to_owned(), event.data()))
     }
 
-    /// First, whoever has not returned is to be asked, in this user's name; after that, who did not answer is
-    /// missing.
-    pub fn time_is_up(&mut self, user: &str, now: Instant) -> Due {
-        if let Some(asking) = self.asking.take() {
-            self.deadline = now + self.times.timeout;
-            let missing: BTreeSet<String> = asking.silent.intersection(&self.waiting).cloned().collect();
-            self.waiting.retain(|id| !missing.contains(id));
+    /// Returns what is due at the deadline: a request to the silent minions in the name of `user`, and after that those
+    /// that did not answer it.
+    pub fn on_deadline(&mut self, user: &str, now: Instant) -> Due {
+        if let Some(missing) = self.end_asking(now) {
             return Due::Missing(missing);
         }
-        self.asking = Some(Asking { jid: None, silent: self.waiting.clone() });
-        self.deadline = now + self.times.gather;
-        Due::Ask(Box::new(PublishRequest {
-            tgt: self.waiting.iter().map(String::as_str).collect(),
+        let until = now + self.times.timeout / AHEAD;
+        let silent = self.by_time.iter().take_while(|(silent_from, _)| *silent_from <= until);
+        let silent: BTreeSet<String> = silent.map(|(_, id)| id.clone()).collect();
+        let request = PublishRequest {
+            tgt: silent.iter().map(String::as_str).collect(),
             tgt_type: "list".to_owned(),
             arg: vec![Value::from(&self.jid)],
             ..PublishRequest::new("", "saltutil.find_job", user)
-        }))
+        };
+        self.asking = Some(Asking { jid: None, asked: silent.clone(), silent, deadline: now + self.times.gather });
+        Due::Ask(Box::new(request))
     }
 
-    /// The question has gone out under this id, if it found anybody.
+    /// Removes and returns the minions that did not answer the request. The timeouts of the others start anew.
+    fn end_asking(&mut self, now: Instant) -> Option<BTreeSet<String>> {
+        let Asking { asked, silent, .. } = self.asking.take()?;
+        let missing = silent.into_iter().filter(|id| self.remove(id)).collect();
+        let running: Vec<String> = asked.into_iter().filter(|id| self.waits_for(id)).collect();
+        self.add(running, now);
+        Some(missing)
+    }
+
+    /// Sets the job id of the published request; `None` if it was not published.
     pub fn asked(&mut self, jid: Option<Jid>, now: Instant) {
         if let Some(asking) = &mut self.asking {
             asking.jid = jid;
-            self.deadline = now + self.times.gather;
+            asking.deadline = now + self.times.gather;
         }
     }
 }
@@ -156,9 +182,9 @@ mod tests {
         (Watch::new(Jid::new(), names(minions), times, now), now)
     }
 
-    /// Asks the silent ones: the id of the question, and who was asked.
+    /// Publishes the request to silent minions. Returns its job id and its target.
     fn ask(watch: &mut Watch, now: Instant) -> (Jid, Value) {
-        let Due::Ask(request) = watch.time_is_up("root", now) else { panic!("nobody is asked") };
+        let Due::Ask(request) = watch.on_deadline("root", now) else { panic!("nobody is asked") };
         assert_eq!((request.fun, request.arg), ("saltutil.find_job".into(), vec![watch.jid().into()]));
         let question: Jid = "20990101000000000000".parse().unwrap();
         watch.asked(Some(question.clone()), now);
@@ -166,7 +192,21 @@ mod tests {
     }
 
     #[test]
-    fn returns_are_taken_once_and_only_of_those_that_are_waited_for() {
+    fn a_request_includes_minions_that_become_silent_soon() {
+        let (mut watch, now) = watch(&["a"]);
+        watch.add(names(&["b"]), now + SECOND);
+        watch.add(names(&["c"]), now + 2 * SECOND);
+        let (question, asked) = ask(&mut watch, now + 5 * SECOND);
+        assert_eq!(asked, list!["a", "b"]);
+        for id in ["a", "b"] {
+            watch.take(&event(&question, id, map! {"pid" => 7}), now + 6 * SECOND);
+        }
+        assert_eq!(watch.deadline(), Some(now + 7 * SECOND));
+        assert_eq!(ask(&mut watch, now + 7 * SECOND).1, list!["c"]);
+    }
+
+    #[test]
+    fn returns_are_taken_once_and_only_of_outstanding_minions() {
         let (mut watch, now) = watch(&["a", "b"]);
         let jid = watch.jid().clone();
         let (id, data) = watch.take(&event(&jid, "a", true), now).unwrap();
@@ -180,45 +220,45 @@ mod tests {
     }
 
     #[test]
-    fn who_says_that_they_work_is_waited_for_and_who_is_silent_is_missing() {
+    fn minions_that_run_the_job_are_waited_for_and_silent_ones_are_missing() {
         let (mut watch, now) = watch(&["a", "b", "c"]);
         let jid = watch.jid().clone();
         watch.take(&event(&jid, "a", true), now);
-        assert_eq!(watch.deadline(), now + 5 * SECOND, "a return is no reason to wait longer for the others");
+        assert_eq!(watch.deadline(), Some(now + 5 * SECOND), "a return is no reason to wait longer for the others");
         let (question, asked) = ask(&mut watch, now + 5 * SECOND);
         assert_eq!(asked, list!["b", "c"]);
-        assert_eq!(watch.deadline(), now + 15 * SECOND);
+        assert_eq!(watch.deadline(), Some(now + 15 * SECOND));
         assert_eq!(watch.take(&event(&question, "b", map! {"pid" => 7}), now), None);
         // An empty answer: it does not know of the job.
         assert_eq!(watch.take(&event(&question, "c", map! {}), now), None);
-        assert_eq!(watch.time_is_up("root", now + 15 * SECOND), Due::Missing(names(&["c"])));
-        assert_eq!(watch.deadline(), now + 20 * SECOND);
+        assert_eq!(watch.on_deadline("root", now + 15 * SECOND), Due::Missing(names(&["c"])));
+        assert_eq!(watch.deadline(), Some(now + 20 * SECOND));
         assert_eq!(ask(&mut watch, now + 20 * SECOND).1, list!["b"]);
         assert!(watch.take(&event(&jid, "b", true), now).is_some());
         assert!(watch.is_over());
     }
 
     #[test]
-    fn when_all_have_answered_nobody_waits_for_the_rest_of_the_time() {
+    fn the_answers_of_all_minions_end_the_request() {
         let (mut watch, now) = watch(&["a", "b"]);
         let (question, _) = ask(&mut watch, now + 5 * SECOND);
         watch.take(&event(&question, "a", map! {"pid" => 7}), now + 6 * SECOND);
-        assert_eq!(watch.deadline(), now + 15 * SECOND);
+        assert_eq!(watch.deadline(), Some(now + 15 * SECOND));
         let jid = watch.jid().clone();
         watch.take(&event(&jid, "b", true), now + 6 * SECOND);
-        assert_eq!(watch.deadline(), now + 11 * SECOND);
+        assert_eq!(watch.deadline(), Some(now + 11 * SECOND));
         assert_eq!(ask(&mut watch, now + 11 * SECOND).1, list!["a"]);
     }
 
     #[test]
-    fn who_comes_later_has_the_whole_time_and_is_not_missing_for_an_older_question() {
+    fn added_minions_have_a_timeout_of_their_own() {
         let (mut watch, now) = watch(&["a"]);
         watch.add(names(&["b"]), now + 3 * SECOND);
-        assert_eq!(watch.deadline(), now + 8 * SECOND);
-        ask(&mut watch, now + 8 * SECOND);
+        assert_eq!(watch.deadline(), Some(now + 5 * SECOND), "later minions do not delay the request to earlier ones");
+        assert_eq!(ask(&mut watch, now + 8 * SECOND).1, list!["a", "b"]);
         watch.add(names(&["c"]), now + 9 * SECOND);
-        assert_eq!(watch.deadline(), now + 18 * SECOND);
-        assert_eq!(watch.time_is_up("root", now + 18 * SECOND), Due::Missing(names(&["a", "b"])));
+        assert_eq!(watch.deadline(), Some(now + 18 * SECOND));
+        assert_eq!(watch.on_deadline("root", now + 18 * SECOND), Due::Missing(names(&["a", "b"])));
         assert!(!watch.is_over());
     }
 }

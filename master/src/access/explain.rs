@@ -2,11 +2,12 @@
 
 use brine_auth::{Acl, CallKind, Identity, JobRequest};
 use brine_core::function::Args;
-use brine_core::target::{Target, TargetError};
+use brine_core::target::TargetError;
 use brine_core::{Map, Value, map};
 
-use crate::Shared;
-use crate::disk::Disk;
+use super::Access;
+use crate::facts::resolve;
+use crate::storage::Storage;
 
 /// A question to `auth.test`.
 pub(crate) struct Asked {
@@ -20,10 +21,10 @@ pub(crate) struct Asked {
     pub kwargs: Map,
 }
 
-impl Shared {
-    /// Returns what [`Shared::authorise_job`] or [`Shared::authorise_call`] would decide, and by which entries.
-    pub(crate) fn explain_access(&self, disk: &Disk, asked: Asked) -> Result<Value, String> {
-        let access = &self.access;
+impl Access {
+    /// Returns what [`Access::authorise_job`] or [`Access::authorise_call`] would decide, and by which entries.
+    pub(crate) fn explain(&self, storage: &Storage, asked: Asked) -> Result<Value, String> {
+        let access = self;
         let entries = match &asked.eauth {
             None => access.external.entries_of_publisher(&access.publisher_acl, &asked.user),
             Some(eauth) => {
@@ -41,12 +42,12 @@ impl Shared {
             return Ok(map! {"permitted" => permitted, "entries" => entries}.into());
         }
         let kind = asked.tgt_type.parse().map_err(|error: TargetError| error.to_string())?;
-        let target = Target::parse(kind, asked.tgt, ":", &self.config.nodegroups).map_err(|error| error.to_string())?;
-        let (minions, _) = self.resolve(disk, &target).map_err(|error| error.to_string())?;
+        let target = self.facts.target(kind, asked.tgt, ":").map_err(|error| error.to_string())?;
+        let minions = resolve(storage, &target).map_err(|error| error.to_string())?.minions;
         let arguments = Args { positional: asked.args, keyword: asked.kwargs }.to_wire();
         let job = JobRequest { functions: vec![(&asked.fun, &arguments)], minions: &minions };
         let is_kept_out = access.blacklist.has_user(&asked.user) || access.blacklist.has_function([asked.fun.as_str()]);
-        let permitted = !is_kept_out && acl.permits_job(&job, |target| self.minions_of(disk, target));
+        let permitted = !is_kept_out && acl.permits_job(&job, |target| self.minions_of(storage, target));
         let mut explained = map! {"permitted" => permitted, "entries" => entries, "minions" => minions.clone()};
         if is_kept_out {
             explained.insert("reason".into(), "publisher_acl_blacklist names the user or the function".into());

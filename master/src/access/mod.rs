@@ -15,9 +15,10 @@ use brine_auth::{
 };
 use brine_core::config::MasterConfig;
 use brine_core::crypt::token;
+use brine_core::executors::{Blocking, Executor};
 use brine_core::files::FileError;
 use brine_core::function::Args;
-use brine_core::target::{Target, TargetKind};
+use brine_core::target::TargetKind;
 use brine_core::transport::Peer;
 use brine_core::wire::{Proof, PublishRequest, TokenRequest};
 use brine_core::{Jid, Map, Value, map, metrics};
@@ -25,9 +26,10 @@ use jiff::Timestamp;
 use rand::RngExt as _;
 use tokio::sync::Semaphore;
 
-use crate::Shared;
-use crate::calls::Kind;
-use crate::disk::Disk;
+use crate::events::Events;
+use crate::facts::{Facts, resolve};
+use crate::runner_calls::Kind;
+use crate::storage::Storage;
 pub(crate) use explain::Asked;
 pub(crate) use keys::open_to_users;
 
@@ -53,6 +55,11 @@ pub(crate) struct Access {
     token_expire: Duration,
     keeps_entries: bool,
     expire_by_user: Value,
+    facts: Arc<Facts>,
+    storage: Blocking<Storage>,
+    events: Events,
+    /// Runs the examination of passwords.
+    jobs: Executor,
 }
 
 /// A user who has been identified.
@@ -115,7 +122,14 @@ impl Refusal {
 
 impl Access {
     /// Reads what the configuration permits, and makes the keys of the users of `publisher_acl`.
-    pub fn new(config: &MasterConfig, root_key: String) -> Result<Self, FileError> {
+    pub fn new(
+        config: &MasterConfig,
+        root_key: String,
+        facts: Arc<Facts>,
+        storage: Blocking<Storage>,
+        events: Events,
+        jobs: Executor,
+    ) -> Result<Self, FileError> {
         let external = ExternalAuth::new(&config.opts);
         for error in external.check() {
             tracing::error!(%error, "a system of external_auth authenticates nobody");
@@ -132,6 +146,10 @@ impl Access {
             token_expire: Duration::from_secs(config.token_expire),
             keeps_entries: config.keep_acl_in_token,
             expire_by_user: config.token_expire_user_override.clone(),
+            facts,
+            storage,
+            events,
+            jobs,
         })
     }
 
@@ -175,7 +193,7 @@ fn shown(name: &str) -> String {
     name.chars().take(NAME_SHOWN).collect()
 }
 
-impl Shared {
+impl Access {
     /// Returns who sends a request. `what` names it in the log.
     pub(crate) async fn identify(
         self: &Arc<Self>,
@@ -186,13 +204,11 @@ impl Shared {
         proof: Option<&Proof>,
     ) -> Result<Caller, Refusal> {
         let identified = match proof {
-            None => {
-                self.access.by_key(key, user).ok_or_else(|| Refusal::Authentication { kind: "user", user: shown(user) })
-            }
+            None => self.by_key(key, user).ok_or_else(|| Refusal::Authentication { kind: "user", user: shown(user) }),
             Some(Proof::Token(secret)) => {
                 let token = self.token(secret).await;
                 let identity = token.map(|token| token.identity);
-                let entries = identity.as_ref().and_then(|identity| self.access.external.entries(identity));
+                let entries = identity.as_ref().and_then(|identity| self.external.entries(identity));
                 match (identity, entries) {
                     (Some(identity), Some(entries)) => Ok(Caller::User { name: identity.username, entries }),
                     _ => Err(Refusal::Authentication { kind: "token", user: "UNKNOWN".to_owned() }),
@@ -200,7 +216,7 @@ impl Shared {
             }
             Some(Proof::Password { .. }) => match self.authenticate_user(peer, proof).await {
                 Some(identity) => {
-                    let entries = self.access.external.entries(&identity).unwrap_or_default();
+                    let entries = self.external.entries(&identity).unwrap_or_default();
                     Ok(Caller::User { name: identity.username, entries })
                 }
                 None => Err(Refusal::Authentication { kind: "eauth", user: shown(user_of(proof, user)) }),
@@ -219,18 +235,18 @@ impl Shared {
         let begun = Instant::now();
         let address = remote(peer);
         let credentials = Credentials { eauth: eauth.clone(), username: username.clone(), password: password.clone() };
-        let wait = self.access.throttle.remaining(address, eauth, username, begun);
+        let wait = self.throttle.remaining(address, eauth, username, begun);
         let outcome = if wait.is_zero() {
-            let _turn = self.access.examined.acquire().await.ok()?;
-            let external = Arc::clone(&self.access.external);
-            let examined = self.executors.jobs.run(move |_| external.authenticate(&credentials)).await;
+            let _turn = self.examined.acquire().await.ok()?;
+            let external = Arc::clone(&self.external);
+            let examined = self.jobs.run(move |_| external.authenticate(&credentials)).await;
             let outcome = examined.map_err(|error| error.to_string());
             outcome.and_then(|outcome| outcome.map_err(|error| error.to_string()))
         } else {
             Err(format!("too many failures: the next attempt counts in {} s", wait.as_secs() + 1))
         };
         if wait.is_zero() {
-            self.access.throttle.record(address, eauth, username, outcome.is_ok(), Instant::now());
+            self.throttle.record(address, eauth, username, outcome.is_ok(), Instant::now());
         }
         match outcome {
             Ok(identity) => Some(identity),
@@ -247,7 +263,7 @@ impl Shared {
     /// Returns what a token stands for.
     pub(crate) async fn token(&self, secret: &str) -> Option<Token> {
         let secret = secret.to_owned();
-        let found = self.disk.run(move |disk| disk.tokens.get(&secret, Timestamp::now())).await;
+        let found = self.storage.run(move |storage| storage.tokens.get(&secret, Timestamp::now())).await;
         match found {
             Ok(Ok(token)) => token,
             Ok(Err(error)) => {
@@ -270,16 +286,15 @@ impl Shared {
             return None;
         };
         peer.authenticate();
-        if self.access.keeps_entries && identity.entries.is_none() {
-            identity.entries = self.access.external.entries(&identity);
-        } else if !self.access.keeps_entries {
+        if self.keeps_entries && identity.entries.is_none() {
+            identity.entries = self.external.entries(&identity);
+        } else if !self.keeps_entries {
             identity.entries = None;
         }
-        let chosen = request.expire.filter(|_| self.access.may_choose_time(&identity.eauth, &identity.username));
-        let valid =
-            chosen.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(self.access.token_expire);
+        let chosen = request.expire.filter(|_| self.may_choose_time(&identity.eauth, &identity.username));
+        let valid = chosen.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(self.token_expire);
         let user = identity.username.clone();
-        let made = self.disk.run(move |disk| disk.tokens.create(identity, valid, Timestamp::now())).await;
+        let made = self.storage.run(move |storage| storage.tokens.create(identity, valid, Timestamp::now())).await;
         match made.map_err(|error| error.to_string()).and_then(|made| made.map_err(|error| error.to_string())) {
             Ok(made) => {
                 tracing::info!(peer = %peer.address, user, expire = %made.token.expire, "token made");
@@ -301,8 +316,8 @@ impl Shared {
     ) -> Result<(), Refusal> {
         let functions = functions(&request.fun);
         let refusal = || Refusal::Authorization { kind: kind(request.proof.as_ref()), user: shown(caller.name()) };
-        let is_kept_out = self.access.blacklist.has_user(caller.name())
-            || self.access.blacklist.has_function(functions.iter().map(String::as_str));
+        let is_kept_out =
+            self.blacklist.has_user(caller.name()) || self.blacklist.has_function(functions.iter().map(String::as_str));
         let permitted = match caller.acl() {
             _ if is_kept_out => false,
             None => true,
@@ -319,11 +334,12 @@ impl Shared {
 
     async fn permits(self: &Arc<Self>, acl: Acl, functions: Vec<String>, request: &PublishRequest) -> bool {
         // A target that is invalid is told as such by the publish.
-        let Ok((minions, _)) = self.targets(request).await else { return true };
-        let (shared, arguments) = (Arc::clone(self), request.arg.clone());
+        let Ok(targets) = self.facts.targets(request).await else { return true };
+        let minions = targets.minions;
+        let (access, arguments) = (Arc::clone(self), request.arg.clone());
         let is_list = request.fun.as_list().is_some();
         let jid = request.jid.clone();
-        let permitted = self.disk.run(move |disk| {
+        let permitted = self.storage.run(move |storage| {
             let of = |at: usize| match arguments.get(at) {
                 Some(Value::List(own)) if is_list => own.as_slice(),
                 _ if is_list => &[],
@@ -331,17 +347,17 @@ impl Shared {
             };
             let functions = functions.iter().enumerate().map(|(at, function)| (function.as_str(), of(at))).collect();
             // Nobody but the master's own user continues a job that is there already.
-            let is_new = |jid: &Jid| disk.job_cache.get_load(jid).is_ok_and(|load| load.is_none());
-            acl.permits_job(&JobRequest { functions, minions: &minions }, |target| shared.minions_of(disk, target))
+            let is_new = |jid: &Jid| storage.job_cache.get_load(jid).is_ok_and(|load| load.is_none());
+            acl.permits_job(&JobRequest { functions, minions: &minions }, |target| access.minions_of(storage, target))
                 && jid.as_ref().is_none_or(is_new)
         });
         permitted.await.unwrap_or(false)
     }
 
     /// Returns the minions of a compound target of an entry.
-    fn minions_of(&self, disk: &Disk, target: &str) -> Option<HashSet<String>> {
-        let target = Target::parse(TargetKind::Compound, Value::from(target), ":", &self.config.nodegroups).ok()?;
-        self.resolve(disk, &target).ok().map(|(minions, _)| minions.into_iter().collect())
+    fn minions_of(&self, storage: &Storage, target: &str) -> Option<HashSet<String>> {
+        let target = self.facts.target(TargetKind::Compound, Value::from(target), ":").ok()?;
+        resolve(storage, &target).ok().map(|targets| targets.minions.into_iter().collect())
     }
 
     /// Returns why a runner or wheel function may not be called by a user, if so.
@@ -380,7 +396,7 @@ impl Shared {
             "type" => *kind,
             "reason" => refusal.to_string(),
         };
-        self.fire(DENIED, &body).await;
+        self.events.fire(DENIED, &body).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where the reactions of the master's reactor go: jobs, runner and wheel calls.
+//! Carries out the reactions of the master's reactor: jobs, runner and wheel calls.
 
 use std::sync::Arc;
 
@@ -8,18 +8,21 @@ use brine_core::{Value, metrics};
 use brine_reactor::{Cause, Dispatch, DispatchError, Dispatched, LocalReaction, Reaction};
 
 use super::USER;
-use crate::Shared;
-use crate::calls::Kind;
-use crate::publish::PublishError;
+use crate::jobs::{Jobs, PublishError};
+use crate::runner_calls::{Kind, RunnerCalls};
 
-pub(crate) struct MasterDispatch(pub Arc<Shared>);
+/// Carries out reactions with the jobs and runner calls of the master.
+pub(crate) struct MasterDispatch {
+    pub jobs: Arc<Jobs>,
+    pub calls: Arc<RunnerCalls>,
+}
 
 impl Dispatch for MasterDispatch {
     fn check(&self, reaction: &Reaction) -> Result<(), DispatchError> {
         let known = match reaction {
             Reaction::Local(_) => true,
-            Reaction::Runner { fun, .. } => self.0.has_call(Kind::Runner, fun),
-            Reaction::Wheel { fun, .. } => self.0.has_call(Kind::Wheel, fun),
+            Reaction::Runner { fun, .. } => self.calls.has(Kind::Runner, fun),
+            Reaction::Wheel { fun, .. } => self.calls.has(Kind::Wheel, fun),
             Reaction::Caller { .. } => {
                 return Err(DispatchError::permanent(
                     "'caller' works in a minion's reactor, this is the master's: use local",
@@ -71,22 +74,22 @@ impl MasterDispatch {
         };
         let target = format!("target '{}' ({})", request.tgt, request.tgt_type);
         let published = match &cause.prior {
-            Some(prior) => self.0.publish_again(request, prior.jid.clone()).await,
-            None => self.0.publish(request).await,
+            Some(prior) => self.jobs.publish_again(request, prior.jid.clone()).await,
+            None => self.jobs.publish(request).await,
         };
         let published = published.map_err(|error| match error {
             PublishError::Failed(message) => DispatchError::transient(message),
             other => DispatchError::permanent(other.to_string()),
         })?;
         if published.jid.is_none() {
-            tracing::warn!(tag = &*cause.tag, target, "a reaction is for minions of which none is known");
+            tracing::warn!(tag = &*cause.tag, target, "target of a reaction matches no accepted minion");
             return Ok(Dispatched::NoMinion { target });
         }
         Ok(Dispatched::Done)
     }
 
     async fn call(&self, kind: Kind, fun: &str, args: Args, cause: &Cause) -> Result<Dispatched, DispatchError> {
-        let data = self.0.call_for(kind, fun, args, cause).await;
+        let data = self.calls.call_for_reaction(kind, fun, args, cause).await;
         if data.get("success").is_some_and(Value::is_truthy) {
             return Ok(Dispatched::Done);
         }

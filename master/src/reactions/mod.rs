@@ -1,84 +1,81 @@
-//! The reactor in the master: where its reactions go (`dispatch.rs`), what its templates reach (`host.rs`),
-//! and taking up changes of its configuration (`reload.rs`).
+//! The reactor in the master: carries out its reactions (`dispatch.rs`), provides the functions of its templates
+//! (`template_functions.rs`) and reloads its configuration (`reload.rs`).
 
 mod dispatch;
-mod host;
 mod reload;
+mod template_functions;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use brine_core::Value;
 use brine_core::executors::MayBlock;
 use brine_core::store::{BlockingStore, StoreError};
 use brine_core::supervisor::Supervisor;
-use brine_core::target::{Target, TargetKind};
 use brine_reactor::{DETACH, Entries, EntryError, Options, Reactor};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-use crate::{Shared, StartError};
+use crate::StartError;
+use crate::facts::Facts;
+use crate::runner_calls::RunnerCalls;
 pub(crate) use dispatch::MasterDispatch;
-pub(crate) use host::ReactorHost;
+pub(crate) use template_functions::TemplateFunctions;
 
-/// Who reactions are done for, as events name it.
+/// The user of reactions in events.
 pub(crate) const USER: &str = "Reactor";
 
-/// The way to the running reactor. It is held by its task alone, so that the master's parts end with it.
+/// A handle of the running reactor. Its task alone owns it, so that the master's parts are dropped with it.
 #[derive(Default)]
-pub(crate) struct MasterReactor(OnceLock<Weak<Reactor<MasterDispatch>>>);
+pub(crate) struct ReactorHandle(OnceLock<Weak<Reactor<MasterDispatch>>>);
 
-impl MasterReactor {
-    /// The reactor, while it runs.
+impl ReactorHandle {
+    /// Returns the reactor, while it runs.
     pub fn get(&self) -> Option<Arc<Reactor<MasterDispatch>>> {
         self.0.get().and_then(Weak::upgrade)
     }
 }
 
-/// How long the size of a node group is good for: looking it up reads the keys and data of all minions.
-const GROUP_SIZE_FOR: Duration = Duration::from_secs(10);
+/// The time for which the size of a node group is cached: resolving it reads the keys and data of all minions.
+const GROUP_SIZE_TTL: Duration = Duration::from_secs(10);
 
-/// The sizes of node groups, and when they were looked up.
+/// The sizes of node groups, each with the time of its resolution.
 type GroupSizes = HashMap<String, (Instant, Option<usize>)>;
 
-/// Looks up how large node groups are.
-fn group_size(shared: &Arc<Shared>) -> brine_reactor::GroupSize {
-    let shared = Arc::clone(shared);
+/// Returns the resolver of the sizes of node groups.
+fn group_size(facts: &Arc<Facts>) -> brine_reactor::GroupSize {
+    let facts = Arc::clone(facts);
     let known: Arc<Mutex<GroupSizes>> = Arc::default();
     Arc::new(move |name| {
-        let (shared, known, name) = (Arc::clone(&shared), Arc::clone(&known), name.to_owned());
+        let (facts, known, name) = (Arc::clone(&facts), Arc::clone(&known), name.to_owned());
         Box::pin(async move {
             if let Some((at, size)) = known.lock().get(&name)
-                && at.elapsed() < GROUP_SIZE_FOR
+                && at.elapsed() < GROUP_SIZE_TTL
             {
                 return *size;
             }
-            let target =
-                Target::parse(TargetKind::Nodegroup, Value::from(&*name), ":", &shared.config.nodegroups).ok()?;
-            let disk = shared.executors.disk.clone();
-            let count = move |thread: &MayBlock| shared.resolve(shared.disk.get(thread), &target).ok();
-            let size = disk.run(count).await.ok().flatten().map(|found| found.0.len());
+            let size = facts.group_size(&name).await;
             known.lock().insert(name, (Instant::now(), size));
             size
         })
     })
 }
 
-/// The error of a start with these entries.
-pub(crate) fn wrong(error: &EntryError) -> StartError {
+/// Returns the error of a start with invalid entries.
+pub(crate) fn invalid_entries(error: &EntryError) -> StartError {
     StartError::Config { option: "reactor", reason: error.to_string() }
 }
 
-/// Starts the reactor. It runs also when nothing is bound: entries can be added while it runs.
+/// Starts the reactor, also without entries: they can be added while it runs.
 pub(crate) async fn start(
-    shared: &Arc<Shared>,
+    calls: &Arc<RunnerCalls>,
     store: BlockingStore,
     parts: &mut Supervisor,
 ) -> Result<(), StartError> {
-    let config = &shared.config;
-    let entries = Entries::from_opts(&config.opts).map_err(|error| wrong(&error))?;
-    let functions = shared.functions.clone();
+    let services = &calls.services;
+    let config = &services.config;
+    let entries = Entries::from_opts(&config.opts).map_err(|error| invalid_entries(&error))?;
+    let functions = services.functions.clone();
     // The reactor's workers are threads of its own.
     let thread = MayBlock::own_thread(Handle::current());
     let options = Options {
@@ -93,14 +90,15 @@ pub(crate) async fn start(
         renderer: config.renderer.clone(),
         opts: Arc::new(config.opts.clone()),
         grains: Arc::new(move || functions.as_ref().map(|functions| functions.grains()).unwrap_or_default()),
-        host: Arc::new(ReactorHost { shared: Arc::clone(shared), thread }),
-        group_size: group_size(shared),
+        host: calls.template_host()(&thread),
+        group_size: group_size(&services.facts),
         store: Some(store),
-        disk: shared.executors.disk.clone(),
+        disk: services.executors.disk.clone(),
     };
-    let events = Reactor::<MasterDispatch>::subscribe(&shared.bus)?;
-    let (dispatch, files) = (MasterDispatch(Arc::clone(shared)), config.reactor_rules.clone());
-    let opened = shared.executors.render.run(move |_| -> Result<_, StoreError> {
+    let events = Reactor::<MasterDispatch>::subscribe(&services.bus)?;
+    let dispatch = MasterDispatch { jobs: Arc::clone(&services.jobs), calls: Arc::clone(calls) };
+    let files = config.reactor_rules.clone();
+    let opened = services.executors.render.run(move |_| -> Result<_, StoreError> {
         let reactor = Reactor::new(entries, options, dispatch)?;
         let errors = reactor.set_rules(&files)?;
         Ok((reactor, errors))
@@ -110,12 +108,12 @@ pub(crate) async fn start(
         tracing::error!("a rule over time is left out: {error}");
     }
     // Set once: this is called once for a master.
-    _ = shared.reactor.0.set(Arc::downgrade(&reactor));
-    let (reloading, bus) = ((Arc::clone(shared), Arc::clone(&reactor)), shared.bus.clone());
+    _ = services.reactor.0.set(Arc::downgrade(&reactor));
+    let (reloading, bus) = ((Arc::clone(services), Arc::clone(&reactor)), services.bus.clone());
     parts.start("reactor", |shutdown| reactor.run(bus, events, shutdown));
     parts.start_restarting("reactor configuration", move |shutdown| {
-        let (shared, reactor) = reloading.clone();
-        async move { reload::watch(shared, reactor, shutdown).await }
+        let (services, reactor) = reloading.clone();
+        async move { reload::watch(services, reactor, shutdown).await }
     });
     Ok(())
 }

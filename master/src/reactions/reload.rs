@@ -13,25 +13,25 @@ use brine_reactor::{Entries, Reactor};
 use tokio_util::sync::CancellationToken;
 
 use super::MasterDispatch;
-use crate::Shared;
+use crate::runner_calls::Services;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The options that are taken up.
+/// The options that are reloaded.
 const OPTIONS: &[&str] = &["reactor", "reactor_rate_limit", "reactor_cooldown", "reactor_debounce", "reactor_rules"];
 
-/// The files of rules, which are read again when one of them changes.
+/// Returns the files of rules, which are reloaded when one of them changes.
 fn rule_files(opts: &Map) -> Vec<String> {
     opts.get("reactor_rules").and_then(Vec::from_value).unwrap_or_default()
 }
 
-/// What tells one state of the configuration's files from another.
+/// The versions of the configuration's files.
 type Stamps = BTreeMap<PathBuf, (i64, i64, u64, u64)>;
 
-/// What the files say now, if they have changed.
+/// The configuration that a poll found.
 enum Found {
-    Same,
-    /// They cannot be used.
-    Wrong(String),
+    Unchanged,
+    /// The files are invalid.
+    Invalid(String),
     /// Only the files of rules have changed.
     Rules(Vec<String>),
     Options {
@@ -40,7 +40,7 @@ enum Found {
     },
 }
 
-/// The state of the files that was last read.
+/// The last version of the files.
 struct Watched {
     directory: PathBuf,
     /// The options that the master was started with.
@@ -59,7 +59,7 @@ impl Watched {
     fn poll(&mut self) -> Found {
         let now = stamps(&self.directory, self.known.as_ref().unwrap_or(&self.started));
         if now == self.stamps {
-            return Found::Same;
+            return Found::Unchanged;
         }
         self.stamps = now;
         let found = read(&self.directory).and_then(|opts| {
@@ -67,7 +67,7 @@ impl Watched {
             Ok((opts, entries))
         });
         match found {
-            // What was given in another way than by these files stays while they do not speak of it.
+            // Options from elsewhere stay while these files do not set them.
             Ok((opts, _)) if self.known.as_ref() == Some(&opts) && !opts.get("reactor").is_some_and(is_path) => {
                 Found::Rules(rule_files(&opts))
             }
@@ -75,23 +75,23 @@ impl Watched {
                 self.known = Some(opts.clone());
                 Found::Options { opts, entries }
             }
-            Err(error) => Found::Wrong(error),
+            Err(error) => Found::Invalid(error),
         }
     }
 }
 
 /// Polls the files until `shutdown`.
-pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispatch>>, shutdown: CancellationToken) {
-    let (directory, started) = (shared.config.config_dir.clone(), shared.config.opts.clone());
+pub(crate) async fn watch(services: Arc<Services>, reactor: Arc<Reactor<MasterDispatch>>, shutdown: CancellationToken) {
+    let (directory, started) = (services.config.config_dir.clone(), services.config.opts.clone());
     // Fails only when the runtime ends, as the polls below do.
-    let watched = shared.executors.disk.run(move |_| Watched::new(directory, started)).await;
+    let watched = services.executors.disk.run(move |_| Watched::new(directory, started)).await;
     let Ok(mut watched) = watched else { return };
     loop {
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}
             () = shutdown.cancelled() => return,
         }
-        let poll = shared.executors.disk.run(move |_| {
+        let poll = services.executors.disk.run(move |_| {
             let found = watched.poll();
             (watched, found)
         });
@@ -107,47 +107,45 @@ pub(crate) async fn watch(shared: Arc<Shared>, reactor: Arc<Reactor<MasterDispat
             () = shutdown.cancelled() => return,
         };
         match found {
-            Found::Same => {}
-            Found::Rules(files) => take_rules(&shared, &reactor, files).await,
+            Found::Unchanged => {}
+            Found::Rules(files) => reload_rules(&services, &reactor, files).await,
             Found::Options { opts, entries } => {
-                tracing::info!(
-                    entries = entries.all().len(),
-                    "the reactor's configuration has changed and is taken up"
-                );
-                take_rules(&shared, &reactor, rule_files(&opts)).await;
+                tracing::info!(entries = entries.all().len(), "reactor configuration reloaded");
+                reload_rules(&services, &reactor, rule_files(&opts)).await;
                 reactor.configure(entries);
-                let (entries, config) = (reactor.entries(), Arc::clone(&shared.config));
-                _ = shared.executors.disk.run(move |_| report_files(&entries, &config)).await;
-                shared.fire("salt/reactor/configured", &map! {"reactors" => Value::from(&*reactor.entries())}).await;
+                let (entries, config) = (reactor.entries(), Arc::clone(&services.config));
+                _ = services.executors.disk.run(move |_| report_files(&entries, &config)).await;
+                services
+                    .events
+                    .fire("salt/reactor/configured", &map! {"reactors" => Value::from(&*reactor.entries())})
+                    .await;
             }
-            Found::Wrong(error) => {
-                tracing::error!(
-                    "the reactor's configuration has changed and cannot be used, the one before stays: {error}"
-                );
-                shared.fire("salt/reactor/error", &map! {"message" => error}).await;
+            Found::Invalid(error) => {
+                tracing::error!("reloading the reactor configuration failed: {error}; the previous one stays");
+                services.events.fire("salt/reactor/error", &map! {"message" => error}).await;
             }
         }
     }
 }
 
-/// Logs the files of entries that cannot be used, as the start does.
+/// Logs invalid files of entries, as the start does.
 fn report_files(entries: &Entries, config: &MasterConfig) {
     for error in brine_reactor::check_files(entries, &config.renderer, config.reactor_strict_data) {
         tracing::warn!("{error}");
     }
 }
 
-/// Reads rules over time anew.
-async fn take_rules(shared: &Shared, reactor: &Arc<Reactor<MasterDispatch>>, files: Vec<String>) {
+/// Reloads rules over time.
+async fn reload_rules(services: &Services, reactor: &Arc<Reactor<MasterDispatch>>, files: Vec<String>) {
     let reactor = Arc::clone(reactor);
-    let errors = match shared.executors.disk.run(move |_| reactor.set_rules(&files)).await {
+    let errors = match services.executors.disk.run(move |_| reactor.set_rules(&files)).await {
         Ok(Ok(errors)) => errors,
         Ok(Err(error)) => vec![error.to_string()],
         Err(error) => vec![format!("reading rules over time failed: {error}")],
     };
     for error in errors {
         tracing::error!("a rule over time is left out: {error}");
-        shared.fire("salt/reactor/error", &map! {"message" => error}).await;
+        services.events.fire("salt/reactor/error", &map! {"message" => error}).await;
     }
 }
 
@@ -155,7 +153,7 @@ fn is_path(option: &Value) -> bool {
     option.as_str().is_some()
 }
 
-/// The reactor's options as the files say them.
+/// Reads the reactor's options from the files.
 fn read(directory: &Path) -> Result<Map, String> {
     let loaded = MasterConfig::load(directory, &Map::new()).map_err(|error| error.to_string())?;
     let opts = loaded.config.opts;

@@ -1,30 +1,30 @@
-//! What minions bring: events and job returns. They are answered once the journal has them.
+//! Events and job returns of minions. They are answered when the journal has persisted them.
 
 use brine_core::event::Event;
 use brine_core::transport::Worker;
 use brine_core::wire::MinionEvents;
 use brine_core::{Map, MinionId, Value, list, metrics};
 
-use crate::Shared;
-use crate::job_cache::NOT_KEPT;
-use crate::requests::tags;
+use super::{Requests, tags};
+use crate::job_cache::NOT_CACHED;
 use crate::state_errors;
 
-impl Shared {
-    /// Whether the journal has what was fired, once it has: minions take that for an answer.
-    pub(super) async fn is_kept(&self, fired: Option<u64>, worker: Worker) -> bool {
-        let Some(last) = fired else { return false };
-        // Others can be handled meanwhile, and go into the journal together.
+impl Requests {
+    /// Waits until the journal has persisted the events up to a sequence number. Returns whether it has: that is the answer
+    /// to the minion.
+    pub(super) async fn is_persisted(&self, published: Option<u64>, worker: Worker) -> bool {
+        let Some(last) = published else { return false };
+        // Others are handled meanwhile, and committed together.
         drop(worker);
-        self.bus.kept(last).await.is_ok()
+        self.services.bus.kept(last).await.is_ok()
     }
 
-    /// Publishes a minion's events and returns the number of the last one; nothing if one is refused. What the
-    /// message claims about the sender does not count: `_from` and, in tags of its own, `id` are the session's.
+    /// Publishes a minion's events. Returns the sequence number of the last one; `None` if one is refused. The sender in
+    /// `_from` and, in the minion's own tags, in `id` is that of the session.
     pub(super) async fn minion_events(&self, id: &MinionId, sent: MinionEvents) -> Option<u64> {
         let MinionEvents { events, pretag } = sent;
         if let Some(pretag) = &pretag
-            && !tags::may_prefix(id, pretag, self.config.order_masters)
+            && !tags::may_prefix(id, pretag, self.services.config.order_masters)
         {
             metrics::EVENTS_REFUSED.add(1);
             tracing::warn!(minion = %id, pretag, "event refused: only a syndic may set a pretag, and only its own");
@@ -46,7 +46,7 @@ impl Shared {
             }
             let jid = body.get_mut("data").and_then(Value::as_map_mut).and_then(|data| data.shift_remove("_jid"));
             if let Some(Ok(jid)) = jid.map(|jid| jid.to_string().parse()) {
-                self.causes.mark(&jid, &mut body);
+                self.services.jobs.causality.mark(&jid, &mut body);
                 body.insert("_jid".into(), (&jid).into());
             }
             let tag = pretag.as_ref().map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
@@ -55,10 +55,10 @@ impl Shared {
         Some(last)
     }
 
-    /// Publishes an event on behalf of an authenticated minion and returns its number. A refusal is logged.
+    /// Publishes an event on behalf of an authenticated minion. Returns its sequence number. A refusal is logged.
     async fn publish_for(&self, from: &MinionId, tag: &str, body: Map) -> Option<u64> {
         let published = match Event::from_minion(tag, body, from) {
-            Ok(event) => self.bus.fire_event(event).await,
+            Ok(event) => self.services.bus.fire_event(event).await,
             Err(error) => Err(error.into()),
         };
         if let Err(error) = &published {
@@ -67,13 +67,13 @@ impl Shared {
         published.ok()
     }
 
-    /// Publishes a minion's job returns and returns the number of the last one's event; nothing if one is refused.
-    /// `from` is the authenticated sender: the minion itself, or the syndic that hands the returns on.
+    /// Publishes a minion's job returns. Returns the sequence number of the last one; `None` if one is refused. `from` is the
+    /// authenticated sender: the minion itself, or its syndic.
     pub(super) async fn returns(&self, id: &MinionId, from: &MinionId, loads: Vec<Map>) -> Option<u64> {
         let mut last = 0;
         for mut load in loads {
             let jid = match load.get("jid").and_then(Value::as_str) {
-                // A call on the minion itself that asks for a job id.
+                // A call on the minion itself that requests a job id.
                 Some("req" | "nocache") => {
                     let arg = load.get("fun_args").cloned().unwrap_or_else(|| list![]);
                     load.entry("arg".into()).or_insert(arg);
@@ -85,35 +85,35 @@ impl Shared {
                     Ok(jid) => jid,
                     Err(error) => {
                         metrics::REQUESTS_REFUSED.add(1);
-                        tracing::warn!(minion = %id, %error, "a return is refused");
+                        tracing::warn!(minion = %id, %error, "return refused");
                         return None;
                     }
                 },
                 None => {
                     metrics::REQUESTS_REFUSED.add(1);
-                    tracing::warn!(minion = %id, "a return without a job id is refused");
+                    tracing::warn!(minion = %id, "return refused: it has no job id");
                     return None;
                 }
             };
-            let not_kept = load.get("jid").and_then(Value::as_str) == Some("nocache");
+            let not_cached = load.get("jid").and_then(Value::as_str) == Some("nocache");
             load.retain(|key, _| !matches!(key.as_str(), Some("tok" | "nonce" | "serial" | "load")));
             remove_reserved(&mut load);
-            if not_kept {
-                load.insert(NOT_KEPT.into(), true.into());
+            if not_cached {
+                load.insert(NOT_CACHED.into(), true.into());
             }
             load.insert("jid".into(), (&jid).into());
             load.insert("id".into(), id.into());
             load.entry("cmd".into()).or_insert_with(|| "_return".into());
             load.entry("ts".into()).or_insert_with(now);
             metrics::RETURNS.add(1);
-            self.causes.mark(&jid, &mut load);
+            self.services.jobs.causality.mark(&jid, &mut load);
             let errors = state_errors::of_return(&load);
             let text = |name: &str| load.get(name).map(ToString::to_string).unwrap_or_default();
             tracing::debug!(minion = %id, %jid, fun = text("fun"), retcode = text("retcode"), "return received");
             let tag = format!("salt/job/{jid}/ret/{id}");
-            let load = self.event_of_return(&tag, &jid, id, load).await?;
+            let load = self.returns.event_of_return(&tag, &jid, id, load).await?;
             last = self.publish_for(from, &tag, load).await?;
-            self.job_published(last);
+            self.services.events.job_published(last);
             for (tag, body) in errors {
                 self.publish_for(from, &tag, body).await;
             }
@@ -121,13 +121,13 @@ impl Shared {
         Some(last)
     }
 
-    /// Fires returns of minions of a master below this one, as their minions would have brought them. Whether a
-    /// minion is such a master nobody can see: `order_masters` says whether there are any.
+    /// Publishes returns of the minions of a syndic. Nothing distinguishes a syndic from a minion: `order_masters` is whether
+    /// there are any.
     pub(super) async fn syndic_returns(&self, id: &MinionId, loads: Vec<Map>) -> Option<u64> {
         let mut last = None;
-        if !self.config.order_masters {
+        if !self.services.config.order_masters {
             metrics::REQUESTS_REFUSED.add(1);
-            tracing::warn!(minion = %id, "returns of other minions are refused: 'order_masters' is off");
+            tracing::warn!(minion = %id, "returns of other minions refused: 'order_masters' is off");
             return None;
         }
         for load in loads {
@@ -136,14 +136,14 @@ impl Shared {
                 last = self.returns(&of, id, vec![load]).await.or(last);
             } else {
                 metrics::REQUESTS_REFUSED.add(1);
-                tracing::warn!(minion = %id, "a return of a minion with an impossible name is refused");
+                tracing::warn!(minion = %id, "return of a syndic refused: the minion id is invalid");
             }
         }
         last
     }
 }
 
-/// When a message came whose minion does not say when it sent it, in seconds since 1970.
+/// Returns the time of a message without one, in seconds since 1970.
 fn now() -> Value {
     jiff::Timestamp::now().as_second().into()
 }
@@ -158,9 +158,9 @@ fn remove_reserved(body: &mut Map) {
         "_entry",
         "_reaction",
         "_jid",
-        crate::publish::MORE,
-        crate::publish::PART,
-        NOT_KEPT,
+        crate::jobs::MORE,
+        crate::jobs::PART,
+        NOT_CACHED,
     ];
     body.retain(|name, _| !name.as_str().is_some_and(|name| RESERVED.contains(&name)));
 }

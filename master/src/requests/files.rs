@@ -1,16 +1,17 @@
-//! What minions ask of the file server, and the options that go with it.
+//! File requests of minions, and the master's options for them.
 
 use brine_core::wire::{ListKind, MinionCommand};
 use brine_core::{Map, MinionId, Value, list, map, metrics};
 
-use crate::Shared;
-use crate::disk::Disk;
+use super::Requests;
+use crate::storage::Storage;
 
-impl Shared {
-    pub(super) fn master_opts(&self, disk: &Disk, env_only: bool) -> Value {
-        let config = &self.config;
-        // Environments without their folders, which are nobody else's business.
-        let roots: Map = disk.files.envs().into_iter().map(|env| (env.into(), Value::List(Vec::new()))).collect();
+impl Requests {
+    /// Returns the master's options for minions.
+    pub(super) fn master_opts(&self, storage: &Storage, env_only: bool) -> Value {
+        let config = &self.services.config;
+        // Environments without their directories, which minions need not know.
+        let roots: Map = storage.files.envs().into_iter().map(|env| (env.into(), Value::List(Vec::new()))).collect();
         let mut opts = map! {
             "file_roots" => roots,
             "top_file_merging_strategy" => &config.top_file_merging_strategy,
@@ -35,70 +36,71 @@ impl Shared {
         }
         opts.into()
     }
+}
 
-    /// Tells of a request for what is out of the file roots. It is answered like one for what is not there.
-    fn tell_leading_out(&self, disk: &Disk, id: &MinionId, command: &MinionCommand) {
-        let (path, saltenv) = match command {
-            MinionCommand::ServeFile { path, saltenv, .. }
-            | MinionCommand::FileHash { path, saltenv, .. }
-            | MinionCommand::FileFind { path, saltenv } => (path.as_str(), saltenv),
-            MinionCommand::FileList { prefix, saltenv, .. } => (prefix.trim_matches('/'), saltenv),
-            _ => return,
-        };
-        if disk.files.leads_out(path, saltenv) {
-            metrics::REQUESTS_REFUSED.add(1);
-            tracing::warn!(minion = %id, ?path, ?saltenv, "a minion asks for what is out of the file roots");
-        }
+/// Logs a request for a path outside of the file roots. It is answered as one for a missing file.
+fn log_path_outside(storage: &Storage, id: &MinionId, command: &MinionCommand) {
+    let (path, saltenv) = match command {
+        MinionCommand::ServeFile { path, saltenv, .. }
+        | MinionCommand::FileHash { path, saltenv, .. }
+        | MinionCommand::FileFind { path, saltenv } => (path.as_str(), saltenv),
+        MinionCommand::FileList { prefix, saltenv, .. } => (prefix.trim_matches('/'), saltenv),
+        _ => return,
+    };
+    if storage.files.leads_out(path, saltenv) {
+        metrics::REQUESTS_REFUSED.add(1);
+        tracing::warn!(minion = %id, ?path, ?saltenv, "requested path is outside of the file roots");
     }
+}
 
-    pub(super) fn file_command(&self, disk: &Disk, id: &MinionId, command: MinionCommand) -> Value {
-        let failed = |error: &dyn std::error::Error| {
-            tracing::warn!(minion = %id, %error, "a file cannot be served");
-            Value::map()
-        };
-        self.tell_leading_out(disk, id, &command);
-        match command {
-            MinionCommand::ServeFile { path, saltenv, loc } => {
-                let empty = |dest: &str| map! {"data" => Vec::<u8>::new(), "dest" => dest};
-                match disk.files.read_chunk(&path, &saltenv, loc, brine_core::fileserver::BUFFER_SIZE) {
-                    Ok(Some(chunk)) => map! {"data" => chunk.data, "dest" => chunk.relative}.into(),
-                    Ok(None) => empty("").into(),
-                    Err(error) => failed(&error),
+/// Answers a file request.
+pub(super) fn answer(storage: &Storage, id: &MinionId, command: MinionCommand) -> Value {
+    let failed = |error: &dyn std::error::Error| {
+        tracing::warn!(minion = %id, %error, "serving a file failed");
+        Value::map()
+    };
+    log_path_outside(storage, id, &command);
+    match command {
+        MinionCommand::ServeFile { path, saltenv, loc } => {
+            let empty = |dest: &str| map! {"data" => Vec::<u8>::new(), "dest" => dest};
+            match storage.files.read_chunk(&path, &saltenv, loc, brine_core::fileserver::BUFFER_SIZE) {
+                Ok(Some(chunk)) => map! {"data" => chunk.data, "dest" => chunk.relative}.into(),
+                Ok(None) => empty("").into(),
+                Err(error) => failed(&error),
+            }
+        }
+        MinionCommand::FileHash { path, saltenv, stat } => match storage.files.hash(&path, &saltenv) {
+            Ok(Some(hash)) => {
+                let hash = Value::from(map! {"hsum" => hash, "hash_type" => storage.files.hash_kind().name()});
+                if stat {
+                    let found = storage.files.find(&path, &saltenv);
+                    list![hash, found.map(|found| found.stat().into_iter().collect::<Value>())]
+                } else {
+                    hash
                 }
             }
-            MinionCommand::FileHash { path, saltenv, stat } => match disk.files.hash(&path, &saltenv) {
-                Ok(Some(hash)) => {
-                    let hash = Value::from(map! {"hsum" => hash, "hash_type" => disk.files.hash_kind().name()});
-                    if stat {
-                        let found = disk.files.find(&path, &saltenv);
-                        list![hash, found.map(|found| found.stat().into_iter().collect::<Value>())]
-                    } else {
-                        hash
-                    }
-                }
-                Ok(None) if stat => list!["", Value::Nil],
-                Ok(None) => "".into(),
-                Err(error) => failed(&error),
-            },
-            MinionCommand::FileFind { path, saltenv } => match disk.files.find(&path, &saltenv) {
-                Some(found) => {
-                    let stat: Value = found.stat().into_iter().collect();
-                    map! {"path" => found.path, "rel" => found.relative, "stat" => stat, "back" => "roots"}.into()
-                }
-                None => map! {"rel" => "", "path" => ""}.into(),
-            },
-            MinionCommand::FileList { kind, saltenv, prefix } => match kind {
-                ListKind::Files => disk.files.file_list(&saltenv, &prefix).into(),
-                ListKind::Folders => disk.files.dir_list(&saltenv, &prefix).into(),
-                ListKind::EmptyFolders => disk.files.empty_dirs(&saltenv, &prefix).into(),
-                ListKind::Links => {
-                    let links = disk.files.symlink_list(&saltenv, &prefix);
-                    Value::Map(links.into_iter().map(|(link, target)| (link.into(), target.into())).collect())
-                }
-            },
-            MinionCommand::FileEnvs => disk.files.envs().into(),
-            // The others do not read files and have been answered.
-            _ => Value::Nil,
-        }
+            Ok(None) if stat => list!["", Value::Nil],
+            Ok(None) => "".into(),
+            Err(error) => failed(&error),
+        },
+        MinionCommand::FileFind { path, saltenv } => match storage.files.find(&path, &saltenv) {
+            Some(found) => {
+                let stat: Value = found.stat().into_iter().collect();
+                map! {"path" => found.path, "rel" => found.relative, "stat" => stat, "back" => "roots"}.into()
+            }
+            None => map! {"rel" => "", "path" => ""}.into(),
+        },
+        MinionCommand::FileList { kind, saltenv, prefix } => match kind {
+            ListKind::Files => storage.files.file_list(&saltenv, &prefix).into(),
+            ListKind::Folders => storage.files.dir_list(&saltenv, &prefix).into(),
+            ListKind::EmptyFolders => storage.files.empty_dirs(&saltenv, &prefix).into(),
+            ListKind::Links => {
+                let links = storage.files.symlink_list(&saltenv, &prefix);
+                Value::Map(links.into_iter().map(|(link, target)| (link.into(), target.into())).collect())
+            }
+        },
+        MinionCommand::FileEnvs => storage.files.envs().into(),
+        // Other commands are answered elsewhere.
+        _ => Value::Nil,
     }
 }

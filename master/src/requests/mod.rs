@@ -1,5 +1,6 @@
-//! Requests on port 4506: opened, typed, allowed or refused, answered. `events.rs` takes what minions bring, `files.rs`
-//! answers what they ask of the file server, `signatures.rs` verifies the signatures of returns.
+//! Requests on port 4506: decrypted, parsed, authorized and answered. `events.rs` takes events and returns of minions,
+//! `files.rs` answers file requests, `signatures.rs` verifies the signatures of returns, `tags.rs` decides which tags a
+//! minion may publish.
 
 mod events;
 mod files;
@@ -7,80 +8,96 @@ mod signatures;
 mod tags;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brine_auth::Token;
 use brine_core::executors::{Executor, MayBlock};
 use brine_core::transport::{Handler, Peer, Worker};
 use brine_core::value::msgpack::{self, Budget};
 use brine_core::wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, WireError};
-use brine_core::{Map, MinionId, Value, map, metrics};
+use brine_core::{Jid, Map, MinionId, Value, map, metrics};
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::Shared;
-use crate::access::{Caller, Refusal};
-use crate::auth::clear;
-use crate::calls::Kind;
-use crate::mine::MineError;
-use crate::pillar::Asked;
-use crate::sessions::SessionError;
+use crate::access::{self, Refusal};
+use crate::admission::clear;
+use crate::admission::sessions::SessionError;
+use crate::facts::mine::MineError;
+use crate::large_returns::ReturnEvents;
+use crate::peers::{self, Peers};
+use crate::pillars::PillarQuery;
+use crate::pushed_files;
+use crate::runner_calls::{Caller, Kind, RunnerCalls, Services};
+use crate::stats::Stats;
 
-/// What is said to who sends what is not understood or not allowed, in Salt's words and no others:
-/// strangers learn nothing from it.
+/// The reply to malformed or forbidden requests: Salt's text, deliberately uninformative.
 const BAD_LOAD: &str = "bad load";
 
-/// The most bytes of a refused publish that its event repeats.
+/// The maximum size of a refused publish in its event, in bytes.
 const MAX_REFUSED: usize = 4096;
 
-/// Answers requests.
-pub(crate) struct Requests(pub Arc<Shared>);
+/// The handler of the request port.
+pub(crate) struct RequestHandler(pub Arc<Requests>);
 
-impl Handler for Requests {
+/// The parts of a master that requests use.
+pub(crate) struct Requests {
+    services: Arc<Services>,
+    calls: Arc<RunnerCalls>,
+    peers: Arc<Peers>,
+    returns: ReturnEvents,
+    stats: Stats,
+}
+
+impl Requests {
+    /// Creates the requests of a master.
+    pub fn new(calls: Arc<RunnerCalls>, returns: ReturnEvents) -> Arc<Self> {
+        let peers = Arc::new(Peers::new(Arc::clone(&calls)));
+        Arc::new(Requests { services: Arc::clone(&calls.services), calls, peers, returns, stats: Stats::default() })
+    }
+}
+
+impl Handler for RequestHandler {
     async fn handle(&self, peer: Peer, request: Bytes, worker: Worker) -> Option<Bytes> {
         let budget = if peer.is_authenticated() { Budget::AUTHENTICATED } else { Budget::UNAUTHENTICATED };
-        // Thousands of requests may wait for the disk at a time: what they do not need any more goes, and what only some
-        // need is in boxes.
+        let (services, config) = (&self.0.services, &self.0.services.config);
+        // Thousands of requests may wait for the disk: what they no longer need is dropped, and rare branches are boxed.
         let envelope =
-            match decode(&self.0.executors.crypto, request.len(), move || Envelope::unpack(&request, budget)).await {
+            match decode(&services.executors.crypto, request.len(), move || Envelope::unpack(&request, budget)).await {
                 Some(Ok(envelope)) => envelope,
                 Some(Err(error)) => return Some(refuse(&peer, None, &error)),
                 None => return self.refuse(&peer),
             };
         let start = Instant::now();
-        let named =
-            |load: &Map| if self.0.config.master_stats { load.get("cmd").map(ToString::to_string) } else { None };
+        let named = |load: &Map| if config.master_stats { load.get("cmd").map(ToString::to_string) } else { None };
         let asked;
         let reply = match envelope {
             Envelope::Clear { load, version } => {
                 asked = named(&load);
                 match ClientCommand::from_map(&load) {
-                    Ok(ClientCommand::Auth(auth, _)) if version < self.0.config.minimum_auth_version => {
+                    Ok(ClientCommand::Auth(auth, _)) if version < config.minimum_auth_version => {
                         return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
                     }
                     Ok(command) => Box::pin(self.0.client_command(&peer, command, worker)).await,
                     Err(error) => return Some(refuse(&peer, None, &error)),
                 }
             }
-            Envelope::Sealed { id, version, .. } if version < self.0.config.minimum_auth_version => {
+            Envelope::Sealed { id, version, .. } if version < config.minimum_auth_version => {
                 return Some(refuse(&peer, Some(&id), &WireError::OldVersion(version)));
             }
             Envelope::Sealed { id, load, encryption, signature, .. } => {
-                let (shared, minion) = (Arc::clone(&self.0), id.clone());
+                let (sessions, minion) = (Arc::clone(services.admission.sessions()), id.clone());
                 let mut opened =
-                    match decode(&self.0.executors.crypto, load.len(), move || shared.sessions.open(&minion, &load))
-                        .await
-                    {
+                    match decode(&services.executors.crypto, load.len(), move || sessions.open(&minion, &load)).await {
                         Some(Ok(opened)) => opened,
                         Some(Err(error)) => return Some(refuse(&peer, Some(&id), &error)),
                         None => return self.refuse(&peer),
                     };
                 peer.authenticate();
-                let ttl = self.0.config.request_server_ttl;
+                let ttl = config.request_server_ttl;
                 if ttl > 0 && !opened.is_within(ttl) {
                     return Some(refuse(&peer, Some(&id), &SessionError::TooOld));
                 }
-                self.0.presence.heard(&id, &peer);
+                services.facts.presence.heard(&id, &peer);
                 asked = named(&opened.load);
                 let load = std::mem::take(&mut opened.load);
                 let command = MinionCommand::from_map(&load);
@@ -89,11 +106,12 @@ impl Handler for Requests {
                 match command {
                     Ok(command @ MinionCommand::Pillar { .. }) => {
                         let value = self.0.minion_command(&id, command, worker).await;
-                        let shared = Arc::clone(&self.0);
+                        let identity = Arc::clone(services.admission.identity());
                         // RSA takes milliseconds: not on the threads that serve sockets.
-                        let sealed = self.0.executors.crypto.run(move |_| {
-                            opened.reply_private(&value, &shared.identity.private_key, encryption, signature)
-                        });
+                        let sealed = services
+                            .executors
+                            .crypto
+                            .run(move |_| opened.reply_private(&value, &identity.private_key, encryption, signature));
                         match sealed.await {
                             Ok(Ok(reply)) => reply,
                             Ok(Err(error)) => return Some(refuse(&peer, Some(&id), &error)),
@@ -109,31 +127,31 @@ impl Handler for Requests {
                         opened.reply(&value)
                     }
                     Err(error) => {
-                        // The session is good: the minion need not begin another, and gets Salt's empty answer.
-                        tell_refused(&peer, Some(&id), &error);
+                        // The session is valid, so the minion gets Salt's empty answer and does not authenticate again.
+                        log_refused(&peer, Some(&id), &error);
                         opened.reply(&Value::map())
                     }
                 }
             }
         };
         if let Some(command) = asked {
-            self.0.count_request(&command, start).await;
+            self.0.count(&command, start).await;
         }
         Some(reply.into())
     }
 
-    /// The reply that makes minions authenticate and send their request again.
+    /// Returns the reply that makes minions authenticate and retry.
     fn refuse(&self, peer: &Peer) -> Option<Bytes> {
         metrics::REQUESTS_REFUSED.add(1);
-        tracing::debug!(peer = %peer.address, "a request is refused without having been kept");
+        tracing::debug!(peer = %peer.address, "request refused: decoding it failed");
         Some(msgpack::pack(&BAD_LOAD.into()).into())
     }
 }
 
-/// From this size on, messages are decoded on a thread that may take its time.
+/// The size from which messages are decoded on the executor `crypto`, in bytes.
 const LARGE: usize = 1 << 20;
 
-/// Decodes a message of this size; nothing if that panicked.
+/// Decodes a message of this size; `None` if that panicked.
 async fn decode<T: Send + 'static>(
     crypto: &Executor,
     size: usize,
@@ -165,31 +183,31 @@ fn token_of(token: &Token, secret: Option<&str>) -> Map {
 }
 
 fn refuse(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) -> Bytes {
-    tell_refused(peer, id, error);
+    log_refused(peer, id, error);
     msgpack::pack(&BAD_LOAD.into()).into()
 }
 
-fn tell_refused(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) {
+fn log_refused(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) {
     metrics::REQUESTS_REFUSED.add(1);
     let minion = id.map(MinionId::as_str);
-    tracing::warn!(peer = %peer.address, minion, %error, "a request is refused");
+    tracing::warn!(peer = %peer.address, minion, %error, "request refused");
 }
 
-impl Shared {
+impl Requests {
     async fn client_command(self: &Arc<Self>, peer: &Peer, command: ClientCommand, worker: Worker) -> Vec<u8> {
         match command {
-            ClientCommand::Ping => clear(map! {"cmd" => "ping", "id" => &self.id}.into()),
+            ClientCommand::Ping => clear(map! {"cmd" => "ping", "id" => &self.services.id}.into()),
             ClientCommand::Auth(request, binding) => {
                 drop(worker);
-                self.authenticate(peer, *request, binding).await
+                self.services.admission.authenticate(peer, *request, binding).await
             }
             ClientCommand::Publish(request) => {
                 let mut request = *request;
                 if let Err(refusal) = self.admit_publish(peer, &mut request).await {
-                    self.tell_refused(&request, &refusal).await;
+                    self.publish_refused(&request, &refusal).await;
                     return clear(refusal.of_publish());
                 }
-                match self.publish(request).await {
+                match self.services.jobs.publish(request).await {
                     Ok(published) => clear(published.to_value()),
                     Err(error) => clear(map! {"error" => map! {"message" => error.to_string()}}.into()),
                 }
@@ -198,11 +216,11 @@ impl Shared {
             ClientCommand::Wheel(call) => self.client_call(peer, Kind::Wheel, call, worker).await,
             ClientCommand::MakeToken(request) => {
                 drop(worker);
-                let made = Box::pin(self.make_token(peer, *request)).await;
+                let made = Box::pin(self.services.access.make_token(peer, *request)).await;
                 clear(made.map_or_else(|| "".into(), |made| token_of(&made.token, Some(&made.secret)).into()))
             }
             ClientCommand::GetToken(secret) => {
-                let found = self.token(&secret).await;
+                let found = self.services.access.token(&secret).await;
                 clear(found.map_or_else(Value::map, |token| token_of(&token, Some(&secret)).into()))
             }
         }
@@ -212,43 +230,45 @@ impl Shared {
     /// from the requests of others.
     async fn admit_publish(self: &Arc<Self>, peer: &Peer, request: &mut PublishRequest) -> Result<(), Refusal> {
         let proof = request.proof.as_ref();
-        let caller = Box::pin(self.identify(peer, "publish", request.key.as_deref(), &request.user, proof)).await?;
-        if let Caller::User { name, .. } = &caller {
+        let caller =
+            Box::pin(self.services.access.identify(peer, "publish", request.key.as_deref(), &request.user, proof))
+                .await?;
+        if let access::Caller::User { name, .. } = &caller {
             request.user.clone_from(name);
             request.kwargs.retain(|option, _| !option.as_str().is_some_and(|option| option.starts_with('_')));
         }
-        Box::pin(self.authorise_job(peer, &caller, request)).await
+        Box::pin(self.services.access.authorise_job(peer, &caller, request)).await
     }
 
     async fn client_call(self: &Arc<Self>, peer: &Peer, kind: Kind, call: Call, worker: Worker) -> Vec<u8> {
         let Call { fun, args, key, proof, user, asynchronous } = call;
         let admitted = async {
-            let caller = self.identify(peer, &fun, key.as_deref(), &user, proof.as_ref()).await?;
-            self.authorise_call(peer, &caller, kind, &fun, &args, proof.as_ref()).await?;
+            let caller = self.services.access.identify(peer, &fun, key.as_deref(), &user, proof.as_ref()).await?;
+            self.services.access.authorise_call(peer, &caller, kind, &fun, &args, proof.as_ref()).await?;
             Ok::<_, Refusal>(caller)
         };
         let caller = match Box::pin(admitted).await {
             Ok(caller) => caller,
             Err(refusal) => return clear(refusal.of_call()),
         };
-        let started = self.start_call(kind, &fun, args, caller.name(), &Map::new()).await;
+        let started = self.calls.start(kind, &fun, args, caller.name(), &Map::new()).await;
         if asynchronous {
             return clear(map! {"jid" => &started.jid, "tag" => started.tag.as_str()}.into());
         }
-        // It may ask minions, whose returns have to be handled.
+        // The function may wait for minions, whose returns need workers.
         drop(worker);
         clear(started.finish().await.into())
     }
 
     /// Publishes `salt/job/<jid>/error` for a job that its publisher may not publish, if it brings a job id. Anybody can
     /// cause it, so its size is bounded.
-    async fn tell_refused(&self, request: &PublishRequest, refusal: &Refusal) {
+    async fn publish_refused(&self, request: &PublishRequest, refusal: &Refusal) {
         let Some(jid) = &request.jid else { return };
         let values = [&request.fun, &request.tgt, &Value::List(request.arg.clone())];
         let size: usize = values.iter().map(|value| msgpack::pack(value).len()).sum();
         if size + request.user.len() + request.ret.len() + request.tgt_type.len() > MAX_REFUSED {
             metrics::EVENTS_REFUSED.add(1);
-            tracing::warn!(%jid, size, "event of a refused publish left out: it exceeds {MAX_REFUSED} bytes");
+            tracing::warn!(%jid, size, "event of a refused publish dropped: it exceeds {MAX_REFUSED} bytes");
             return;
         }
         let body = map! {
@@ -262,84 +282,115 @@ impl Shared {
             "user" => &request.user,
             "error" => refusal.of_publish().get("error").cloned(),
         };
-        self.fire(&format!("salt/job/{jid}/error"), &body).await;
+        self.services.events.fire(&format!("salt/job/{jid}/error"), &body).await;
     }
 
     async fn minion_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand, worker: Worker) -> Value {
         match command {
             MinionCommand::Events(events) => {
-                let fired = Box::pin(self.minion_events(id, events)).await;
-                self.is_kept(fired, worker).await.into()
+                let published = Box::pin(self.minion_events(id, events)).await;
+                self.is_persisted(published, worker).await.into()
             }
             MinionCommand::Returns(loads) => {
-                let fired = Box::pin(self.returns(id, id, loads)).await;
-                self.is_kept(fired, worker).await.into()
+                let published = Box::pin(self.returns(id, id, loads)).await;
+                self.is_persisted(published, worker).await.into()
             }
-            MinionCommand::Pillar { mut grains, saltenv, pillarenv, pillar_override: over, clean_cache: anew } => {
-                // Pillar files and targets decide by this grain: it is the session's id, whatever the minion claims.
+            MinionCommand::Pillar { mut grains, saltenv, pillarenv, pillar_override, clean_cache } => {
+                // Pillar files and targets decide by this grain: it is the authenticated id.
                 grains.insert("id".into(), id.into());
-                Box::pin(self.pillar(Asked { id: id.clone(), grains, saltenv, pillarenv, over, anew })).await
+                let id = id.clone();
+                let query = PillarQuery { id, grains, saltenv, pillarenv, pillar_override, clean_cache };
+                Box::pin(self.services.pillars.pillar(query, self.calls.template_host())).await
             }
             MinionCommand::SyndicReturns(loads) => {
-                let fired = Box::pin(self.syndic_returns(id, loads)).await;
-                self.is_kept(fired, worker).await;
+                let published = Box::pin(self.syndic_returns(id, loads)).await;
+                self.is_persisted(published, worker).await;
                 Value::Nil
             }
             MinionCommand::MasterTops => Value::map(),
-            // Brine has no targets that mean a minion's resources.
+            // Brine has no targets for resources of minions.
             MinionCommand::Resources(_) => {
                 let body = map! {"Resource cache refresh" => id};
-                Box::pin(self.fire(&format!("resource/refresh/{id}"), &body)).await;
+                Box::pin(self.services.events.fire(&format!("resource/refresh/{id}"), &body)).await;
                 true.into()
             }
-            MinionCommand::PeerPublish(asked) => Box::pin(self.peer_publish(id, *asked)).await,
+            MinionCommand::PeerPublish(asked) => Box::pin(self.peers.publish(id, *asked)).await,
             MinionCommand::PeerPublishAndWait(asked) => {
                 drop(worker);
-                Box::pin(self.peer_publish_and_wait(id, *asked)).await
+                Box::pin(self.peers.publish_and_wait(id, *asked)).await
             }
-            MinionCommand::PeerReturns(jid) => Box::pin(self.peer_returns(id, jid)).await,
+            MinionCommand::PeerReturns(jid) => Box::pin(self.peers.returns(id, jid)).await,
             MinionCommand::PeerRun(asked) => {
                 drop(worker);
-                Box::pin(self.peer_run(id, asked)).await
+                Box::pin(self.peers.run(id, asked)).await
             }
             blocking => {
-                let shared = Arc::clone(self);
-                let id = id.clone();
-                // Files are read, and the store, on threads that may wait for a disk.
-                let done = self.executors.disk.run(move |thread| shared.blocking_command(&id, blocking, thread)).await;
+                let (requests, id) = (Arc::clone(self), id.clone());
+                let disk = &self.services.executors.disk;
+                let done = disk.run(move |thread| requests.blocking_command(&id, blocking, thread)).await;
                 done.unwrap_or_else(|error| {
-                    tracing::error!(%error, "a request of a minion failed");
+                    tracing::error!(%error, "answering a minion failed");
                     Value::Nil
                 })
             }
         }
     }
 
-    /// Answers what may wait for a disk.
+    /// Answers a command that may block on a disk.
     fn blocking_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand, thread: &MayBlock) -> Value {
-        let disk = self.disk.get(thread);
-        let told = |result: Result<(), MineError>| {
+        let storage = self.services.storage.get(thread);
+        let logged = |result: Result<(), MineError>| {
             if let Err(error) = &result {
                 tracing::error!(minion = %id, %error, "changing a mine failed");
             }
             Value::Bool(result.is_ok())
         };
         match command {
-            MinionCommand::FileReceive(piece) => self.receive(id, &piece).into(),
-            MinionCommand::Mine { data, clear } => told(disk.mines.add(id, data, clear)),
-            MinionCommand::MineDelete { fun } => told(disk.mines.delete(id, &fun)),
-            MinionCommand::CatchUp(last) => self.catch_up(disk, id, last.as_ref()),
-            MinionCommand::MineFlush => told(disk.mines.flush(id.as_str())),
-            MinionCommand::MineGet(query) => match self.mine_get(disk, id, &query) {
+            MinionCommand::FileReceive(piece) => pushed_files::receive(&self.services.config, id, &piece).into(),
+            MinionCommand::Mine { data, clear } => logged(storage.mines.add(id, data, clear)),
+            MinionCommand::MineDelete { fun } => logged(storage.mines.delete(id, &fun)),
+            MinionCommand::CatchUp(last) => self.services.jobs.missed(storage, id, last.as_ref()),
+            MinionCommand::MineFlush => logged(storage.mines.flush(id.as_str())),
+            MinionCommand::MineGet(query) => match self.services.facts.mine_get(storage, id, &query) {
                 Ok(found) => found.into(),
                 Err(error) => {
-                    tracing::warn!(minion = %id, %error, "the mine cannot be asked");
+                    tracing::warn!(minion = %id, %error, "reading the mine failed");
                     Value::map()
                 }
             },
             MinionCommand::RevokeAuth => self.revoke(id, thread).into(),
-            MinionCommand::MasterOpts { env_only } => self.master_opts(disk, env_only),
-            file => self.file_command(disk, id, file),
+            MinionCommand::MasterOpts { env_only } => self.master_opts(storage, env_only),
+            file => files::answer(storage, id, file),
+        }
+    }
+
+    /// Revokes a minion's key on its own request, if `allow_minion_key_revoke` allows it. Returns whether it is revoked.
+    fn revoke(&self, id: &MinionId, thread: &MayBlock) -> bool {
+        if !self.services.config.allow_minion_key_revoke {
+            peers::refused(id, "the option 'allow_minion_key_revoke' does not allow it");
+            return false;
+        }
+        let (jid, thread) = (Jid::new(), thread.clone());
+        let caller = Caller { jid, user: id.to_string(), cause: Map::new(), thread };
+        let key = crate::keys::Key { id: id.clone(), state: crate::keys::KeyState::Accepted };
+        let results = crate::wheel::key::apply(&self.calls.wheel_context(caller), crate::keys::Act::Delete, &[key]);
+        let revoked = results.iter().all(|(_, result)| result.is_ok());
+        if revoked {
+            // At once: the event of the key may be handled after the minion's next request.
+            self.services.admission.sessions().end(id);
+        }
+        revoked
+    }
+
+    /// Counts an answered request, with `master_stats`.
+    async fn count(&self, command: &str, start: Instant) {
+        let config = &self.services.config;
+        if !config.master_stats {
+            return;
+        }
+        let every = Duration::from_secs(config.master_stats_event_iter);
+        if let Some((tag, body)) = self.stats.take(command, start.elapsed(), every) {
+            self.services.events.fire(&tag, &body).await;
         }
     }
 }

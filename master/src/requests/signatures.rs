@@ -10,14 +10,14 @@ use brine_core::wire::signed::Signed;
 use brine_core::wire::{MinionCommand, WireError};
 use brine_core::{Map, MinionId, metrics};
 
+use super::Requests;
 use super::decode;
-use crate::Shared;
-use crate::sessions::Opened;
+use crate::admission::sessions::Opened;
 
 /// A signature with the key that it must be of.
 pub(super) type WithKey = (Signed, Arc<PublicKey>);
 
-/// Whether the signature of a command counts.
+/// Returns whether the signature of a command is verified.
 fn is_return(command: &MinionCommand) -> bool {
     matches!(command, MinionCommand::Returns(_) | MinionCommand::SyndicReturns(_))
 }
@@ -28,8 +28,8 @@ pub(super) fn of(command: &Result<MinionCommand, WireError>, load: &Map, opened:
     Some((Signed::of(load)?, opened.public_key()))
 }
 
-impl Shared {
-    /// Decides by its signature whether a minion's command is carried out. A return that is not is answered with `False`.
+impl Requests {
+    /// Returns whether the signature of a minion's command allows it. A refused return is answered with `False`.
     pub(super) async fn accepts_signature(
         &self,
         id: &MinionId,
@@ -41,20 +41,21 @@ impl Shared {
             return true;
         }
         let Some((signed, key)) = signed else {
-            if self.config.require_minion_sign_messages {
+            if self.services.config.require_minion_sign_messages {
                 metrics::REQUESTS_REFUSED.add(1);
                 tracing::error!(
                     minion = %id,
                     "return refused: it is not signed (require_minion_sign_messages): set minion_sign_messages on the minion"
                 );
             }
-            return !self.config.require_minion_sign_messages;
+            return !self.services.config.require_minion_sign_messages;
         };
-        let verified = decode(&self.executors.crypto, signed.size(), move || signed.is_valid(&key, algorithm)).await;
+        let verified =
+            decode(&self.services.executors.crypto, signed.size(), move || signed.is_valid(&key, algorithm)).await;
         if verified == Some(true) {
             return true;
         }
-        if self.config.drop_messages_signature_fail {
+        if self.services.config.drop_messages_signature_fail {
             metrics::REQUESTS_REFUSED.add(1);
             tracing::error!(minion = %id, "return refused: its signature is invalid (drop_messages_signature_fail)");
             return false;

@@ -16,7 +16,7 @@ functions! {
     ///
     ///     salt-run auth.list_tokens
     fn list_tokens(context) {
-        let tokens = context.disk().tokens.list(Timestamp::now()).map_err(CallError::execution)?;
+        let tokens = context.storage().tokens.list(Timestamp::now()).map_err(CallError::execution)?;
         let described = |(digest, token): (String, Token)| {
             let identity = token.identity;
             let about = map! {
@@ -36,7 +36,7 @@ functions! {
     ///
     ///     salt-run auth.del_token 6556760736e4077daa601baec2b67c24
     fn del_token(context, token: String) {
-        let tokens = &context.disk().tokens;
+        let tokens = &context.storage().tokens;
         let revoked = tokens.revoke(&token).and_then(|was| Ok(was || tokens.revoke_digest(&token)?));
         Ok(revoked.map_err(CallError::execution)?.into())
     }
@@ -66,6 +66,6 @@ functions! {
             args,
             kwargs,
         };
-        context.master.explain_access(context.disk(), asked).map_err(CallError::Execution)
+        context.master.access.explain(context.storage(), asked).map_err(CallError::Execution)
     }
 }

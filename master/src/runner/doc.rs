@@ -17,7 +17,7 @@ functions! {
     ///
     ///     salt-run doc.runner jobs
     fn runner(context, *args) {
-        Ok(documented(&context.master.runners, &args))
+        Ok(documented(&context.calls.runners, &args))
     }
 
     /// Return the documentation of wheel functions.
@@ -28,7 +28,7 @@ functions! {
     ///
     ///     salt-run doc.wheel key
     fn wheel(context, *args) {
-        Ok(documented(&context.master.wheels, &args))
+        Ok(documented(&context.calls.wheels, &args))
     }
 
     /// Return the name of the runner function that a mistyped name probably means; nothing if none is near.
@@ -39,7 +39,7 @@ functions! {
     ///
     ///     salt-run doc.nearest jobs.lst_jobs
     fn nearest(context, name: String) {
-        let known = context.master.runners.iter().map(Function::full_name);
+        let known = context.calls.runners.iter().map(Function::full_name);
         Ok(brine_core::nearest::nearest(&name, known).map_or(Value::Nil, Value::from))
     }
 }

@@ -16,7 +16,7 @@ functions! {
     ///     salt-run fileserver.envs
     fn envs(context, backend: Value = Value::Nil, sources: bool = false) {
         _ = (backend, sources);
-        Ok(context.disk().files.envs().into())
+        Ok(context.storage().files.envs().into())
     }
 
     /// Fetches the repositories of gitfs.
@@ -26,7 +26,7 @@ functions! {
     ///     salt-run fileserver.update
     fn update(context, backend: Value = Value::Nil, **_kwargs) {
         if names_git(&backend) {
-            context.disk().files.update();
+            context.storage().files.update();
         }
         Ok(true.into())
     }
@@ -38,7 +38,7 @@ functions! {
     ///     salt-run fileserver.file_list saltenv=prod
     fn file_list(context, saltenv: String = "base".to_owned(), backend: Value = Value::Nil) {
         _ = backend;
-        Ok(context.disk().files.file_list(&saltenv, "").into())
+        Ok(context.storage().files.file_list(&saltenv, "").into())
     }
 
     /// The folders of an environment.
@@ -48,7 +48,7 @@ functions! {
     ///     salt-run fileserver.dir_list saltenv=prod
     fn dir_list(context, saltenv: String = "base".to_owned(), backend: Value = Value::Nil) {
         _ = backend;
-        Ok(context.disk().files.dir_list(&saltenv, "").into())
+        Ok(context.storage().files.dir_list(&saltenv, "").into())
     }
 
     /// The folders of an environment that have nothing in them.
@@ -58,7 +58,7 @@ functions! {
     ///     salt-run fileserver.empty_dir_list saltenv=prod
     fn empty_dir_list(context, saltenv: String = "base".to_owned(), backend: Value = Value::Nil) {
         _ = backend;
-        Ok(context.disk().files.empty_dirs(&saltenv, "").into())
+        Ok(context.storage().files.empty_dirs(&saltenv, "").into())
     }
 
     /// The links of an environment, and where they lead.
@@ -68,7 +68,7 @@ functions! {
     ///     salt-run fileserver.symlink_list saltenv=prod
     fn symlink_list(context, saltenv: String = "base".to_owned(), backend: Value = Value::Nil) {
         _ = backend;
-        let links = context.disk().files.symlink_list(&saltenv, "");
+        let links = context.storage().files.symlink_list(&saltenv, "");
         Ok(links.into_iter().map(|(link, target)| (link.into(), target.into())).collect::<Map>().into())
     }
 
@@ -78,10 +78,10 @@ functions! {
     ///
     ///     salt-run fileserver.clear_cache
     fn clear_cache(context, backend: Value = Value::Nil) {
-        if !names_git(&backend) || !context.disk().files.has_git() {
+        if !names_git(&backend) || !context.storage().files.has_git() {
             return Ok("No cache was cleared".into());
         }
-        context.disk().files.clear_cache().map_err(CallError::execution)?;
+        context.storage().files.clear_cache().map_err(CallError::execution)?;
         Ok(map! {"cleared" => brine_core::list!["The gitfs fileserver cache was successfully cleared"]}.into())
     }
 }

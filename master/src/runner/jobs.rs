@@ -161,7 +161,7 @@ functions! {
         let master = &context.master;
         let request = PublishRequest::new("*", "saltutil.running", &context.caller.user);
         let gather = Duration::from_secs(master.config.gather_job_timeout);
-        let running = context.wait(master.ask(request, gather)).map_err(CallError::execution)?;
+        let running = context.wait(master.jobs.ask(request, gather)).map_err(CallError::execution)?;
         let mut active = Map::new();
         for (id, mut answer) in running.returned {
             let jobs = answer.swap_remove("return").unwrap_or_default();
@@ -206,9 +206,9 @@ fn parse(jid: &str) -> Result<Jid, CallError> {
 /// The job cache, or another returner that is named. Waits, for a second at most, until the job cache has all jobs that were
 /// published so far.
 fn cache(context: &RunnerContext, ext_source: Option<&str>) -> Result<Arc<dyn Returner>, CallError> {
-    context.wait(context.master.jobs_caught_up(Duration::from_secs(1)));
+    context.wait(context.master.events.job_cache_caught_up(Duration::from_secs(1)));
     match ext_source.filter(|name| !name.is_empty() && *name != context.master.config.master_job_cache) {
-        None => Ok(Arc::clone(&context.disk().job_cache)),
+        None => Ok(Arc::clone(&context.storage().job_cache)),
         Some(name) => {
             let returner = brine_returners::open(name, &Options::new(&context.master.config.opts, None));
             Ok(returner.map_err(CallError::execution)?.into())

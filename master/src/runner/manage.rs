@@ -46,7 +46,7 @@ functions! {
     ///     salt-run manage.targets 'web*'
     fn targets(context, tgt: Value = "*".into(), tgt_type: String = "glob".into()) {
         let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
-        Ok(context.wait(context.master.targets(&request)).map_err(CallError::execution)?.0.into())
+        Ok(context.wait(context.master.facts.targets(&request)).map_err(CallError::execution)?.minions.into())
     }
 }
 
@@ -62,7 +62,7 @@ fn ping(
         brine_core::seconds::within(0.0..=86_400.0, seconds)
     });
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
-    let answers = context.wait(master.ask(request, timeout)).map_err(CallError::execution)?;
+    let answers = context.wait(master.jobs.ask(request, timeout)).map_err(CallError::execution)?;
     let mut up: Vec<_> = answers.returned.into_iter().map(|(id, _)| id).collect();
     up.sort();
     Ok((up, answers.missing))

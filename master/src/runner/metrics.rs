@@ -22,7 +22,7 @@ functions! {
         let pairs = brine_core::metrics::pairs();
         let mut shown: brine_core::Map = pairs.iter().map(|(name, text)| (name.as_str().into(), number(text))).collect();
         shown.insert("brine_last_seq".into(), context.master.bus.last_seq().into());
-        shown.insert("brine_sessions".into(), context.master.sessions.count().into());
+        shown.insert("brine_sessions".into(), context.master.admission.sessions().count().into());
         shown.insert("brine_publish_connections".into(), context.master.publisher.connections().into());
         Ok(Value::Map(shown))
     }

@@ -24,9 +24,8 @@ use std::sync::Arc;
 use brine_core::function::Function;
 use brine_core::map;
 
-use crate::Shared;
-use crate::calls::Caller;
-use crate::disk::Disk;
+use crate::runner_calls::{Caller, RunnerCalls, Services};
+use crate::storage::Storage;
 
 /// All runner functions: one line a module.
 pub static MODULES: &[&[Function<RunnerContext>]] = &[
@@ -47,23 +46,24 @@ pub static MODULES: &[&[Function<RunnerContext>]] = &[
 
 /// The context of runner functions.
 pub struct RunnerContext {
-    pub(crate) master: Arc<Shared>,
+    pub(crate) master: Arc<Services>,
+    pub(crate) calls: Arc<RunnerCalls>,
     pub(crate) caller: Caller,
 }
 
 impl RunnerContext {
-    /// Fires an event of the call itself: `salt/run/<jid>/progress`.
+    /// Publishes an event of the call itself: `salt/run/<jid>/progress`.
     pub(crate) fn progress(&self, message: &str) {
         let tag = format!("salt/run/{}/progress", self.caller.jid);
-        self.wait(self.master.fire(&tag, &map! {"message" => message}));
+        self.wait(self.master.events.fire(&tag, &map! {"message" => message}));
     }
 
-    /// The parts of the master that wait for a disk.
-    pub(crate) fn disk(&self) -> &Disk {
-        self.master.disk.get(&self.caller.thread)
+    /// Returns the storage of the master.
+    pub(crate) fn storage(&self) -> &Storage {
+        self.master.storage.get(&self.caller.thread)
     }
 
-    /// Waits for something asynchronous.
+    /// Blocks on a future.
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.caller.thread.wait(future)
     }

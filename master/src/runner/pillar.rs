@@ -5,7 +5,7 @@ use brine_core::wire::PublishRequest;
 use brine_core::{Map, MinionId, Value, functions};
 
 use super::RunnerContext;
-use crate::pillar::Asked;
+use crate::pillars::PillarQuery;
 
 functions! {
     module "pillar", context RunnerContext;
@@ -20,12 +20,12 @@ functions! {
         // `*` is no minion: the pillar that everybody gets.
         let id = if minion == "*" { "_".parse() } else { minion.parse() };
         let id: MinionId = id.map_err(|error| CallError::execution(format!("{minion} is no minion id: {error}")))?;
-        let mut grains = context.disk().minion_data.grains(id.as_str()).unwrap_or_else(|| {
+        let mut grains = context.storage().minion_data.grains(id.as_str()).unwrap_or_else(|| {
             brine_core::map! {"fqdn" => &minion}
         });
         grains.extend(kwargs.into_iter().filter(|(name, _)| name.as_str().is_none_or(|name| !name.starts_with("__pub_"))));
-        let asked = Asked { id, grains, saltenv, pillarenv, over: Map::new(), anew: true };
-        Ok(context.master.render_pillar(&asked, &context.caller.thread).into())
+        let query = PillarQuery { id, grains, saltenv, pillarenv, pillar_override: Map::new(), clean_cache: true };
+        Ok(context.master.pillars.render(&query, &context.calls.template_host()(&context.caller.thread)).into())
     }
 
     /// Forgets the pillars that are kept (`pillar_cache`) for the minions that a glob means.
@@ -37,7 +37,7 @@ functions! {
         if !context.master.config.pillar_cache {
             return Ok(false.into());
         }
-        meant(context, &minion)?.iter().for_each(|id| context.master.pillar_cache.forget(id));
+        meant(context, &minion)?.iter().for_each(|id| context.master.pillars.cache.remove(id));
         Ok(true.into())
     }
 
@@ -52,7 +52,7 @@ functions! {
             return Ok(false.into());
         }
         let lifetime = std::time::Duration::from_secs(master.config.pillar_cache_ttl);
-        let kept = |id: &MinionId| master.pillar_cache.get(id, pillarenv.as_deref(), lifetime);
+        let kept = |id: &MinionId| master.pillars.cache.get(id, pillarenv.as_deref(), lifetime);
         let found = meant(context, &minion)?;
         let pillars = found.iter().filter_map(|id| Some((Value::from(id), Value::from(kept(id)?))));
         Ok(Value::Map(pillars.collect()))
@@ -62,6 +62,6 @@ functions! {
 /// The minions that a glob means.
 fn meant(context: &RunnerContext, glob: &str) -> Result<Vec<MinionId>, CallError> {
     let request = PublishRequest { tgt: glob.into(), ..PublishRequest::new("*", "test.ping", &context.caller.user) };
-    let (ids, _) = context.wait(context.master.targets(&request)).map_err(CallError::execution)?;
-    Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+    let ids = context.wait(context.master.facts.targets(&request)).map_err(CallError::execution)?;
+    Ok(ids.minions.iter().filter_map(|id| id.parse().ok()).collect())
 }

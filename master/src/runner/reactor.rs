@@ -13,7 +13,7 @@ use crate::reactions::MasterDispatch;
 functions! {
     module "reactor", context RunnerContext;
 
-    /// Return the entries of the reactor: tag patterns, each with its SLS files.
+    /// The tags that the reactor is bound to, each with its SLS files.
     ///
     /// CLI Example:
     ///
@@ -25,7 +25,7 @@ functions! {
         Ok(entries)
     }
 
-    /// Add an entry that binds SLS files to a tag, until the next start or change of the configuration.
+    /// Binds SLS files to a tag, until the next start or change of the configuration.
     ///
     /// CLI Example:
     ///
@@ -38,7 +38,7 @@ functions! {
         Ok(managed(context, &reactor, "add-complete", added, comment))
     }
 
-    /// Delete the entries of a tag, until the next start or change of the configuration.
+    /// Unbinds a tag, until the next start or change of the configuration.
     ///
     /// CLI Example:
     ///
@@ -51,7 +51,7 @@ functions! {
         Ok(managed(context, &reactor, "delete-complete", deleted, comment))
     }
 
-    /// Return whether the reactor is the leader. Otherwise it skips all events.
+    /// Whether the reactor reacts. One that is no leader passes over events.
     ///
     /// CLI Example:
     ///
@@ -62,7 +62,7 @@ functions! {
         Ok(leads.into())
     }
 
-    /// Set whether the reactor is the leader.
+    /// Sets whether the reactor reacts.
     ///
     /// CLI Example:
     ///
@@ -72,8 +72,9 @@ functions! {
         Ok(value.into())
     }
 
-    /// Return the dry run of an event: the entries that match, the SLS files as rendered, the reactions in order, and errors
-    /// with file and line. With `from_seq` the event is one of the journal. Functions that the templates call are called.
+    /// What an event would lead to, without doing it: the entries that match, the SLS files as rendered, the
+    /// reactions in order, or what is wrong with file and line. With `from_seq` it is an event of the journal.
+    /// Functions that the templates call are called.
     ///
     /// CLI Example:
     ///
@@ -119,23 +120,23 @@ functions! {
         explained.map(Value::from).map_err(CallError::execution)
     }
 
-    /// Return the dead letters: failed reactions, by the sequence number of their event.
+    /// The reactions that failed and were put aside, with the number of their event.
     ///
     /// CLI Example:
     ///
     ///     salt-run reactor.failed
     fn failed(context) {
         let mut by_event = Map::new();
-        for letter in reactor(context)?.dead_letters() {
-            let of_event = by_event.entry(letter.event.seq().into()).or_insert_with(|| Value::List(Vec::new()));
+        for failed in reactor(context)?.dead_letters() {
+            let of_event = by_event.entry(failed.event.seq().into()).or_insert_with(|| Value::List(Vec::new()));
             if let Value::List(list) = of_event {
-                list.push(letter.to_value());
+                list.push(failed.to_value());
             }
         }
         Ok(by_event.into())
     }
 
-    /// Retry dead letters: those of the event of a sequence number, or `all`.
+    /// Runs again what was put aside: the reactions to the event of this number, or `all`.
     ///
     /// CLI Example:
     ///
@@ -148,24 +149,24 @@ functions! {
             _ => return Err(CallError::execution(format!("'{what}' is neither an event's sequence number nor all"))),
         };
         let reactor = reactor(context)?;
-        let retried = context.wait(reactor.retry(&context.master.bus, seq));
-        if let (true, Some(seq)) = (retried.is_empty(), seq) {
+        let told = context.wait(reactor.retry(&context.master.bus, seq));
+        if let (true, Some(seq)) = (told.is_empty(), seq) {
             return Err(CallError::execution(format!("event {seq} has no dead letter: see reactor.failed")));
         }
-        let one = |(letter, result): (brine_reactor::DeadLetter, Result<(), String>)| {
-            let label = letter.label.unwrap_or(letter.file);
+        let one = |(failed, result): (brine_reactor::DeadLetter, Result<(), String>)| {
+            let label = failed.label.unwrap_or(failed.file);
             map! {
-                "seq" => letter.event.seq(),
-                "tag" => letter.event.tag(),
+                "seq" => failed.event.seq(),
+                "tag" => failed.event.tag(),
                 "reaction" => label,
                 "result" => result.is_ok(),
                 "comment" => result.err().unwrap_or_else(|| "done".into()),
             }
         };
-        Ok(retried.into_iter().map(one).collect())
+        Ok(told.into_iter().map(one).collect())
     }
 
-    /// Return the rules over time by id: the function and the SLS files of their reactions.
+    /// The rules over time, by id: the function and the SLS files of their reactions.
     ///
     /// CLI Example:
     ///
@@ -174,7 +175,7 @@ functions! {
         Ok(reactor(context)?.rules().into())
     }
 
-    /// Return the values of the registers of rules over time, by id and key.
+    /// What the registers of rules over time say, by id and key.
     ///
     /// CLI Example:
     ///
@@ -183,7 +184,7 @@ functions! {
         Ok(reactor(context)?.registers().into())
     }
 
-    /// Return the running timers of rules over time: the due time (UTC) by rule and key.
+    /// The timers of rules over time that run: by rule and key, when they are due (UTC).
     ///
     /// CLI Example:
     ///
@@ -205,13 +206,12 @@ fn reactor(context: &RunnerContext) -> Result<Arc<Reactor<MasterDispatch>>, Call
     context.master.reactor.get().ok_or_else(|| CallError::execution("Reactor system is not running."))
 }
 
-/// Publishes the answer on the bus too, as Salt does. Salt's event of the question is left out: it holds a key of the
-/// master.
+/// Tells an answer on the bus too, as Salt does. What Salt fires to ask is left out: it holds a key of the master.
 fn tell(context: &RunnerContext, what: &str, body: &Map) {
-    context.wait(context.master.fire(&format!("salt/reactors/manage/{what}"), body));
+    context.wait(context.master.events.fire(&format!("salt/reactors/manage/{what}"), body));
 }
 
-/// Publishes and returns the answer to a change of the entries.
+/// The answer to a change of the entries.
 fn managed(
     context: &RunnerContext,
     reactor: &Reactor<MasterDispatch>,

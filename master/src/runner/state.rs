@@ -7,8 +7,8 @@ use brine_core::orchestration::MasterAccess;
 use brine_core::{Jid, Value, functions, map};
 
 use super::RunnerContext;
-use crate::host::{HostFunctions, Orchestrated};
-use crate::orchestrate::Orchestrator;
+use crate::host_functions::{HostFunctions, Orchestrated};
+use crate::jobs::orchestration::Orchestrator;
 
 functions! {
     module "state", context RunnerContext;
@@ -142,9 +142,10 @@ fn run(
         Some(jid) => jid.parse::<Jid>().map_err(CallError::execution)?,
         None => context.caller.jid.clone(),
     };
-    let caller = crate::calls::Caller { jid: jid.clone(), ..context.caller.clone() };
-    let tells = function != "state.single";
-    let master: Arc<dyn MasterAccess> = Arc::new(Orchestrator { shared: Arc::clone(&context.master), caller, tells });
+    let caller = crate::runner_calls::Caller { jid: jid.clone(), ..context.caller.clone() };
+    let (jobs, calls) = (Arc::clone(&context.master.jobs), Arc::clone(&context.calls));
+    let (events, publishes) = (context.master.events.clone(), function != "state.single");
+    let master: Arc<dyn MasterAccess> = Arc::new(Orchestrator { jobs, calls, events, caller, publishes });
     host(context)?.orchestrate(function, Args { positional, keyword }, &jid, master).map_err(CallError::execution)
 }
 
@@ -158,7 +159,7 @@ fn host(context: &RunnerContext) -> Result<&dyn HostFunctions, CallError> {
 fn shown(context: &RunnerContext, done: Orchestrated) -> Value {
     let data = map! {context.master.id.as_str() => done.value};
     let body = map! {"data" => data.clone(), "outputter" => "highstate"};
-    context.wait(context.master.fire(&format!("salt/run/{}/progress", context.caller.jid), &body));
+    context.wait(context.master.events.fire(&format!("salt/run/{}/progress", context.caller.jid), &body));
     data.into()
 }
 

@@ -1,7 +1,7 @@
 //! Wheel functions: what `salt-key`, reactors (`wheel.key.accept`) and the API change on the master,
 //! one file a Salt module, each declared with `brine_core::functions!`.
 //!
-//! They block. What they need of the master beyond its keys is asked of a [`WheelHost`].
+//! They block. A [`WheelHost`] provides the services of the master beyond its keys.
 
 pub mod key;
 
@@ -15,16 +15,15 @@ use crate::keys::KeyStore;
 /// All wheel functions: one line a module.
 pub static MODULES: &[&[Function<WheelContext>]] = &[key::FUNCTIONS];
 
-/// Who runs wheel functions: the master, or `salt-key` when it works on the folders by itself.
+/// The services of wheel functions: of the master, or of `salt-key` when it works on the directories itself.
 pub trait WheelHost: Send + Sync {
-    /// Fires an event.
+    /// Publishes an event.
     fn fire(&self, tag: &str, body: &Map);
 
-    /// Replaces the publish key because a minion must not read on; whether `rotate_aes_key` allows it
-    /// is the host's to know.
+    /// Replaces the publish key, if `rotate_aes_key` allows it: a minion must not decrypt further publishes.
     fn rotate_key(&self);
 
-    /// Who asks, for the log: a user, or a reaction.
+    /// Returns the caller for the log: a user, or a reaction.
     fn actor(&self) -> String;
 }
 
@@ -32,8 +31,8 @@ pub trait WheelHost: Send + Sync {
 pub struct WheelContext {
     /// The minions' keys.
     pub keys: Arc<KeyStore>,
-    /// Whether an operator asks. Where a reaction does, keys of ids with special characters are not accepted.
+    /// Whether the caller is an operator. Reactions do not accept keys of ids with special characters.
     pub attended: bool,
-    /// Who runs the function.
+    /// The services of the master.
     pub host: Arc<dyn WheelHost>,
 }

@@ -1,10 +1,9 @@
 //! Jobs in batches: a few minions at a time, all under one job id.
 
-use std::collections::VecDeque;
 use std::process::ExitCode;
 
 use brine_core::function::Args;
-use brine_core::job::{Return, batch_size};
+use brine_core::job::{Batch, Driver, Return, Step, batch_size};
 use brine_core::wire::PublishRequest;
 use brine_core::{Map, Value, map};
 use tokio::time::Instant;
@@ -13,31 +12,15 @@ use super::super::client::user;
 use super::super::common::Shower;
 use super::arguments::Arguments;
 use super::batch_state::{BatchState, Stage};
-use super::job::{Ended, Job};
+use super::job::{Job, Occurrence, Outcome};
 use super::shown::show_together;
 use super::{NO_MATCH, NOBODY, NOTHING_RETURNED};
 use crate::ui::{print_plain, print_plain_error};
 
-/// The longest pause after a return (`--batch-wait`), in seconds.
+/// The maximum of `--batch-wait`, in seconds.
 const LONGEST_WAIT: f64 = 86_400.0;
 
-/// Why a batch asks no more minions.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Halt {
-    Failhard,
-    Stop,
-}
-
-impl Halt {
-    fn reason(self) -> &'static str {
-        match self {
-            Halt::Failhard => "failhard",
-            Halt::Stop => "stop",
-        }
-    }
-}
-
-/// Runs a job on all minions of the target that answer a ping, a few at a time.
+/// Runs a job in batches on the minions of the target that answer a ping.
 pub(super) async fn run(
     job: &Job<'_>,
     arguments: &Arguments,
@@ -48,8 +31,8 @@ pub(super) async fn run(
     batch_size(wanted, 1).map_err(anyhow::Error::msg)?;
     let mut output = Output { shower, fixed: arguments.fixed, returns: Map::new() };
     let ping = PublishRequest { fun: "test.ping".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
-    let Present { mut waiting, down, matched } = present(job, ping).await?;
-    if waiting.is_empty() {
+    let Present { minions, down, matched } = present(job, ping).await?;
+    if minions.is_empty() {
         if !matched {
             print_plain(NO_MATCH);
             output.line("No minions matched the target.");
@@ -57,75 +40,74 @@ pub(super) async fn run(
         print_plain_error(NOTHING_RETURNED);
         return Ok(ExitCode::from(NOBODY));
     }
-    let size = batch_size(wanted, waiting.len()).map_err(anyhow::Error::msg)?;
+    let size = batch_size(wanted, minions.len()).map_err(anyhow::Error::msg)?;
     let wait = arguments.batch_wait.filter(|wait| wait.is_finite()).unwrap_or(0.0).clamp(0.0, LONGEST_WAIT);
-    let mut state = BatchState::new(&request, waiting.make_contiguous(), size, wait, arguments.failhard, job.times);
+    let mut state = BatchState::new(&request, &minions, size, wait, arguments.failhard, job.times);
     let jid = state.jid().clone();
     let mut events = job.client.events_of(&["salt/job/", &state.tag("stop")]).await?;
     state.tell(job.client, Stage::New).await;
     for id in &down {
         output.line(format_args!("Minion {id} did not respond. No job will be sent."));
     }
-    let (mut worst, mut halted) = (0, None);
-    let mut watch = job.watch(&mut events).until(state.tag("stop"));
-    // A minion that is through leaves its place to the next one, when the pause between them is over.
-    let (mut active, mut pauses) = (0_usize, VecDeque::new());
-    // As in Salt, the next minions are asked, which is shown, before the return that made room for them is shown.
+    let batch =
+        Batch { size, wait: brine_core::seconds::within(0.0..=LONGEST_WAIT, wait), failhard: arguments.failhard };
+    let driver = Driver::in_batches(jid.clone(), &user(), minions, batch, job.times, Instant::now());
+    let mut run = job.run(&mut events, driver, Some(state.tag("stop")));
+    let mut worst = 0;
+    // As in Salt, the next minions are published, and shown, before the return that made room for them is shown.
     let mut unshown: Option<Box<Return>> = None;
-    while halted.is_none() {
-        while pauses.front().is_some_and(|over| *over <= Instant::now()) {
-            pauses.pop_front();
-        }
-        let room = size.saturating_sub(active + pauses.len()).min(waiting.len());
-        if room > 0 {
-            let now: Vec<String> = waiting.drain(..room).collect();
-            output.line(format_args!("\nExecuting run on {}\n", Value::from(now.clone())));
-            let request = PublishRequest {
-                tgt: now.iter().map(String::as_str).collect(),
-                tgt_type: "list".into(),
-                jid: Some(jid.clone()),
-                user: user(),
-                ..request.clone()
-            };
-            let published = job.client.publish(request).await?;
-            active += published.minions.len();
-            watch.add(&jid, &published.minions);
-            state.asked(&published.minions);
-            state.tell(job.client, Stage::Progress).await;
-            // Those whose keys have gone meanwhile.
-            for id in now.iter().filter(|id| !published.minions.contains(id)) {
-                not_returned(&mut state, id);
+    loop {
+        match run.driver.next(Instant::now()) {
+            Step::Publish(ids) => {
+                output.line(format_args!("\nExecuting run on {}\n", Value::from(ids.clone())));
+                let request = PublishRequest {
+                    tgt: ids.iter().map(String::as_str).collect(),
+                    tgt_type: "list".into(),
+                    jid: Some(jid.clone()),
+                    user: user(),
+                    ..request.clone()
+                };
+                let published = job.client.publish(request).await?;
+                state.asked(&published.minions);
+                state.tell(job.client, Stage::Progress).await;
+                // Their keys have been deleted in the meantime.
+                for id in run.driver.published(&published.minions, Instant::now()) {
+                    not_returned(&mut state, &id);
+                }
+                if let Some(one) = unshown.take() {
+                    output.show(&one)?;
+                }
             }
-        }
-        if let Some(one) = unshown.take() {
-            output.show(&one)?;
-        }
-        let next = pauses.front().copied().filter(|_| !waiting.is_empty());
-        match watch.next_until(next).await? {
-            None if waiting.is_empty() => break,
-            None | Some(Ended::Late) => continue,
-            Some(Ended::Interrupted) => return Ok(super::interrupted(&jid)),
-            Some(Ended::Stopped) => {
-                halted = Some(Halt::Stop);
-                break;
+            Step::Ask(request) => run.ask(*request).await?,
+            Step::Missing(ids) => {
+                for id in &ids {
+                    not_returned(&mut state, id);
+                }
+                state.tell(job.client, Stage::Progress).await;
             }
-            Some(Ended::Returned(one)) => {
-                state.returned(&one);
-                worst = worst.max(one.retcode());
-                halted = (arguments.failhard && one.retcode() != 0).then_some(Halt::Failhard);
-                unshown = Some(one);
+            Step::Wait(until) => {
+                if let Some(one) = unshown.take() {
+                    output.show(&one)?;
+                }
+                match run.wait(until).await? {
+                    Occurrence::Returned(one) => {
+                        state.returned(&one);
+                        worst = worst.max(one.retcode());
+                        unshown = Some(one);
+                        state.tell(job.client, Stage::Progress).await;
+                    }
+                    Occurrence::Stopped => run.driver.halt("stop".to_owned()),
+                    Occurrence::Interrupted => return Ok(super::interrupted(&jid)),
+                    Occurrence::Wake => {}
+                }
             }
-            Some(Ended::Missing(id)) => not_returned(&mut state, &id),
+            Step::End => break,
         }
-        active = active.saturating_sub(1);
-        if wait > 0.0 {
-            pauses.push_back(Instant::now() + brine_core::seconds::within(0.0..=86_400.0, wait));
-        }
-        state.tell(job.client, Stage::Progress).await;
     }
     if let Some(one) = unshown.take() {
         output.show(&one)?;
     }
+    let halted = run.driver.halted();
     if let Some(halt) = halted {
         state.halt(halt.reason());
         tracing::error!("Batch run stopped due to {}", halt.reason());
@@ -134,13 +116,13 @@ pub(super) async fn run(
     output.finish(&request, u8::try_from(worst).unwrap_or(1))
 }
 
-/// Salt shows nothing of a minion that answered the ping and does not return; it is said on stderr.
+/// Records a minion that answered the ping and does not return. Salt shows nothing of it; here stderr has it.
 fn not_returned(state: &mut BatchState, id: &str) {
     state.missing(id);
     print_plain_error(format_args!("Minion {id} did not return."));
 }
 
-/// Hands a job in batches over to the master, which runs it by itself.
+/// Starts a batch that the master runs.
 pub(super) async fn hand_over(
     job: &Job<'_>,
     arguments: &Arguments,
@@ -172,7 +154,7 @@ pub(super) async fn hand_over(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a batch shows: each return as it comes, or all of them as one document (`--static`).
+/// The output of a batch: each return as it comes, or all as one document (`--static`).
 struct Output {
     shower: Shower,
     fixed: bool,
@@ -217,32 +199,30 @@ impl Output {
 
 /// The minions of a target.
 struct Present {
-    /// Those that answer a ping, sorted.
-    waiting: VecDeque<String>,
-    /// Those that do not.
+    /// The minions that answer a ping, sorted.
+    minions: Vec<String>,
+    /// The minions that do not.
     down: Vec<String>,
-    /// Whether there are any.
+    /// Whether the target matches any.
     matched: bool,
 }
 
 async fn present(job: &Job<'_>, ping: PublishRequest) -> anyhow::Result<Present> {
     let mut events = job.client.events("salt/job/").await?;
     let published = job.client.publish(ping).await?;
-    let (mut waiting, mut down) = (Vec::new(), published.missing);
+    let (mut minions, mut down) = (Vec::new(), published.missing);
     let matched = published.jid.is_some();
     if let Some(jid) = published.jid {
-        let mut watch = job.watch(&mut events);
-        watch.add(&jid, &published.minions);
-        while let Some(ended) = watch.next().await? {
-            match ended {
-                Ended::Returned(one) => waiting.push(one.id().to_string()),
-                Ended::Missing(id) => down.push(id),
-                Ended::Late | Ended::Stopped => {}
-                Ended::Interrupted => break,
+        let mut run = job.collect(&mut events, &jid, &published.minions);
+        while let Some(outcome) = run.next().await? {
+            match outcome {
+                Outcome::Returned(one) => minions.push(one.id().to_string()),
+                Outcome::Missing(id) => down.push(id),
+                Outcome::Interrupted => break,
             }
         }
     }
-    waiting.sort();
+    minions.sort();
     down.sort();
-    Ok(Present { waiting: waiting.into(), down, matched })
+    Ok(Present { minions, down, matched })
 }

@@ -11,16 +11,16 @@ use brine_core::{Map, Value, map};
 
 use super::super::client::MasterClient;
 
-/// Where in its life a batch is.
+/// The stage of a batch that an event reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It is known who takes part.
+    /// The minions are known.
     New,
-    /// Minions were asked or have returned.
+    /// Minions got the job or returned.
     Progress,
-    /// All are through.
+    /// All minions have ended.
     Complete,
-    /// One has failed, and that ends it.
+    /// It was halted.
     Halted,
 }
 
@@ -35,10 +35,10 @@ impl Stage {
     }
 }
 
-/// What is known of a batch.
+/// The state of a batch, as its events report it.
 pub(super) struct BatchState {
     jid: Jid,
-    /// What stays the same.
+    /// The constant fields.
     fixed: Map,
     active: Map,
     done: Map,
@@ -46,7 +46,7 @@ pub(super) struct BatchState {
     pending: Vec<String>,
     created: f64,
     last_progress: f64,
-    halted: Option<&'static str>,
+    halted: Option<String>,
 }
 
 fn now() -> f64 {
@@ -54,7 +54,7 @@ fn now() -> f64 {
 }
 
 impl BatchState {
-    /// A batch of this many at a time for these minions. `wait` is the pause between two parts in seconds.
+    /// Creates the state of a batch. `wait` is the pause after each minion, in seconds.
     pub(super) fn new(
         request: &PublishRequest,
         minions: &[String],
@@ -93,20 +93,20 @@ impl BatchState {
         }
     }
 
-    /// These have been asked.
+    /// Records minions that got the job.
     pub(super) fn asked(&mut self, minions: &[String]) {
         self.last_progress = now();
         self.pending.retain(|id| !minions.contains(id));
         self.active.extend(minions.iter().map(|id| (id.into(), Value::from(self.last_progress))));
     }
 
-    /// One has returned.
+    /// Records a return.
     pub(super) fn returned(&mut self, one: &Return) {
         let told = map! {"jid" => one.jid(), "ret" => one.value().clone(), "retcode" => one.retcode()};
         self.ended(one.id().as_str(), told, one.retcode() != 0);
     }
 
-    /// One does not return.
+    /// Records a minion that does not return.
     pub(super) fn missing(&mut self, id: &str) {
         self.ended(id, map! {"ret" => Value::Nil, "retcode" => 1}, true);
     }
@@ -120,22 +120,22 @@ impl BatchState {
         self.done.insert(id.into(), told.into());
     }
 
-    /// No more are asked, for this reason.
-    pub(super) fn halt(&mut self, reason: &'static str) {
-        self.halted = Some(reason);
+    /// Records why the batch was halted.
+    pub(super) fn halt(&mut self, reason: &str) {
+        self.halted = Some(reason.to_owned());
     }
 
-    /// The job id of the batch, and of its job on all minions.
+    /// Returns the job id, which is the same on all minions.
     pub(super) fn jid(&self) -> &Jid {
         &self.jid
     }
 
-    /// The tag of an event about it.
+    /// Returns the tag of an event of the batch.
     pub(super) fn tag(&self, word: &str) -> String {
         format!("salt/batch/{}/{word}", self.jid)
     }
 
-    /// Fires the event of this stage. A batch goes on when nobody can be told of it.
+    /// Publishes the event of a stage. The batch goes on if that fails.
     pub(super) async fn tell(&self, client: &MasterClient, stage: Stage) {
         let tag = self.tag(stage.word());
         let fired = match Event::from_map(&tag, &self.body()) {
@@ -143,7 +143,7 @@ impl BatchState {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = fired {
-            tracing::debug!(tag, error, "an event about a batch is not fired");
+            tracing::debug!(tag, error, "publishing an event of a batch failed");
         }
     }
 
@@ -159,7 +159,7 @@ impl BatchState {
             "created" => self.created,
             "last_progress" => self.last_progress,
             "halted" => self.halted.is_some(),
-            "halted_reason" => self.halted,
+            "halted_reason" => self.halted.clone(),
         });
         let mut body = map! {"jid" => &self.jid};
         for name in ["fun", "tgt", "tgt_type", "user", "driver"] {

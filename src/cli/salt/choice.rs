@@ -11,7 +11,7 @@ use brine_core::wire::PublishRequest;
 use rand::seq::SliceRandom;
 
 use super::super::common::Shower;
-use super::job::{Ended, Job};
+use super::job::{Job, Outcome};
 use super::{NOBODY, NOTHING_RETURNED};
 use crate::ui::print_plain_error;
 
@@ -46,18 +46,17 @@ pub(super) async fn subset(job: &Job<'_>, request: PublishRequest, count: usize)
     let published = job.client.publish(list).await?;
     let mut able = Vec::new();
     if let Some(jid) = &published.jid {
-        let mut watch = job.watch(&mut events);
-        watch.add(jid, &published.minions);
-        while let Some(ended) = watch.next().await? {
-            match ended {
-                Ended::Returned(one) => {
+        let mut run = job.collect(&mut events, jid, &published.minions);
+        while let Some(outcome) = run.next().await? {
+            match outcome {
+                Outcome::Returned(one) => {
                     let functions = one.value().as_list().unwrap_or_default();
                     if wanted.iter().all(|fun| functions.contains(fun)) {
                         able.push(one.id().to_string());
                     }
                 }
-                Ended::Interrupted => anyhow::bail!("interrupted before the job was published"),
-                Ended::Missing(_) | Ended::Late | Ended::Stopped => {}
+                Outcome::Interrupted => anyhow::bail!("interrupted before the job was published"),
+                Outcome::Missing(_) => {}
             }
         }
     }

@@ -1,112 +1,113 @@
-//! One job: its returns as they come, and who does not return.
+//! A job under way: the driver of `brine_core::job` with the connections to the master.
 
 use std::collections::VecDeque;
 
-use brine_core::Map;
 use brine_core::jid::Jid;
-use brine_core::job::{Due, Return, Times};
+use brine_core::job::{Driver, Return, Step, Times};
+use brine_core::wire::PublishRequest;
 use tokio::time::Instant;
 
 use super::super::client::{ClientError, Events, MasterClient, user};
 
-/// How jobs are waited for.
+/// The client and the timeouts of jobs.
 pub(super) struct Job<'a> {
     pub client: &'a MasterClient,
     pub times: Times,
 }
 
-/// What came of one minion.
-pub(super) enum Ended {
+/// The outcome of one minion.
+pub(super) enum Outcome {
     /// It returned.
     Returned(Box<Return>),
-    /// It did not, and does not say that it still works.
+    /// It neither returned nor runs the job.
     Missing(String),
-    /// Nothing yet; it is as late as one wanted to wait.
-    Late,
-    /// Somebody pressed Ctrl-C.
+    /// Ctrl-C was pressed.
     Interrupted,
-    /// The event that ends it was published.
-    Stopped,
 }
 
-/// The returns of jobs.
-pub(super) struct Watch<'a> {
-    job: &'a Job<'a>,
+/// An event or signal while a job runs.
+pub(super) enum Occurrence {
+    /// A minion returned.
+    Returned(Box<Return>),
+    /// The event that stops the job was published.
+    Stopped,
+    /// Ctrl-C was pressed.
+    Interrupted,
+    /// The time is over, or an event may have changed the next step.
+    Wake,
+}
+
+/// A job under way.
+pub(super) struct Run<'a> {
+    client: &'a MasterClient,
     events: &'a mut Events,
-    watches: Vec<brine_core::job::Watch>,
-    gone: VecDeque<String>,
-    /// The tag of the event that ends it all.
+    pub driver: Driver,
+    missing: VecDeque<String>,
+    /// The tag of the event that stops the job.
     stop: Option<String>,
 }
 
 impl<'a> Job<'a> {
-    /// Watches jobs; `events` were subscribed to before they go out.
-    pub fn watch(&'a self, events: &'a mut Events) -> Watch<'a> {
-        Watch { job: self, events, watches: Vec::new(), gone: VecDeque::new(), stop: None }
+    /// Runs a job by its driver. `events` are subscribed before the job is published, also to the tag `stop`.
+    pub fn run(&self, events: &'a mut Events, driver: Driver, stop: Option<String>) -> Run<'a> {
+        Run { client: self.client, events, driver, missing: VecDeque::new(), stop }
+    }
+
+    /// Collects the returns of a job that has been published to these minions.
+    pub fn collect(&self, events: &'a mut Events, jid: &Jid, minions: &[String]) -> Run<'a> {
+        tracing::debug!(%jid, minions = minions.join(","), "job published");
+        let driver = Driver::of_published(jid.clone(), &user(), minions.to_vec(), self.times, Instant::now());
+        self.run(events, driver, None)
     }
 }
 
-impl Watch<'_> {
-    /// Ends with the event of this tag, to which `events` are subscribed, too.
-    pub fn until(self, stop: String) -> Self {
-        Watch { stop: Some(stop), ..self }
-    }
-
-    /// A job that has just gone out.
-    pub fn add(&mut self, jid: &Jid, minions: &[String]) {
-        tracing::debug!(%jid, minions = minions.join(","), "job published");
-        let watch = brine_core::job::Watch::new(jid.clone(), minions.to_vec(), self.job.times, Instant::now());
-        self.watches.push(watch);
-    }
-
-    /// What came of the next minion; nothing when all are through.
-    pub async fn next(&mut self) -> Result<Option<Ended>, ClientError> {
-        self.next_until(None).await
-    }
-
-    /// As [`Watch::next`], but no later than that, even if all are through.
-    pub async fn next_until(&mut self, late: Option<Instant>) -> Result<Option<Ended>, ClientError> {
+impl Run<'_> {
+    /// Waits for the outcome of the next minion; `None` when the job has ended. For jobs without batches.
+    pub async fn next(&mut self) -> Result<Option<Outcome>, ClientError> {
         loop {
-            if let Some(id) = self.gone.pop_front() {
-                return Ok(Some(Ended::Missing(id)));
+            if let Some(id) = self.missing.pop_front() {
+                return Ok(Some(Outcome::Missing(id)));
             }
-            self.watches.retain(|watch| !watch.is_over());
-            let next = self.watches.iter().map(brine_core::job::Watch::deadline).chain(late).min();
-            let Some(next) = next else { return Ok(None) };
-            tokio::select! {
-                event = self.events.next() => {
-                    let event = event?;
-                    if self.stop.as_deref() == Some(event.tag()) {
-                        return Ok(Some(Ended::Stopped));
-                    }
-                    let returned = self.watches.iter_mut().find_map(|watch| watch.take(&event, Instant::now()));
-                    if let Some(one) = returned.and_then(|(_, data): (String, Map)| Return::from_map(data).ok()) {
-                        tracing::debug!(minion = %one.id(), jid = %one.jid(), retcode = one.retcode(), "return received");
-                        return Ok(Some(Ended::Returned(Box::new(one))));
-                    }
-                }
-                () = tokio::time::sleep_until(next) => {
-                    self.time_is_up().await?;
-                    if late.is_some_and(|late| late <= Instant::now()) && self.gone.is_empty() {
-                        return Ok(Some(Ended::Late));
-                    }
-                }
-                _ = tokio::signal::ctrl_c() => return Ok(Some(Ended::Interrupted)),
+            match self.driver.next(Instant::now()) {
+                Step::Ask(request) => self.ask(*request).await?,
+                Step::Missing(ids) => self.missing.extend(ids),
+                Step::Wait(until) => match self.wait(until).await? {
+                    Occurrence::Returned(one) => return Ok(Some(Outcome::Returned(one))),
+                    Occurrence::Interrupted => return Ok(Some(Outcome::Interrupted)),
+                    Occurrence::Wake | Occurrence::Stopped => {}
+                },
+                Step::Publish(_) | Step::End => return Ok(None),
             }
         }
     }
 
-    async fn time_is_up(&mut self) -> Result<(), ClientError> {
-        let now = Instant::now();
-        for watch in self.watches.iter_mut().filter(|watch| watch.deadline() <= now) {
-            match watch.time_is_up(&user(), now) {
-                Due::Missing(ids) => self.gone.extend(ids),
-                Due::Ask(request) => {
-                    let asked = self.job.client.publish(*request).await?;
-                    watch.asked(asked.jid, Instant::now());
-                }
+    /// Carries out [`Step::Ask`].
+    pub async fn ask(&mut self, request: PublishRequest) -> Result<(), ClientError> {
+        let asked = self.client.publish(request).await?;
+        self.driver.asked(asked.jid, Instant::now());
+        Ok(())
+    }
+
+    /// Carries out [`Step::Wait`].
+    pub async fn wait(&mut self, until: Instant) -> Result<Occurrence, ClientError> {
+        let event = tokio::select! {
+            event = self.events.next() => event?,
+            () = tokio::time::sleep_until(until) => return Ok(Occurrence::Wake),
+            _ = tokio::signal::ctrl_c() => return Ok(Occurrence::Interrupted),
+        };
+        if self.stop.as_deref() == Some(event.tag()) {
+            return Ok(Occurrence::Stopped);
+        }
+        let Some((id, data)) = self.driver.take(&event, Instant::now()) else { return Ok(Occurrence::Wake) };
+        match Return::from_map(data) {
+            Ok(one) => {
+                tracing::debug!(minion = %one.id(), jid = %one.jid(), retcode = one.retcode(), "return received");
+                Ok(Occurrence::Returned(Box::new(one)))
+            }
+            Err(error) => {
+                tracing::error!(minion = id, %error, "return is invalid");
+                Ok(Occurrence::Wake)
             }
         }
-        Ok(())
     }
 }

@@ -24,7 +24,7 @@ use brine_core::target::TargetKind;
 use brine_core::wire::PublishRequest;
 use brine_core::{Map, Value};
 use clap::CommandFactory;
-use job::{Ended, Job};
+use job::{Job, Outcome};
 use shown::Shown;
 
 use super::client::{ClientError, user};
@@ -229,14 +229,12 @@ async fn one_job(
         print_plain(format_args!("jid: {jid}"));
     }
     shown.targeted = published.minions.len() + published.missing.len();
-    let mut watch = job.watch(&mut events);
-    watch.add(&jid, &published.minions);
-    while let Some(ended) = watch.next().await? {
-        match ended {
-            Ended::Returned(one) => shown.returned(&one)?,
-            Ended::Missing(id) => shown.missing(&id, &jid)?,
-            Ended::Late | Ended::Stopped => {}
-            Ended::Interrupted => return Ok(interrupted(&jid)),
+    let mut run = job.collect(&mut events, &jid, &published.minions);
+    while let Some(outcome) = run.next().await? {
+        match outcome {
+            Outcome::Returned(one) => shown.returned(&one)?,
+            Outcome::Missing(id) => shown.missing(&id, &jid)?,
+            Outcome::Interrupted => return Ok(interrupted(&jid)),
         }
     }
     for id in &published.missing {

@@ -1,4 +1,4 @@
-//! Session keys: those of each minion, one for each cipher of the publish stream, and their rotation.
+//! Session keys: of each minion, and of the publish stream for each cipher; and their rotation.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,33 +12,33 @@ use brine_core::wire::{WireError, private, purpose};
 use brine_core::{Map, MinionId, Value};
 use parking_lot::{Mutex, RwLock};
 
-/// Why a sealed request is refused. The minion is told only that its load is bad.
+/// The error of an encrypted request. The minion only gets `bad load`.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The minion has not authenticated with this master since it started or rotated its keys.
     #[error("there is no session")]
     NoSession,
-    /// It cannot be opened.
+    /// It cannot be decrypted.
     #[error(transparent)]
     Crypt(#[from] CryptError),
-    /// It is not what a request is.
+    /// It is not a valid request.
     #[error(transparent)]
     Wire(#[from] WireError),
     /// The message names another minion than the session is for.
     #[error("it claims to be from '{0}'")]
     ForeignId(String),
-    /// It has been seen before.
+    /// Its serial number was used before.
     #[error("it is a replay")]
     Replay,
-    /// It was sent longer ago than `request_server_ttl` allows.
+    /// It is older than `request_server_ttl`.
     #[error("it is too old")]
     TooOld,
-    /// The proof of the minion's key is wrong.
+    /// Its token does not prove the minion's key.
     #[error("its token does not prove the minion's key")]
     BadToken,
 }
 
-/// A sealed request that has been opened, and how to seal its reply.
+/// A decrypted request, with the session for its reply.
 pub struct Opened {
     /// The fields of the command.
     pub load: Map,
@@ -53,7 +53,7 @@ pub struct Opened {
 const PER_MINION: usize = 8;
 
 struct MinionSession {
-    /// Which one it is.
+    /// The number of the session.
     number: u64,
     session: Session,
     public_key: Arc<PublicKey>,
@@ -103,8 +103,7 @@ impl PublishKeys {
         }
     }
 
-    /// The master's signature of a key, which is the same for all minions: `sign` makes it from the key's text the
-    /// first time.
+    /// Returns the master's signature of a key, which is the same for all minions. `sign` creates it on first use.
     pub fn signature<E>(&self, cipher: Cipher, sign: impl FnOnce(&str) -> Result<Vec<u8>, E>) -> Result<Vec<u8>, E> {
         let kept = &self.signatures[usize::from(cipher == Cipher::Aes256Gcm)];
         if let Some(known) = kept.get() {
@@ -114,7 +113,7 @@ impl PublishKeys {
         Ok(kept.get_or_init(|| made).clone())
     }
 
-    /// The key for this cipher.
+    /// Returns the key of a cipher.
     pub fn of(&self, cipher: Cipher) -> &Session {
         match cipher {
             Cipher::AesCbcHmac => &self.cbc,
@@ -125,7 +124,7 @@ impl PublishKeys {
 
 /// All session keys of a master.
 pub struct Sessions {
-    /// The sessions of each minion; what was used last comes first.
+    /// The sessions of each minion, most recently used first.
     minions: Mutex<HashMap<MinionId, Vec<MinionSession>>>,
     begun: AtomicU64,
     publish: RwLock<PublishKeys>,
@@ -139,9 +138,9 @@ impl Default for Sessions {
 }
 
 impl Sessions {
-    /// New keys; no minion has a session.
+    /// Generates the publish keys; no minion has a session.
     pub fn new() -> Self {
-        // Serials go on rising over restarts.
+        // Serial numbers rise across restarts.
         let now = jiff::Timestamp::now().as_microsecond().max(1).cast_unsigned();
         Sessions {
             minions: Mutex::default(),
@@ -151,8 +150,8 @@ impl Sessions {
         }
     }
 
-    /// Gives a minion that has shown its key a session. With Salt's cipher that is the one it has, until keys
-    /// are rotated; with AES-256-GCM another one, as each process counts its requests for itself.
+    /// Begins a session of an authenticated minion. With Salt's cipher its processes share one until keys are rotated; with
+    /// AES-256-GCM each has its own, as each numbers its requests.
     pub fn begin(&self, id: &MinionId, public_key: Arc<PublicKey>, cipher: Cipher) -> Session {
         let mut minions = self.minions.lock();
         let sessions = minions.entry(id.clone()).or_default();
@@ -171,65 +170,64 @@ impl Sessions {
         session
     }
 
-    /// Ends a minion's sessions: its key is not accepted any more.
+    /// Ends the sessions of a minion whose key is no longer accepted.
     pub fn end(&self, id: &MinionId) {
         self.minions.lock().remove(id);
     }
 
-    /// How many minions have a session.
+    /// Returns the number of minions with a session.
     pub fn count(&self) -> usize {
         self.minions.lock().len()
     }
 
-    /// The keys of the publish stream.
+    /// Returns the keys of the publish stream.
     pub fn publish_keys(&self) -> PublishKeys {
         self.publish.read().clone()
     }
 
-    /// The ciphers of the sessions there are.
+    /// Returns the ciphers of all sessions.
     pub fn ciphers_in_use(&self) -> Vec<Cipher> {
         let minions = self.minions.lock();
         let used = |cipher: &Cipher| minions.values().flatten().any(|known| known.session.cipher() == *cipher);
         Cipher::ALL.iter().copied().filter(used).collect()
     }
 
-    /// Whether all of these minions have a session. After a restart of the master they have none until they
-    /// notice.
+    /// Returns whether all of these minions have a session. After a restart of the master they have none until they
+    /// authenticate again.
     pub fn knows_all(&self, minions: &[String]) -> bool {
         let sessions = self.minions.lock();
         minions.iter().all(|id| sessions.contains_key(id.as_str()))
     }
 
-    /// Replaces the keys of the publish stream: minions notice and authenticate again, which gives each a new
-    /// session too.
+    /// Replaces the keys of the publish stream. Minions then authenticate again and get new sessions.
     pub fn rotate(&self) {
         self.minions.lock().values_mut().flatten().for_each(|known| known.expired = true);
         *self.publish.write() = PublishKeys::generate();
     }
 
-    /// The next publish's serial number.
+    /// Returns the serial number of the next publish.
     pub fn next_serial(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Opens a sealed request and checks that it is fresh and from who it says.
+    /// Decrypts a request and checks its freshness and its sender.
     pub fn open(&self, id: &MinionId, sealed: &[u8]) -> Result<Opened, SessionError> {
         let known: Vec<_> = {
             let minions = self.minions.lock();
             let sessions = minions.get(id).ok_or(SessionError::NoSession)?;
             sessions.iter().map(|known| (known.number, known.session.clone(), Arc::clone(&known.public_key))).collect()
         };
-        let mut wrong = SessionError::NoSession;
+        let mut refused = SessionError::NoSession;
         let opened = known.into_iter().find_map(|(number, session, public_key)| {
             match session.open(sealed, None, &purpose::request(id)) {
                 Ok(plain) => Some((number, session, public_key, plain)),
                 Err(error) => {
-                    wrong = error.into();
+                    refused = error.into();
                     None
                 }
             }
         });
-        let Some((number, session, public_key, plain)) = opened else { return Err(wrong) };
+        let Some((number, session, public_key, plain)) = opened else { return Err(refused) };
         let load = msgpack::unpack_map_within(&plain, Budget::AUTHENTICATED).map_err(WireError::from)?;
         let inner = load.get("id").and_then(Value::as_str);
         if inner.is_some_and(|inner| inner != id.as_str()) {

@@ -1,32 +1,32 @@
-//! Which reaction led to which job, so that what minions return and fire in it can say so.
+//! The causality of jobs: which reaction led to a job, so that its returns and events name it.
 
 use brine_core::{Jid, Map};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 
-/// How many jobs are remembered: the returns of older ones say nothing of their cause.
+/// The maximum number of jobs; the returns of older ones do not name their cause.
 const JOBS: usize = 16_384;
-/// The fields that are handed on.
+/// The fields of the cause in returns and events.
 const FIELDS: &[&str] = &["_cause", brine_reactor::DEPTH, "_sls"];
 
-/// The causes of the newest jobs that reactions led to.
+/// The causes of the newest jobs of reactions.
 #[derive(Default)]
-pub(crate) struct Causes(Mutex<IndexMap<Jid, Map>>);
+pub(crate) struct Causality(Mutex<IndexMap<Jid, Map>>);
 
-impl Causes {
-    /// Remembers what a job's `new` event says of its cause.
-    pub fn remember(&self, jid: &Jid, fields: &Map) {
+impl Causality {
+    /// Records the cause in the `new` event of a job.
+    pub fn record(&self, jid: &Jid, fields: &Map) {
         let fields = fields.iter().filter(|(name, _)| name.as_str().is_some_and(|name| FIELDS.contains(&name)));
         let fields: Map = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
         let mut jobs = self.0.lock();
         if jobs.len() >= JOBS {
-            // The older half goes at once: one by one would move all others each time.
+            // The older half at once: removing one would move all others.
             jobs.drain(..JOBS / 2);
         }
         jobs.insert(jid.clone(), fields);
     }
 
-    /// Adds to an event of a job what led to the job.
+    /// Adds the cause of a job to an event of it.
     pub fn mark(&self, jid: &Jid, body: &mut Map) {
         if let Some(fields) = self.0.lock().get(jid) {
             body.extend(fields.clone());

@@ -1,4 +1,4 @@
-//! The mine: what minions tell of themselves for other minions to know.
+//! The mine: data that minions publish for other minions.
 
 use brine_core::function::CallError;
 use brine_core::store::{Batch, BlockingStore, StoreError, Table};
@@ -8,67 +8,68 @@ use brine_core::wire::MineQuery;
 use brine_core::{Map, MinionId, Value, metrics};
 use parking_lot::Mutex;
 
-use crate::Shared;
-use crate::disk::Disk;
+use super::Facts;
+use crate::id_rules;
+use crate::storage::Storage;
 
 const MINE: Table = Table("mine");
 
-/// A result with this field in it says itself who may have it.
+/// The field of a result that restricts the minions that may read it.
 const ACL: &str = "__saltmine_acl__";
-/// The result proper of such a one.
+/// The field with the data of a restricted result.
 const DATA: &str = "__data__";
 
-/// The most bytes that the mine of one minion may have.
+/// The maximum size of one minion's mine, in bytes.
 const MAX_MINE: usize = 16 << 20;
 
-/// Why a mine is not changed.
+/// The error of a change to a mine.
 #[derive(Debug, thiserror::Error)]
 pub enum MineError {
-    /// The store cannot be used.
+    /// Writing to the store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The mine would be too large.
+    /// The mine would exceed its size.
     #[error("mine is too large: expected at most {MAX_MINE} bytes, got {0}; let mine_functions return less")]
     TooLarge(usize),
 }
 
-/// The mines in the store: by minion, a map of function (or alias) to result.
+/// The mines in the store: for each minion a map of function or alias to result.
 pub struct Mines {
     store: BlockingStore,
-    /// A mine is read, changed and written as a whole: one at a time.
+    /// Serializes changes: a mine is read, changed and written as a whole.
     changing: Mutex<()>,
 }
 
 impl Mines {
-    /// The mines in this store.
+    /// Creates the mines of a store.
     pub fn new(store: BlockingStore) -> Self {
         Mines { store, changing: Mutex::default() }
     }
 
-    /// What a minion has put into its mine.
+    /// Returns the mine of a minion.
     pub fn get(&self, id: &str) -> Result<Map, StoreError> {
         let packed = self.store.get(MINE, id.as_bytes())?;
         Ok(packed.and_then(|packed| msgpack::unpack_map(&packed).ok()).unwrap_or_default())
     }
 
-    /// Adds to a minion's mine; `clear` takes away what was there before.
+    /// Adds data to a minion's mine; `clear` replaces the old data.
     pub fn add(&self, id: &MinionId, data: Map, clear: bool) -> Result<(), MineError> {
-        let _one_at_a_time = self.changing.lock();
+        let _guard = self.changing.lock();
         let mut mine = if clear { Map::new() } else { self.get(id.as_str())? };
         mine.extend(data);
         self.put(id, &mine)
     }
 
-    /// Takes one function out of a minion's mine.
+    /// Removes one function from a minion's mine.
     pub fn delete(&self, id: &MinionId, fun: &str) -> Result<(), MineError> {
-        let _one_at_a_time = self.changing.lock();
+        let _guard = self.changing.lock();
         let mut mine = self.get(id.as_str())?;
         if mine.shift_remove(fun).is_none() { Ok(()) } else { self.put(id, &mine) }
     }
 
-    /// Takes away a minion's mine.
+    /// Removes a minion's mine.
     pub fn flush(&self, id: &str) -> Result<(), MineError> {
-        let _one_at_a_time = self.changing.lock();
+        let _guard = self.changing.lock();
         let mut batch = Batch::new();
         batch.delete(MINE, id.as_bytes());
         Ok(self.store.write(batch).durable_blocking()?)
@@ -86,24 +87,23 @@ impl Mines {
     }
 }
 
-impl Shared {
-    /// What the mines of the targeted minions hold of these functions, as far as `asker` may know it. Pillar
-    /// in the target is compared without wildcards.
-    pub(crate) fn mine_get(&self, disk: &Disk, asker: &MinionId, query: &MineQuery) -> Result<Map, CallError> {
+impl Facts {
+    /// Returns the data of the targeted minions' mines that `asker` may read. Pillar targets match exactly.
+    pub fn mine_get(&self, storage: &Storage, asker: &MinionId, query: &MineQuery) -> Result<Map, CallError> {
         let mut found = Map::new();
         let functions = self.mine_functions(asker, &query.functions);
         if functions.is_empty() {
             return Ok(found);
         }
         let target = self.mine_target(query.tgt.clone(), &query.tgt_type).map_err(CallError::execution)?;
-        for id in disk.accepted().map_err(CallError::execution)? {
-            if !target.matches(&disk.minion_data.facts(&id)) {
+        for id in storage.accepted().map_err(CallError::execution)? {
+            if !target.matches(&storage.minion_data.facts(&id)) {
                 continue;
             }
-            let mut mine = disk.mines.get(&id).map_err(CallError::execution)?;
+            let mut mine = storage.mines.get(&id).map_err(CallError::execution)?;
             for function in &functions {
                 let Some(entry) = mine.shift_remove(function.as_str()) else { continue };
-                let Some(value) = self.mine_value(disk, asker, entry) else { continue };
+                let Some(value) = self.mine_value(storage, asker, entry) else { continue };
                 if !query.by_function {
                     found.insert(id.as_str().into(), value);
                 } else if let Value::Map(of_function) = found.entry(function.as_str().into()).or_insert_with(Value::map)
@@ -115,21 +115,21 @@ impl Shared {
         Ok(found)
     }
 
-    /// Those functions that `mine_get` of the configuration lets a minion ask for; all if it is not given.
+    /// Returns the functions that the option `mine_get` allows a minion; all without the option.
     fn mine_functions<'a>(&self, asker: &MinionId, functions: &'a [String]) -> Vec<&'a String> {
         let Some(rules) = &self.config.mine_get else { return functions.iter().collect() };
-        let allowed = crate::peer::rules_for(rules, asker);
+        let allowed = id_rules::rules_for(rules, asker);
         let allowed: Vec<Pcre> = allowed.iter().filter_map(|rule| Pcre::parse(rule.as_str()?).ok()).collect();
         functions.iter().filter(|function| allowed.iter().any(|rule| rule.is_match(function))).collect()
     }
 
     fn mine_target(&self, tgt: Value, tgt_type: &str) -> Result<Target, TargetError> {
         let kind: TargetKind = tgt_type.to_lowercase().parse()?;
-        Ok(Target::parse(kind, tgt, ":", &self.config.nodegroups)?.with_exact_pillar())
+        Ok(self.target(kind, tgt, ":")?.with_exact_pillar())
     }
 
-    /// A result without its list of who may have it; nothing if that does not name `asker`.
-    fn mine_value(&self, disk: &Disk, asker: &MinionId, entry: Value) -> Option<Value> {
+    /// Returns the data of a result; `None` if its restriction excludes `asker`.
+    fn mine_value(&self, storage: &Storage, asker: &MinionId, entry: Value) -> Option<Value> {
         let Value::Map(mut fields) = entry else { return Some(entry) };
         if !fields.contains_key(ACL) {
             return Some(fields.into());
@@ -137,8 +137,8 @@ impl Shared {
         if let Some(allowed) = fields.get("allow_tgt").filter(|allowed| !allowed.is_nil()) {
             let kind = fields.get("allow_tgt_type").and_then(Value::as_str).unwrap_or("glob");
             let target = self.mine_target(allowed.clone(), kind).ok()?;
-            if !target.matches(&disk.minion_data.facts(asker.as_str())) {
-                tracing::debug!(minion = %asker, "a minion asks for what another one's mine does not give it");
+            if !target.matches(&storage.minion_data.facts(asker.as_str())) {
+                tracing::debug!(minion = %asker, "mine data not returned: its allow_tgt excludes the minion");
                 return None;
             }
         }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mine_grows_and_is_taken_away() {
+    fn functions_are_added_to_and_removed_from_a_mine() {
         let folder = tempfile::tempdir().unwrap();
         let (mines, web1): (_, MinionId) = (mines(&folder), "web1".parse().unwrap());
         assert_eq!(mines.get("web1").unwrap(), Map::new());

@@ -1,21 +1,74 @@
-//! Authentication: a minion shows its key, the key store decides, and who may come in gets keys.
+//! Admission: minions authenticate with their keys and get session keys.
+
+pub(crate) mod identity;
+mod rate_limit;
+pub(crate) mod sessions;
 
 use std::sync::Arc;
 
-use brine_core::crypt::{Cipher, CryptError, PublicKey};
+use brine_core::config::MasterConfig;
+use brine_core::crypt::{Cipher, CryptError, PublicKey, token};
+use brine_core::executors::{Blocking, Executor};
 use brine_core::transport::Peer;
 use brine_core::value::msgpack;
 use brine_core::wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
 use brine_core::{Map, Value, map, metrics};
 use sha2::{Digest, Sha256};
 
-use crate::Shared;
+use crate::events::Events;
 use crate::keys::Decision;
+use crate::storage::Storage;
+use identity::Identity;
+use rate_limit::AuthLimit;
+use sessions::Sessions;
 
-impl Shared {
-    /// Answers an `_auth` request: the signed reply, packed.
-    pub(crate) async fn authenticate(self: &Arc<Self>, peer: &Peer, request: AuthRequest, binding: Binding) -> Vec<u8> {
-        if !self.auth_limit.admit(&peer.address).await {
+/// The secrets that minions are admitted by.
+pub(crate) struct Secrets {
+    /// The master's own keys.
+    pub identity: Arc<Identity>,
+    /// The session keys of minions.
+    pub sessions: Arc<Sessions>,
+}
+
+/// Admits minions.
+pub(crate) struct Admission {
+    config: Arc<MasterConfig>,
+    /// The allowed ciphers.
+    ciphers: Arc<[Cipher]>,
+    storage: Blocking<Storage>,
+    crypto: Executor,
+    events: Events,
+    secrets: Secrets,
+    limit: AuthLimit,
+}
+
+impl Admission {
+    /// Creates the admission with the keys of a storage.
+    pub fn new(
+        config: Arc<MasterConfig>,
+        ciphers: Arc<[Cipher]>,
+        storage: Blocking<Storage>,
+        crypto: Executor,
+        events: Events,
+        secrets: Secrets,
+    ) -> Self {
+        let limit = AuthLimit::new(config.auth_rate_limit);
+        Admission { config, ciphers, storage, crypto, events, secrets, limit }
+    }
+
+    /// Returns the master's own keys.
+    pub fn identity(&self) -> &Arc<Identity> {
+        &self.secrets.identity
+    }
+
+    /// Returns the session keys of minions.
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        &self.secrets.sessions
+    }
+
+    /// Answers an `_auth` request with a packed, signed reply.
+    pub async fn authenticate(self: &Arc<Self>, peer: &Peer, request: AuthRequest, binding: Binding) -> Vec<u8> {
+        if !self.limit.admit(&peer.address).await {
             metrics::AUTHENTICATIONS_REFUSED.add(1);
             tracing::warn!(peer = %peer.address, minion = ?request.id.as_str(), "authentication refused: the address exceeds auth_rate_limit");
             return clear(map! {"ret" => false}.into());
@@ -23,13 +76,13 @@ impl Shared {
         let Ok(public_key) = PublicKey::from_pem(&request.public_key) else {
             metrics::AUTHENTICATIONS_REFUSED.add(1);
             tracing::warn!(minion = ?request.id.as_str(), "authentication refused: the public key is invalid: expected the PEM text of an RSA key");
-            self.fire_auth(&request, false, "error", None).await;
+            self.publish_auth(&request, false, "error", None).await;
             return clear(map! {"ret" => false}.into());
         };
         let public_key = Arc::new(public_key);
-        let (shared, id, key) = (Arc::clone(self), request.id.clone(), Arc::clone(&public_key));
+        let (config, id, key) = (Arc::clone(&self.config), request.id.clone(), Arc::clone(&public_key));
         let grains = request.autosign_grains.clone();
-        let decided = self.disk.run(move |disk| disk.keys.decide(&shared.config, &id, &key, &grains)).await;
+        let decided = self.storage.run(move |storage| storage.keys.decide(&config, &id, &key, &grains)).await;
         let decision = match decided {
             Ok(Ok(decision)) => decision,
             Ok(Err(error)) => {
@@ -52,26 +105,26 @@ impl Shared {
             // The minion's requests come on other connections.
             peer.remember_address();
         }
-        self.fire_auth(&request, decision.result(), act, Some(&public_key)).await;
-        let shared = Arc::clone(self);
-        let made = move || match verdict {
+        self.publish_auth(&request, decision.result(), act, Some(&public_key)).await;
+        let admission = Arc::clone(self);
+        let reply = move || match verdict {
             Some(verdict) => {
                 metrics::AUTHENTICATIONS_REFUSED.add(1);
                 tracing::info!(minion = %request.id, act, "minion not authenticated");
-                shared.sign_reply(&request, &binding, &AuthReply::Refused(verdict))
+                admission.sign_reply(&request, &binding, &AuthReply::Refused(verdict))
             }
             None => {
-                if let Some(cipher) = shared.choose_cipher(&request.ciphers) {
-                    shared.let_in(&request, &binding, public_key, cipher)
+                if let Some(cipher) = admission.choose_cipher(&request.ciphers) {
+                    admission.accept(&request, &binding, public_key, cipher)
                 } else {
                     metrics::AUTHENTICATIONS_REFUSED.add(1);
                     let minion = &request.id;
                     tracing::warn!(%minion, "authentication refused: the minion offers no cipher that `ciphers` allows");
-                    shared.sign_reply(&request, &binding, &AuthReply::Refused(Verdict::NoCipher))
+                    admission.sign_reply(&request, &binding, &AuthReply::Refused(Verdict::NoCipher))
                 }
             }
         };
-        match self.executors.crypto.run(move |_| made()).await {
+        match self.crypto.run(move |_| reply()).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(error)) => {
                 tracing::error!(%error, "answering an authentication failed");
@@ -84,33 +137,33 @@ impl Shared {
         }
     }
 
-    fn let_in(
+    fn accept(
         &self,
         request: &AuthRequest,
         binding: &Binding,
         public_key: Arc<PublicKey>,
         cipher: Cipher,
     ) -> Result<Vec<u8>, CryptError> {
-        let publish_keys = self.sessions.publish_keys();
+        let publish_keys = self.secrets.sessions.publish_keys();
         let publish_key = publish_keys.of(cipher).key_text();
-        // A token that is sealed to another key is from a minion that knows another master here: it will see by
-        // this one's public key what has happened.
+        // A token encrypted for another key is of a minion that expects another master: it will find out by this master's
+        // public key.
         let token = request.token.as_ref().and_then(|token| {
-            let told = |error: &CryptError| {
-                tracing::warn!(minion = %request.id, %error, "a minion's token is sealed to another key");
+            let log = |error: &CryptError| {
+                tracing::warn!(minion = %request.id, %error, "decrypting a minion's token failed: it expects another master");
             };
-            self.identity.private_key.decrypt(token, request.encryption).inspect_err(told).ok()
+            self.secrets.identity.private_key.decrypt(token, request.encryption).inspect_err(log).ok()
         });
         let token = token.map(|token| public_key.encrypt(&token, request.encryption)).transpose()?;
         let publish = public_key.encrypt(publish_key.as_bytes(), request.encryption)?;
         let signature = publish_keys.signature(cipher, |key| {
-            let digest: String = brine_core::crypt::token::hex(Sha256::digest(key.as_bytes()));
-            self.identity.private_key.sign_x931(digest.as_bytes())
+            let digest: String = token::hex(Sha256::digest(key.as_bytes()));
+            self.secrets.identity.private_key.sign_x931(digest.as_bytes())
         })?;
-        let session = self.sessions.begin(&request.id, Arc::clone(&public_key), cipher);
+        let session = self.secrets.sessions.begin(&request.id, Arc::clone(&public_key), cipher);
         let reply = AuthReply::Accepted(Box::new(Accepted {
-            public_key: self.identity.public_key_pem.clone(),
-            public_key_signature: self.identity.signature(request.signature)?,
+            public_key: self.secrets.identity.public_key_pem.clone(),
+            public_key_signature: self.secrets.identity.signature(request.signature)?,
             publish_port: self.config.publish_port,
             publish_key: publish,
             token,
@@ -119,11 +172,11 @@ impl Shared {
             cipher,
         }));
         metrics::AUTHENTICATIONS.add(1);
-        tracing::info!(minion = %request.id, %cipher, "a minion is authenticated");
+        tracing::info!(minion = %request.id, %cipher, "minion authenticated");
         self.sign_reply(request, binding, &reply)
     }
 
-    /// The first cipher that the minion offers and the configuration allows. Who offers none has Salt's.
+    /// Returns the first cipher that the minion offers and the configuration allows. Minions without an offer use Salt's.
     fn choose_cipher(&self, offered: &[Cipher]) -> Option<Cipher> {
         let offered = if offered.is_empty() { &[Cipher::AesCbcHmac][..] } else { offered };
         offered.iter().copied().find(|cipher| self.ciphers.contains(cipher))
@@ -131,27 +184,27 @@ impl Shared {
 
     fn sign_reply(&self, request: &AuthRequest, binding: &Binding, reply: &AuthReply) -> Result<Vec<u8>, CryptError> {
         let load = msgpack::pack_map(&reply.to_map(binding));
-        let sig = self.identity.private_key.sign(&load, request.signature)?;
+        let sig = self.secrets.identity.private_key.sign(&load, request.signature)?;
         Ok(msgpack::pack_map(&map! {"enc" => "clear", "load" => load, "sig" => sig}))
     }
 
-    async fn fire_auth(&self, request: &AuthRequest, result: bool, act: &str, public_key: Option<&PublicKey>) {
+    async fn publish_auth(&self, request: &AuthRequest, result: bool, act: &str, public_key: Option<&PublicKey>) {
         if !self.config.auth_events {
             return;
         }
-        // Encoded anew: what the peer sent around its key stays out of the journal.
+        // Encoded anew: other text around the key stays out of the journal.
         let public_key = public_key.map(PublicKey::to_pem).unwrap_or_default();
         let mut body: Map =
             map! {"result" => result, "act" => act, "id" => &request.id, "pub" => public_key.trim_end()};
-        let tells_grains = self.config.auth_events_autosign_grains.iter().any(|told| told == act);
-        if tells_grains && !request.autosign_grains.is_empty() {
+        let has_grains = self.config.auth_events_autosign_grains.iter().any(|listed| listed == act);
+        if has_grains && !request.autosign_grains.is_empty() {
             body.insert("autosign_grains".into(), request.autosign_grains.clone().into());
         }
-        self.fire("salt/auth", &body).await;
+        self.events.fire("salt/auth", &body).await;
     }
 }
 
-/// A reply in clear.
+/// Packs a reply in clear.
 pub(crate) fn clear(load: Value) -> Vec<u8> {
     msgpack::pack_map(&map! {"enc" => "clear", "load" => load})
 }

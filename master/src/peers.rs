@@ -1,43 +1,29 @@
-//! What minions may have done by others: jobs (`peer`) and runner functions (`peer_run`).
+//! Requests of minions on behalf of others: jobs (`peer`) and runner functions (`peer_run`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::executors::MayBlock;
-use brine_core::target::{Match, Pcre, Target, TargetKind};
+use brine_core::config::MasterConfig;
+use brine_core::executors::Blocking;
+use brine_core::target::{Match, TargetKind};
 use brine_core::wire::{PeerPublish, PeerRun, PublishRequest};
 use brine_core::{Jid, Map, MinionId, Value, map, metrics};
 
-use crate::Shared;
-use crate::calls::Kind;
-use crate::disk::Disk;
+use crate::events::Events;
+use crate::facts::{Facts, resolve};
+use crate::id_rules::{is_match, rules_for};
+use crate::jobs::Jobs;
+use crate::runner_calls::{Kind, RunnerCalls, Services};
+use crate::storage::Storage;
 
-/// How long the master waits for returns in a minion's name if the minion does not say.
-const WAIT: Duration = Duration::from_secs(5);
-/// The longest that it waits, whatever the minion says.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-/// How long a minion that asks for returns waits for the job cache to have kept the newest.
+/// The default timeout of a minion's job.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum timeout of a minion's job.
+const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
+/// The timeout of the wait for the job cache.
 const CAUGHT_UP: Duration = Duration::from_secs(5);
 
-/// The entries that a minion's id has in an option like `peer`: its keys are regular expressions that match at
-/// the start of the id.
-pub(crate) fn rules_for<'a>(option: &'a Map, id: &MinionId) -> Vec<&'a Value> {
-    let matching = option.iter().filter(|(pattern, _)| is_match(&pattern.to_string(), id.as_str()));
-    matching.filter_map(|(_, rules)| rules.as_list()).flatten().collect()
-}
-
-/// As Python's `re.match`. What is no regular expression matches nothing.
-fn is_match(pattern: &str, text: &str) -> bool {
-    match Pcre::parse(pattern) {
-        Ok(pattern) => pattern.is_match(text),
-        Err(error) => {
-            tracing::error!(%error, "a rule for peers is passed over");
-            false
-        }
-    }
-}
-
-/// Whether rules allow a function. `may_reach` says whether a target holds all minions that are meant.
+/// Returns whether rules allow a function. `may_reach` is whether a target contains all targeted minions.
 fn allows(rules: &[&Value], fun: &str, arg: &[Value], may_reach: &dyn Fn(&str) -> bool) -> bool {
     rules.iter().any(|rule| match rule {
         Value::Str(pattern) => is_match(pattern, fun),
@@ -52,7 +38,7 @@ fn allows(rules: &[&Value], fun: &str, arg: &[Value], may_reach: &dyn Fn(&str) -
     })
 }
 
-/// A function's pattern, or one with conditions on arguments: `{cmd.run: {args: [ls.*]}}`.
+/// Evaluates the pattern of a function, or one with conditions on arguments: `{cmd.run: {args: [ls.*]}}`.
 fn allows_call(rule: &Value, fun: &str, arg: &[Value]) -> bool {
     match rule {
         Value::Str(pattern) => is_match(pattern, fun),
@@ -84,22 +70,44 @@ fn one_or_many(value: &Value) -> &[Value] {
     value.as_list().unwrap_or(std::slice::from_ref(value))
 }
 
-impl Shared {
-    /// Publishes a job in a minion's name: its id and who is meant, as Salt gives it. Nothing if the minion may
-    /// not.
-    pub(crate) async fn peer_publish(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Value {
-        let Some(request) = self.peer_request(id, asked).await else { return Value::map() };
-        match self.publish(request).await {
+/// Publishes jobs and calls runner functions for minions.
+pub(crate) struct Peers {
+    config: Arc<MasterConfig>,
+    storage: Blocking<Storage>,
+    events: Events,
+    facts: Arc<Facts>,
+    jobs: Arc<Jobs>,
+    calls: Arc<RunnerCalls>,
+}
+
+impl Peers {
+    /// Creates the peers of a master.
+    pub fn new(calls: Arc<RunnerCalls>) -> Self {
+        let Services { config, storage, events, facts, jobs, .. } = &*calls.services;
+        Peers {
+            config: Arc::clone(config),
+            storage: storage.clone(),
+            events: events.clone(),
+            facts: Arc::clone(facts),
+            jobs: Arc::clone(jobs),
+            calls: Arc::clone(&calls),
+        }
+    }
+
+    /// Publishes a job for a minion. Returns its job id and minions, as in Salt; an empty mapping if it is refused.
+    pub async fn publish(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Value {
+        let Some(request) = self.request(id, asked).await else { return Value::map() };
+        match self.jobs.publish(request).await {
             Ok(published) => map! {"jid" => published.jid.as_ref(), "minions" => published.minions}.into(),
             Err(error) => refused(id, &error.to_string()),
         }
     }
 
-    /// As [`Shared::peer_publish`], but waits for the returns.
-    pub(crate) async fn peer_publish_and_wait(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Value {
-        let (timeout, full) = (asked.timeout.unwrap_or(WAIT).min(LONGEST_WAIT), asked.full);
-        let Some(request) = self.peer_request(id, asked).await else { return Value::map() };
-        let answers = match self.ask(request, timeout).await {
+    /// Publishes a job for a minion and returns the returns within its timeout.
+    pub async fn publish_and_wait(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Value {
+        let (timeout, full) = (asked.timeout.unwrap_or(TIMEOUT).min(MAX_TIMEOUT), asked.full);
+        let Some(request) = self.request(id, asked).await else { return Value::map() };
+        let answers = match self.jobs.ask(request, timeout).await {
             Ok(answers) => answers,
             Err(error) => return refused(id, &error.to_string()),
         };
@@ -117,12 +125,11 @@ impl Shared {
         returned.into()
     }
 
-    /// The job as it is published, if the minion may have it done.
-    async fn peer_request(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Option<PublishRequest> {
-        let (shared, asker) = (Arc::clone(self), id.clone());
-        // Targets are looked up in the store.
+    /// Returns the job to publish, if the minion may publish it.
+    async fn request(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Option<PublishRequest> {
+        let (peers, asker) = (Arc::clone(self), id.clone());
         let checked =
-            self.disk.run(move |disk| shared.may_publish(disk, &asker, &asked).then_some(asked.request)).await;
+            self.storage.run(move |storage| peers.may_publish(storage, &asker, &asked).then_some(asked.request)).await;
         let Ok(Some(mut request)) = checked else {
             refused(id, "the option 'peer' does not allow it");
             return None;
@@ -135,28 +142,29 @@ impl Shared {
         Some(request)
     }
 
-    /// Whether the option `peer` lets a minion have this done. Each of several functions must be allowed.
-    fn may_publish(&self, disk: &Disk, id: &MinionId, asked: &PeerPublish) -> bool {
+    /// Returns whether the option `peer` allows a minion a job. Each of several functions must be allowed.
+    fn may_publish(&self, storage: &Storage, id: &MinionId, asked: &PeerPublish) -> bool {
         let functions = asked.functions();
         let rules = rules_for(&self.config.peer, id);
-        // A job that publishes jobs would never end.
+        // Jobs that publish jobs could loop.
         if rules.is_empty() || functions.is_empty() || functions.iter().any(|fun| fun.starts_with("publish.")) {
             return false;
         }
         let kind = if asked.request.tgt_type.starts_with("node") { "nodegroup" } else { &asked.request.tgt_type };
-        let parsed = kind.parse::<TargetKind>().and_then(|kind| self.target(kind, asked.request.tgt.clone()));
+        let parsed =
+            kind.parse::<TargetKind>().and_then(|kind| self.facts.target(kind, asked.request.tgt.clone(), ":"));
         let Ok(target) = parsed else { return false };
-        let Ok((meant, _)) = self.resolve(disk, &target) else { return false };
-        let Ok((exactly, _)) = self.resolve(disk, &target.with_exact_pillar()) else { return false };
-        if meant.iter().any(|id| !exactly.contains(id)) {
+        let Ok(targeted) = resolve(storage, &target) else { return false };
+        let Ok(exactly) = resolve(storage, &target.with_exact_pillar()) else { return false };
+        if targeted.minions.iter().any(|id| !exactly.minions.contains(id)) {
             return false;
         }
         let may_reach = |valid: &str| match valid {
             "*" => true,
             _ if valid.starts_with('@') => false,
-            _ => self
-                .target(TargetKind::Compound, valid.into())
-                .is_ok_and(|valid| meant.iter().all(|id| valid.check(&disk.minion_data.facts(id)) != Match::No)),
+            _ => self.facts.target(TargetKind::Compound, valid.into(), ":").is_ok_and(|valid| {
+                targeted.minions.iter().all(|id| valid.check(&storage.minion_data.facts(id)) != Match::No)
+            }),
         };
         let arg = &asked.request.arg;
         match &functions[..] {
@@ -168,24 +176,20 @@ impl Shared {
         }
     }
 
-    fn target(&self, kind: TargetKind, tgt: Value) -> Result<Target, brine_core::target::TargetError> {
-        Target::parse(kind, tgt, ":", &self.config.nodegroups)
-    }
-
-    /// What has come back for a job that this minion had published: by minion, `ret` and `out`.
-    pub(crate) async fn peer_returns(self: &Arc<Self>, id: &MinionId, jid: Jid) -> Value {
-        self.jobs_caught_up(CAUGHT_UP).await;
+    /// Returns the returns of a job that this minion has published: `ret` and `out` by minion.
+    pub async fn returns(&self, id: &MinionId, jid: Jid) -> Value {
+        self.events.job_cache_caught_up(CAUGHT_UP).await;
         let asker = id.clone();
-        let read = self.disk.run(move |disk| {
-            let load = disk.job_cache.get_load(&jid)?;
+        let read = self.storage.run(move |storage| {
+            let load = storage.job_cache.get_load(&jid)?;
             if load.is_none_or(|load| load.map().get("id").and_then(Value::as_str) != Some(asker.as_str())) {
                 return Ok(None);
             }
-            disk.job_cache.get_jid(&jid).map(Some)
+            storage.job_cache.get_jid(&jid).map(Some)
         });
         let returns = match read.await {
             Ok(Ok(Some(returns))) => returns,
-            Ok(Ok(None)) => return refused(id, "the job is not one that it had published"),
+            Ok(Ok(None)) => return refused(id, "the minion has not published the job"),
             Ok(Err(error)) => return refused(id, &error.to_string()),
             Err(_) => return Value::map(),
         };
@@ -199,41 +203,22 @@ impl Shared {
         Value::Map(shown.collect())
     }
 
-    /// Calls a runner function for a minion, if the option `peer_run` lets it: what the function returned.
-    pub(crate) async fn peer_run(self: &Arc<Self>, id: &MinionId, asked: PeerRun) -> Value {
+    /// Calls a runner function for a minion, if the option `peer_run` allows it. Returns its result.
+    pub async fn run(&self, id: &MinionId, asked: PeerRun) -> Value {
         let rules = rules_for(&self.config.peer_run, id);
         if !rules.iter().any(|rule| rule.as_str().is_some_and(|rule| is_match(rule, &asked.fun))) {
             return refused(id, "the option 'peer_run' does not allow it");
         }
-        let started = self.start_call(Kind::Runner, &asked.fun, asked.args, &crate::process_user(), &Map::new()).await;
+        let started = self.calls.start(Kind::Runner, &asked.fun, asked.args, &crate::process_user(), &Map::new()).await;
         let mut finished = started.finish().await;
         finished.get_mut("data").and_then(|data| data.as_map_mut()?.shift_remove("return")).unwrap_or_default()
     }
-
-    /// Forgets a minion's key at its own wish, if `allow_minion_key_revoke` lets it; whether it is forgotten.
-    /// Blocks.
-    pub(crate) fn revoke(self: &Arc<Self>, id: &MinionId, thread: &MayBlock) -> bool {
-        if !self.config.allow_minion_key_revoke {
-            refused(id, "the option 'allow_minion_key_revoke' does not allow it");
-            return false;
-        }
-        let (jid, thread) = (Jid::new(), thread.clone());
-        let caller = crate::calls::Caller { jid, user: id.to_string(), caused: Map::new(), thread };
-        let key = crate::keys::Key { id: id.clone(), state: crate::keys::KeyState::Accepted };
-        let results = crate::wheel::key::apply(&self.wheel_context(caller), crate::keys::Act::Delete, &[key]);
-        let revoked = results.iter().all(|(_, result)| result.is_ok());
-        if revoked {
-            // Who hears of the key's end by the bus may hear of it after the minion's next request.
-            self.sessions.end(id);
-        }
-        revoked
-    }
 }
 
-/// The answer to a minion that may not do what it asks: nothing, and the reason in the master's log alone.
-fn refused(id: &MinionId, reason: &str) -> Value {
+/// Logs a refused request. Returns the answer, which does not name the reason.
+pub(crate) fn refused(id: &MinionId, reason: &str) -> Value {
     metrics::REQUESTS_REFUSED.add(1);
-    tracing::warn!(minion = %id, reason, "what a minion asks of others is refused");
+    tracing::warn!(minion = %id, reason, "request of a minion on behalf of others refused");
     Value::map()
 }
 
@@ -242,14 +227,6 @@ mod tests {
     use brine_core::list;
 
     use super::*;
-
-    #[test]
-    fn rules_are_those_of_every_pattern_that_the_id_starts_with() {
-        let option =
-            map! {"web" => list!["a"], ".*" => list!["b"], "db" => list!["c"], "(" => list!["d"], "web1" => "e"};
-        let id: MinionId = "web1".parse().unwrap();
-        assert_eq!(rules_for(&option, &id), [&Value::from("a"), &Value::from("b")]);
-    }
 
     #[test]
     fn functions_are_allowed_by_pattern_target_and_arguments() {

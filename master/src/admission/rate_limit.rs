@@ -1,5 +1,5 @@
-//! `auth_rate_limit`: how many authentications a second one address may send. Further ones wait for their turn; where
-//! too many wait already, they are dropped, and their minions try again later.
+//! `auth_rate_limit`: the rate of authentications of one address. Excess ones are delayed, and dropped when too many wait;
+//! their minions retry later.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,29 +8,29 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// So many seconds of the rate may come at once: fleets behind one address join together.
+/// The burst, in seconds of the rate: fleets behind one address join together.
 const BURST: u32 = 10;
-/// The longest that a request waits.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// How many addresses are remembered; then those that owe nothing are forgotten.
+/// The maximum delay of a request.
+const MAX_DELAY: Duration = Duration::from_secs(5);
+/// The maximum number of addresses; beyond it those without debt are dropped.
 const ADDRESSES: usize = 65_536;
 
-/// The rates of all addresses.
+/// The rate limits of all addresses.
 pub(crate) struct AuthLimit {
     per_second: u32,
-    /// For each address, when it has paid for all that it sent.
+    /// The time until which the requests of each address use up its rate.
     paid: Mutex<HashMap<IpAddr, Instant>>,
 }
 
 impl AuthLimit {
-    /// Creates a limit of this rate; 0 for none.
+    /// Creates a limit of this rate; 0 is unlimited.
     pub fn new(per_second: u32) -> Self {
         AuthLimit { per_second, paid: Mutex::default() }
     }
 
-    /// Waits until an authentication from this address may be handled. Returns whether it may at all.
+    /// Delays an authentication by the rate of its address. Returns false if it is dropped.
     pub async fn admit(&self, address: &str) -> bool {
-        match self.wait_for(address, Instant::now()) {
+        match self.delay(address, Instant::now()) {
             Some(Duration::ZERO) => true,
             Some(wait) => {
                 tokio::time::sleep(wait).await;
@@ -40,10 +40,10 @@ impl AuthLimit {
         }
     }
 
-    /// Returns the wait of a request that comes now; nothing if it is to be dropped.
-    fn wait_for(&self, address: &str, now: Instant) -> Option<Duration> {
+    /// Returns the delay of a request; `None` if it is dropped.
+    fn delay(&self, address: &str, now: Instant) -> Option<Duration> {
         let Some(cost) = Duration::from_secs(1).checked_div(self.per_second) else { return Some(Duration::ZERO) };
-        // Local sockets have no address; who may open them is local root.
+        // Local sockets have no address; only local root may open them.
         let Ok(address) = address.parse::<SocketAddr>() else { return Some(Duration::ZERO) };
         let mut paid = self.paid.lock();
         if paid.len() >= ADDRESSES {
@@ -52,7 +52,7 @@ impl AuthLimit {
         let is_known = paid.len() < ADDRESSES || paid.contains_key(&address.ip());
         let until = (*paid.get(&address.ip()).unwrap_or(&now)).max(now) + cost;
         let wait = until.duration_since(now).saturating_sub(cost * self.per_second * BURST);
-        if wait > LONGEST_WAIT || !is_known {
+        if wait > MAX_DELAY || !is_known {
             return None;
         }
         paid.insert(address.ip(), until);
@@ -68,18 +68,18 @@ mod tests {
     async fn an_address_has_a_burst_then_a_rate_then_nothing() {
         let limit = AuthLimit::new(10);
         let now = Instant::now();
-        let waits: Vec<_> = (0..200).map(|_| limit.wait_for("10.0.0.1:5", now)).collect();
+        let waits: Vec<_> = (0..200).map(|_| limit.delay("10.0.0.1:5", now)).collect();
         assert_eq!(waits[..100], [Some(Duration::ZERO); 100]);
         assert_eq!(waits[100], Some(Duration::from_millis(100)));
         assert_eq!(waits[149], Some(Duration::from_secs(5)));
         assert_eq!(waits[150..], [None; 50]);
-        assert_eq!(limit.wait_for("10.0.0.2:5", now), Some(Duration::ZERO));
-        assert_eq!(limit.wait_for("10.0.0.1:6", now + Duration::from_secs(20)), Some(Duration::ZERO));
+        assert_eq!(limit.delay("10.0.0.2:5", now), Some(Duration::ZERO));
+        assert_eq!(limit.delay("10.0.0.1:6", now + Duration::from_secs(20)), Some(Duration::ZERO));
     }
 
     #[tokio::test]
     async fn no_limit_lets_all_pass() {
         let limit = AuthLimit::new(0);
-        assert_eq!(limit.wait_for("10.0.0.1:5", Instant::now()), Some(Duration::ZERO));
+        assert_eq!(limit.delay("10.0.0.1:5", Instant::now()), Some(Duration::ZERO));
     }
 }

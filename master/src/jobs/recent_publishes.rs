@@ -1,8 +1,8 @@
-//! `publish_catch_up`: jobs that were published while a Brine minion was reconnecting, for it to fetch afterwards.
+//! Recent publishes (`publish_catch_up`): jobs that were published while a Brine minion was reconnecting.
 //!
-//! A publish to a socket without subscribers is lost to them. So each load is remembered for a while, and a minion that
-//! has subscribed again asks for what was meant for it since the last job it saw. It runs each job id once, so that it
-//! may be handed one that it has had. After a restart of the master the memory is filled from the journal.
+//! A publish to a socket without subscribers is lost. So each load is kept for a while, and a minion that has subscribed
+//! again requests its jobs since the last one that it saw. It runs each job id once, so that duplicates are harmless. After
+//! a restart of the master the loads are read from the journal.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,24 +15,23 @@ use brine_core::{Jid, Map, MinionId, Value, metrics};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::Shared;
-use crate::disk::Disk;
+use crate::storage::Storage;
 
-/// The most bytes of loads that are remembered.
+/// The maximum size of all loads, in bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// The most bytes of loads in one answer.
+/// The maximum size of the loads in one answer, in bytes.
 const MAX_ANSWER: usize = 4 << 20;
-/// Jobs that are too old to be handed over are remembered for so many times as long, to be reported.
+/// Stale jobs are kept for this multiple of the window, so that they can be reported.
 const REPORTED_FOR: u32 = 10;
-/// Publishes that go out side by side may be recorded in another order than they are sent: those of this time before the
-/// last job of a minion are handed over, too.
+/// Parallel publishes may be recorded in another order than they are sent: those within this time before the last job of
+/// a minion count as missed.
 const REORDERED: Duration = Duration::from_secs(5);
-/// How many events are read from the journal at a time.
+/// The number of events read from the journal at once.
 const PAGE: usize = 1024;
-/// The longest that reading the journal may delay the start of the master.
+/// The maximum time that reading the journal delays the start.
 const READ_TIME: Duration = Duration::from_secs(3);
 
-/// The loads that went out last.
+/// The loads of recent publishes.
 pub(crate) struct RecentPublishes {
     window: Duration,
     recent: Mutex<Recent>,
@@ -53,19 +52,19 @@ struct Publish {
 /// The jobs after a given one.
 #[derive(Debug, Default, PartialEq)]
 struct Missed {
-    /// Those that may still be run, oldest first.
+    /// Those within the window, oldest first.
     fresh: Vec<Map>,
-    /// Those that are too old.
+    /// Older ones.
     stale: Vec<Map>,
 }
 
 impl RecentPublishes {
-    /// Creates the memory. A window of zero turns it off.
+    /// Creates an empty list. A window of zero disables it.
     pub fn new(window: Duration) -> Self {
         RecentPublishes { window, recent: Mutex::default() }
     }
 
-    /// Remembers a load that is about to go out.
+    /// Records a load that is about to be published.
     pub fn record(&self, jid: &Jid, load: &Map) {
         self.record_at(jid, load, Instant::now());
     }
@@ -88,7 +87,7 @@ impl RecentPublishes {
         }
     }
 
-    /// Fills the memory from the journal, for a bounded time.
+    /// Reads publishes from the journal, for a bounded time.
     pub fn read_journal(&self, thread: &MayBlock, bus: &Bus) {
         if self.window.is_zero() {
             return;
@@ -121,16 +120,15 @@ impl RecentPublishes {
         }
     }
 
-    /// Returns the jobs that a minion may have missed whose last job is this one; all if it has had none.
+    /// Returns the jobs that a minion may have missed after its last one; all without one.
     fn after(&self, last: Option<&Jid>) -> Missed {
         let publishes: Vec<(bool, Bytes)> = {
             let recent = self.recent.lock();
-            // A job that is published again, after a restart or as the next part of a batch, may have reached the minion
-            // the first time: the first one counts.
+            // A job may be published several times, after a restart or in batches: the first time counts.
             let known = last.and_then(|last| recent.publishes.iter().find(|publish| publish.jid == *last));
             let missed = recent.publishes.iter().filter(|publish| match (known, last) {
                 (Some(known), _) => publish.jid != known.jid && publish.when + REORDERED > known.when,
-                // Of a job that is not known any more, only those that are newer can have been missed.
+                // If the last job has been dropped, only newer ones can have been missed.
                 (None, Some(last)) => publish.jid > *last,
                 (None, None) => true,
             });
@@ -145,27 +143,27 @@ impl RecentPublishes {
     }
 }
 
-impl Shared {
-    /// The loads that a minion has missed after the last job that it saw, oldest first.
-    pub(crate) fn catch_up(&self, disk: &Disk, id: &MinionId, last: Option<&Jid>) -> Value {
-        let missed = self.recent_publishes.after(last);
-        let facts = disk.minion_data.facts(id.as_str());
-        let is_meant = |load: &Map| {
+impl RecentPublishes {
+    /// Returns the loads that a minion has missed after the last job that it saw, oldest first.
+    pub fn missed(&self, storage: &Storage, nodegroups: &Map, id: &MinionId, last: Option<&Jid>) -> Value {
+        let missed = self.after(last);
+        let facts = storage.minion_data.facts(id.as_str());
+        let is_target = |load: &Map| {
             let field = |name: &str| load.get(name).cloned().unwrap_or_default();
             let delimiter = load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
             let kind = field("tgt_type").to_string().parse::<TargetKind>();
-            let target = kind.and_then(|kind| Target::parse(kind, field("tgt"), delimiter, &self.config.nodegroups));
+            let target = kind.and_then(|kind| Target::parse(kind, field("tgt"), delimiter, nodegroups));
             target.is_ok_and(|target| target.may_match(&facts))
         };
-        for load in missed.stale.iter().filter(|load| is_meant(load)) {
+        for load in missed.stale.iter().filter(|load| is_target(load)) {
             metrics::PUBLISHES_MISSED.add(1);
             let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
             tracing::warn!(minion = %id, jid, "minion missed a job: it was published more than publish_catch_up seconds ago");
         }
         let mut size = 0;
         let mut loads = Vec::new();
-        // The newest are worth most where not all fit.
-        for load in missed.fresh.into_iter().rev().filter(is_meant) {
+        // The newest have priority if not all fit.
+        for load in missed.fresh.into_iter().rev().filter(is_target) {
             size += msgpack::pack_map(&load).len();
             if size > MAX_ANSWER {
                 metrics::PUBLISHES_MISSED.add(1);
@@ -177,7 +175,7 @@ impl Shared {
         loads.reverse();
         if !loads.is_empty() {
             metrics::PUBLISHES_CAUGHT_UP.add(loads.len() as u64);
-            tracing::info!(minion = %id, jobs = loads.len(), "minion catches up on jobs that it missed");
+            tracing::info!(minion = %id, jobs = loads.len(), "minion gets jobs that it missed");
         }
         loads.into()
     }
@@ -198,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minion_is_handed_what_came_after_its_last_job() {
+    fn a_minion_gets_the_jobs_after_its_last_one() {
         let publishes = RecentPublishes::new(Duration::from_secs(60));
         let load = |n| map! {"jid" => &jid(n)};
         let now = Instant::now();

@@ -1,5 +1,5 @@
-//! Batches that `salt -b` runs itself: known from the events that it publishes, so that `batch.status`, `batch.list_active`
-//! and `batch.stop` find them, too.
+//! The batches of `salt -b`, observed by the events that it publishes, for `batch.status`, `batch.list_active` and
+//! `batch.stop`.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,25 +13,25 @@ use indexmap::IndexMap;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::Shared;
+use super::Jobs;
 
-/// How many batches are remembered.
-const MOST: usize = 1000;
+/// The maximum number of batches.
+const CAPACITY: usize = 1000;
 
-/// The batches of `salt -b`, by job id: the state that the last event told.
+/// The batches of `salt -b` by job id, each with the state of its last event.
 #[derive(Default)]
-pub(crate) struct Followed(Mutex<IndexMap<String, State>>);
+pub(crate) struct Observed(Mutex<IndexMap<String, State>>);
 
-/// A batch as its events tell it.
+/// A batch as its events report it.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
     fields: Map,
-    /// Whether no more events come.
+    /// Whether the batch has ended.
     ended: bool,
 }
 
-impl Followed {
-    /// Takes an event about a batch; those of batches that the master runs hold no state.
+impl Observed {
+    /// Records an event of a batch; those of the master's own batches hold no state.
     fn take(&self, event: &Event) {
         let parts: Vec<&str> = event.tag().split('/').collect();
         let [_, _, jid, word @ ("new" | "progress" | "complete" | "halted")] = parts[..] else { return };
@@ -41,12 +41,12 @@ impl Followed {
         }
         let Some(Value::Map(fields)) = data.shift_remove("state") else { return };
         let mut all = self.0.lock();
-        // Events come over a connection each: one of before the end may come after it.
+        // Each event has its own connection: an earlier one may arrive after the last one.
         if all.get(jid).is_some_and(|known| known.ended) {
             return;
         }
         all.insert(jid.to_owned(), State { fields, ended: matches!(word, "complete" | "halted") });
-        while all.len() > MOST {
+        while all.len() > CAPACITY {
             let oldest = all.values().position(|state| state.ended).unwrap_or(0);
             all.shift_remove_index(oldest);
         }
@@ -57,19 +57,19 @@ impl Followed {
         self.0.lock().get(jid).cloned()
     }
 
-    /// Returns a batch if it runs.
+    /// Returns a batch if it is running.
     pub fn active_one(&self, jid: &str) -> Option<State> {
         self.get(jid).filter(|state| !state.ended)
     }
 
-    /// Returns those that run.
+    /// Returns the running batches.
     pub fn active(&self) -> Vec<State> {
         self.0.lock().values().filter(|state| !state.ended).cloned().collect()
     }
 }
 
 impl State {
-    /// What `batch.status` returns.
+    /// Returns the summary for `batch.status`.
     pub fn summary(&self) -> Map {
         let field = |name: &str| self.fields.get(name).cloned().unwrap_or_default();
         let count = |name: &str| match self.fields.get(name) {
@@ -97,7 +97,7 @@ impl State {
         summary
     }
 
-    /// Ends its job on those that work on it.
+    /// Returns a request that kills the job on the minions that run it.
     pub fn kill_request(&self, user: &str) -> PublishRequest {
         let active = self.fields.get("active").and_then(Value::as_map);
         PublishRequest {
@@ -109,16 +109,16 @@ impl State {
     }
 }
 
-/// Follows the batches of `salt -b`, until `shutdown`.
-pub(crate) async fn follow(shared: Arc<Shared>, shutdown: CancellationToken) {
-    let mut events = match shared.bus.subscribe(Filter::prefix("salt/batch/"), Start::Now) {
+/// Observes the batches of `salt -b` until `shutdown`.
+pub(crate) async fn observe(jobs: Arc<Jobs>, shutdown: CancellationToken) {
+    let mut events = match jobs.events.bus.subscribe(Filter::prefix("salt/batch/"), Start::Now) {
         Ok(events) => events,
         Err(error) => return tracing::error!(%error, "subscribing to events of batches failed"),
     };
     loop {
         tokio::select! {
             event = events.recv() => match event {
-                Some(event) => shared.batches.followed.take(&event),
+                Some(event) => jobs.batches.observed.take(&event),
                 None => return,
             },
             () = shutdown.cancelled() => return,
@@ -134,17 +134,17 @@ mod tests {
 
     #[test]
     fn a_batch_is_known_from_its_events() {
-        let followed = Followed::default();
+        let observed = Observed::default();
         let state = map! {
             "jid" => "1", "fun" => "test.ping", "all_minions" => list!["a", "b"], "done" => map! {"a" => map! {}},
             "active" => map! {"b" => 1.0}, "pending" => list![], "failed" => map! {}, "driver" => "cli",
         };
         let take = |jid: &str, word: &str, body: Map| {
-            followed.take(&Event::from_map(&format!("salt/batch/{jid}/{word}"), &body).unwrap());
+            observed.take(&Event::from_map(&format!("salt/batch/{jid}/{word}"), &body).unwrap());
         };
         take("1", "new", map! {"jid" => "1", "state" => state.clone()});
         take("2", "new", map! {"jid" => "2", "total_minions" => 3});
-        let active = followed.active();
+        let active = observed.active();
         assert_eq!(active.len(), 1);
         let summary = active[0].summary();
         for (name, is) in [("total", 2), ("completed", 1), ("active", 1), ("pending", 0), ("failed", 0)] {
@@ -154,16 +154,16 @@ mod tests {
         assert_eq!((kill.tgt, kill.arg), (list!["b"], vec!["1".into()]));
         take("1", "complete", map! {"jid" => "1", "state" => state.clone()});
         take("1", "progress", map! {"jid" => "1", "state" => state});
-        assert!(followed.active().is_empty() && followed.active_one("1").is_none() && followed.get("1").is_some());
+        assert!(observed.active().is_empty() && observed.active_one("1").is_none() && observed.get("1").is_some());
     }
 
     #[test]
-    fn only_so_many_are_remembered() {
-        let followed = Followed::default();
-        for n in 0..MOST + 10 {
+    fn the_number_of_batches_is_bounded() {
+        let observed = Observed::default();
+        for n in 0..CAPACITY + 10 {
             let body = map! {"state" => map! {"jid" => n}};
-            followed.take(&Event::from_map(&format!("salt/batch/{n}/new"), &body).unwrap());
+            observed.take(&Event::from_map(&format!("salt/batch/{n}/new"), &body).unwrap());
         }
-        assert_eq!((followed.active().len(), followed.get("9").is_none()), (MOST, true));
+        assert_eq!((observed.active().len(), observed.get("9").is_none()), (CAPACITY, true));
     }
 }

@@ -1,9 +1,9 @@
-//! Which minions are there, told by `salt/presence/change` and `salt/presence/present`.
+//! The presence of minions, published as `salt/presence/change` and `salt/presence/present`.
 //!
-//! Subscribers of the publish port do not say who they are. The minions' requests do, and no other minion can
-//! say so in their place. So of the minions that were last heard of from an address, as many are there as the
-//! publish port has connections from it: first those whose request connection is still open, then those that
-//! were heard of last. Salt compares the same addresses with the grains that minions told of themselves.
+//! Subscribers of the publish port are anonymous. Requests are authenticated. So of the minions that were last heard of from
+//! an address, as many are present as the publish port has connections from it: first those with an open request
+//! connection, then the most recent ones. Salt compares the same addresses with the grains of the minions, which are not
+//! authenticated.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -15,9 +15,10 @@ use brine_core::{MinionId, map};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::Shared;
+use super::Facts;
+use crate::events::Events;
 
-/// Where minions were heard of last.
+/// The address at which each minion was last heard of.
 #[derive(Debug, Default)]
 pub(crate) struct Presence(Mutex<Heard>);
 
@@ -27,13 +28,13 @@ struct Heard {
     requests: u64,
 }
 
-/// What the last requests of one minion left.
+/// The last requests of one minion.
 #[derive(Debug)]
 struct Trace {
     host: IpAddr,
-    /// The number of its last request.
+    /// The number of the last request.
     last: u64,
-    /// Its request connections: the daemon's, and those of programs that act for it.
+    /// The request connections: of the daemon, and of programs such as `salt-call`.
     connections: Vec<Weak<()>>,
 }
 
@@ -44,7 +45,7 @@ impl Trace {
 }
 
 impl Presence {
-    /// Takes note of a request that has been shown to be this minion's.
+    /// Records an authenticated request of a minion.
     pub(crate) fn heard(&self, id: &MinionId, peer: &Peer) {
         let Ok(address) = peer.address.parse::<SocketAddr>() else { return };
         let host = address.ip().to_canonical();
@@ -62,50 +63,43 @@ impl Presence {
         }
     }
 
-    /// Forgets a minion whose session has ended.
+    /// Removes a minion whose session has ended.
     pub(crate) fn forget(&self, id: &MinionId) {
         self.0.lock().minions.remove(id);
     }
 
-    /// Who is there, if the publish port has this many connections from each address.
-    fn present(&self, listening: &HashMap<IpAddr, usize>) -> BTreeSet<MinionId> {
+    /// Returns the present minions, given the number of connections to the publish port from each address.
+    pub(super) fn present(&self, listening: &HashMap<IpAddr, usize>) -> BTreeSet<MinionId> {
         let heard = self.0.lock();
         let mut by_host: HashMap<IpAddr, Vec<(&MinionId, &Trace)>> = HashMap::new();
         for (id, trace) in &heard.minions {
             by_host.entry(trace.host).or_default().push((id, trace));
         }
-        let there = by_host.into_iter().flat_map(|(host, mut minions)| {
+        let present = by_host.into_iter().flat_map(|(host, mut minions)| {
             minions.sort_by_key(|(_, trace)| std::cmp::Reverse((trace.is_connected(), trace.last)));
             minions.truncate(listening.get(&host).copied().unwrap_or(0));
             minions
         });
-        there.map(|(id, _)| id.clone()).collect()
+        present.map(|(id, _)| id.clone()).collect()
     }
 }
 
-impl Shared {
-    /// The minions that are connected now.
-    pub(crate) fn present_minions(&self) -> BTreeSet<MinionId> {
-        self.presence.present(&self.publisher.hosts())
-    }
-}
-
-/// Fires presence events every `loop_interval` until `shutdown`: a change if there is one, and who is there.
-pub(crate) async fn tell(shared: Arc<Shared>, shutdown: CancellationToken) {
-    let mut ticks = tokio::time::interval(Duration::from_secs(shared.config.loop_interval.max(1)));
+/// Publishes presence events at an interval until `shutdown`: the changes if there are any, and the present minions.
+pub(crate) async fn publish(facts: Arc<Facts>, events: Events, interval: Duration, shutdown: CancellationToken) {
+    let mut ticks = tokio::time::interval(interval);
     let mut before = BTreeSet::new();
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             () = shutdown.cancelled() => return,
         }
-        let now = shared.present_minions();
+        let now = facts.present();
         let names = |ids: &mut dyn Iterator<Item = &MinionId>| ids.map(MinionId::to_string).collect::<Vec<_>>();
         if now != before {
             let (new, lost) = (names(&mut now.difference(&before)), names(&mut before.difference(&now)));
-            shared.fire("salt/presence/change", &map! {"new" => new, "lost" => lost}).await;
+            events.fire("salt/presence/change", &map! {"new" => new, "lost" => lost}).await;
         }
-        shared.fire("salt/presence/present", &map! {"present" => names(&mut now.iter())}).await;
+        events.fire("salt/presence/present", &map! {"present" => names(&mut now.iter())}).await;
         before = now;
     }
 }
@@ -129,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_there_as_an_address_has_subscribers() {
+    fn as_many_are_present_as_an_address_has_subscribers() {
         let presence = Presence::default();
         let [web1, web2, db1] = ["web1", "web2", "db1"].map(|id| id.parse::<MinionId>().unwrap());
         let (first, second, third) = (connect("10.0.0.1:1"), connect("10.0.0.1:2"), connect("[::ffff:10.0.0.2]:3"));
@@ -139,7 +133,7 @@ mod tests {
         assert_eq!(present(&presence, &[("10.0.0.1", 2), ("10.0.0.2", 1)]), "db1 web1 web2");
         assert_eq!(present(&presence, &[("10.0.0.1", 2)]), "web1 web2");
         assert_eq!(present(&presence, &[("10.0.0.3", 9)]), "");
-        // Who was heard of last counts, unless its connection is closed.
+        // The most recent one counts, unless its connection is closed.
         assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "web2");
         drop(second.0);
         assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "web1");

@@ -1,55 +1,56 @@
-//! What is known of a batch, and the events about it.
+//! The state of a batch that the master runs, and its events.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use brine_core::job::Driver;
 use brine_core::value::FromValue;
 use brine_core::wire::PublishRequest;
 use brine_core::{Jid, Map, Value, map};
 
-use super::Wanted;
+use super::BatchRequest;
 
-/// Seconds since 1970.
+/// Returns the time in seconds since 1970.
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// All that is known of a batch.
+/// The state of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
-    /// The id of its job, on all minions.
+    /// The job id, the same on all minions.
     pub jid: Jid,
-    /// The job, with the target as it was asked for.
+    /// The job, with the requested target.
     pub request: PublishRequest,
-    /// How many minions at a time.
+    /// The number of minions at the same time.
     pub size: usize,
-    /// Seconds between a return and the next minion that is asked.
+    /// The pause after each minion, in seconds.
     pub wait: f64,
-    /// Whether a failure keeps further minions from being asked.
+    /// Whether a failed return halts the batch.
     pub failhard: bool,
-    /// Seconds until silent minions are asked whether they still work.
+    /// The timeout of silent minions, in seconds.
     pub timeout: u64,
-    /// How many minions take part.
+    /// The number of minions.
     pub total: usize,
-    /// Who is to be asked.
+    /// The minions that have not got the job.
     pub pending: VecDeque<String>,
-    /// Who works on it.
+    /// The minions that run the job.
     pub active: BTreeSet<String>,
-    /// How many are through, those that have failed included.
+    /// The number of minions that have ended, also failed ones.
     pub completed: usize,
-    /// How many have failed, or have not returned.
+    /// The number of minions that failed or did not return.
     pub failed: usize,
-    /// When it began, in seconds since 1970.
+    /// The time of the start, in seconds since 1970.
     pub created: f64,
-    /// When a minion was asked or returned last, in seconds since 1970.
+    /// The time of the last progress, in seconds since 1970.
     pub last_progress: f64,
-    /// Why no more minions are asked.
+    /// Why the batch was halted.
     pub halted: Option<String>,
-    /// Whether nobody works on it any more.
+    /// Whether the batch has ended.
     pub ended: bool,
 }
 
-/// Where in its life a batch is.
+/// The stage of a batch that an event reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     New,
@@ -57,12 +58,12 @@ pub(super) enum Stage {
     End,
 }
 
-/// Who starts and drives it: `salt -b` does it by itself, and says `cli` there.
+/// The driver in events; that of `salt -b` is `cli`.
 const DRIVER: &str = "master";
 
 impl State {
-    pub(super) fn new(jid: &Jid, wanted: Wanted, minions: Vec<String>, size: usize) -> Self {
-        let Wanted { request, failhard, wait, timeout, .. } = wanted;
+    pub(super) fn new(jid: &Jid, wanted: BatchRequest, minions: Vec<String>, size: usize) -> Self {
+        let BatchRequest { request, failhard, wait, timeout, .. } = wanted;
         let created = now();
         State {
             jid: jid.clone(),
@@ -83,7 +84,7 @@ impl State {
         }
     }
 
-    /// As [`State::to_map`] has written it; nothing if it is something else.
+    /// Parses a stored state; `None` if it is invalid.
     pub(super) fn from_map(map: &Map) -> Option<Self> {
         fn field<T: FromValue>(map: &Map, name: &str) -> Option<T> {
             T::from_value(map.get(name)?)
@@ -107,7 +108,7 @@ impl State {
         })
     }
 
-    /// For the store.
+    /// Returns the state in the form of the store.
     pub(super) fn to_map(&self) -> Map {
         map! {
             "jid" => &self.jid,
@@ -128,35 +129,34 @@ impl State {
         }
     }
 
-    /// As many of those that wait as there is room for, with so many places taken by pauses (`batch_wait`). They are
-    /// active from now on.
-    pub(super) fn next(&mut self, pauses: usize) -> Vec<String> {
-        let room = self.size.saturating_sub(self.active.len() + pauses).min(self.pending.len());
-        let next: Vec<String> = self.pending.drain(..room).collect();
-        self.active.extend(next.iter().cloned());
-        next
+    /// Records the progress of the driver.
+    pub(super) fn record(&mut self, driver: &Driver) {
+        self.pending.clone_from(driver.pending());
+        self.active = driver.active().cloned().collect();
+        self.halted = driver.halted().map(|halt| halt.reason().to_owned());
     }
 
-    /// A minion has returned, or will not.
-    pub(super) fn take(&mut self, id: &str, returned: Option<&Map>) {
-        let retcode = |returned: &Map| returned.get("retcode").is_none_or(Value::is_truthy);
-        let failed = returned.is_none_or(retcode);
-        self.active.remove(id);
+    /// Records that a minion has returned.
+    pub(super) fn minion_returned(&mut self, failed: bool) {
         self.completed += 1;
         self.failed += usize::from(failed);
         self.last_progress = now();
-        if failed && self.failhard {
-            self.halted = Some("failhard".to_owned());
-        }
     }
 
-    /// What every event of it says.
+    /// Records that minions will not return.
+    pub(super) fn minions_failed(&mut self, count: usize) {
+        self.completed += count;
+        self.failed += count;
+        self.last_progress = now();
+    }
+
+    /// Returns the fields of all events.
     fn common(&self) -> Map {
         let PublishRequest { fun, tgt, tgt_type, user, .. } = &self.request;
         map! {"jid" => &self.jid, "fun" => fun.clone(), "tgt" => tgt.clone(), "tgt_type" => tgt_type, "user" => user}
     }
 
-    /// The tag's last word and the body of the event about where it is now.
+    /// Returns the last word of the tag and the body of the event of a stage.
     pub(super) fn event(&self, stage: Stage) -> (&'static str, Map) {
         let mut body = self.common();
         let counts = map! {"completed" => self.completed, "failed" => self.failed};
@@ -202,10 +202,10 @@ impl State {
         (word, body)
     }
 
-    /// What `batch.status` tells.
+    /// Returns the summary for `batch.status`.
     pub fn summary(&self) -> Map {
-        let mut told = self.common();
-        told.extend(map! {
+        let mut summary = self.common();
+        summary.extend(map! {
             "batch_size" => self.size,
             "halted" => self.halted.is_some(),
             "halted_reason" => self.halted.clone(),
@@ -219,26 +219,16 @@ impl State {
             "failed" => self.failed,
             "age_seconds" => now() - self.last_progress,
         });
-        told
+        summary
     }
 
-    /// Ends its job on those that work on it.
+    /// Returns a request that kills the job on the minions that run it.
     pub fn kill_request(&self, user: &str) -> PublishRequest {
         PublishRequest {
             tgt: names(&self.active),
             tgt_type: "list".to_owned(),
             arg: vec![Value::from(&self.jid)],
             ..PublishRequest::new("", "saltutil.kill_job", user)
-        }
-    }
-
-    /// Its job, for these.
-    pub(super) fn request_for(&self, minions: &[String]) -> PublishRequest {
-        PublishRequest {
-            tgt: names(minions),
-            tgt_type: "list".to_owned(),
-            jid: Some(self.jid.clone()),
-            ..self.request.clone()
         }
     }
 }
@@ -249,24 +239,43 @@ fn names<'a>(names: impl IntoIterator<Item = &'a String>) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use brine_core::job::{Batch, Step, Times};
+    use tokio::time::Instant;
+
     use super::*;
 
     fn state(size: usize, failhard: bool) -> State {
         let request = PublishRequest::new("*", "test.ping", "root");
-        let wanted = Wanted { request, size: size.to_string(), failhard, wait: 0.0, timeout: 5 };
+        let wanted = BatchRequest { request, size: size.to_string(), failhard, wait: 0.0, timeout: 5 };
         State::new(&Jid::new(), wanted, ["a", "b", "c"].map(str::to_owned).to_vec(), size)
     }
 
+    fn driver(state: &State) -> Driver {
+        let (jid, minions) = (state.jid.clone(), state.pending.iter().cloned().collect());
+        let batch = Batch { size: state.size, wait: Duration::ZERO, failhard: state.failhard };
+        let times = Times { timeout: Duration::from_secs(5), gather: Duration::from_secs(10) };
+        Driver::in_batches(jid, "root", minions, batch, times, Instant::now())
+    }
+
+    /// Publishes the next part to all of its minions.
+    fn publish(driver: &mut Driver) {
+        let Step::Publish(minions) = driver.next(Instant::now()) else { panic!("no part is due") };
+        driver.published(&minions, Instant::now());
+    }
+
     #[test]
-    fn as_many_as_there_is_room_for_are_asked() {
+    fn the_summary_counts_the_minions_of_the_driver() {
         let mut state = state(2, false);
-        assert_eq!(state.next(0), ["a", "b"]);
-        assert_eq!(state.next(0), Vec::<String>::new());
-        state.take("b", Some(&map! {"return" => true, "retcode" => 0}));
-        // The place of a minion that has returned stays taken for batch_wait.
-        assert_eq!(state.next(1), Vec::<String>::new());
-        assert_eq!(state.next(0), ["c"]);
-        state.take("a", None);
+        let mut driver = driver(&state);
+        publish(&mut driver);
+        driver.returned("b", &map! {"return" => true, "retcode" => 0}, Instant::now());
+        state.minion_returned(false);
+        publish(&mut driver);
+        driver.returned("a", &map! {"retcode" => 1}, Instant::now());
+        state.minions_failed(1);
+        state.record(&driver);
         let summary = state.summary();
         for (name, is) in [("total", 3), ("completed", 2), ("active", 1), ("pending", 0), ("failed", 1)] {
             assert_eq!(summary.get(name), Some(&is.into()), "{name}");
@@ -275,21 +284,24 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_ends_a_hard_one() {
+    fn the_event_of_a_halted_batch_names_reason_and_abandoned_minions() {
         let mut state = state(1, true);
-        state.next(0);
-        state.take("a", Some(&map! {"return" => false, "retcode" => 1}));
-        assert!(state.halted.is_some());
+        let mut driver = driver(&state);
+        publish(&mut driver);
+        driver.returned("a", &map! {"return" => false, "retcode" => 1}, Instant::now());
+        state.record(&driver);
         let (word, body) = state.event(Stage::End);
         assert_eq!((word, body.get("reason")), ("halted", Some(&"failhard".into())));
         assert_eq!(body.get("abandoned_pending").map(ToString::to_string), Some("['b', 'c']".into()));
     }
 
     #[test]
-    fn it_comes_back_from_the_store_as_it_was() {
+    fn a_stored_state_is_read_back() {
         let mut state = state(2, true);
-        state.next(0);
-        state.take("a", None);
+        let mut driver = driver(&state);
+        publish(&mut driver);
+        state.record(&driver);
+        state.minions_failed(1);
         assert_eq!(State::from_map(&state.to_map()), Some(state));
         assert_eq!(State::from_map(&map! {"jid" => "x"}), None);
     }

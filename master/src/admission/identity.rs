@@ -1,4 +1,4 @@
-//! The master's own keys: its identity, and what vouches for it with minions that have never seen it.
+//! The master's own keys: its identity, and the signature of its public key for new minions (`master_sign_pubkey`).
 
 use std::path::PathBuf;
 
@@ -10,30 +10,30 @@ use brine_core::{Value, files};
 use crate::StartError;
 use crate::keys::KeyState;
 
-/// Where Salt keeps keys by default, and Brine always.
+/// The key storage of Salt by default, and of Brine.
 const KEYS_IN_FILES: &str = "localfs_key";
 
-/// The master's key, and what shows minions that it is the right one.
+/// The master's key, and the signature of its public key.
 pub(crate) struct Identity {
     pub private_key: PrivateKey,
-    /// As it goes to minions: without the line end, which is how signatures that were made before mean it.
+    /// The PEM text as sent to minions: without the trailing newline, as prepared signatures expect.
     pub public_key_pem: String,
     voucher: Voucher,
 }
 
-/// What vouches for the master's public key.
+/// The signature of the master's public key.
 enum Voucher {
     Nothing,
-    /// The key that signs it for each minion.
+    /// Signed by this key for each minion.
     Key(Box<PrivateKey>),
-    /// A signature that was made before, as Base64.
+    /// A prepared signature, as Base64.
     Made(String),
 }
 
 impl Identity {
-    /// Reads the keys; those that are missing are made.
-    pub fn load_or_make(config: &MasterConfig) -> Result<Self, StartError> {
-        Self::can_be_had(config)?;
+    /// Reads the keys and generates missing ones.
+    pub fn load_or_generate(config: &MasterConfig) -> Result<Self, StartError> {
+        Self::check(config)?;
         let name = key_name(config);
         let pass = passphrase("key_pass", config.key_pass.as_deref())?;
         let accepted = config.pki_dir.join(KeyState::Accepted.folder());
@@ -47,9 +47,9 @@ impl Identity {
         Ok(Identity { private_key, public_key_pem, voucher: voucher(config)? })
     }
 
-    /// Reads the master's key without making one.
-    pub fn look(config: &MasterConfig) -> Result<Option<PrivateKey>, StartError> {
-        Self::can_be_had(config)?;
+    /// Reads the master's key without generating one.
+    pub fn load(config: &MasterConfig) -> Result<Option<PrivateKey>, StartError> {
+        Self::check(config)?;
         if config.master_sign_pubkey && config.master_use_pubkey_signature {
             voucher(config)?;
         } else if config.master_sign_pubkey {
@@ -60,9 +60,8 @@ impl Identity {
         Ok(PrivateKey::load(file, passphrase("key_pass", config.key_pass.as_deref())?)?)
     }
 
-    /// Checks that the keys are where they are looked for, with passphrases that can be used: a master that made itself
-    /// new keys would be unknown to all minions.
-    pub fn can_be_had(config: &MasterConfig) -> Result<(), StartError> {
+    /// Checks that the configuration names keys that can be read: minions refuse a master with new keys.
+    pub fn check(config: &MasterConfig) -> Result<(), StartError> {
         let given = |option| config.opts.get(option).filter(|value| value.is_truthy()).map(Value::to_string);
         if let Some(driver) = given("keys.cache_driver").filter(|driver| driver != KEYS_IN_FILES) {
             let reason =
@@ -78,7 +77,7 @@ impl Identity {
         Ok(())
     }
 
-    /// The signature of the public key, if minions are to be shown one.
+    /// Returns the signature of the public key, if minions get one.
     pub fn signature(&self, algorithm: SignatureAlgorithm) -> Result<Option<String>, CryptError> {
         Ok(match &self.voucher {
             Voucher::Nothing => None,
@@ -88,8 +87,8 @@ impl Identity {
     }
 }
 
-/// The name of the key's files: Salt 3008 names them after the host, and `master.pem` is a link then, which
-/// leads nowhere if the folder was moved.
+/// Returns the name of the key's files. Salt 3008 names them after the host and links `master.pem` to them; the link is
+/// broken if the directory was moved.
 fn key_name(config: &MasterConfig) -> String {
     let master = config.pki_dir.join("master.pem");
     let beside = |link: PathBuf| Some(link.file_stem()?.to_str()?.to_owned());
@@ -98,7 +97,7 @@ fn key_name(config: &MasterConfig) -> String {
     moved.unwrap_or_else(|| "master".to_owned())
 }
 
-/// A passphrase as it is; those that are kept elsewhere are not fetched.
+/// Returns a literal passphrase; `sdb://` is refused.
 fn passphrase<'a>(option: &'static str, given: Option<&'a str>) -> Result<Option<&'a str>, StartError> {
     match given {
         Some(text) if text.starts_with("sdb://") => {
@@ -150,11 +149,11 @@ mod tests {
     }
 
     fn public(config: &MasterConfig) -> String {
-        Identity::load_or_make(config).unwrap().public_key_pem
+        Identity::load_or_generate(config).unwrap().public_key_pem
     }
 
     #[test]
-    fn the_key_is_found_where_any_release_keeps_it() {
+    fn the_key_is_found_under_the_names_of_all_releases() {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path(), |_| {});
         let known = public(&config);
@@ -168,7 +167,7 @@ mod tests {
         std::fs::remove_file(folder.path().join("master.pem")).unwrap();
         std::os::unix::fs::symlink("/nonexistent/host.pem", folder.path().join("master.pem")).unwrap();
         assert_eq!(public(&config), known);
-        assert_eq!(Identity::look(&config).unwrap().unwrap().public().to_pem().trim_end(), known);
+        assert_eq!(Identity::load(&config).unwrap().unwrap().public().to_pem().trim_end(), known);
     }
 
     #[test]
@@ -178,11 +177,11 @@ mod tests {
         let known = public(&with);
         assert!(std::fs::read_to_string(folder.path().join("master.pem")).unwrap().contains("ENCRYPTED"));
         assert_eq!(public(&with), known);
-        assert!(Identity::load_or_make(&config(folder.path(), |_| {})).is_err());
+        assert!(Identity::load_or_generate(&config(folder.path(), |_| {})).is_err());
     }
 
     #[test]
-    fn what_would_make_it_a_stranger_is_refused() {
+    fn configurations_that_would_generate_new_keys_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         for (opts, told) in [
             (
@@ -195,21 +194,24 @@ mod tests {
             ),
         ] {
             let config = config(folder.path(), |config| config.opts = opts);
-            let error = Identity::load_or_make(&config).err().unwrap();
+            let error = Identity::load_or_generate(&config).err().unwrap();
             assert_eq!(error.to_string(), told);
         }
         let sdb = config(folder.path(), |config| config.key_pass = Some("sdb://vault/pass".into()));
-        assert!(Identity::load_or_make(&sdb).err().unwrap().to_string().starts_with("option 'key_pass': sdb://"));
+        assert!(Identity::load_or_generate(&sdb).err().unwrap().to_string().starts_with("option 'key_pass': sdb://"));
         assert!(!folder.path().join("master.pem").exists());
     }
 
     #[test]
-    fn another_key_vouches_for_it() {
+    fn a_signing_key_or_a_prepared_signature_signs_the_public_key() {
         let folder = tempfile::tempdir().unwrap();
         let algorithm = SignatureAlgorithm::default();
-        assert_eq!(Identity::load_or_make(&config(folder.path(), |_| {})).unwrap().signature(algorithm).unwrap(), None);
+        assert_eq!(
+            Identity::load_or_generate(&config(folder.path(), |_| {})).unwrap().signature(algorithm).unwrap(),
+            None
+        );
         let signs = config(folder.path(), |config| config.master_sign_pubkey = true);
-        let identity = Identity::load_or_make(&signs).unwrap();
+        let identity = Identity::load_or_generate(&signs).unwrap();
         let signature = identity.signature(algorithm).unwrap().unwrap();
         let signer = PrivateKey::load(folder.path().join("master_sign.pem"), None).unwrap().unwrap().public();
         let raw = BASE64_STANDARD.decode(&signature).unwrap();
@@ -219,10 +221,10 @@ mod tests {
             config.master_sign_pubkey = true;
             config.master_use_pubkey_signature = true;
         });
-        assert!(Identity::load_or_make(&shows).err().unwrap().to_string().contains("there is no signature in"));
+        assert!(Identity::load_or_generate(&shows).err().unwrap().to_string().contains("there is no signature in"));
         for name in ["host_master_pubkey_signature", "master_pubkey_signature"] {
             std::fs::write(folder.path().join(name), format!("{name}\n")).unwrap();
-            assert_eq!(Identity::load_or_make(&shows).unwrap().signature(algorithm).unwrap().unwrap(), name);
+            assert_eq!(Identity::load_or_generate(&shows).unwrap().signature(algorithm).unwrap().unwrap(), name);
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What the master knows of its minions: the grains and pillar that each had when it last asked for
-//! its pillar. Targets that look at them are resolved with it.
+//! The stored grains and pillar of minions, as of their last pillar request, for targets.
 
 use std::cell::OnceCell;
 
@@ -8,24 +7,24 @@ use brine_core::target::Facts;
 use brine_core::value::msgpack;
 use brine_core::{Map, MinionId, map, metrics};
 
-/// The most bytes of grains that a minion may have stored.
+/// The maximum size of one minion's stored grains, in bytes.
 const MAX_GRAINS: usize = 4 << 20;
 
 const MINIONS: Table = Table("minion_data");
 
-/// The minions' data in the store.
+/// The data of the minions in the store.
 #[derive(Debug, Clone)]
 pub struct MinionData {
     store: BlockingStore,
 }
 
 impl MinionData {
-    /// The data in this store.
+    /// Creates the data of a store.
     pub fn new(store: BlockingStore) -> Self {
         MinionData { store }
     }
 
-    /// Stores what a minion is now. Grains of more than [`MAX_GRAINS`] are left out: targets cannot look at them.
+    /// Stores a minion's grains and pillar. Grains above [`MAX_GRAINS`] are left out: targets cannot match them.
     pub fn put(&self, id: &MinionId, grains: Map, pillar: Map) -> Ticket {
         let mut batch = Batch::new();
         let size = msgpack::pack_map(&grains).len();
@@ -41,19 +40,19 @@ impl MinionData {
         self.store.write(batch)
     }
 
-    /// Forgets a minion.
+    /// Removes the data of a minion.
     pub fn delete(&self, id: &str) -> Ticket {
         let mut batch = Batch::new();
         batch.delete(MINIONS, id.as_bytes());
         self.store.write(batch)
     }
 
-    /// What a target can look at. Read from the store only if it does.
+    /// Returns the facts that targets match, which are read from the store on first use.
     pub fn facts<'a>(&'a self, id: &'a str) -> impl Facts + 'a {
         StoredFacts { data: self, id, read: OnceCell::new() }
     }
 
-    /// The grains that a minion had when it last asked for its pillar.
+    /// Returns the stored grains of a minion.
     pub fn grains(&self, id: &str) -> Option<Map> {
         self.read(id)?.get("grains")?.as_map().cloned()
     }
@@ -62,7 +61,7 @@ impl MinionData {
         match self.store.get(MINIONS, id.as_bytes()) {
             Ok(packed) => msgpack::unpack_map(&packed?).ok(),
             Err(error) => {
-                tracing::error!(minion = id, %error, "a minion's data cannot be read");
+                tracing::error!(minion = id, %error, "reading the data of a minion failed");
                 None
             }
         }

@@ -1,63 +1,57 @@
-//! Files that minions give the master to keep (`cp.push`): `minions/<id>/files` below `cachedir`.
+//! Files that minions push to the master (`cp.push`): `minions/<id>/files` below `cachedir`.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use brine_core::config::MasterConfig;
 use brine_core::files::{self, FileError};
 use brine_core::wire::FilePiece;
 use brine_core::{MinionId, metrics};
 
-use crate::Shared;
-
-/// Why a piece is not kept.
+/// The error of a piece that is not stored.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ReceiveError {
-    /// The configuration does not take files.
+enum PushError {
+    /// The configuration does not accept files.
     #[error("file_recv is off")]
     Off,
     /// The file would be larger than the configuration allows.
     #[error("it would be larger than the {0} MiB that file_recv_max_size allows")]
     TooLarge(u64),
-    /// The path leads out of the minion's folder.
-    #[error("its path leads out of the folder of the minion's files")]
+    /// The path is outside of the minion's directory.
+    #[error("the path is outside of the directory of the minion's files")]
     Path,
-    /// It cannot be written.
+    /// Writing it failed.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
-impl Shared {
-    /// Keeps a piece of a file; whether it is kept. Blocks.
-    pub(crate) fn receive(&self, id: &MinionId, piece: &FilePiece) -> bool {
-        let folder = self.config.cachedir.join("minions").join(id.as_str()).join("files");
-        let kept = if self.config.file_recv {
-            keep(&folder, piece, self.config.file_recv_max_size)
-        } else {
-            Err(ReceiveError::Off)
-        };
-        if let Err(error) = &kept {
-            metrics::REQUESTS_REFUSED.add(1);
-            let path = piece.path.join("/");
-            tracing::warn!(minion = %id, %path, %error, "a file of a minion is not kept");
-        }
-        kept.is_ok()
+/// Stores a piece of a minion's file. Returns whether it is stored. Blocks.
+pub(crate) fn receive(config: &MasterConfig, id: &MinionId, piece: &FilePiece) -> bool {
+    let directory = config.cachedir.join("minions").join(id.as_str()).join("files");
+    let stored =
+        if config.file_recv { store(&directory, piece, config.file_recv_max_size) } else { Err(PushError::Off) };
+    if let Err(error) = &stored {
+        metrics::REQUESTS_REFUSED.add(1);
+        let path = piece.path.join("/");
+        tracing::warn!(minion = %id, %path, %error, "pushed file refused");
     }
+    stored.is_ok()
 }
 
-/// Writes a piece below a folder. The first one begins the file anew.
-fn keep(folder: &Path, piece: &FilePiece, max_mib: u64) -> Result<(), ReceiveError> {
+/// Writes a piece below a directory. The first piece truncates the file.
+fn store(directory: &Path, piece: &FilePiece, max_mib: u64) -> Result<(), PushError> {
     if piece.loc.saturating_add(piece.data.len() as u64) > max_mib.saturating_mul(1 << 20) {
-        return Err(ReceiveError::TooLarge(max_mib));
+        return Err(PushError::TooLarge(max_mib));
     }
-    files::create_private_dir(folder)?;
-    // Each name must be one, and what is there already must not lead elsewhere.
+    files::create_private_dir(directory)?;
+    // Each name is one component, and existing links must not lead out of the directory.
     let relative = piece.path.iter().try_fold(PathBuf::new(), |path, name| {
         let one = files::relative_path(name)?;
         (one.components().count() == 1).then(|| path.join(one))
     });
-    let path = relative.and_then(|relative| files::path_within(folder, relative.to_str()?));
-    let path = path.ok_or(ReceiveError::Path)?;
+    let path = relative.and_then(|relative| files::path_within(directory, relative.to_str()?));
+    let path = path.ok_or(PushError::Path)?;
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(FileError::at("create", parent))?;
     }
@@ -78,29 +72,29 @@ mod tests {
     }
 
     #[test]
-    fn pieces_make_a_file_and_the_first_one_begins_it_anew() {
+    fn the_first_piece_truncates_the_file_and_others_extend_it() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("files");
         for (loc, data, whole) in [(0, "one ", "one "), (4, "two", "one two"), (0, "new", "new"), (0, "", "")] {
-            keep(&at, &piece(&["etc", "x.conf"], loc, data.as_bytes()), 1).unwrap();
+            store(&at, &piece(&["etc", "x.conf"], loc, data.as_bytes()), 1).unwrap();
             assert_eq!(fs::read_to_string(at.join("etc/x.conf")).unwrap(), whole);
         }
     }
 
     #[test]
-    fn what_leads_elsewhere_or_is_too_large_is_not_kept() {
+    fn paths_outside_and_large_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (at, out) = (folder.path().join("files"), folder.path().join("out"));
         fs::create_dir_all(&at).unwrap();
         fs::create_dir(&out).unwrap();
         std::os::unix::fs::symlink(&out, at.join("link")).unwrap();
         for path in [&["..", "x"][..], &["/etc/x"], &["a/../../x"], &["a/b"], &["link", "x"], &[], &["a\0"], &[""]] {
-            assert!(matches!(keep(&at, &piece(path, 0, b"x"), 1), Err(ReceiveError::Path)), "{path:?}");
+            assert!(matches!(store(&at, &piece(path, 0, b"x"), 1), Err(PushError::Path)), "{path:?}");
         }
         let large = piece(&["x"], 1 << 20, b"x");
-        assert!(matches!(keep(&at, &large, 1), Err(ReceiveError::TooLarge(1))));
-        assert!(keep(&at, &large, 2).is_ok());
-        assert!(matches!(keep(&at, &piece(&["x"], u64::MAX, b"x"), 2), Err(ReceiveError::TooLarge(2))));
+        assert!(matches!(store(&at, &large, 1), Err(PushError::TooLarge(1))));
+        assert!(store(&at, &large, 2).is_ok());
+        assert!(matches!(store(&at, &piece(&["x"], u64::MAX, b"x"), 2), Err(PushError::TooLarge(2))));
         assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
     }
 }

@@ -1,5 +1,5 @@
-//! `salt` in reactor templates: runner functions, wheel functions, and the execution functions of the
-//! master's host, looked for in this order. `runner.` and `wheel.` in front of a name choose.
+//! `salt` in templates on the master: runner functions, wheel functions, and execution functions of the master's host, in
+//! this order. The prefixes `runner.` and `wheel.` select one.
 
 use std::sync::Arc;
 
@@ -10,61 +10,58 @@ use brine_core::sls::jinja::limits::hand_off;
 use brine_core::{Jid, Map, Value};
 
 use super::USER;
-use crate::Shared;
-use crate::calls::{Caller, Kind};
-use crate::runner::RunnerContext;
+use crate::host_functions::HostFunctions;
+use crate::runner_calls::{Caller, Kind, RunnerCalls};
 
-pub(crate) struct ReactorHost {
-    pub shared: Arc<Shared>,
+/// The functions of templates, for one thread.
+pub(crate) struct TemplateFunctions {
+    pub calls: Arc<RunnerCalls>,
     pub thread: MayBlock,
 }
 
-/// What a name in a template means.
-enum Meant<'a> {
+/// The function that a name in a template resolves to.
+enum Resolved<'a> {
     Master(Kind, &'a str),
     /// `saltutil.runner` and `saltutil.wheel`: the function's name is the first argument.
     ByArgument(Kind),
     Host,
 }
 
-impl ReactorHost {
-    fn meant<'a>(&self, function: &'a str) -> Option<Meant<'a>> {
+impl TemplateFunctions {
+    fn resolve<'a>(&self, function: &'a str) -> Option<Resolved<'a>> {
         if let Some(name) = function.strip_prefix("runner.") {
-            return self.shared.has_call(Kind::Runner, name).then_some(Meant::Master(Kind::Runner, name));
+            return self.calls.has(Kind::Runner, name).then_some(Resolved::Master(Kind::Runner, name));
         }
         if let Some(name) = function.strip_prefix("wheel.") {
-            return self.shared.has_call(Kind::Wheel, name).then_some(Meant::Master(Kind::Wheel, name));
+            return self.calls.has(Kind::Wheel, name).then_some(Resolved::Master(Kind::Wheel, name));
         }
         match function {
-            "saltutil.runner" => Some(Meant::ByArgument(Kind::Runner)),
-            "saltutil.wheel" => Some(Meant::ByArgument(Kind::Wheel)),
-            name if self.shared.has_call(Kind::Runner, name) => Some(Meant::Master(Kind::Runner, name)),
-            name if self.shared.has_call(Kind::Wheel, name) => Some(Meant::Master(Kind::Wheel, name)),
-            name => self.shared.functions.as_ref().is_some_and(|host| host.has(name)).then_some(Meant::Host),
+            "saltutil.runner" => Some(Resolved::ByArgument(Kind::Runner)),
+            "saltutil.wheel" => Some(Resolved::ByArgument(Kind::Wheel)),
+            name if self.calls.has(Kind::Runner, name) => Some(Resolved::Master(Kind::Runner, name)),
+            name if self.calls.has(Kind::Wheel, name) => Some(Resolved::Master(Kind::Wheel, name)),
+            name => self.host().is_some_and(|host| host.has(name)).then_some(Resolved::Host),
         }
+    }
+
+    fn host(&self) -> Option<&Arc<dyn HostFunctions>> {
+        self.calls.services.functions.as_ref()
     }
 
     fn call_master(&self, kind: Kind, function: &str, args: Args) -> Result<Value, CallError> {
-        let caller = Caller { jid: Jid::new(), user: USER.to_owned(), caused: Map::new(), thread: self.thread.clone() };
-        // A function may wait on the runtime whose thread this is: that is for a thread of its own.
-        let call = || match kind {
-            Kind::Runner => {
-                let context = RunnerContext { master: Arc::clone(&self.shared), caller };
-                self.shared.runners.call(&context, function, args)
-            }
-            Kind::Wheel => self.shared.wheels.call(&self.shared.wheel_context(caller), function, args),
-        };
-        in_thread(call)
+        let caller = Caller { jid: Jid::new(), user: USER.to_owned(), cause: Map::new(), thread: self.thread.clone() };
+        in_thread(|| self.calls.call_function(kind, function, args, caller))
     }
 }
 
+/// Calls a function on a thread of its own: it may block on the runtime that the current thread belongs to.
 fn in_thread<T: Send>(call: impl FnOnce() -> Result<T, CallError> + Send) -> Result<T, CallError> {
     let panicked = |_| Err(CallError::Exception("the function panicked".to_owned()));
     let budget = hand_off();
     std::thread::scope(|scope| scope.spawn(|| budget.run(call)).join().unwrap_or_else(panicked))
 }
 
-/// The function and arguments of `saltutil.runner(name, arg=[...], kwarg={...})`, and of the same for wheel.
+/// Returns the function and arguments of `saltutil.runner(name, arg=[...], kwarg={...})`, or of `saltutil.wheel`.
 fn unwrapped(mut args: Args) -> Result<(String, Args), String> {
     let mut positional = args.positional.into_iter();
     let name = positional.next().or_else(|| args.keyword.shift_remove("name"));
@@ -82,15 +79,15 @@ fn unwrapped(mut args: Args) -> Result<(String, Args), String> {
     Ok((name, inner))
 }
 
-impl Host for ReactorHost {
+impl Host for TemplateFunctions {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
-        match self.meant(function) {
-            Some(Meant::Master(kind, name)) => self.call_master(kind, name, args),
-            Some(Meant::ByArgument(kind)) => {
+        match self.resolve(function) {
+            Some(Resolved::Master(kind, name)) => self.call_master(kind, name, args),
+            Some(Resolved::ByArgument(kind)) => {
                 let (name, args) = unwrapped(args)?;
                 self.call_master(kind, &name, args)
             }
-            Some(Meant::Host) => match &self.shared.functions {
+            Some(Resolved::Host) => match self.host() {
                 Some(host) => in_thread(|| host.call(function, args)),
                 None => Err(CallError::NotAvailable(function.to_owned())),
             },
@@ -99,11 +96,13 @@ impl Host for ReactorHost {
     }
 
     fn has(&self, function: &str) -> bool {
-        self.meant(function).is_some()
+        self.resolve(function).is_some()
     }
 
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        let Some(found) = self.shared.disk.get(&self.thread).files.find(path, saltenv) else { return Ok(None) };
+        let Some(found) = self.calls.services.storage.get(&self.thread).files.find(path, saltenv) else {
+            return Ok(None);
+        };
         std::fs::read_to_string(&found.path).map(Some).map_err(|error| error.to_string())
     }
 }

@@ -1,5 +1,7 @@
-//! The parts of the master that wait for a disk. Async code reaches them through `Shared::disk`, which runs a closure on
-//! the executor `disk`; code on threads that may block shows its `MayBlock`.
+//! The parts of the master that block on a disk. Async code reaches them through [`Blocking`], which runs a closure on the
+//! executor `disk`; code on threads that may block shows its `MayBlock`.
+//!
+//! [`Blocking`]: brine_core::executors::Blocking
 
 use std::sync::Arc;
 
@@ -7,13 +9,13 @@ use brine_core::files::FileError;
 use brine_core::fileserver;
 use brine_returners::Returner;
 
+use crate::facts::mine::Mines;
+use crate::facts::minion_data::MinionData;
 use crate::keys::KeyStore;
 use crate::large_returns::LargeReturns;
-use crate::mine::Mines;
-use crate::minion_data::MinionData;
 
-/// What waits for a disk.
-pub(crate) struct Disk {
+/// The keys, files and tables of a master.
+pub(crate) struct Storage {
     pub keys: Arc<KeyStore>,
     pub files: fileserver::Roots,
     pub minion_data: MinionData,
@@ -23,7 +25,7 @@ pub(crate) struct Disk {
     pub tokens: brine_auth::TokenStore,
 }
 
-impl Disk {
+impl Storage {
     /// Returns the ids of the accepted minions.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What templates on the master reach of the host that it runs on.
+//! The execution functions of the master's host, for templates and orchestrations on the master.
 
 use std::sync::Arc;
 
@@ -6,26 +6,25 @@ use brine_core::function::{Args, CallError};
 use brine_core::orchestration::MasterAccess;
 use brine_core::{Jid, Map, Value};
 
-/// What came of an orchestration.
+/// The result of an orchestration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Orchestrated {
-    /// The results of its states, or errors in words.
+    /// The results of its states, or the errors.
     pub value: Value,
-    /// 0 if all went well.
+    /// 0 for success.
     pub retcode: i64,
 }
 
-/// Execution functions and grains of the master's host. A master knows no minion's code: who starts it
-/// brings them.
+/// Execution functions and grains of the master's host. The master does not depend on the minion's code: the starting
+/// program passes them in.
 pub trait HostFunctions: Send + Sync {
     /// Calls an execution function by its full name.
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError>;
 
-    /// As [`HostFunctions::call`], where `grains` and what looks at them see others than the host's own: those of
-    /// the minion whose pillar is rendered.
+    /// Calls an execution function with other grains than the host's: those of the minion whose pillar is rendered.
     fn call_with_grains(&self, grains: &Arc<Map>, function: &str, args: Args) -> Result<Value, CallError>;
 
-    /// Whether there is such a function.
+    /// Returns whether a function exists.
     fn has(&self, function: &str) -> bool;
 
     /// Runs a function of the state system, such as `state.sls`, as the job of an orchestration: with the
@@ -38,6 +37,6 @@ pub trait HostFunctions: Send + Sync {
         master: Arc<dyn MasterAccess>,
     ) -> Result<Orchestrated, String>;
 
-    /// The host's grains.
+    /// Returns the host's grains.
     fn grains(&self) -> Arc<Map>;
 }

@@ -1,0 +1,86 @@
+//! Publishes the master's own events, and tracks how far the job cache has followed those about jobs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use brine_core::Map;
+use brine_core::bus::{Bus, BusError};
+use tokio::sync::watch;
+
+/// The event bus of a master. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Events {
+    /// The bus itself.
+    pub bus: Bus,
+    /// The sequence number of the last event about a job.
+    last_job: Arc<AtomicU64>,
+    /// The sequence number of the last event that the job cache has stored.
+    cached: watch::Receiver<u64>,
+}
+
+impl Events {
+    /// Creates the events of a bus. `cached` follows the job cache.
+    pub fn new(bus: Bus, cached: watch::Receiver<u64>) -> Self {
+        Events { bus, last_job: Arc::default(), cached }
+    }
+
+    /// Publishes an event. A failure is logged: the cause of the event goes on.
+    pub async fn fire(&self, tag: &str, body: &Map) {
+        if let Err(error) = self.bus.fire(tag, body).await {
+            tracing::error!(tag, %error, "publishing an event failed");
+        }
+    }
+
+    /// Publishes an event about a job, which the job cache stores. Returns its sequence number.
+    pub async fn fire_job(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
+        let seq = self.bus.fire(tag, body).await?;
+        self.job_published(seq);
+        Ok(seq)
+    }
+
+    /// Records the sequence number of an event about a job.
+    pub fn job_published(&self, seq: u64) {
+        self.last_job.fetch_max(seq, Ordering::Relaxed);
+    }
+
+    /// Waits until the job cache has stored all events about jobs that were published before.
+    pub async fn job_cache_caught_up(&self, timeout: Duration) {
+        let last = self.last_job.load(Ordering::Relaxed);
+        let mut cached = self.cached.clone();
+        if tokio::time::timeout(timeout, cached.wait_for(|cached| *cached >= last)).await.is_err() {
+            tracing::warn!(last, "job cache lags: its answers are not the newest");
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use brine_core::bus::BusLimits;
+    use brine_core::map;
+
+    use super::*;
+
+    /// Events of a bus in memory, and the progress of their job cache.
+    pub(crate) fn in_memory() -> (Events, watch::Sender<u64>) {
+        let (progress, cached) = watch::channel(0);
+        (Events::new(Bus::in_memory(BusLimits::default()), cached), progress)
+    }
+
+    #[tokio::test]
+    async fn the_job_cache_is_waited_for_until_it_has_the_last_job() {
+        let (events, progress) = in_memory();
+        let hour = Duration::from_secs(3600);
+        events.fire("other", &map! {}).await;
+        events.job_cache_caught_up(hour).await;
+        let seq = events.fire_job("salt/job/1/new", &map! {}).await.unwrap();
+        // The timeout bounds the wait.
+        events.job_cache_caught_up(Duration::ZERO).await;
+        let waiting = events.clone();
+        let waiting = tokio::spawn(async move { waiting.job_cache_caught_up(hour).await });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        progress.send_replace(seq);
+        waiting.await.unwrap();
+    }
+}

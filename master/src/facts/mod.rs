@@ -1,0 +1,96 @@
+//! The master's knowledge of its minions: grains and pillar (`minion_data.rs`), mines, presence; and the targets that are
+//! resolved with it.
+
+pub(crate) mod mine;
+pub(crate) mod minion_data;
+pub(crate) mod presence;
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use brine_core::config::MasterConfig;
+use brine_core::executors::Blocking;
+use brine_core::files::FileError;
+use brine_core::target::{Target, TargetError, TargetKind};
+use brine_core::transport::Publisher;
+use brine_core::wire::PublishRequest;
+use brine_core::{MinionId, Value};
+
+use crate::storage::Storage;
+use presence::Presence;
+
+/// The knowledge of the minions.
+pub(crate) struct Facts {
+    config: Arc<MasterConfig>,
+    storage: Blocking<Storage>,
+    publisher: Publisher,
+    /// The minions that were heard of.
+    pub presence: Presence,
+}
+
+/// The minions of a target.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Targets {
+    /// The accepted minions that match, sorted by their keys.
+    pub minions: Vec<String>,
+    /// The ids that the target lists and that are not accepted.
+    pub missing: Vec<String>,
+}
+
+/// The error of a target that cannot be resolved.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// The target is invalid.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The accepted minions cannot be read.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Facts {
+    /// Creates the knowledge in a storage. `publisher` knows the connected subscribers.
+    pub fn new(config: Arc<MasterConfig>, storage: Blocking<Storage>, publisher: Publisher) -> Self {
+        Facts { config, storage, publisher, presence: Presence::default() }
+    }
+
+    /// Parses a target, with the node groups of the configuration.
+    pub fn target(&self, kind: TargetKind, tgt: Value, delimiter: &str) -> Result<Target, TargetError> {
+        Target::parse(kind, tgt, delimiter, &self.config.nodegroups)
+    }
+
+    /// Resolves the target of a request.
+    pub async fn targets(&self, request: &PublishRequest) -> Result<Targets, ResolveError> {
+        let delimiter = request.kwargs.get("delimiter").and_then(Value::as_str).unwrap_or(":");
+        let target = self.target(request.tgt_type.parse()?, request.tgt.clone(), delimiter)?;
+        let resolved = self.storage.run(move |storage| resolve(storage, &target)).await;
+        let resolved = resolved.map_err(|error| ResolveError::Failed(error.to_string()))?;
+        resolved.map_err(|error| ResolveError::Failed(format!("resolving the target failed: {error}")))
+    }
+
+    /// Returns the number of accepted minions of a node group; `None` if the group is unknown or cannot be resolved.
+    pub async fn group_size(&self, group: &str) -> Option<usize> {
+        let target = self.target(TargetKind::Nodegroup, group.into(), ":").ok()?;
+        let resolved = self.storage.run(move |storage| resolve(storage, &target).ok()).await;
+        resolved.ok().flatten().map(|targets| targets.minions.len())
+    }
+
+    /// Returns the minions that are connected now.
+    pub fn present(&self) -> BTreeSet<MinionId> {
+        self.presence.present(&self.publisher.hosts())
+    }
+}
+
+/// Resolves a target. Minions without stored facts may match: they get the job and decide for themselves.
+///
+/// # Errors
+/// The accepted minions cannot be listed.
+pub(crate) fn resolve(storage: &Storage, target: &Target) -> Result<Targets, FileError> {
+    let accepted = storage.accepted()?;
+    let known: HashSet<&str> = accepted.iter().map(String::as_str).collect();
+    let listed = target.listed().into_iter().flatten();
+    let missing = listed.filter(|id| !known.contains(*id)).map(str::to_owned).collect();
+    let matching = accepted.iter().map(String::as_str).filter(|id| target.may_match(&storage.minion_data.facts(id)));
+    let minions = matching.map(str::to_owned).collect();
+    Ok(Targets { minions, missing })
+}

@@ -1,0 +1,242 @@
+//! Batches that the master runs: `salt --batch-size 10 --async`. The job runs on a number of minions at the same time, under
+//! one job id; when one returns, the next one gets it.
+//!
+//! The state of a batch is stored with each step, so that it is resumed after a restart. The event
+//! `salt/batch/<jid>/stop`, which `batch.stop` publishes, stops it.
+
+mod observed;
+mod state;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::job::{Batch, Driver, batch_size, retcode};
+use brine_core::store::{Batch as StoreBatch, BlockingStore, Store, StoreError, Table, Ticket};
+use brine_core::value::msgpack;
+use brine_core::wire::PublishRequest;
+use brine_core::{Jid, Value};
+use indexmap::IndexMap;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::Jobs;
+use super::run::{Progress, Run};
+pub(crate) use observed::observe;
+use state::Stage;
+pub(crate) use state::State;
+
+const TABLE: Table = Table("batches");
+/// The maximum number of batches; beyond it ended ones are dropped.
+const CAPACITY: usize = 1000;
+/// The maximum wait for minions to reconnect after a restart, and the polling interval.
+const RECONNECT: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
+
+/// A request for a batch.
+#[derive(Debug, Clone)]
+pub(crate) struct BatchRequest {
+    /// The job.
+    pub request: PublishRequest,
+    /// The number of minions at the same time, or a part such as `25%`.
+    pub size: String,
+    /// Whether a failed return halts the batch.
+    pub failhard: bool,
+    /// The pause after each minion, in seconds.
+    pub wait: f64,
+    /// The timeout of silent minions, in seconds.
+    pub timeout: u64,
+}
+
+/// The batches of a master.
+pub(crate) struct Batches {
+    table: Store,
+    all: Mutex<IndexMap<String, State>>,
+    /// The batches of `salt -b`.
+    pub observed: observed::Observed,
+}
+
+impl Batches {
+    /// Reads the batches from the store.
+    pub fn open(store: &BlockingStore) -> Result<Self, StoreError> {
+        let stored = store.scan(TABLE, b"", usize::MAX)?;
+        let states = stored.into_iter().filter_map(|(_, packed)| State::from_map(&msgpack::unpack_map(&packed).ok()?));
+        let all = states.map(|state| (state.jid.to_string(), state)).collect();
+        Ok(Batches { table: Store::clone(store), all: Mutex::new(all), observed: observed::Observed::default() })
+    }
+
+    /// Returns the state of a batch.
+    pub fn get(&self, jid: &str) -> Option<State> {
+        self.all.lock().get(jid).cloned()
+    }
+
+    /// Returns the running batches.
+    pub fn active(&self) -> Vec<State> {
+        self.all.lock().values().filter(|state| !state.ended).cloned().collect()
+    }
+
+    /// Stores a state. The ticket is complete when it is on disk.
+    fn store(&self, state: &State) -> Ticket {
+        let mut all = self.all.lock();
+        all.insert(state.jid.to_string(), state.clone());
+        let mut batch = StoreBatch::new();
+        batch.put(TABLE, state.jid.as_str(), msgpack::pack_map(&state.to_map()));
+        while all.len() > CAPACITY {
+            let Some(place) = all.values().position(|state| state.ended) else { break };
+            if let Some((jid, _)) = all.shift_remove_index(place) {
+                batch.delete(TABLE, jid);
+            }
+        }
+        self.table.write(batch)
+    }
+}
+
+impl Jobs {
+    /// Starts a batch with the minions of its target that answer a ping. Returns its job id, its minions, and those that do
+    /// not answer.
+    ///
+    /// # Errors
+    /// A message: the size is invalid, or the ping or the store failed.
+    pub async fn start_batch(
+        self: &Arc<Self>,
+        wanted: BatchRequest,
+    ) -> Result<(Option<Jid>, Vec<String>, Vec<String>), String> {
+        batch_size(&wanted.size, 1)?;
+        let request = &wanted.request;
+        let ping = PublishRequest { fun: "test.ping".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
+        let timeout = Duration::from_secs(wanted.timeout.max(1));
+        let present = self.ask(ping, timeout).await.map_err(|error| error.to_string())?;
+        let mut minions: Vec<String> = present.returned.into_iter().map(|(id, _)| id).collect();
+        minions.sort();
+        if minions.is_empty() {
+            return Ok((None, minions, present.missing));
+        }
+        let jid = Jid::new();
+        let size = batch_size(&wanted.size, minions.len())?;
+        let state = State::new(&jid, wanted, minions.clone(), size);
+        self.batches.store(&state).durable().await.map_err(|error| error.to_string())?;
+        self.publish_stage(&state, Stage::New).await;
+        self.spawn_batch(state)?;
+        Ok((Some(jid), minions, present.missing))
+    }
+
+    /// Resumes the batches that a stop of the master has interrupted.
+    pub fn resume_batches(self: &Arc<Self>) {
+        for state in self.batches.active() {
+            let jid = state.jid.to_string();
+            tracing::info!(jid, "batch of before the restart resumed");
+            if let Err(error) = self.spawn_batch(state) {
+                tracing::error!(jid, error, "resuming a batch failed");
+            }
+        }
+    }
+
+    async fn publish_stage(&self, state: &State, stage: Stage) {
+        let (word, body) = state.event(stage);
+        self.events.fire(&format!("salt/batch/{}/{word}", state.jid), &body).await;
+    }
+
+    fn spawn_batch(self: &Arc<Self>, state: State) -> Result<(), String> {
+        let events = self.subscribe(vec![format!("salt/batch/{}/stop", state.jid)])?;
+        let batch = Batch {
+            size: state.size,
+            wait: brine_core::seconds::within(0.0..=86_400.0, state.wait),
+            failhard: state.failhard,
+        };
+        let (user, pending) = (&state.request.user, state.pending.iter().cloned().collect());
+        let (times, now) = (self.times(Duration::from_secs(state.timeout)), Instant::now());
+        let mut driver = Driver::in_batches(state.jid.clone(), user, pending, batch, times, now);
+        driver.add_active(state.active.iter().cloned().collect(), now);
+        let run = BatchRun { jobs: Arc::clone(self), run: Run::new(Arc::clone(self), events, driver), state };
+        // A stop of the master ends it; it is resumed from the store.
+        self.background.spawn("batch", run.until_end());
+        Ok(())
+    }
+}
+
+/// A batch under way.
+struct BatchRun {
+    jobs: Arc<Jobs>,
+    run: Run,
+    state: State,
+}
+
+impl BatchRun {
+    async fn until_end(mut self) {
+        if !self.state.active.is_empty() {
+            self.catch_up().await;
+        }
+        loop {
+            match self.run.next().await {
+                Progress::Due(minions) => self.publish(minions).await,
+                Progress::Returned(_, returned) => {
+                    self.state.minion_returned(retcode(&returned) != 0);
+                    drop(self.record());
+                    self.jobs.publish_stage(&self.state, Stage::Progress).await;
+                }
+                Progress::Missing(minions) => {
+                    self.state.minions_failed(minions.len());
+                    drop(self.record());
+                    self.jobs.publish_stage(&self.state, Stage::Progress).await;
+                }
+                // The only other tag: `stop`.
+                Progress::Event(event) => {
+                    let reason = event.data().get("reason").map_or_else(|| "stop".to_owned(), ToString::to_string);
+                    self.run.driver.halt(reason);
+                }
+                Progress::Ended => break,
+                Progress::Stopping => return,
+            }
+        }
+        self.state.ended = true;
+        drop(self.record().durable().await);
+        self.jobs.publish_stage(&self.state, Stage::End).await;
+    }
+
+    /// Stores the state of the driver. The ticket is complete when it is on disk.
+    fn record(&mut self) -> Ticket {
+        self.state.record(&self.run.driver);
+        self.jobs.batches.store(&self.state)
+    }
+
+    /// Takes the returns of before the restart, and waits a while until the minions are connected: a job that is published
+    /// before is lost to them.
+    async fn catch_up(&mut self) {
+        let deadline = Instant::now() + RECONNECT;
+        let expected: BTreeSet<&String> = self.state.active.iter().chain(&self.state.pending).collect();
+        while Instant::now() < deadline {
+            let present: BTreeSet<String> = self.jobs.facts.present().iter().map(ToString::to_string).collect();
+            if expected.iter().all(|id| present.contains(*id)) {
+                break;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        self.jobs.events.job_cache_caught_up(Duration::from_secs(5)).await;
+        let jid = self.state.jid.clone();
+        let Some(cached) = self.jobs.cached_returns(jid).await else { return };
+        for id in self.state.active.clone() {
+            if let Some(returned) = cached.get(id.as_str()).and_then(Value::as_map)
+                && self.run.driver.returned(&id, returned, Instant::now())
+            {
+                self.state.minion_returned(retcode(returned) != 0);
+            }
+        }
+        self.state.record(&self.run.driver);
+    }
+
+    /// Publishes the job to the next minions.
+    async fn publish(&mut self, minions: Vec<String>) {
+        // On disk before the publish: after a restart it is known that they got the job. The store logs failed writes.
+        self.state.record(&self.run.driver);
+        self.state.active.extend(minions.iter().cloned());
+        drop(self.jobs.batches.store(&self.state).durable().await);
+        let published = self.jobs.publish_part(&mut self.run.driver, &self.state.request, &minions).await;
+        let unreached = published.unwrap_or_else(|error| {
+            tracing::error!(jid = %self.state.jid, %error, "publishing a part of a batch failed");
+            minions
+        });
+        self.state.minions_failed(unreached.len());
+        self.state.record(&self.run.driver);
+        self.jobs.publish_stage(&self.state, Stage::Progress).await;
+    }
+}

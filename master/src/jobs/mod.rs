@@ -1,0 +1,285 @@
+//! Jobs: published to the minions of a target, waited for, and run in batches.
+//!
+//! `stream.rs` encrypts and publishes loads, `run.rs` drives a job to its end, `batches` are jobs that the master runs in
+//! batches, `orchestration.rs` gives jobs to orchestrations. `recent_publishes.rs` serves minions that were away, and
+//! `causality.rs` remembers which reaction led to which job.
+
+pub(crate) mod batches;
+pub(crate) mod causality;
+pub(crate) mod orchestration;
+mod recent_publishes;
+mod run;
+mod stream;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::bus::{Filter, Start};
+use brine_core::config::MasterConfig;
+use brine_core::executors::{Blocking, MayBlock};
+use brine_core::job::{Times, Watch};
+use brine_core::supervisor::Background;
+use brine_core::wire::PublishRequest;
+use brine_core::{Jid, Map, MinionId, Value, map, metrics};
+use tokio::time::Instant;
+
+use crate::events::Events;
+use crate::facts::{Facts, ResolveError, Targets};
+use crate::storage::Storage;
+use batches::Batches;
+use causality::Causality;
+use recent_publishes::RecentPublishes;
+pub(crate) use stream::PublishStream;
+
+/// The options of a request that are part of the load for minions.
+const LOAD_OPTIONS: &[&str] = &[
+    "delimiter",
+    "metadata",
+    "ret_config",
+    "ret_kwargs",
+    "module_executors",
+    "executor_opts",
+    "start_event",
+    "to",
+    "id",
+];
+
+/// The fields of the load in Salt's event of a new job.
+const NEW_FIELDS: &[&str] = &["jid", "tgt_type", "tgt", "user", "fun", "arg"];
+/// The field of that event with the rest of the load.
+pub(crate) const MORE: &str = "_load";
+/// The field of that event for a part of a job, such as a batch: its minions add to those of the job.
+pub(crate) const PART: &str = "_part";
+
+/// A published job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// The job id; `None` if the target matches no accepted minion, and nothing was published.
+    pub jid: Option<Jid>,
+    /// The minions that are expected to return.
+    pub minions: Vec<String>,
+    /// The ids that the target lists and that are not accepted.
+    pub missing: Vec<String>,
+}
+
+impl Published {
+    /// Returns the answer to a client, as in Salt.
+    pub fn to_value(&self) -> Value {
+        map! {
+            "jid" => self.jid.as_ref().map(Jid::to_string),
+            "minions" => self.minions.clone(),
+            "missing" => self.missing.clone(),
+        }
+        .into()
+    }
+}
+
+/// Returns whether a target refers to node groups, which only the master knows.
+fn names_groups(request: &PublishRequest) -> bool {
+    match request.tgt_type.as_str() {
+        "nodegroup" => true,
+        "compound" => request.tgt.to_string().contains("N@"),
+        _ => false,
+    }
+}
+
+/// The returns of a job within a time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answers {
+    /// The minions that returned, in order of arrival, each with its return.
+    pub returned: Vec<(String, Map)>,
+    /// The minions that did not, sorted.
+    pub missing: Vec<String>,
+}
+
+/// The error of a job that was not published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The target cannot be resolved.
+    #[error(transparent)]
+    Resolve(ResolveError),
+    /// The name of a function is not a string.
+    #[error("a function's name is text such as test.ping, or a list of such texts")]
+    BadFunction,
+    /// The bus or the publish stream failed. A retry may succeed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<ResolveError> for PublishError {
+    fn from(error: ResolveError) -> Self {
+        match error {
+            ResolveError::Failed(message) => PublishError::Failed(message),
+            error @ ResolveError::Target(_) => PublishError::Resolve(error),
+        }
+    }
+}
+
+/// The jobs of a master.
+pub(crate) struct Jobs {
+    config: Arc<MasterConfig>,
+    events: Events,
+    facts: Arc<Facts>,
+    /// The publish stream.
+    pub stream: Arc<PublishStream>,
+    /// The batches of this master and of `salt -b`.
+    pub batches: Batches,
+    /// The causes of jobs.
+    pub causality: Causality,
+    recent_publishes: RecentPublishes,
+    storage: Blocking<Storage>,
+    background: Background,
+}
+
+impl Jobs {
+    /// Creates the jobs of a publish stream. Batches run as tasks of `background`.
+    pub fn new(
+        config: Arc<MasterConfig>,
+        events: Events,
+        facts: Arc<Facts>,
+        stream: Arc<PublishStream>,
+        batches: Batches,
+        storage: Blocking<Storage>,
+        background: Background,
+    ) -> Self {
+        let recent_publishes = RecentPublishes::new(Duration::from_secs(config.publish_catch_up));
+        let causality = Causality::default();
+        Jobs { config, events, facts, stream, batches, causality, recent_publishes, storage, background }
+    }
+
+    /// Restores the recent publishes from the journal, for a bounded time.
+    pub fn read_journal(&self, thread: &MayBlock) {
+        self.recent_publishes.read_journal(thread, &self.events.bus);
+    }
+
+    /// Returns the loads that a minion has missed after the last job that it saw, oldest first.
+    pub fn missed(&self, storage: &Storage, id: &MinionId, last: Option<&Jid>) -> Value {
+        self.recent_publishes.missed(storage, &self.config.nodegroups, id, last)
+    }
+
+    /// Publishes a job of before a restart again that no minion has returned for: the first publish may have failed. Minions
+    /// that got it know its id.
+    pub async fn publish_again(&self, request: PublishRequest, jid: Jid) -> Result<Published, PublishError> {
+        let Targets { minions, missing } = self.facts.targets(&request).await?;
+        let published = Published { jid: Some(jid.clone()), minions, missing };
+        self.send(&request, &published, load(&request, &jid)).await?;
+        tracing::info!(%jid, fun = %request.fun, "job of before the restart published again");
+        Ok(published)
+    }
+
+    /// Publishes a job.
+    pub async fn publish(&self, request: PublishRequest) -> Result<Published, PublishError> {
+        match &request.fun {
+            Value::Str(_) => {}
+            Value::List(all) if !all.is_empty() && all.iter().all(|fun| fun.as_str().is_some()) => {}
+            _ => return Err(PublishError::BadFunction),
+        }
+        let Targets { minions, missing } = self.facts.targets(&request).await?;
+        // As in Salt, a job without accepted minions is not published.
+        if minions.is_empty() {
+            return Ok(Published { jid: None, minions, missing });
+        }
+        let jid = request.jid.clone().unwrap_or_default();
+        let published = Published { jid: Some(jid.clone()), minions, missing };
+        let load = load(&request, &jid);
+        let mut new = new_event(&load);
+        new.insert("minions".into(), published.minions.clone().into());
+        new.insert("missing".into(), published.missing.clone().into());
+        if request.jid.is_some() {
+            new.insert(PART.into(), true.into());
+        }
+        let cause = request.kwargs.iter().filter(|(name, _)| name.as_str().is_some_and(|name| name.starts_with('_')));
+        let cause: Map = cause.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if !cause.is_empty() {
+            self.causality.record(&jid, &cause);
+            new.extend(cause);
+        }
+        if self.config.bare_jid_events {
+            self.events.fire(jid.as_str(), &map! {"minions" => published.minions.clone()}).await;
+        }
+        // The event comes first: the job is known before a minion can return for it.
+        let tag = format!("salt/job/{jid}/new");
+        self.events.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;
+        self.events.fire(&format!("salt/job/{jid}/publish"), &load).await;
+        self.send(&request, &published, load).await?;
+        let (tgt, tgt_type) = (&request.tgt, &request.tgt_type);
+        tracing::info!(%jid, fun = %request.fun, %tgt, %tgt_type, user = %request.user, minions = published.minions.len(), "job published");
+        tracing::debug!(%jid, minions = published.minions.join(","), missing = published.missing.join(","), "job published to these minions");
+        Ok(published)
+    }
+
+    async fn send(&self, request: &PublishRequest, published: &Published, mut load: Map) -> Result<(), PublishError> {
+        if names_groups(request) {
+            // Minions know no node groups: they get the ids.
+            load.insert("tgt".into(), published.minions.clone().into());
+            load.insert("tgt_type".into(), "list".into());
+        }
+        if let Some(jid) = &published.jid {
+            self.recent_publishes.record(jid, &load);
+        }
+        self.stream.publish(load, published.minions.clone()).await.map_err(PublishError::Failed)?;
+        metrics::PUBLISHES.add(1);
+        Ok(())
+    }
+
+    /// Publishes a job and collects its returns for this time at most. Silent minions are not asked.
+    pub async fn ask(&self, request: PublishRequest, timeout: Duration) -> Result<Answers, PublishError> {
+        let subscribed = self.events.bus.subscribe(Filter::prefix("salt/job/"), Start::Now);
+        let mut returns = subscribed.map_err(|error| PublishError::Failed(error.to_string()))?;
+        let published = self.publish(request).await?;
+        let mut answers = Answers { returned: Vec::new(), missing: published.minions };
+        let Some(jid) = published.jid else { return Ok(answers) };
+        let times = Times { timeout, gather: Duration::ZERO };
+        let mut watch = Watch::new(jid, answers.missing.clone(), times, Instant::now());
+        let gather = async {
+            while !watch.is_over() {
+                let Some(event) = returns.recv().await else { return };
+                answers.returned.extend(watch.take(&event, Instant::now()));
+            }
+        };
+        // Minions that have not returned by then are missing.
+        _ = tokio::time::timeout(timeout, gather).await;
+        answers.missing.retain(|id| watch.waits_for(id));
+        Ok(answers)
+    }
+
+    /// Returns the returns of a job in the job cache, by minion.
+    async fn cached_returns(&self, jid: Jid) -> Option<Map> {
+        self.storage.run(move |storage| storage.job_cache.get_jid(&jid)).await.ok()?.ok()
+    }
+
+    /// Returns the timeouts of a job.
+    fn times(&self, timeout: Duration) -> Times {
+        Times { timeout, gather: Duration::from_secs(self.config.gather_job_timeout) }
+    }
+}
+
+/// Returns the load for minions, without its serial number.
+fn load(request: &PublishRequest, jid: &Jid) -> Map {
+    let mut load = map! {
+        "jid" => jid,
+        "fun" => request.fun.clone(),
+        "arg" => request.arg.clone(),
+        "tgt" => request.tgt.clone(),
+        "tgt_type" => &request.tgt_type,
+        "ret" => &request.ret,
+        "user" => &request.user,
+    };
+    for name in LOAD_OPTIONS {
+        if let Some(value) = request.kwargs.get(*name).filter(|value| !value.is_nil()) {
+            load.insert((*name).into(), value.clone());
+        }
+    }
+    load
+}
+
+/// Returns the event of a new job: Salt's fields, and the rest of the load below [`MORE`] for the job cache.
+fn new_event(load: &Map) -> Map {
+    let (mut new, mut more): (Map, Map) =
+        load.clone().into_iter().partition(|(name, _)| name.as_str().is_some_and(|name| NEW_FIELDS.contains(&name)));
+    more.retain(|_, value| value.is_truthy());
+    if !more.is_empty() {
+        new.insert(MORE.into(), more.into());
+    }
+    new
+}

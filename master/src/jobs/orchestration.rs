@@ -1,0 +1,132 @@
+//! The master as the states of an orchestration reach it: jobs, runner and wheel functions, events.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::bus::{Filter, Start};
+use brine_core::function::Args;
+use brine_core::job::{Batch, Driver, batch_size};
+use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
+use brine_core::wire::PublishRequest;
+use brine_core::{Jid, Map, Value};
+use rand::seq::SliceRandom;
+use tokio::time::Instant;
+
+use super::Jobs;
+use super::run::{Progress, Run};
+use crate::events::Events;
+use crate::runner_calls::{Caller, Kind, RunnerCalls};
+
+/// The master, for one orchestration.
+pub(crate) struct Orchestrator {
+    pub jobs: Arc<Jobs>,
+    pub calls: Arc<RunnerCalls>,
+    pub events: Events,
+    /// The runner call of the orchestration.
+    pub caller: Caller,
+    /// Whether the events of its states are published: as in Salt, not those of a single state.
+    pub publishes: bool,
+}
+
+impl MasterAccess for Orchestrator {
+    fn ask(&self, ask: Ask) -> Result<Vec<Answer>, String> {
+        let mut ask = ask;
+        ask.request.user.clone_from(&self.caller.user);
+        ask.request.kwargs.extend(self.caller.cause.clone());
+        self.caller.thread.wait(self.jobs.run_to_end(ask))
+    }
+
+    fn runner(&self, function: &str, args: Args) -> Called {
+        self.call(Kind::Runner, function, args)
+    }
+
+    fn wheel(&self, function: &str, args: Args) -> Called {
+        self.call(Kind::Wheel, function, args)
+    }
+
+    fn follow(&self, timeout: Duration, seen: &mut dyn FnMut(&str, &Map) -> bool) -> Result<bool, String> {
+        let subscribed = self.events.bus.subscribe(Filter::All, Start::Now);
+        let mut events = subscribed.map_err(|error| error.to_string())?;
+        let follow = async {
+            while let Some(event) = events.recv().await {
+                if seen(event.tag(), &event.data()) {
+                    return true;
+                }
+            }
+            false
+        };
+        Ok(self.caller.thread.wait(async { tokio::time::timeout(timeout, follow).await.unwrap_or(false) }))
+    }
+
+    fn tell(&self, what: &str, mut body: Map) {
+        if !self.publishes {
+            return;
+        }
+        self.caller.mark(&mut body);
+        self.caller.thread.wait(self.events.fire(&format!("salt/run/{}/{what}", self.caller.jid), &body));
+    }
+}
+
+impl Orchestrator {
+    fn call(&self, kind: Kind, function: &str, args: Args) -> Called {
+        let (jid, mut answer) = self.calls.call_within(kind, function, args, &self.caller);
+        let data = answer.shift_remove("data").unwrap_or_default();
+        let success = data.get("success").is_some_and(Value::is_truthy);
+        Called { jid, value: data.get("return").cloned().unwrap_or_default(), success }
+    }
+}
+
+impl Jobs {
+    /// Runs a job to its end: until every minion has returned or does not run it any more.
+    async fn run_to_end(self: &Arc<Self>, ask: Ask) -> Result<Vec<Answer>, String> {
+        let Ask { request, timeout, batch, failhard, subset } = ask;
+        let timeout = timeout.unwrap_or(Duration::from_secs(self.config.timeout));
+        let events = self.subscribe(Vec::new())?;
+        if batch.is_none() && subset.is_none() {
+            let published = self.publish(request.clone()).await.map_err(|error| error.to_string())?;
+            let Some(jid) = published.jid else { return Ok(Vec::new()) };
+            let minions = published.minions.clone();
+            let driver = Driver::of_published(jid, &request.user, minions, self.times(timeout), Instant::now());
+            let ids = published.minions.into_iter().chain(published.missing).collect();
+            return self.collect(Run::new(Arc::clone(self), events, driver), &request, ids).await;
+        }
+        // Minions that do not answer a ping are left out.
+        let ping = PublishRequest { fun: "test.ping".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
+        let present = self.ask(ping, timeout).await.map_err(|error| error.to_string())?;
+        let mut ids: Vec<String> = present.returned.into_iter().map(|(id, _)| id).collect();
+        if let Some(subset) = subset {
+            ids.shuffle(&mut rand::rng());
+            ids.truncate(subset);
+        }
+        ids.sort();
+        let size = match batch {
+            Some(batch) => batch_size(&batch, ids.len())?,
+            None => ids.len().max(1),
+        };
+        let batch = Batch { size, wait: Duration::ZERO, failhard };
+        // As with `salt -b`, all parts have one job id.
+        let (jid, now) = (Jid::new(), Instant::now());
+        let driver = Driver::in_batches(jid, &request.user, ids.clone(), batch, self.times(timeout), now);
+        self.collect(Run::new(Arc::clone(self), events, driver), &request, ids).await
+    }
+
+    /// Collects the returns of a job from these minions, without those that a halt has left out. Parts are published as
+    /// `request`.
+    async fn collect(&self, mut run: Run, request: &PublishRequest, ids: Vec<String>) -> Result<Vec<Answer>, String> {
+        let mut returned = HashMap::new();
+        loop {
+            match run.next().await {
+                Progress::Due(minions) => {
+                    self.publish_part(&mut run.driver, request, &minions).await.map_err(|error| error.to_string())?;
+                }
+                Progress::Returned(id, data) => _ = returned.insert(id, data),
+                Progress::Missing(_) | Progress::Event(_) => {}
+                Progress::Ended | Progress::Stopping => break,
+            }
+        }
+        let jid = run.driver.jid();
+        let ids = ids.into_iter().filter(|id| !run.driver.pending().contains(id));
+        Ok(ids.map(|id| Answer { returned: returned.remove(&id), jid: jid.clone(), id }).collect())
+    }
+}

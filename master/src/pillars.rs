@@ -1,0 +1,206 @@
+//! Pillars: rendered for a minion or taken from the cache, and stored for targets.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_core::config::MasterConfig;
+use brine_core::executors::{Blocking, Executor, MayBlock};
+use brine_core::function::{Args, CallError};
+use brine_core::sls::jinja::Host;
+use brine_core::sls::pillar::{PillarRequest, PillarSource, merge};
+use brine_core::value::msgpack;
+use brine_core::{Map, MinionId, Value, map};
+use parking_lot::Mutex;
+
+use crate::events::Events;
+use crate::host_functions::HostFunctions;
+use crate::storage::Storage;
+
+/// A request for a pillar.
+#[derive(Clone)]
+pub(crate) struct PillarQuery {
+    pub id: MinionId,
+    pub grains: Map,
+    pub saltenv: Option<String>,
+    pub pillarenv: Option<String>,
+    /// Merged over the pillar of this request.
+    pub pillar_override: Map,
+    /// Whether the cached pillar is dropped first.
+    pub clean_cache: bool,
+}
+
+/// Creates, for a thread, the host of runner and wheel functions in templates.
+pub(crate) type MasterHost = Arc<dyn Fn(&MayBlock) -> Arc<dyn Host> + Send + Sync>;
+
+/// The pillars of minions.
+pub(crate) struct Pillars {
+    config: Arc<MasterConfig>,
+    source: PillarSource,
+    storage: Blocking<Storage>,
+    render: Executor,
+    events: Events,
+    /// Execution functions in pillar files.
+    host: Option<Arc<dyn HostFunctions>>,
+    /// The rendered pillars (`pillar_cache`).
+    pub cache: PillarCache,
+}
+
+impl Pillars {
+    /// Creates the pillars of a configuration.
+    pub fn new(
+        config: Arc<MasterConfig>,
+        storage: Blocking<Storage>,
+        render: Executor,
+        events: Events,
+        host: Option<Arc<dyn HostFunctions>>,
+    ) -> Self {
+        let source = PillarSource::new(Arc::new(config.opts.clone()));
+        Pillars { config, source, storage, render, events, host, cache: PillarCache::default() }
+    }
+
+    /// Returns a minion's pillar. Stores it with the grains, and publishes the change. Pillar files call runner and wheel
+    /// functions of `master`.
+    pub async fn pillar(self: &Arc<Self>, query: PillarQuery, master: MasterHost) -> Value {
+        let (pillars, id) = (Arc::clone(self), query.id.clone());
+        let rendered = self.render.run(move |thread| {
+            let pillar = pillars.cached_or_rendered(&query, &master(thread));
+            let ticket = pillars.storage.get(thread).minion_data.put(&query.id, query.grains, pillar.clone());
+            (pillar, ticket)
+        });
+        // A panic: the minion must not take an empty pillar for its own.
+        let Ok((pillar, ticket)) = rendered.await else {
+            return map! {"_errors" => brine_core::list!["The pillar could not be rendered: see the master's log"]}
+                .into();
+        };
+        if let Err(error) = ticket.durable().await {
+            tracing::error!(minion = %id, %error, "storing the data of a minion failed");
+        }
+        if self.config.minion_data_cache_events {
+            self.events.fire(&format!("minion/refresh/{id}"), &map! {"Minion data cache refresh" => &id}).await;
+        }
+        pillar.into()
+    }
+
+    fn cached_or_rendered(&self, query: &PillarQuery, master: &Arc<dyn Host>) -> Map {
+        if !self.config.pillar_cache {
+            return self.render(query, master);
+        }
+        if query.clean_cache {
+            self.cache.remove(&query.id);
+        }
+        let lifetime = Duration::from_secs(self.config.pillar_cache_ttl);
+        let cached = self.cache.get(&query.id, query.pillarenv.as_deref(), lifetime);
+        let mut pillar = cached.unwrap_or_else(|| {
+            // The override is of this request alone.
+            let plain = PillarQuery { pillar_override: Map::new(), ..query.clone() };
+            let pillar = self.render(&plain, master);
+            if !pillar.contains_key("_errors") {
+                self.cache.put(&query.id, query.pillarenv.as_deref(), &pillar, lifetime);
+            }
+            pillar
+        });
+        merge(&mut pillar, &query.pillar_override);
+        pillar
+    }
+
+    /// Renders a pillar without storing it.
+    pub fn render(&self, query: &PillarQuery, master: &Arc<dyn Host>) -> Map {
+        let grains = Arc::new(query.grains.clone());
+        let (host, master) = (self.host.clone(), Arc::clone(master));
+        let functions = PillarFunctions { host, master, grains: Arc::clone(&grains) };
+        self.source.render(&PillarRequest {
+            id: &query.id,
+            grains: &grains,
+            saltenv: query.saltenv.as_deref(),
+            pillarenv: query.pillarenv.as_deref(),
+            over: &query.pillar_override,
+            functions: Some(Arc::new(functions)),
+        })
+    }
+}
+
+/// The functions of pillar files and `ext_pillar`: execution functions of the master's host with the minion's grains, and
+/// runner and wheel functions by `saltutil.runner` and `saltutil.wheel`.
+struct PillarFunctions {
+    host: Option<Arc<dyn HostFunctions>>,
+    master: Arc<dyn Host>,
+    grains: Arc<Map>,
+}
+
+fn is_master_function(function: &str) -> bool {
+    matches!(function, "saltutil.runner" | "saltutil.wheel")
+}
+
+impl Host for PillarFunctions {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        match &self.host {
+            _ if is_master_function(function) => self.master.call(function, args),
+            Some(host) => host.call_with_grains(&self.grains, function, args),
+            None => Err(CallError::NotAvailable(function.to_owned())),
+        }
+    }
+
+    fn has(&self, function: &str) -> bool {
+        is_master_function(function) || self.host.as_ref().is_some_and(|host| host.has(function))
+    }
+
+    fn template(&self, _path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+}
+
+/// The rendered pillars in memory, by minion and `pillarenv`.
+#[derive(Debug, Default)]
+pub(crate) struct PillarCache(Mutex<HashMap<MinionId, HashMap<Option<String>, Cached>>>);
+
+#[derive(Debug)]
+struct Cached {
+    when: Instant,
+    /// Packed, which takes a fraction of the memory.
+    packed: Vec<u8>,
+}
+
+impl PillarCache {
+    /// Returns a pillar within its lifetime.
+    pub fn get(&self, id: &MinionId, pillarenv: Option<&str>, lifetime: Duration) -> Option<Map> {
+        let all = self.0.lock();
+        let cached = all.get(id)?.get(&pillarenv.map(str::to_owned))?;
+        if cached.when.elapsed() > lifetime { None } else { msgpack::unpack_map(&cached.packed).ok() }
+    }
+
+    fn put(&self, id: &MinionId, pillarenv: Option<&str>, pillar: &Map, lifetime: Duration) {
+        let cached = Cached { when: Instant::now(), packed: msgpack::pack_map(pillar) };
+        let mut all = self.0.lock();
+        all.retain(|_, pillars| {
+            pillars.retain(|_, cached| cached.when.elapsed() <= lifetime);
+            !pillars.is_empty()
+        });
+        all.entry(id.clone()).or_default().insert(pillarenv.map(str::to_owned), cached);
+    }
+
+    /// Removes all pillars of a minion.
+    pub fn remove(&self, id: &MinionId) {
+        self.0.lock().remove(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pillars_are_cached_by_minion_and_environment() {
+        let (cache, hour) = (PillarCache::default(), Duration::from_secs(3600));
+        let (one, other): (MinionId, MinionId) = ("one".parse().unwrap(), "other".parse().unwrap());
+        cache.put(&one, None, &map! {"a" => 1}, hour);
+        cache.put(&one, Some("dev"), &map! {"a" => 2}, hour);
+        assert_eq!(cache.get(&one, None, hour), Some(map! {"a" => 1}));
+        assert_eq!(cache.get(&one, Some("dev"), hour), Some(map! {"a" => 2}));
+        assert_eq!(cache.get(&one, Some("qa"), hour), None);
+        assert_eq!(cache.get(&other, None, hour), None);
+        assert_eq!(cache.get(&one, None, Duration::ZERO), None);
+        cache.remove(&one);
+        assert_eq!(cache.get(&one, Some("dev"), hour), None);
+    }
+}

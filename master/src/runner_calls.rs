@@ -1,0 +1,400 @@
+//! Calls of runner and wheel functions: each has a job id, an event at its start and one with its result.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use brine_core::bus::Bus;
+use brine_core::config::MasterConfig;
+use brine_core::event::{STAMP, stamp};
+use brine_core::executors::{Blocking, ExecutorError, Executors, MayBlock, Pending};
+use brine_core::function::{Args, CallError, Registry};
+use brine_core::sls::jinja::Host;
+use brine_core::transport::Publisher;
+use brine_core::{Jid, Map, MinionId, Value, map};
+use brine_reactor::{Cause, PriorDispatch};
+use tokio::runtime::Handle;
+
+use crate::access::Access;
+use crate::admission::Admission;
+use crate::events::Events;
+use crate::facts::Facts;
+use crate::host_functions::HostFunctions;
+use crate::job_cache::NOT_CACHED;
+use crate::jobs::Jobs;
+use crate::large_returns::ReturnEvents;
+use crate::pillars::{MasterHost, Pillars};
+use crate::reactions::{ReactorHandle, TemplateFunctions};
+use crate::runner::{self, RunnerContext};
+use crate::storage::Storage;
+use crate::wheel::{self, WheelContext, WheelHost};
+
+/// Functions that return events of the bus.
+const ABOUT_EVENTS: &[&str] = &["event_bus.since", "event_bus.replay"];
+
+/// Internal functions of the tools, which are not listed as jobs.
+const NO_JOBS: &[&str] = &["doc.nearest", "doc.runner", "doc.wheel", "manage.targets"];
+
+/// The prefix of functions that return data of the job cache, which does not store their large results whole again.
+const ABOUT_JOBS: &str = "jobs.";
+
+/// Salt's retcode of an unknown runner function.
+const UNKNOWN_RUNNER: i64 = 254;
+
+/// The registry of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `salt-run`'s functions.
+    Runner,
+    /// The functions that manage the master.
+    Wheel,
+}
+
+impl Kind {
+    /// Returns the name of the registry.
+    pub fn name(self) -> &'static str {
+        self.words().1
+    }
+
+    /// Returns the word in tags, and the prefix of function names.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Kind::Runner => ("run", "runner"),
+            Kind::Wheel => ("wheel", "wheel"),
+        }
+    }
+}
+
+/// A running call.
+pub struct Started {
+    /// The job id.
+    pub jid: Jid,
+    /// The prefix of its events' tags.
+    pub tag: String,
+    outcome: Result<Pending<Map>, ExecutorError>,
+}
+
+impl Started {
+    /// Waits for the end of the call. Returns the answer to a client, as in Salt.
+    pub async fn finish(self) -> Map {
+        let result = match self.outcome {
+            Ok(pending) => pending.result().await,
+            Err(error) => Err(error),
+        };
+        let data = result.unwrap_or_else(|error| map! {"return" => error.to_string(), "success" => false});
+        map! {"tag" => self.tag, "data" => data}
+    }
+}
+
+/// The parts of a master that runner and wheel functions use.
+pub(crate) struct Services {
+    /// The id of the master.
+    pub id: MinionId,
+    pub config: Arc<MasterConfig>,
+    pub bus: Bus,
+    pub events: Events,
+    pub executors: Executors,
+    pub storage: Blocking<Storage>,
+    pub publisher: Publisher,
+    pub access: Arc<Access>,
+    pub admission: Arc<Admission>,
+    pub facts: Arc<Facts>,
+    pub jobs: Arc<Jobs>,
+    pub pillars: Arc<Pillars>,
+    pub reactor: ReactorHandle,
+    /// Execution functions of the master's host.
+    pub functions: Option<Arc<dyn HostFunctions>>,
+}
+
+/// Calls runner and wheel functions.
+pub(crate) struct RunnerCalls {
+    pub runners: Registry<RunnerContext>,
+    pub wheels: Registry<WheelContext>,
+    pub services: Arc<Services>,
+    returns: ReturnEvents,
+}
+
+impl RunnerCalls {
+    /// Creates the registries. Results are published as `returns` fits them.
+    pub fn new(services: Services, returns: ReturnEvents) -> Arc<Self> {
+        Arc::new(RunnerCalls {
+            runners: Registry::new(runner::MODULES),
+            wheels: Registry::new(wheel::MODULES),
+            services: Arc::new(services),
+            returns,
+        })
+    }
+
+    /// Returns whether a function exists.
+    pub fn has(&self, kind: Kind, function: &str) -> bool {
+        match kind {
+            Kind::Runner => self.runners.get(function).is_some(),
+            Kind::Wheel => self.wheels.get(function).is_some(),
+        }
+    }
+
+    /// Returns the host of templates, with the functions of the master.
+    pub fn template_host(self: &Arc<Self>) -> MasterHost {
+        let calls = Arc::clone(self);
+        Arc::new(move |thread: &MayBlock| -> Arc<dyn Host> {
+            Arc::new(TemplateFunctions { calls: Arc::clone(&calls), thread: thread.clone() })
+        })
+    }
+
+    fn runner_context(self: &Arc<Self>, caller: Caller) -> RunnerContext {
+        RunnerContext { master: Arc::clone(&self.services), calls: Arc::clone(self), caller }
+    }
+
+    /// Returns the context of a wheel function; its thread may block.
+    pub fn wheel_context(&self, caller: Caller) -> WheelContext {
+        let keys = Arc::clone(&self.services.storage.get(&caller.thread).keys);
+        let attended = caller.user != crate::reactions::USER;
+        WheelContext { keys, attended, host: Arc::new(WheelServices { services: Arc::clone(&self.services), caller }) }
+    }
+
+    /// Calls a function on this thread, without events.
+    pub fn call_function(
+        self: &Arc<Self>,
+        kind: Kind,
+        function: &str,
+        args: Args,
+        caller: Caller,
+    ) -> Result<Value, CallError> {
+        match kind {
+            Kind::Runner => self.runners.call(&self.runner_context(caller), function, args),
+            Kind::Wheel => self.wheels.call(&self.wheel_context(caller), function, args),
+        }
+    }
+
+    /// Starts a call on an executor and publishes its `new` event.
+    pub async fn start(self: &Arc<Self>, kind: Kind, function: &str, args: Args, user: &str, cause: &Map) -> Started {
+        let call = NewCall::new(kind, function, args, user, Jid::new());
+        let call = self.publish_new(NewCall { cause: cause.clone(), ..call }, cause).await;
+        let (jid, tag, calls) = (call.jid.clone(), call.tag.clone(), Arc::clone(self));
+        let outcome = self.services.executors.jobs.start(move |may_block| {
+            let mut body = calls.call(&call, may_block);
+            may_block.wait(calls.publish_return(&call, &body));
+            // The answer to a client has a stamp, as the event has.
+            body.insert(STAMP.into(), stamp().into());
+            body
+        });
+        if let Err(error) = &outcome {
+            tracing::error!(%jid, function, %error, "starting a call failed");
+        }
+        Started { jid, tag, outcome }
+    }
+
+    /// Makes a call within another one, such as an orchestration, on its thread. Returns the job id and the answer to a
+    /// client.
+    pub fn call_within(self: &Arc<Self>, kind: Kind, function: &str, args: Args, caller: &Caller) -> (Jid, Map) {
+        let call = NewCall::new(kind, function, args, &caller.user, Jid::new());
+        let call = NewCall { cause: caller.cause.clone(), ..call };
+        let call = caller.thread.wait(self.publish_new(call, &caller.cause));
+        let mut body = self.call(&call, &caller.thread);
+        caller.thread.wait(self.publish_return(&call, &body));
+        body.insert(STAMP.into(), stamp().into());
+        (call.jid, map! {"tag" => call.tag, "data" => body})
+    }
+
+    /// Makes a call of a reaction on this thread. Returns its result.
+    pub async fn call_for_reaction(self: &Arc<Self>, kind: Kind, function: &str, args: Args, cause: &Cause) -> Map {
+        // A call that is repeated after a restart keeps its id.
+        let jid = cause.prior.as_ref().map_or_else(Jid::new, |PriorDispatch { jid, .. }| jid.clone());
+        let call = NewCall::new(kind, function, args, crate::reactions::USER, jid);
+        let call = self.publish_new(NewCall { cause: cause.short_fields(), ..call }, &cause.fields()).await;
+        // The reactor's workers are threads of their own.
+        let thread = MayBlock::own_thread(Handle::current());
+        let body = tokio::task::block_in_place(|| self.call(&call, &thread));
+        self.publish_return(&call, &body).await;
+        body
+    }
+
+    /// Publishes the `new` event of a call, with the fields of its cause.
+    async fn publish_new(&self, mut call: NewCall, cause: &Map) -> NewCall {
+        if call.kind == Kind::Runner && !self.has(call.kind, &call.function) {
+            // Salt only publishes its end.
+            call.body.insert("fun".into(), call.function.as_str().into());
+            call.body.insert("retcode".into(), UNKNOWN_RUNNER.into());
+        } else {
+            call.body.insert("user".into(), call.user.as_str().into());
+            let mut new = call.body.clone();
+            new.extend(cause.clone());
+            self.services.events.fire(&format!("{}/new", call.tag), &new).await;
+        }
+        call
+    }
+
+    /// Publishes the result of a call. Returned events are left out, or events would grow without end, and a result that
+    /// exceeds `max_event_size` is trimmed: the caller gets it in any case.
+    async fn publish_return(&self, call: &NewCall, body: &Map) {
+        let tag = &format!("{}/ret", call.tag);
+        let mut body = Cow::Borrowed(body);
+        if ABOUT_EVENTS.contains(&call.function.as_str())
+            && let Some(Value::List(events)) = body.get("return")
+        {
+            let text = format!("{} events", events.len());
+            body.to_mut().insert("return".into(), text.into());
+        }
+        if NO_JOBS.contains(&call.function.as_str()) {
+            body.to_mut().insert(NOT_CACHED.into(), true.into());
+        }
+        let is_cached = match call.kind {
+            Kind::Runner => self.services.config.runner_returns && !call.function.starts_with(ABOUT_JOBS),
+            Kind::Wheel => true,
+        };
+        let body = self.returns.event_of_call(tag, &call.jid, body, is_cached).await;
+        if let Err(error) = self.services.events.fire_job(tag, &body).await {
+            tracing::error!(tag, %error, "publishing an event failed");
+        }
+    }
+
+    /// Calls a runner function on this thread, without events. Returns its result, or the error as a message.
+    pub fn call_runner(
+        self: &Arc<Self>,
+        function: &str,
+        args: Args,
+        jid: &Jid,
+        user: &str,
+        thread: &MayBlock,
+    ) -> Result<Value, String> {
+        let caller = Caller { jid: jid.clone(), user: user.to_owned(), cause: Map::new(), thread: thread.clone() };
+        self.call_function(Kind::Runner, function, args, caller).map_err(|error| {
+            tracing::warn!(function, %error, "runner or wheel call failed");
+            failure_text(Kind::Runner.words().1, function, &error)
+        })
+    }
+
+    /// Makes a call on this thread, which may block. Returns the body of its return.
+    fn call(self: &Arc<Self>, call: &NewCall, thread: &MayBlock) -> Map {
+        let NewCall { kind, function, args, .. } = call;
+        let (jid, user, cause) = (call.jid.clone(), call.user.clone(), call.cause.clone());
+        let caller = Caller { jid, user, cause, thread: thread.clone() };
+        let out = match kind {
+            Kind::Runner => self.runners.get(function).and_then(|function| function.out),
+            Kind::Wheel => None,
+        };
+        let result = self.call_function(*kind, function, args.clone(), caller);
+        let success = result.as_ref().is_ok_and(is_success);
+        let mut body = call.body.clone();
+        if matches!(result, Err(CallError::Execution(_) | CallError::Exception(_))) {
+            body.insert("retcode".into(), 1.into());
+        }
+        let value = result.unwrap_or_else(|error| {
+            tracing::warn!(function, %error, "runner or wheel call failed");
+            let text = failure_text(kind.words().1, function, &error);
+            let is_misuse = matches!(error, CallError::Arguments { .. } | CallError::Invocation { .. });
+            let doc =
+                self.runners.get(function).filter(|_| *kind == Kind::Runner && call.cause.is_empty() && is_misuse);
+            match doc {
+                Some(function) => with_usage(&text, &function.docstring()).into(),
+                None => text.into(),
+            }
+        });
+        body.extend(call.cause.clone());
+        body.insert("return".into(), value);
+        body.insert("success".into(), success.into());
+        if let Some(out) = out {
+            body.insert("outputter".into(), out.into());
+        }
+        body
+    }
+}
+
+/// A call whose `new` event is published.
+struct NewCall {
+    kind: Kind,
+    function: String,
+    args: Args,
+    jid: Jid,
+    tag: String,
+    user: String,
+    /// The fields of all its events.
+    body: Map,
+    /// The fields of its cause.
+    cause: Map,
+}
+
+impl NewCall {
+    fn new(kind: Kind, function: &str, args: Args, user: &str, jid: Jid) -> Self {
+        let (tag_word, prefix) = kind.words();
+        let tag = format!("salt/{tag_word}/{jid}");
+        let keywords = (!args.keyword.is_empty()).then(|| args.keyword.clone().into());
+        let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
+        let body = map! {"fun" => format!("{prefix}.{function}"), "fun_args" => fun_args, "jid" => &jid};
+        let (function, user) = (function.to_owned(), user.to_owned());
+        NewCall { kind, function, args, jid, tag, user, body, cause: Map::new() }
+    }
+}
+
+/// The caller of a runner or wheel function.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    /// The job id of the call.
+    pub jid: Jid,
+    /// The user.
+    pub user: String,
+    /// The fields of the cause, for events of the call; empty unless it is a reaction.
+    pub cause: Map,
+    /// The thread of the call.
+    pub thread: MayBlock,
+}
+
+impl Caller {
+    /// Adds the cause to an event of the function.
+    pub fn mark(&self, body: &mut Map) {
+        if !self.cause.is_empty() {
+            body.extend(self.cause.clone());
+            body.insert("_jid".into(), (&self.jid).into());
+        }
+    }
+}
+
+/// Returns whether a result is a success. That of an orchestration names its own retcode.
+fn is_success(value: &Value) -> bool {
+    !(value.get("data").is_some() && value.get("retcode").is_some_and(Value::is_truthy))
+}
+
+/// Returns the message of invalid arguments with the function's documentation, as Salt prints them.
+fn with_usage(sentence: &str, doc: &str) -> String {
+    let lines = doc.lines().map(|line| format!("\n    {line}").trim_end_matches(' ').to_owned());
+    format!("\n{sentence}\n\nUsage:\n{}", lines.collect::<String>())
+}
+
+/// Returns the message of a failed call, as in Salt.
+fn failure_text(prefix: &str, function: &str, error: &CallError) -> String {
+    match error {
+        CallError::NotAvailable(_) => error.to_string(),
+        CallError::Arguments { message, .. } | CallError::Invocation { message, .. } => {
+            format!("Passed invalid arguments: {message}")
+        }
+        CallError::Execution(message) | CallError::Exception(message) => {
+            format!("Exception occurred in {prefix} {function}: {message}")
+        }
+    }
+}
+
+/// The services of wheel functions.
+struct WheelServices {
+    services: Arc<Services>,
+    caller: Caller,
+}
+
+impl WheelHost for WheelServices {
+    fn fire(&self, tag: &str, body: &Map) {
+        let mut body = body.clone();
+        self.caller.mark(&mut body);
+        self.caller.thread.wait(self.services.events.fire(tag, &body));
+    }
+
+    fn rotate_key(&self) {
+        if self.services.config.rotate_aes_key {
+            self.caller.thread.wait(self.services.jobs.stream.rotate_keys());
+        }
+    }
+
+    fn actor(&self) -> String {
+        match (self.caller.cause.get("_cause"), self.caller.cause.get("_sls")) {
+            (Some(event), Some(sls)) => format!("reaction of {sls} to event {event}"),
+            _ => format!("wheel call of {}", self.caller.user),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The tasks of a master that subscribe to the bus or run at intervals.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_core::bus::{Bus, Filter, Start};
+use brine_core::config::MasterConfig;
+use brine_core::executors::Executors;
+use brine_core::glob::GlobSet;
+use brine_core::supervisor::{Background, Supervisor};
+use brine_returners::Returner;
+use tokio::sync::watch;
+
+use crate::runner_calls::{RunnerCalls, Services};
+use crate::{StartError, facts, file_events, job_cache, jobs, maintenance, schedule};
+
+/// Starts the job cache.
+pub(crate) fn start_job_cache(
+    parts: &mut Supervisor,
+    bus: &Bus,
+    executors: &Executors,
+    cache: job_cache::JobCache,
+    progress: watch::Sender<u64>,
+) -> Result<(), StartError> {
+    // The cursor exists before the first event.
+    job_cache::subscribe_jobs(bus)?;
+    let (bus, disk, progress) = (bus.clone(), executors.disk.clone(), Arc::new(progress));
+    parts.start_restarting("job cache", move |shutdown| {
+        let (bus, disk, cache, progress) = (bus.clone(), disk.clone(), cache.clone(), Arc::clone(&progress));
+        async move { job_cache::cache_jobs(&bus, cache, disk, progress, shutdown).await }
+    });
+    Ok(())
+}
+
+/// Starts an event returner (`event_return`).
+pub(crate) fn start_event_returner(
+    parts: &mut Supervisor,
+    bus: &Bus,
+    executors: &Executors,
+    config: &MasterConfig,
+    name: &str,
+    returner: Arc<dyn Returner>,
+) -> Result<(), StartError> {
+    let (filter, deny) = event_return_filters(config)?;
+    let cursor = Start::Durable(format!("event_return/{name}"));
+    bus.subscribe(filter.clone(), cursor.clone())?;
+    let (bus, disk) = (bus.clone(), executors.disk.clone());
+    parts.start_restarting(format!("event returner {name}"), move |shutdown| {
+        let (bus, disk, returner) = (bus.clone(), disk.clone(), Arc::clone(&returner));
+        let (filter, deny, cursor) = (filter.clone(), deny.clone(), cursor.clone());
+        async move {
+            match bus.subscribe(filter, cursor) {
+                Ok(events) => job_cache::return_events(events, returner, deny, disk, shutdown).await,
+                Err(error) => tracing::error!(%error, "subscribing an event returner failed"),
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Starts the tasks that only use the parts.
+pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, background: &Background, has_git: bool) {
+    let (services, config) = (Arc::clone(&calls.services), &calls.services.config);
+    let of = |services: &Arc<Services>| Arc::clone(services);
+    let shared = of(&services);
+    parts.start_restarting("ended sessions", move |shutdown| maintenance::end_sessions(of(&shared), shutdown));
+    let shared = of(&services);
+    parts.start_restarting("maintenance", move |shutdown| maintenance::maintain(of(&shared), shutdown));
+    let jobs = Arc::clone(&services.jobs);
+    parts.start_restarting("batches of salt", move |shutdown| jobs::batches::observe(Arc::clone(&jobs), shutdown));
+    if !config.schedule.is_empty() {
+        let (calls, background) = (Arc::clone(calls), background.clone());
+        parts.start_restarting("schedule", move |shutdown| {
+            schedule::run(Arc::clone(&calls), background.clone(), shutdown)
+        });
+    }
+    if config.presence_events {
+        let (facts, events) = (Arc::clone(&services.facts), services.events.clone());
+        let interval = Duration::from_secs(config.loop_interval.max(1));
+        parts.start_restarting("presence events", move |shutdown| {
+            facts::presence::publish(Arc::clone(&facts), events.clone(), interval, shutdown)
+        });
+    }
+    if has_git {
+        let shared = of(&services);
+        parts.start_restarting("gitfs", move |shutdown| maintenance::fetch_repositories(of(&shared), shutdown));
+    }
+    if config.fileserver_events {
+        let (config, events) = (Arc::clone(config), services.events.clone());
+        let disk = services.executors.disk.clone();
+        parts.start_restarting("file server events", move |shutdown| {
+            file_events::publish(Arc::clone(&config), events.clone(), disk.clone(), shutdown)
+        });
+    }
+}
+
+/// Returns the events that event returners get: those of a filter, without those of a deny list.
+pub(crate) fn event_return_filters(config: &MasterConfig) -> Result<(Filter, Option<GlobSet>), StartError> {
+    let globs = |option: &'static str, patterns: &[String]| {
+        GlobSet::new(patterns).map_err(|error| StartError::Config { option, reason: error.to_string() })
+    };
+    let allow = match &config.event_return_whitelist[..] {
+        [] => Filter::All,
+        patterns => Filter::Globs(globs("event_return_whitelist", patterns)?),
+    };
+    let deny = match &config.event_return_blacklist[..] {
+        [] => None,
+        patterns => Some(globs("event_return_blacklist", patterns)?),
+    };
+    Ok((allow, deny))
+}
