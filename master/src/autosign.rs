@@ -1,5 +1,5 @@
-//! Keys that are decided about without an operator: `autosign_file`, `autoreject_file`, the folder
-//! `minions_autosign`, and `autosign_grains_dir`. Says only who is meant; what follows is `keys`' part.
+//! Rules that decide about keys without an operator: `autosign_file`, `autoreject_file`, the directory `minions_autosign`,
+//! and `autosign_grains_dir`. `keys` applies them.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
@@ -13,10 +13,10 @@ use brine_core::minion_id::MinionId;
 use brine_core::{Map, Value};
 use fancy_regex::Regex;
 
-/// The largest file of names that is read, in bytes.
+/// The maximum size of a file of names, in bytes.
 const MAX_FILE: u64 = 16 << 20;
 
-/// Knows who is accepted or rejected without asking. Files are read again when they change.
+/// The rules, with their files cached until they change.
 pub struct Autosign {
     folder: PathBuf,
     files: HashMap<PathBuf, (Version, Names)>,
@@ -46,27 +46,27 @@ impl std::fmt::Display for AcceptedBy {
     }
 }
 
-/// What tells one version of a file from another.
+/// The version of a file.
 type Version = (i64, i64, u64, u64, u32);
 
 impl Autosign {
-    /// `folder` is where one file a minion lets it join once.
+    /// Creates the rules. `folder` holds the files that accept a minion once.
     pub fn new(folder: PathBuf) -> Self {
         Autosign { folder, files: HashMap::new() }
     }
 
-    /// Where one file a minion lets it join once.
+    /// Returns the directory of the files that accept a minion once.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Whether `autoreject_file` names this minion.
+    /// Returns whether `autoreject_file` names a minion.
     pub fn rejects(&mut self, config: &MasterConfig, id: &MinionId) -> bool {
         config.autoreject_file.as_deref().is_some_and(|file| self.is_named(config, file, id))
     }
 
-    /// Returns which rule accepts this minion: `auto_accept`, `autosign_file`, a file in `minions_autosign`
-    /// (which is used up) or one of the grains that it sent.
+    /// Returns the rule that accepts a minion: `auto_accept`, `autosign_file`, a file in `minions_autosign` (which is
+    /// removed) or one of the grains that it sent.
     pub fn accepts(&mut self, config: &MasterConfig, id: &MinionId, grains: &Map) -> Option<AcceptedBy> {
         if config.auto_accept {
             return Some(AcceptedBy::AutoAccept);
@@ -90,8 +90,7 @@ impl Autosign {
         self.files.get(file).is_some_and(|(_, names)| names.contain(id.as_str()))
     }
 
-    /// Whether the minion has a file in `minions_autosign` that is younger than `autosign_timeout`
-    /// minutes. It is removed in any case.
+    /// Removes a minion's file in `minions_autosign`. Returns whether it was younger than `autosign_timeout` minutes.
     fn take_stub(&self, config: &MasterConfig, id: &MinionId) -> bool {
         let stub = self.folder.join(id.as_str());
         let Ok(found) = fs::symlink_metadata(&stub) else { return false };
@@ -99,21 +98,21 @@ impl Autosign {
         let age = found.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
         let expired = !lifetime.is_zero() && age.is_some_and(|age| age > lifetime);
         if expired {
-            tracing::warn!(file = %stub.display(), "an autosign file has expired");
+            tracing::warn!(file = %stub.display(), "autosign file has expired");
         }
         match fs::remove_file(&stub) {
             Ok(()) => found.is_file() && !expired,
             Err(error) => {
-                // One that stays would let in everybody of that name for ever.
-                tracing::error!(file = %stub.display(), %error, "an autosign file cannot be removed and is ignored");
+                // A remaining file would accept every minion of that id.
+                tracing::error!(file = %stub.display(), %error, "removing an autosign file failed: it is ignored");
                 false
             }
         }
     }
 }
 
-/// Who may change the file decides who joins: nobody but its owner, and its group if the operator
-/// says so with `permissive_pki_access`.
+/// Returns whether only the owner can write a file, and with `permissive_pki_access` its group: writers of the file decide
+/// which minions are accepted.
 fn is_safe(config: &MasterConfig, file: &Path, found: &Metadata) -> bool {
     let forbidden = if config.permissive_pki_access { 0o002 } else { 0o022 };
     let safe = found.is_file() && found.mode() & forbidden == 0 && found.size() <= MAX_FILE;
@@ -126,7 +125,7 @@ fn is_safe(config: &MasterConfig, file: &Path, found: &Metadata) -> bool {
     safe
 }
 
-/// The lines of a file that mean something.
+/// Returns the lines of a file without comments and blank ones.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
@@ -138,13 +137,13 @@ fn read_names(config: &MasterConfig, file: &Path, found: &Metadata) -> Names {
     match fs::read_to_string(file) {
         Ok(text) => Names::parse(&text),
         Err(error) => {
-            tracing::warn!(file = %file.display(), %error, "the file is ignored");
+            tracing::warn!(file = %file.display(), %error, "reading a file of minion ids failed: it is ignored");
             Names::default()
         }
     }
 }
 
-/// The minions that a file names.
+/// The minion ids of a file.
 #[derive(Default)]
 struct Names {
     exact: HashSet<String>,
@@ -153,9 +152,9 @@ struct Names {
 }
 
 impl Names {
-    /// One name, glob or regular expression a line. Each line that is not just a name counts as both,
-    /// as in Salt; a regular expression has to match the whole id. Unlike Salt, the dots of a plain
-    /// name stand for themselves, and both sides of an `a|b` have to match the whole id.
+    /// Parses lines of ids, globs or regular expressions. As in Salt, a line that is not a plain id counts as both; a regular
+    /// expression has to match the whole id. Unlike in Salt, the dots of a plain id are literal, and both sides of `a|b` have
+    /// to match the whole id.
     fn parse(text: &str) -> Self {
         let mut names = Names::default();
         let is_plain = |line: &str| line.chars().all(|c| c.is_alphanumeric() || " ._-@:,".contains(c));
@@ -173,7 +172,7 @@ impl Names {
     fn contain(&self, id: &str) -> bool {
         self.exact.contains(id)
             || self.globs.iter().any(|glob| glob.is_match(id))
-            // One that takes too long to match is no match.
+            // A timeout of the match is no match.
             || self.regexes.iter().any(|regex| regex.is_match(id).unwrap_or(false))
     }
 }
@@ -181,7 +180,7 @@ impl Names {
 /// Returns the name of a grain that the minion sent and that is in the file of its name in `autosign_grains_dir`.
 fn matching_grain(config: &MasterConfig, grains: &Map) -> Option<String> {
     let folder = config.autosign_grains_dir.as_deref().filter(|_| !grains.is_empty())?;
-    // The names of files are looked up among the grains, not the other way: grains come from outside.
+    // Files are looked up in the grains, not the reverse: grains are untrusted.
     fs::read_dir(folder).ok()?.filter_map(Result::ok).find_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         let value = grains.get(&Value::from(name.as_str()))?.to_string();
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_others_may_write_to_are_ignored_until_that_is_mended() {
+    fn files_writable_by_others_are_ignored() {
         let (folder, mut autosign) = folder();
         let file = folder.path().join("names");
         fs::write(&file, "m1\n").unwrap();
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stub_lets_in_once_and_not_for_ever() {
+    fn a_file_of_minions_autosign_accepts_once_and_expires() {
         let (_folder, mut autosign) = folder();
         let config = MasterConfig::default();
         let id = "m1".parse().unwrap();

@@ -41,6 +41,8 @@ mod state_errors;
 mod stats;
 mod storage;
 mod tasks;
+#[cfg(test)]
+mod testing;
 pub mod wheel;
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Metrics for Prometheus: `GET /metrics` on a port of its own, off unless `metrics_port` is set.
+//! Serves metrics for Prometheus: `GET /metrics` on `metrics_port`, if it is set.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// How many scrapers are served at the same time.
+/// The maximum number of connections.
 const CONNECTIONS: usize = 16;
-/// How long a connection may take for its request's head.
+/// The timeout of a request's head.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// Serves until `shutdown`.
 pub(crate) async fn serve(listener: TcpListener, bus: Bus, disk: Executor, shutdown: CancellationToken) {
     let (places, connections) = (Arc::new(Semaphore::new(CONNECTIONS)), Background::default());
     loop {
-        // Only the semaphore's owner, which is here, closes it.
+        // The semaphore is never closed.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -37,7 +37,7 @@ pub(crate) async fn serve(listener: TcpListener, bus: Bus, disk: Executor, shutd
             Ok((stream, _)) => stream,
             Err(error) => {
                 metrics::ACCEPT_FAILED.add(1);
-                tracing::warn!(%error, "a connection to the metrics port could not be taken");
+                tracing::warn!(%error, "accepting a connection to the metrics port failed");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
@@ -57,7 +57,7 @@ pub(crate) async fn serve(listener: TcpListener, bus: Bus, disk: Executor, shutd
             tokio::select! {
                 result = connection => {
                     if let Err(error) = result {
-                        tracing::debug!(%error, "a connection to the metrics port ended");
+                        tracing::debug!(%error, "connection to the metrics port failed");
                     }
                 }
                 () = shutdown.cancelled() => {}

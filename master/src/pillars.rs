@@ -187,7 +187,10 @@ impl PillarCache {
 
 #[cfg(test)]
 mod tests {
+    use brine_core::sls::jinja::NoHost;
+
     use super::*;
+    use crate::testing::Fixture;
 
     #[test]
     fn pillars_are_cached_by_minion_and_environment() {
@@ -202,5 +205,42 @@ mod tests {
         assert_eq!(cache.get(&one, None, Duration::ZERO), None);
         cache.remove(&one);
         assert_eq!(cache.get(&one, Some("dev"), hour), None);
+    }
+
+    fn query(grains: Map) -> PillarQuery {
+        let id: MinionId = "web1".parse().unwrap();
+        let pillar_override = Map::new();
+        PillarQuery { id, grains, saltenv: None, pillarenv: None, pillar_override, clean_cache: false }
+    }
+
+    #[tokio::test]
+    async fn a_pillar_is_rendered_stored_and_published() {
+        let fixture = Fixture::new(&["web1"], |config| {
+            config.opts.insert("pillar_roots".into(), map! {"base" => brine_core::list!["/nonexistent"]}.into());
+            config.minion_data_cache_events = true;
+        });
+        let mut events = fixture.subscribe();
+        let pillars = Arc::new(Pillars::new(
+            Arc::clone(&fixture.config),
+            fixture.storage.clone(),
+            fixture.executors.render.clone(),
+            fixture.events.clone(),
+            None,
+        ));
+        let asked = PillarQuery { pillar_override: map! {"a" => 1}, ..query(map! {"os" => "Debian"}) };
+        let pillar = pillars.pillar(asked, Arc::new(|_: &MayBlock| -> Arc<dyn Host> { Arc::new(NoHost) })).await;
+        assert_eq!(pillar.get("a"), Some(&1.into()));
+        let grains = fixture.storage.run(|storage| storage.minion_data.grains("web1")).await.unwrap();
+        assert_eq!(grains, Some(map! {"os" => "Debian"}));
+        assert_eq!(events.recv().await.unwrap().tag(), "minion/refresh/web1");
+    }
+
+    #[test]
+    fn pillar_files_call_functions_of_the_master_alone_without_a_host() {
+        let functions = PillarFunctions { host: None, master: Arc::new(NoHost), grains: Arc::default() };
+        for (name, has) in [("saltutil.runner", true), ("saltutil.wheel", true), ("test.ping", false)] {
+            assert_eq!(functions.has(name), has, "{name}");
+        }
+        assert!(matches!(functions.call("test.ping", Args::default()), Err(CallError::NotAvailable(_))));
     }
 }

@@ -208,3 +208,60 @@ impl Admission {
 pub(crate) fn clear(load: Value) -> Vec<u8> {
     msgpack::pack_map(&map! {"enc" => "clear", "load" => load})
 }
+
+#[cfg(test)]
+mod tests {
+    use brine_core::wire::ClientCommand;
+
+    use super::*;
+    use crate::keys::tests::PEM;
+    use crate::testing::Fixture;
+
+    fn admission(fixture: &Fixture) -> Arc<Admission> {
+        let identity = Arc::new(Identity::load_or_generate(&fixture.config).unwrap());
+        let secrets = Secrets { identity, sessions: Arc::new(Sessions::new()), root_key: "root key".to_owned() };
+        Arc::new(Admission::new(
+            Arc::clone(&fixture.config),
+            crate::ciphers(&fixture.config.ciphers).unwrap().into(),
+            fixture.storage.clone(),
+            fixture.executors.crypto.clone(),
+            fixture.events.clone(),
+            secrets,
+        ))
+    }
+
+    async fn ask(admission: &Arc<Admission>, id: &str, public_key: &str) -> Value {
+        let request = map! {"cmd" => "_auth", "id" => id, "pub" => public_key, "nonce" => "n"};
+        let Ok(ClientCommand::Auth(request, binding)) = ClientCommand::from_map(&request) else { panic!() };
+        let open = Arc::new(());
+        let peer = Peer::new("10.0.0.1:1", Arc::downgrade(&open));
+        let reply = msgpack::unpack_map(&admission.authenticate(&peer, *request, binding).await).unwrap();
+        match reply.get("load") {
+            Some(Value::Bytes(signed)) => msgpack::unpack(signed).unwrap(),
+            other => other.cloned().unwrap(),
+        }
+    }
+
+    #[tokio::test]
+    async fn only_accepted_minions_get_keys_and_every_decision_is_published() {
+        let fixture = Fixture::new(&["web1"], |_| {});
+        let (admission, mut events) = (admission(&fixture), fixture.subscribe());
+        for (id, key, act, has_keys) in
+            [("web1", PEM, "accept", true), ("web2", PEM, "pend", false), ("web3", "no key", "error", false)]
+        {
+            let reply = ask(&admission, id, key).await;
+            assert_eq!(reply.get("aes").is_some(), has_keys, "{id}: {reply}");
+            let event = events.recv().await.unwrap();
+            assert_eq!((event.tag(), event.data().get("act")), ("salt/auth", Some(&act.into())), "{id}");
+        }
+        assert_eq!(admission.sessions().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_root_key_admits_local_tools() {
+        let admission = admission(&Fixture::new(&[], |_| {}));
+        for (shown, is_root) in [(Some("root key"), true), (Some("other"), false), (Some(""), false), (None, false)] {
+            assert_eq!(admission.is_root_key(shown), is_root, "{shown:?}");
+        }
+    }
+}

@@ -94,3 +94,44 @@ pub(crate) fn resolve(storage: &Storage, target: &Target) -> Result<Targets, Fil
     let minions = matching.map(str::to_owned).collect();
     Ok(Targets { minions, missing })
 }
+
+#[cfg(test)]
+mod tests {
+    use brine_core::{list, map};
+
+    use super::*;
+    use crate::testing::Fixture;
+
+    #[tokio::test]
+    async fn targets_are_resolved_by_keys_and_grains() {
+        let groups = map! {"web" => "L@web1,web2"};
+        let fixture = Fixture::new(&["web1", "web2", "db1"], |config| config.nodegroups = groups);
+        fixture.set_grains("web1", map! {"os" => "Debian"}).await;
+        fixture.set_grains("db1", map! {"os" => "Fedora"}).await;
+        let facts = fixture.facts();
+        for (tgt, tgt_type, minions, missing) in [
+            (Value::from("web*"), "glob", &["web1", "web2"][..], &[][..]),
+            (list!["db1", "gone"], "list", &["db1"], &["gone"]),
+            // The grains of web2 are unknown: it decides for itself.
+            ("os:Debian".into(), "grain", &["web1", "web2"], &[]),
+            ("web".into(), "nodegroup", &["web1", "web2"], &[]),
+            ("nobody".into(), "glob", &[], &[]),
+        ] {
+            let request =
+                PublishRequest { tgt, tgt_type: tgt_type.into(), ..PublishRequest::new("", "test.ping", "root") };
+            let targets = facts.targets(&request).await.unwrap();
+            assert_eq!(
+                (&targets.minions[..], &targets.missing[..]),
+                (&owned(minions)[..], &owned(missing)[..]),
+                "{request:?}"
+            );
+        }
+        assert_eq!((facts.group_size("web").await, facts.group_size("none").await), (Some(2), None));
+        let request = PublishRequest { tgt_type: "wish".into(), ..PublishRequest::new("*", "test.ping", "root") };
+        assert!(matches!(facts.targets(&request).await, Err(ResolveError::Target(_))));
+    }
+
+    fn owned(ids: &[&str]) -> Vec<String> {
+        ids.iter().map(|id| (*id).to_owned()).collect()
+    }
+}

@@ -79,7 +79,7 @@ impl Orchestrator {
 
 impl Jobs {
     /// Runs a job to its end: until every minion has returned or does not run it any more.
-    async fn run_to_end(self: &Arc<Self>, ask: Ask) -> Result<Vec<Answer>, String> {
+    pub(super) async fn run_to_end(self: &Arc<Self>, ask: Ask) -> Result<Vec<Answer>, String> {
         let Ask { request, timeout, batch, failhard, subset } = ask;
         let timeout = timeout.unwrap_or(Duration::from_secs(self.config.timeout));
         let events = self.subscribe(Vec::new())?;

@@ -1,4 +1,4 @@
-//! What becomes of a minion that asks to join (`_auth`), and what that leaves in the folders of keys.
+//! Decides about minions that authenticate (`_auth`), and stores their keys.
 
 use brine_core::config::MasterConfig;
 use brine_core::minion_id::MinionId;
@@ -7,23 +7,23 @@ use brine_core::{Map, crypt::PublicKey, metrics};
 use super::{KeyError, KeyState, KeyStore};
 use crate::autosign::AcceptedBy;
 
-/// What a minion that asks to join is told.
+/// The decision about a minion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It may join; its key is among the accepted ones.
+    /// Its key is accepted.
     Accept,
-    /// An operator has to decide; its key is among the pending ones.
+    /// Its key is pending: an operator has to decide.
     Pend,
-    /// It may not join.
+    /// Its key is rejected.
     Reject,
-    /// It shows another key than the known one, which is kept among the denied ones.
+    /// Its key is denied: another key of the id is known.
     Denied,
-    /// There are `max_minions` already.
+    /// `max_minions` is reached.
     Full,
 }
 
 impl Decision {
-    /// The word in `salt/auth` events.
+    /// Returns the word in `salt/auth` events.
     pub fn act(self) -> &'static str {
         match self {
             Decision::Accept => "accept",
@@ -34,15 +34,15 @@ impl Decision {
         }
     }
 
-    /// `result` in `salt/auth` events: the minion may go on, or go on waiting.
+    /// Returns `result` in `salt/auth` events: whether the minion is accepted or pending.
     pub fn result(self) -> bool {
         matches!(self, Decision::Accept | Decision::Pend)
     }
 }
 
 impl KeyStore {
-    /// Decides about a minion that asks to join with this public key, and stores the key where it
-    /// belongs, encoded anew. `autosign_grains` are those that the minion sent along.
+    /// Decides about a minion with this public key, and stores the key, encoded anew. `autosign_grains` are those that the
+    /// minion sent.
     ///
     /// The rules are Salt's, with these differences: `max_minions` counts accepted keys; `max_pending_keys` bounds the
     /// others; a file in `minions_autosign` is used up only by a minion that needs it; in `open_mode` every key that
@@ -55,11 +55,11 @@ impl KeyStore {
         key: &PublicKey,
         autosign_grains: &Map,
     ) -> Result<Decision, KeyError> {
-        // Two requests that come at once for one new id must not both win.
+        // Of two simultaneous requests for a new id only one may win.
         let _deciding = self.deciding(id);
         let pem = key.to_pem();
         let current = self.current(id)?.and_then(|(state, stored)| match is_same(&stored, &pem, key) {
-            // Whatever stands in the file: the operator has rejected this id.
+            // Also for an invalid key file: the operator has rejected the id.
             None if state == KeyState::Rejected => Some((state, false)),
             same => Some((state, same?)),
         });
@@ -94,18 +94,17 @@ impl KeyStore {
             Decision::Denied => KeyState::Denied,
             Decision::Pend | Decision::Full => KeyState::Pending,
         };
-        // Unauthenticated peers choose ids as they like: what they leave on the disk is bounded.
+        // Unauthenticated peers choose ids freely: the number of their files is bounded.
         if known.is_none() && decision != Decision::Accept && !self.has_room(state, config.max_pending_keys)? {
             metrics::AUTHENTICATIONS_REFUSED.add(1);
             tracing::warn!(minion = %id, max_pending_keys = config.max_pending_keys, "key not stored: too many keys wait in this state; accept or delete some with salt-key");
             return Ok(if decision == Decision::Reject { Decision::Reject } else { Decision::Full });
         }
         if (decision, known) == (Decision::Reject, Some(KeyState::Pending)) {
-            // The pending key is what the operator has seen, so that is what moves.
+            // The pending key is the one that the operator has seen.
             self.move_key(id, KeyState::Pending, state)?;
         } else {
-            // A key that a rule of the configuration accepts again needs no flush to disk: after a power failure the
-            // minion shows it once more.
+            // No flush: after a power failure the rule accepts the key again.
             let flush = decision == Decision::Accept && !config.auto_accept && !config.open_mode;
             self.store(id, state, &pem, flush)?;
         }
@@ -130,7 +129,7 @@ impl KeyStore {
     }
 }
 
-/// Returns whether a stored text is this key; nothing if it is no key at all.
+/// Returns whether a stored text is this key; `None` if it is not a key.
 fn is_same(stored: &str, pem: &str, key: &PublicKey) -> Option<bool> {
     if stored.trim() == pem.trim() {
         return Some(true);
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_names_accept_and_reject() {
+    fn autosign_and_autoreject_files_decide() {
         let (folder, store) = store();
         let file = folder.path().join("names");
         std::fs::write(&file, "# all of ours\nm*\n").unwrap();
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn grains_accept() {
+    fn autosign_grains_accept_a_minion() {
         let (folder, store) = store();
         std::fs::write(folder.path().join("uuid"), "# ours\n4711\n").unwrap();
         let config = MasterConfig { autosign_grains_dir: Some(folder.path().to_owned()), ..Default::default() };
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_max_minions_join_and_those_who_have_stay() {
+    fn max_minions_refuses_new_minions_and_keeps_accepted_ones() {
         let (_folder, store) = store();
         let config = MasterConfig { max_minions: 1, auto_accept: true, ..Default::default() };
         let other = "m2".parse().unwrap();
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_wait_are_bounded() {
+    fn the_number_of_pending_keys_is_bounded() {
         let (_folder, store) = store();
         let config = MasterConfig { max_pending_keys: 2, ..Default::default() };
         let ask = |config: &MasterConfig, id: &str| decide(&store, config, &id.parse().unwrap(), PEM, &Map::new());
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_keys_at_once_for_a_new_id_one_waits_and_one_is_denied() {
+    fn of_two_simultaneous_keys_for_a_new_id_one_is_denied() {
         let (_folder, store) = store();
         let ask = |pem| decide(&store, &MasterConfig::default(), &id(), pem, &Map::new());
         let mut told = std::thread::scope(|scope| {
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_of_the_text_makes_no_other_key() {
+    fn the_layout_of_the_pem_text_does_not_matter() {
         let (_folder, store) = store();
         store.set(&id(), KeyState::Accepted, PEM).unwrap();
         for shown in [PEM.trim().to_owned(), PEM.replace('\n', "\r\n"), format!("\n{PEM}\n")] {

@@ -1,8 +1,7 @@
-//! The minions' public keys: Salt's `pki_dir` with one folder a state and one PEM file a minion.
+//! The public keys of minions: Salt's `pki_dir` with a directory for each state and a PEM file for each minion.
 //!
-//! The daemon and `salt-key` work on the same folders at the same time, so every change is one rename
-//! or one file that appears whole. What a key request leads to is in `decide.rs`. Everything blocks:
-//! callers on the asynchronous runtime hand it to a blocking thread.
+//! The daemon and `salt-key` change the same directories at the same time, so every change is a rename or an atomic write.
+//! `decide.rs` decides about key requests. Everything blocks: async code reaches it through the executor `disk`.
 
 mod decide;
 
@@ -23,19 +22,19 @@ pub use decide::Decision;
 
 use crate::autosign::Autosign;
 
-/// The largest key file that is read, in bytes: the PEM of an RSA key of 16384 bits has 3 KB.
+/// The maximum size of a key file, in bytes: the PEM text of an RSA key of 16384 bits has 3 KB.
 const MAX_KEY_FILE: u64 = 64 << 10;
 
-/// What has been decided about a minion's key.
+/// The state of a minion's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyState {
-    /// Nobody has decided yet.
+    /// An operator has to decide.
     Pending,
-    /// The minion may not join.
+    /// The minion is refused.
     Rejected,
-    /// The minion has joined.
+    /// The minion is admitted.
     Accepted,
-    /// Another key than the known one was shown for this id.
+    /// Another key than the known one was shown for the id.
     Denied,
 }
 
@@ -43,7 +42,7 @@ impl KeyState {
     /// All states, in the order of Salt's lists.
     pub const ALL: [KeyState; 4] = [KeyState::Pending, KeyState::Rejected, KeyState::Accepted, KeyState::Denied];
 
-    /// The folder below `pki_dir`, which is also the name in what wheel functions return.
+    /// Returns the directory below `pki_dir`, which wheel functions return as the state's name.
     pub fn folder(self) -> &'static str {
         match self {
             KeyState::Pending => "minions_pre",
@@ -53,12 +52,12 @@ impl KeyState {
         }
     }
 
-    /// The state that a folder below `pki_dir` holds.
+    /// Returns the state of a directory below `pki_dir`.
     pub fn of_folder(folder: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.folder() == folder)
     }
 
-    /// The word that people read: `unaccepted`, `rejected`, `accepted`, `denied`.
+    /// Returns the word for operators: `unaccepted`, `rejected`, `accepted`, `denied`.
     pub fn word(self) -> &'static str {
         match self {
             KeyState::Pending => "unaccepted",
@@ -68,8 +67,8 @@ impl KeyState {
         }
     }
 
-    /// The states that a word for `salt-key -l` or `key.list` means: only the first letters count
-    /// (`un`, `pre`, `acc`, `rej`, `den`, `all`), as in Salt.
+    /// Returns the states of a word for `salt-key -l` or `key.list`. As in Salt, only the prefix counts: `un`, `pre`, `acc`,
+    /// `rej`, `den`, `all`.
     pub fn of_word(word: &str) -> Option<&'static [Self]> {
         let words: [(&str, &[Self]); 6] = [
             ("acc", &[KeyState::Accepted]),
@@ -83,28 +82,28 @@ impl KeyState {
     }
 }
 
-/// One key file: whose it is, and in which folder. A minion can have several, in different states.
+/// A key file. A minion can have several, in different states.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
-    /// The minion's name.
+    /// The minion's id.
     pub id: MinionId,
-    /// The folder it is in.
+    /// The state, which is the directory of the file.
     pub state: KeyState,
 }
 
-/// What an operator does with keys.
+/// An action on keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// The minion may join.
+    /// Accepts the minion.
     Accept,
-    /// The minion may not join.
+    /// Rejects the minion.
     Reject,
-    /// The key is forgotten.
+    /// Deletes the key.
     Delete,
 }
 
 impl Act {
-    /// The word in `salt/key` events.
+    /// Returns the word in `salt/key` events.
     pub fn event_word(self) -> &'static str {
         match self {
             Act::Accept => "accepted",
@@ -113,7 +112,7 @@ impl Act {
         }
     }
 
-    /// The state that a key has afterwards; none if it is forgotten.
+    /// Returns the state of the key afterwards; `None` if it is deleted.
     pub fn leads_to(self) -> Option<KeyState> {
         match self {
             Act::Accept => Some(KeyState::Accepted),
@@ -122,7 +121,7 @@ impl Act {
         }
     }
 
-    /// The word in what people read.
+    /// Returns the word for operators, in the past tense.
     pub fn past(self) -> &'static str {
         match self {
             Act::Accept => "accepted",
@@ -132,53 +131,53 @@ impl Act {
     }
 }
 
-/// Why something could not be done with a key.
+/// The error of an action on a key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// A folder or file could not be read or written.
+    /// Reading or writing a directory or file failed.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The text cannot be a minion's name.
+    /// The text is not a valid minion id.
     #[error(transparent)]
     Id(#[from] InvalidMinionId),
-    /// There is no such key, or no more.
+    /// There is no such key, or it has been removed.
     #[error("there is no {} key of {id}", .state.word())]
     Gone {
-        /// The minion's name.
+        /// The minion's id.
         id: MinionId,
-        /// Where it was looked for.
+        /// The expected state.
         state: KeyState,
     },
-    /// What is in the file is no public key.
+    /// The file does not hold a public key.
     #[error("the key of {id}: {source}")]
     NotAKey {
-        /// The minion's name.
+        /// The minion's id.
         id: MinionId,
-        /// What is wrong with it.
+        /// The error.
         source: CryptError,
     },
 }
 
-/// The folders of keys.
+/// The directories of keys.
 pub struct KeyStore {
     pki_dir: PathBuf,
     autosign: Mutex<Autosign>,
-    /// One lock for each group of ids.
+    /// Serializes decisions about one id; each lock is for a group of ids.
     deciding: [Mutex<()>; 64],
     counted: Mutex<HashMap<KeyState, Counted>>,
 }
 
-/// How many keys there are in a state.
+/// The number of keys in a state.
 struct Counted {
     keys: usize,
     when: Instant,
 }
 
-/// After this time keys are counted anew, as others delete and accept them.
+/// The time for which a count is cached: other processes change keys, too.
 const COUNT_LIFETIME: Duration = Duration::from_secs(5);
 
 impl KeyStore {
-    /// Opens the folders below `pki_dir`; those that are missing are made, for their owner alone.
+    /// Opens the directories below `pki_dir`. Missing ones are created for the owner alone.
     pub fn open(pki_dir: impl Into<PathBuf>) -> Result<Self, FileError> {
         let pki_dir = pki_dir.into();
         files::create_private_dir(&pki_dir)?;
@@ -191,31 +190,30 @@ impl KeyStore {
         Ok(KeyStore { pki_dir, autosign: Mutex::new(autosign), deciding, counted: Mutex::default() })
     }
 
-    /// The folder of all of this.
+    /// Returns the directory of all keys.
     pub fn pki_dir(&self) -> &Path {
         &self.pki_dir
     }
 
-    /// The minions that have a key in this state, sorted without regard to case, as Salt does. Files
-    /// that cannot be keys (links, names that no minion can have) are left out.
+    /// Returns the minions with a key in a state, sorted case-insensitively, as in Salt. Links and files whose names are not
+    /// valid ids are skipped.
     pub fn list(&self, state: KeyState) -> Result<Vec<String>, FileError> {
         Ok(self.sorted(state)?.iter().map(ToString::to_string).collect())
     }
 
-    /// How many minions have joined.
+    /// Returns the number of accepted minions.
     pub fn count_accepted(&self) -> Result<usize, FileError> {
         Ok(self.read_folder(KeyState::Accepted)?.len())
     }
 
-    /// Waits until no other request about this id is being decided.
+    /// Locks the decisions about an id.
     fn deciding(&self, id: &MinionId) -> MutexGuard<'_, ()> {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
         self.deciding[hasher.finish() as usize % self.deciding.len()].lock()
     }
 
-    /// Returns whether one more key may be stored in a state, where at most this many may be; 0 for any number. Counts
-    /// that key.
+    /// Returns whether another key may be stored in a state with this limit; 0 is unlimited. Counts that key.
     fn has_room(&self, state: KeyState, most: usize) -> Result<bool, FileError> {
         if most == 0 {
             return Ok(true);
@@ -253,10 +251,9 @@ impl KeyStore {
         read().map_err(FileError::at("read", &folder))
     }
 
-    /// All keys in these states, state by state, whose ids match the pattern: globs, several with
-    /// commas between them.
+    /// Returns the keys in these states whose ids match the pattern: globs, separated by commas.
     pub fn select(&self, pattern: &str, states: &[KeyState]) -> Result<Vec<Key>, FileError> {
-        // A pattern that is no glob can still be somebody's name.
+        // An invalid glob can still be an id.
         let patterns: Vec<_> = pattern.split(',').map(|part| (part, Glob::new(part).ok())).collect();
         let matches = |id: &MinionId| {
             patterns.iter().any(|(text, glob)| glob.as_ref().map_or(*text == id.as_str(), |g| g.is_match(id.as_str())))
@@ -268,11 +265,11 @@ impl KeyStore {
         Ok(keys)
     }
 
-    /// The PEM text of a key, if there is one.
+    /// Reads the PEM text of a key, if there is one.
     pub fn get(&self, state: KeyState, id: &MinionId) -> Result<Option<String>, FileError> {
         let path = self.path(state, id);
         let read = || -> io::Result<Option<String>> {
-            // Links are not followed: what they lead to is no key.
+            // Links are not followed: their targets are not keys.
             if !fs::symlink_metadata(&path)?.is_file() {
                 return Ok(None);
             }
@@ -286,8 +283,8 @@ impl KeyStore {
         }
     }
 
-    /// The one key of a minion that counts, and its state. Should a crash have left two, then the
-    /// more careful state holds: rejected before pending before accepted. Denied keys never count.
+    /// Returns a minion's current key and its state. If a crash has left two, the stricter state counts: rejected, pending,
+    /// accepted. Denied keys never count.
     pub fn current(&self, id: &MinionId) -> Result<Option<(KeyState, String)>, FileError> {
         for state in [KeyState::Rejected, KeyState::Pending, KeyState::Accepted] {
             if let Some(pem) = self.get(state, id)? {
@@ -297,19 +294,19 @@ impl KeyStore {
         Ok(None)
     }
 
-    /// Stores a key in a state, in place of the minion's key in any other state. A denied one is stored
-    /// beside those, and only the first: an unauthenticated peer that tries many keys leaves one file. The text is
-    /// encoded anew, so that nothing but the key is stored.
+    /// Stores a key in a state and removes the minion's keys in other states. A denied key is stored in addition, and only
+    /// the first: an unauthenticated peer that tries many keys leaves one file. The text is encoded anew, so that nothing but
+    /// the key is stored.
     pub fn set(&self, id: &MinionId, state: KeyState, pem: &str) -> Result<(), KeyError> {
         let key = PublicKey::from_pem(pem).map_err(|source| KeyError::NotAKey { id: id.clone(), source })?;
         self.store(id, state, &key.to_pem(), true)
     }
 
-    /// Stores the PEM text of a key, with a flush to the disk if it must outlive a power failure.
+    /// Stores the PEM text of a key; `flush` makes it survive a power failure.
     fn store(&self, id: &MinionId, state: KeyState, pem: &str, flush: bool) -> Result<(), KeyError> {
         let path = self.path(state, id);
         if state == KeyState::Denied {
-            // Looked for first: a flood of keys must not keep the disk busy.
+            // Without a write if it exists: a flood of keys must not load the disk.
             if !path.exists() {
                 files::write_new(path, pem.as_bytes(), 0o644)?;
             }
@@ -327,15 +324,15 @@ impl KeyStore {
         Ok(self.leave_only(to, id)?)
     }
 
-    /// Does this to keys, one after the other, and says of each whether it was done. Keys that are no
-    /// public keys are neither accepted nor rejected.
+    /// Applies an action to keys in order, and returns the result of each. Files without a public key are neither accepted
+    /// nor rejected.
     pub fn apply(&self, act: Act, keys: &[Key]) -> Vec<(Key, Result<(), KeyError>)> {
         let results = keys.iter().map(|key| (key.clone(), self.apply_one(act, key))).collect();
-        // Names are on disk when their folder is; once for all keys is enough.
+        // Renames are on disk when their directory is flushed: once for all keys.
         for state in KeyState::ALL {
             let folder = self.pki_dir.join(state.folder());
             if let Err(error) = File::open(&folder).and_then(|folder| folder.sync_all()) {
-                tracing::warn!(folder = %folder.display(), %error, "changed keys may not be on disk yet");
+                tracing::warn!(folder = %folder.display(), %error, "flushing changed keys failed");
             }
         }
         results
@@ -350,7 +347,7 @@ impl KeyStore {
         self.move_key(&key.id, key.state, to)
     }
 
-    /// Removes what the minion has in other states than this one, denied keys aside.
+    /// Removes a minion's keys in other states than this one, except for denied ones.
     fn leave_only(&self, state: KeyState, id: &MinionId) -> Result<(), FileError> {
         for other in [KeyState::Accepted, KeyState::Pending, KeyState::Rejected] {
             if other != state {
@@ -364,7 +361,7 @@ impl KeyStore {
         self.pki_dir.join(state.folder()).join(id.as_str())
     }
 
-    /// The fingerprint of a minion's key, as the minion's own `key.finger` says it.
+    /// Returns the fingerprint of a minion's key, as `key.finger` on the minion.
     pub fn finger(&self, key: &Key) -> Result<String, KeyError> {
         let gone = || KeyError::Gone { id: key.id.clone(), state: key.state };
         let pem = self.get(key.state, &key.id)?.ok_or_else(gone)?;
@@ -372,7 +369,7 @@ impl KeyStore {
         Ok(public.fingerprint())
     }
 
-    /// The names of the master's own key files, sorted: `master.pem`, `master.pub`, ...
+    /// Returns the names of the master's own key files, sorted: `master.pem`, `master.pub`, ...
     pub fn local(&self) -> Result<Vec<String>, FileError> {
         let read = || {
             let mut names = Vec::new();
@@ -390,8 +387,8 @@ impl KeyStore {
         read().map_err(FileError::at("read", &self.pki_dir))
     }
 
-    /// The fingerprint of one of the master's own keys, by the name that [`local`](Self::local) gave.
-    /// Both halves of a pair have the same.
+    /// Returns the fingerprint of one of the master's own key files, by its name in [`local`](Self::local). Both halves of a
+    /// pair have the same.
     pub fn local_finger(&self, name: &str) -> Result<String, CryptError> {
         let text = files::read_to_string(self.pki_dir.join(name))?;
         let public = PublicKey::from_pem(&text);
@@ -399,7 +396,7 @@ impl KeyStore {
     }
 }
 
-/// Removes a file; whether there was one.
+/// Removes a file. Returns whether it existed.
 fn remove(path: &Path) -> Result<bool, FileError> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),

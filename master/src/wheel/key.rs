@@ -143,8 +143,8 @@ functions! {
     }
 }
 
-/// Does this to keys, fires `salt/key` for each that was changed, and has the publish key replaced
-/// where somebody must not read on. Says of each key whether it was done.
+/// Applies an action to keys, publishes `salt/key` for each changed one, and rotates the publish key if a minion must not
+/// decrypt further publishes. Returns the result for each key.
 pub fn apply(context: &WheelContext, act: Act, keys: &[Key]) -> Vec<(Key, Result<(), KeyError>)> {
     let results = context.keys.apply(act, keys);
     let mut changed = false;
@@ -164,7 +164,7 @@ pub fn apply(context: &WheelContext, act: Act, keys: &[Key]) -> Vec<(Key, Result
     results
 }
 
-/// As [`apply`], for functions: keys that are gone are passed over, bad ones told in the log.
+/// Applies an action for a function: removed keys are skipped, invalid ones are logged.
 fn change(context: &WheelContext, act: Act, keys: &[Key]) -> Result<(), CallError> {
     let (keys, special): (Vec<Key>, Vec<Key>) =
         keys.iter().cloned().partition(|key| context.attended || act != Act::Accept || key.id.is_plain());
@@ -198,7 +198,7 @@ fn change_named(context: &WheelContext, act: Act, named: &Map, states: &[KeyStat
     Ok(grouped(&now).into())
 }
 
-/// The states that an act is about: pending, and those that were asked for.
+/// Returns the states that an action covers: pending, and the requested ones.
 fn including(more: &[(bool, KeyState)]) -> Vec<KeyState> {
     let more = more.iter().filter(|(wanted, _)| *wanted).map(|(_, state)| *state);
     std::iter::once(KeyState::Pending).chain(more).collect()
@@ -217,7 +217,7 @@ fn listed(context: &WheelContext, states: &[KeyState]) -> Result<Map, CallError>
     states.iter().map(list).collect::<Result<_, files::FileError>>().map_err(CallError::execution)
 }
 
-/// Keys by the folders of their states, as Salt's functions give them; states without keys are left out.
+/// Groups keys by the directories of their states, as in Salt; states without keys are left out.
 pub fn grouped(keys: &[Key]) -> Map {
     let mut by_state = Map::new();
     for key in keys {
@@ -245,7 +245,7 @@ fn only_sha256(hash_type: Option<&str>) -> Result<(), CallError> {
     }
 }
 
-/// Salt's smallest size is taken for smaller ones.
+/// Generates a pair of keys, with at least Salt's minimum size.
 fn make_pair(keysize: usize) -> Result<Map, CallError> {
     let make = || -> Result<Map, CryptError> {
         let key = PrivateKey::generate(keysize.max(2048))?;

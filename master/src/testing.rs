@@ -1,0 +1,104 @@
+//! Parts of a master for unit tests: in a temporary directory, without sockets.
+
+use std::sync::Arc;
+
+use brine_core::bus::{Filter, Start, Subscription};
+use brine_core::config::MasterConfig;
+use brine_core::executors::{Blocking, Executors, MayBlock};
+use brine_core::store::{BlockingStore, Store};
+use brine_core::supervisor::Background;
+use brine_core::transport::Publisher;
+use brine_core::{Map, MinionId, map};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use crate::admission::identity::Identity;
+use crate::admission::sessions::Sessions;
+use crate::events::Events;
+use crate::events::tests::in_memory;
+use crate::facts::{Facts, mine::Mines, minion_data::MinionData};
+use crate::jobs::batches::Batches;
+use crate::jobs::{Jobs, PublishStream};
+use crate::keys::{KeyState, KeyStore, tests::PEM};
+use crate::large_returns::LargeReturns;
+use crate::storage::Storage;
+
+/// The base of all parts. Each part is created by a method, from those that it needs.
+pub(crate) struct Fixture {
+    pub config: Arc<MasterConfig>,
+    pub storage: Blocking<Storage>,
+    pub events: Events,
+    pub executors: Executors,
+    store: BlockingStore,
+    _progress: watch::Sender<u64>,
+    pub directory: tempfile::TempDir,
+}
+
+impl Fixture {
+    /// Creates the base with accepted minions, and changes to the configuration.
+    pub fn new(minions: &[&str], change: impl FnOnce(&mut MasterConfig)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().display().to_string();
+        let mut config = MasterConfig::load(directory.path(), &map! {"root_dir" => root}).unwrap().config;
+        config.pki_dir = directory.path().join("pki");
+        config.cachedir = directory.path().join("cache");
+        config.id = Some("m_master".into());
+        change(&mut config);
+        let config = Arc::new(config);
+        let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
+        let store = store.blocking(&MayBlock::own_thread(Handle::current()));
+        let options = brine_returners::Options::new(&Map::new(), Some(store.clone()));
+        let keys = KeyStore::open(&config.pki_dir).unwrap();
+        for id in minions {
+            keys.set(&id.parse().unwrap(), KeyState::Accepted, PEM).unwrap();
+        }
+        let storage = Storage {
+            keys: Arc::new(keys),
+            files: crate::roots(&config).unwrap(),
+            minion_data: MinionData::new(store.clone()),
+            mines: Mines::new(store.clone()),
+            job_cache: brine_returners::open("local_cache", &options).unwrap().into(),
+            large_returns: LargeReturns::open(&store, 1 << 20).unwrap(),
+        };
+        let executors = Executors::new(2);
+        let storage = Blocking::new(storage, executors.disk.clone());
+        let (events, progress) = in_memory();
+        Fixture { config, storage, events, executors, store, _progress: progress, directory }
+    }
+
+    /// Stores the grains of a minion.
+    pub async fn set_grains(&self, id: &str, grains: Map) {
+        let id: MinionId = id.parse().unwrap();
+        let ticket = self.storage.run(move |storage| storage.minion_data.put(&id, grains, Map::new()));
+        ticket.await.unwrap().durable().await.unwrap();
+    }
+
+    /// Subscribes to all events from now on.
+    pub fn subscribe(&self) -> Subscription {
+        self.events.bus.subscribe(Filter::All, Start::Now).unwrap()
+    }
+
+    pub fn facts(&self) -> Arc<Facts> {
+        Arc::new(Facts::new(Arc::clone(&self.config), self.storage.clone(), Publisher::new()))
+    }
+
+    pub fn jobs(&self) -> Arc<Jobs> {
+        let stream = PublishStream::new(
+            Arc::clone(&self.config),
+            crate::ciphers(&self.config.ciphers).unwrap().into(),
+            (Arc::new(Identity::load_or_generate(&self.config).unwrap()), Arc::new(Sessions::new())),
+            Publisher::new(),
+            self.executors.crypto.clone(),
+            self.events.clone(),
+        );
+        Arc::new(Jobs::new(
+            Arc::clone(&self.config),
+            self.events.clone(),
+            self.facts(),
+            Arc::new(stream),
+            Batches::open(&self.store).unwrap(),
+            self.storage.clone(),
+            Background::default(),
+        ))
+    }
+}
