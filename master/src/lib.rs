@@ -5,14 +5,14 @@
 //!
 //! | part | owns |
 //! |---|---|
-//! | [`events::Events`] | the bus, and how far the job cache has followed |
-//! | [`storage::Storage`] | keys, files and tables: what blocks on a disk |
-//! | [`facts::Facts`] | grains, mines and presence of minions, and the targets that they resolve |
-//! | [`admission::Admission`] | authentication, session keys, the root key |
-//! | [`jobs::PublishStream`], [`jobs::Jobs`] | publishes, returns, batches |
-//! | [`pillars::Pillars`] | rendered pillars |
-//! | [`runner_calls::RunnerCalls`] | runner and wheel functions, which use all parts above |
-//! | [`requests::Requests`], `reactions` | the users of the parts: minions and tools, and the reactor |
+//! | `events::Events` | the bus, and how far the job cache has followed |
+//! | `storage::Storage` | keys, files and tables: what blocks on a disk |
+//! | `facts::Facts` | grains, mines and presence of minions, and the targets that they resolve |
+//! | `admission::Admission` | authentication, session keys, the root key |
+//! | `jobs::PublishStream`, `jobs::Jobs` | publishes, returns, batches |
+//! | `pillars::Pillars` | rendered pillars |
+//! | `runner_calls::RunnerCalls` | runner and wheel functions, which use all parts above |
+//! | `requests::Requests`, `reactions` | the users of the parts: minions and tools, and the reactor |
 
 mod access;
 mod admission;
