@@ -8,7 +8,8 @@
 //! | `events::Events` | the bus, and how far the job cache has followed |
 //! | `storage::Storage` | keys, files and tables: what blocks on a disk |
 //! | `facts::Facts` | grains, mines and presence of minions, and the targets that they resolve |
-//! | `admission::Admission` | authentication, session keys, the root key |
+//! | `admission::Admission` | authentication and session keys of minions |
+//! | `access::Access` | users: keys, `external_auth`, tokens, and their rights |
 //! | `jobs::PublishStream`, `jobs::Jobs` | publishes, returns, batches |
 //! | `pillars::Pillars` | rendered pillars |
 //! | `runner_calls::RunnerCalls` | runner and wheel functions, which use all parts above |

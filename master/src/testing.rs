@@ -59,6 +59,7 @@ impl Fixture {
             mines: Mines::new(store.clone()),
             job_cache: brine_returners::open("local_cache", &options).unwrap().into(),
             large_returns: LargeReturns::open(&store, 1 << 20).unwrap(),
+            tokens: brine_auth::TokenStore::new(store.clone()),
         };
         let executors = Executors::new(2);
         let storage = Blocking::new(storage, executors.disk.clone());

@@ -219,7 +219,7 @@ mod tests {
 
     fn admission(fixture: &Fixture) -> Arc<Admission> {
         let identity = Arc::new(Identity::load_or_generate(&fixture.config).unwrap());
-        let secrets = Secrets { identity, sessions: Arc::new(Sessions::new()), root_key: "root key".to_owned() };
+        let secrets = Secrets { identity, sessions: Arc::new(Sessions::new()) };
         Arc::new(Admission::new(
             Arc::clone(&fixture.config),
             crate::ciphers(&fixture.config.ciphers).unwrap().into(),
@@ -255,13 +255,5 @@ mod tests {
             assert_eq!((event.tag(), event.data().get("act")), ("salt/auth", Some(&act.into())), "{id}");
         }
         assert_eq!(admission.sessions().count(), 1);
-    }
-
-    #[tokio::test]
-    async fn the_root_key_admits_local_tools() {
-        let admission = admission(&Fixture::new(&[], |_| {}));
-        for (shown, is_root) in [(Some("root key"), true), (Some("other"), false), (Some(""), false), (None, false)] {
-            assert_eq!(admission.is_root_key(shown), is_root, "{shown:?}");
-        }
     }
 }
