@@ -4,7 +4,7 @@
 //! The driver has no sockets, clock or tasks. Its owner passes events and times in and carries out each [`Step`]: the
 //! `salt` command over its connections, the master on its own bus.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -162,8 +162,9 @@ impl Driver {
 
     /// Records that the last [`Step::Publish`] reached these minions. Returns the others, which do not get the job.
     pub fn published(&mut self, minions: &[String], now: Instant) -> Vec<String> {
-        let (reached, others) = std::mem::take(&mut self.publishing).into_iter().partition(|id| minions.contains(id));
-        let reached: Vec<String> = reached;
+        let minions: HashSet<&String> = minions.iter().collect();
+        let publishing = std::mem::take(&mut self.publishing).into_iter();
+        let (reached, others): (Vec<String>, _) = publishing.partition(|id| minions.contains(id));
         self.watch.add(reached, now);
         others
     }
