@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 
 use crate::condition::EventView;
 use crate::duration::micros;
+use crate::firing::{Firing, GroupSize, Occurrence};
 use crate::key_state::{KeyState, evaluate, trimmed};
 use crate::{Kind, Rule, Rules, Whole};
 
@@ -21,39 +22,6 @@ const LAST_SEEN: &[u8] = b"\0seq";
 const WALL_OFFSET: &[u8] = b"\0ahead";
 /// The change of the wall offset, in microseconds, from which stored times are moved.
 const JUMP: u64 = 1_000_000;
-
-/// The occurrence of an event.
-#[derive(Debug, Clone, Copy)]
-pub struct Occurrence<'a> {
-    /// The event's sequence number.
-    pub seq: u64,
-    /// The event's tag.
-    pub tag: &'a str,
-    /// The event's data.
-    pub data: &'a Map,
-    /// The bus time of the event, in microseconds.
-    pub time: u64,
-}
-
-/// The firing of a rule.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Firing {
-    /// The id of the rule.
-    pub rule: String,
-    /// The SLS files of its reactions.
-    pub react: Vec<String>,
-    /// The tag of the event that fired it; `salt/reactor/rule/<id>` for a timer.
-    pub tag: String,
-    /// The data of that event.
-    pub data: Map,
-    /// The sequence number of that event, 0 if there is none.
-    pub seq: u64,
-    /// The template variables beside `tag` and `data`.
-    pub context: Map,
-}
-
-/// Returns the number of minions of a node group.
-pub type GroupSize<'a> = &'a dyn Fn(&str) -> Option<usize>;
 
 struct Slot {
     state: KeyState,

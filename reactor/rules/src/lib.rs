@@ -2,7 +2,8 @@
 //!
 //! `parse.rs` parses rules from SLS, `condition.rs` paths and conditions on the data of events. `engine.rs` applies
 //! events to the rules, `key_state.rs` is the state of one key of one rule, and `status.rs` explains why a rule did not
-//! fire. `duration.rs` parses durations, `excerpt.rs` shortens texts for messages.
+//! fire. `firing.rs` holds the engine's input and output, `duration.rs` parses durations, `excerpt.rs` shortens texts for
+//! messages.
 //!
 //! The crate has no clock, disk or tasks: the caller passes times and events in, and persists the changes.
 
@@ -10,6 +11,7 @@ mod condition;
 pub mod duration;
 mod engine;
 mod excerpt;
+mod firing;
 mod key_state;
 mod parse;
 mod status;
@@ -19,8 +21,9 @@ use std::time::Duration;
 use brine_core::glob::GlobSet;
 
 use condition::{By, Conditions, Path};
-pub use engine::{Engine, Firing, GroupSize, Occurrence};
+pub use engine::Engine;
 pub use excerpt::excerpt;
+pub use firing::{Firing, GroupSize, Occurrence};
 pub use parse::RuleError;
 
 /// A set of rules, with their patterns compiled into one glob set.

@@ -4,7 +4,8 @@ use brine_core::Value;
 
 use crate::condition::{By, EventView};
 use crate::duration::micros;
-use crate::engine::{Engine, Occurrence};
+use crate::engine::Engine;
+use crate::firing::Occurrence;
 use crate::key_state::KeyState;
 use crate::{Kind, Whole};
 
