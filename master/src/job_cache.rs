@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::{Bus, Filter, Start, Subscription};
-use brine_core::event::{Event, FROM, SENDER_STAMP, SEQ};
-use brine_core::executors::Executor;
-use brine_core::glob::GlobSet;
-use brine_core::job::{InvalidJob, Load, Return};
-use brine_core::{Map, Value, list, map, metrics};
+use brine_bus::{Bus, Filter, Start, Subscription};
+use brine_event::{Event, FROM, SENDER_STAMP, SEQ};
+use brine_job::{InvalidJob, Load, Return};
 use brine_returners::{Returner, ReturnerError};
+use brine_runtime::executors::Executor;
+use brine_text::glob::GlobSet;
+use brine_value::{Map, Value, list, map};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +60,7 @@ pub(crate) async fn keep_jobs(
 }
 
 /// The subscription that [`keep_jobs`] wants.
-pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_core::store::StoreError> {
+pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_bus::store::StoreError> {
     let prefixes = ["salt/job/", "salt/run/", "salt/wheel/"];
     bus.subscribe(Filter::Prefixes(prefixes.map(Into::into).into()), Start::Durable("job_cache".into()))
 }
@@ -92,7 +92,7 @@ impl JobCache {
             Ok(()) => {}
             Err(KeepError::Returner(error)) => return Err(error),
             Err(error) => {
-                metrics::EVENTS_REFUSED.add(1);
+                brine_bus::metrics::EVENTS_REFUSED.add(1);
                 tracing::warn!(tag = event.tag(), seq = event.seq(), %error, "job event not stored");
             }
         }
@@ -248,7 +248,7 @@ async fn hand_over(
                     if shutdown.is_cancelled() {
                         return;
                     }
-                    metrics::RETURNS_LOST.add(rest.len() as u64);
+                    brine_job::metrics::RETURNS_LOST.add(rest.len() as u64);
                     break;
                 }
             };
@@ -256,7 +256,7 @@ async fn hand_over(
             let mut skipped = handled;
             let waits = matches!(error, ReturnerError::Store(_));
             if !waits && tries > TRIES {
-                metrics::RETURNS_LOST.add(count as u64);
+                brine_job::metrics::RETURNS_LOST.add(count as u64);
                 let (tag, seq) = (rest[handled].tag(), rest[handled].seq());
                 tracing::error!(tag, seq, count, %error, "storing events failed for good: they are left out");
                 skipped += count;
@@ -279,9 +279,9 @@ async fn hand_over(
 
 #[cfg(test)]
 mod tests {
-    use brine_core::bus::{BusLimits, JournalLimits};
-    use brine_core::executors::MayBlock;
-    use brine_core::store::{Store, StoreError};
+    use brine_bus::store::{Store, StoreError};
+    use brine_bus::{BusLimits, JournalLimits};
+    use brine_runtime::executors::MayBlock;
 
     use super::*;
 
@@ -367,7 +367,7 @@ mod tests {
         let keeper = JobCache { cache: Arc::clone(&cache), id: "host_master".into(), runner_returns: true };
         let body = |fun: &str| map! {"fun" => fun, "fun_args" => list!["orch.web"], "user" => "root", "return" => 1, "success" => true};
         let event = |tag: &str, body: &Map| Event::from_map(tag, body).unwrap();
-        let jids: Vec<brine_core::Jid> = (0..6).map(|_| brine_core::Jid::new()).collect();
+        let jids: Vec<brine_ids::Jid> = (0..6).map(|_| brine_ids::Jid::new()).collect();
         let fire = |n: usize, kind: &str, body: &Map| {
             keeper.keep(&event(&format!("salt/{kind}/{}/ret", jids[n]), body)).unwrap();
         };

@@ -6,11 +6,12 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
-use brine_core::executors::MayBlock;
-use brine_core::job::{Load, Return};
-use brine_core::store::Store;
-use brine_core::{Jid, Map, MinionId, Value, list, map};
+use brine_bus::store::Store;
+use brine_ids::{Jid, MinionId};
+use brine_job::{Load, Return};
 use brine_returners::{Options, Returner, ReturnerError, open};
+use brine_runtime::executors::MayBlock;
+use brine_value::{Map, Value, list, map};
 use support::RedisServer;
 
 const HOUR: Duration = Duration::from_secs(3600);
