@@ -13,6 +13,8 @@ fn doc(name: &str) -> String {
 
 #[test]
 fn every_metric_is_in_its_table() {
+    brine_master::metrics::register();
+    brine_minion::metrics::register();
     let (text, shown) = (doc("docs/metrics.md"), brine_metrics::prometheus());
     let names: Vec<&str> = shown.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     assert!(names.len() > 30, "{shown}");

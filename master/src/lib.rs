@@ -179,6 +179,7 @@ impl Master {
     /// Starts a master. It serves when this returns. `functions` is what templates on it reach beside runner
     /// and wheel functions.
     pub async fn start(config: MasterConfig, functions: Option<Arc<dyn HostFunctions>>) -> Result<Self, StartError> {
+        metrics::register();
         let config = Arc::new(config);
         let executors = Executors::new(config.runner_threads);
         check::report(&config, &executors).await?;

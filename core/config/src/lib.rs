@@ -18,5 +18,11 @@ pub use minion::MinionConfig;
 pub use options::{OptionDoc, Roots};
 pub use template_opts::template_opts;
 
+/// The version of Brine.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The version of Salt that Brine behaves as: what templates and formulas compare.
+pub const SALT_VERSION: &str = "3008.3";
+
 /// Where configuration is looked for when nothing else is said.
 pub const DEFAULT_DIRECTORY: &str = "/etc/salt";

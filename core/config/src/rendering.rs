@@ -24,11 +24,11 @@ macro_rules! rendering_options {
         /// The renderers of SLS files that do not say.
         renderer: String = "jinja|yaml".into(),
         /// How many steps a template may take: instructions, and one for each 64 bytes that it works on. 0 for no limit.
-        template_fuel: u64 = brine_jinja::limits::DEFAULT_FUEL,
+        template_fuel: u64 = 200_000_000,
         /// How many bytes of memory a template may hold at a time. 0 for no limit.
-        template_memory: u64 = brine_jinja::limits::DEFAULT_MEMORY,
+        template_memory: u64 = 64 << 20,
         /// How many bytes a template may render to. 0 for no limit.
-        template_output: u64 = brine_jinja::limits::DEFAULT_OUTPUT,
+        template_output: u64 = 64 << 20,
         /// Pillar from elsewhere: a list of one-key maps, a module with its arguments each.
         ext_pillar: Value = Value::List(Vec::new()),
         /// Whether pillar files go over what `ext_pillar` brings, and see it.

@@ -4,6 +4,8 @@
 //! Names, argument types, defaults and documentation come from that one declaration: the check of
 //! arguments, `sys.doc` and `sys.argspec` are derived from it.
 
+pub mod arguments;
+
 use std::collections::HashMap;
 
 use brine_value::{FromValue, Map, Value};
@@ -308,7 +310,7 @@ pub const fn bare_name(name: &'static str) -> &'static str {
 /// function for each, so that others can call it directly.
 ///
 /// ```
-/// use brine_function::{*, functions};
+/// use brine_function::*;
 /// use brine_value::Value;
 ///
 /// functions! {

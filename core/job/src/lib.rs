@@ -3,6 +3,7 @@
 //! Both keep the map that they came as: fields that only some functions or peers know are handed on.
 
 pub mod metrics;
+pub mod orchestration;
 pub mod trim;
 mod watch;
 

@@ -1,4 +1,7 @@
-//! Counters: what is worth counting, in one place. Nothing is lost without one of these going up.
+//! Metric types, and the registry of the metrics that a process shows.
+//!
+//! Each crate declares what it counts with [`metrics!`] in its own module `metrics`. A daemon registers the metrics of the
+//! crates that it is made of when it starts ([`register`]); [`prometheus`] and [`pairs`] show what is registered.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,7 +24,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    const fn new(name: &'static str, help: &'static str) -> Self {
+    /// Creates one; [`metrics!`] does so for statics.
+    pub const fn new(name: &'static str, help: &'static str) -> Self {
         Counter { name, help, value: AtomicU64::new(0) }
     }
 
@@ -47,7 +51,8 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    const fn new(name: &'static str, help: &'static str) -> Self {
+    /// Creates one; [`metrics!`] does so for statics.
+    pub const fn new(name: &'static str, help: &'static str) -> Self {
         Gauge { name, help, value: AtomicI64::new(0) }
     }
 
@@ -81,6 +86,8 @@ pub struct Family {
     pub help: &'static str,
     /// The names of its labels.
     pub labels: &'static [&'static str],
+    /// Whether its members only rise.
+    pub rises: bool,
     children: RwLock<BTreeMap<Vec<String>, Arc<Child>>>,
 }
 
@@ -106,8 +113,9 @@ impl Child {
 }
 
 impl Family {
-    const fn new(name: &'static str, help: &'static str, labels: &'static [&'static str]) -> Self {
-        Family { name, help, labels, children: RwLock::new(BTreeMap::new()) }
+    /// Creates one; [`metrics!`] does so for statics.
+    pub const fn new(name: &'static str, help: &'static str, labels: &'static [&'static str], rises: bool) -> Self {
+        Family { name, help, labels, rises, children: RwLock::new(BTreeMap::new()) }
     }
 
     /// The counter with these values of the labels.
@@ -143,7 +151,8 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    const fn new(name: &'static str, help: &'static str) -> Self {
+    /// Creates one; [`metrics!`] does so for statics.
+    pub const fn new(name: &'static str, help: &'static str) -> Self {
         let buckets = [const { AtomicU64::new(0) }; BUCKETS.len()];
         Histogram { name, help, buckets, count: AtomicU64::new(0), micros: AtomicU64::new(0) }
     }
@@ -163,196 +172,179 @@ impl Histogram {
     }
 }
 
-macro_rules! counters {
-    ($($counter:ident = $name:literal, $help:literal;)*) => {
-        $(#[doc = $help] pub static $counter: Counter = Counter::new($name, $help);)*
-
-        /// All counters.
-        pub static ALL: &[&Counter] = &[$(&$counter),*];
-    };
+/// A metric of any type.
+#[derive(Debug, Clone, Copy)]
+pub enum Metric {
+    /// A number that only rises.
+    Counter(&'static Counter),
+    /// A number that rises and falls.
+    Gauge(&'static Gauge),
+    /// Numbers that are kept apart by labels.
+    Family(&'static Family),
+    /// A distribution of times.
+    Histogram(&'static Histogram),
 }
-
-counters! {
-    ACCEPT_FAILED = "brine_accept_failed_total", "Connections that could not be taken.";
-    CONNECTIONS_REFUSED = "brine_connections_refused_total", "Connections that were closed because of what they sent.";
-    CONNECTIONS_LIMITED = "brine_connections_limited_total", "Connections that were closed at once because there were too many.";
-    CONNECTIONS_EVICTED = "brine_connections_evicted_total", "Connections of unauthenticated peers that gave way to new ones because there were too many.";
-    MESSAGES_DROPPED = "brine_messages_dropped_total", "Messages that were not kept because unauthenticated peers may not send or hold so much.";
-    SUBSCRIBERS_DROPPED = "brine_subscribers_dropped_total", "Subscribers of the publish port that were disconnected because they were too far behind.";
-    TASKS_PANICKED = "brine_tasks_panicked_total", "Connections and requests that ended by a panic.";
-    REQUESTS = "brine_requests_total", "Requests taken.";
-    REQUESTS_REFUSED = "brine_requests_refused_total", "Requests refused: malformed, unknown, or not allowed.";
-    REPLIES_LOST = "brine_replies_lost_total", "Replies whose receiver went away.";
-    PUBLISHES = "brine_publishes_total", "Jobs published.";
-    PUBLISHES_LOST = "brine_publishes_lost_total", "Publishes that a too slow subscriber missed.";
-    AUTHENTICATIONS = "brine_authentications_total", "Authentications that were accepted.";
-    AUTHENTICATIONS_REFUSED = "brine_authentications_refused_total", "Authentications that were pending, rejected, denied or malformed.";
-    EVENTS = "brine_events_total", "Events that went over the bus.";
-    EVENT_BYTES = "brine_event_bytes_total", "Bytes of events that went over the bus.";
-    EVENTS_REFUSED = "brine_events_refused_total", "Events that were refused: malformed or too large.";
-    EVENTS_MISSED = "brine_events_missed_total", "Events that a subscriber missed because there is no journal or they had left it.";
-    JOURNAL_FAILED = "brine_journal_failed_total", "Events that could not be written to the journal.";
-    TASKS_FAILED = "brine_tasks_failed_total", "Tasks of a daemon that panicked or ended by themselves.";
-    PUBLISHES_CAUGHT_UP = "brine_publishes_caught_up_total", "Jobs handed to minions that were not connected when they were published.";
-    PUBLISHES_MISSED = "brine_publishes_missed_total", "Jobs that a minion was too late for, or that exceeded the answer.";
-    JOURNAL_RESTARTS = "brine_journal_restarts_total", "Restarts of the journal writer after a panic.";
-    STORE_FAILURES = "brine_store_failures_total", "Failures of the store: the disk was full, read-only or broken.";
-    STORE_REFUSED = "brine_store_refused_total", "Writes that the store refused because it had failed or its queue was full.";
-    STORE_DAMAGED = "brine_store_damaged_total", "Reads and writes that met a damaged page or row of the store.";
-    STORE_REPLACED = "brine_store_replaced_total", "Stores that were damaged beyond repair while the master ran: moved aside, with an empty one in their place.";
-    RETURNS = "brine_returns_total", "Job returns taken.";
-    RETURNS_TRIMMED = "brine_returns_trimmed_total", "Returns that exceeded max_event_size, whose events were trimmed.";
-    RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not keep, or that a minion dropped before its master accepted them.";
-    RETURNS_RETRIED = "brine_returns_retried_total", "Job returns of a minion that were kept because its master did not accept them.";
-    OUTPUT_CUT = "brine_command_output_cut_total", "Outputs of commands that were cut at cmd_output_limit.";
-    MINION_EVENTS_LOST = "brine_minion_events_lost_total", "Events of a minion that its master did not accept in time.";
-    JOBS_INTERRUPTED = "brine_jobs_interrupted_total", "Jobs that a minion was running when it was killed.";
-    JOBS_REFUSED = "brine_jobs_refused_total", "Jobs that a minion refused because too many were waiting.";
-    REACTIONS = "brine_reactions_total", "Reactions handed over.";
-    TEMPLATE_LIMITS_EXCEEDED = "brine_template_limits_exceeded_total", "Renders that ended at a limit of templates.";
-    REACTIONS_FAILED = "brine_reactions_failed_total", "Reactions that failed.";
-    REACTIONS_RETRIED = "brine_reactions_retried_total", "Reactions tried again because their failure could pass.";
-    REACTIONS_LIMITED = "brine_reactions_limited_total", "Reactions left out by reactor_rate_limit, reactor_cooldown and reactor_debounce.";
-    REACTIONS_KNOWN = "brine_reactions_known_total", "Reactions that had been done before a restart and were not done again.";
-    REACTIONS_FORGOTTEN = "brine_reactions_forgotten_total", "Failed reactions that left because too many were put aside.";
-    REACTIONS_OVERDUE = "brine_reactions_overdue_total", "Events whose reactions were cancelled because they exceeded reactor_deadline.";
-    REACTOR_WRITES_FAILED = "brine_reactor_writes_failed_total", "Writes of the reactor that the store refused; each is tried again.";
-    RULE_KEYS_FORGOTTEN = "brine_reactor_rule_keys_forgotten_total", "Keys of rules over time that left because there were too many.";
-    REACTION_LOOPS = "brine_reaction_loops_total", "Events that were not reacted to because too many reactions led to them.";
-    REACTOR_ERRORS = "brine_reactor_errors_total", "Reactor SLS files that could not be read, rendered or compiled.";
-}
-
-/// Reactions by the entry that led to them and what came of them.
-pub static REACTIONS_BY_ENTRY: Family = Family::new(
-    "brine_reactor_reactions_total",
-    "Reactions by entry and outcome: done, no_minion (published to nobody), failed, unreadable.",
-    &["entry", "outcome"],
-);
-/// How far durable subscribers are behind the newest event.
-pub static SUBSCRIBER_LAG: Family = Family::new(
-    "brine_subscriber_lag_events",
-    "Events that a durable subscriber has not handled yet.",
-    &["subscriber"],
-);
-/// Events that wait in memory for a worker of the reactor.
-pub static QUEUE_DEPTH: Gauge =
-    Gauge::new("brine_reactor_queue_depth", "Events that wait for, or are with, a worker of the reactor.");
-/// Threads of reactions that take long.
-pub static REACTOR_DETACHED: Gauge =
-    Gauge::new("brine_reactor_detached_threads", "Threads of slow reactions that count as workers no more.");
-/// Whether the reactor takes no events because too much is open.
-pub static REACTOR_PAUSED: Gauge =
-    Gauge::new("brine_reactor_paused", "1 while the reactor takes no events because too many reactions are open.");
-/// How long it takes to render a reactor SLS.
-pub static RENDER_SECONDS: Histogram =
-    Histogram::new("brine_reactor_render_seconds", "Seconds to render a reactor SLS.");
-/// How long it takes from taking an event to the end of its reactions.
-pub static REACTION_SECONDS: Histogram = Histogram::new(
-    "brine_reactor_reaction_seconds",
-    "Seconds from taking an event to having handed over its reactions.",
-);
-
-/// Work of the named executors by outcome.
-pub static EXECUTOR_WORK: Family = Family::new(
-    "brine_executor_work_total",
-    "Work of the executors by outcome: done, panicked, refused.",
-    &["executor", "outcome"],
-);
-/// The time that work waited for a thread of its executor.
-pub static EXECUTOR_WAIT: Family = Family::new(
-    "brine_executor_wait_microseconds_total",
-    "Microseconds that work waited for a thread of its executor.",
-    &["executor"],
-);
-
-/// How large the journal is.
-pub static JOURNAL_BYTES: Gauge = Gauge::new("brine_journal_bytes", "Bytes of events in the journal.");
-/// How many events the journal has.
-pub static JOURNAL_EVENTS: Gauge = Gauge::new("brine_journal_events", "Events in the journal.");
-/// Whether the store refuses writes.
-pub static STORE_FAILED: Gauge =
-    Gauge::new("brine_store_failed", "1 while the store refuses writes because the disk takes none, else 0.");
-/// How large the store is.
-pub static STORE_BYTES: Gauge = Gauge::new("brine_store_bytes", "Bytes that the store takes on its disk.");
-/// How many programs follow the event bus through its socket.
-pub static SUBSCRIBERS: Gauge =
-    Gauge::new("brine_event_subscribers", "Programs that follow the event bus through its socket.");
-
-/// How many connections there are on the network ports.
-pub static CONNECTIONS: Gauge = Gauge::new("brine_connections", "Open connections of the network ports.");
-
-/// All families: those that count, and those that say how something is now.
-pub static FAMILIES: &[(&Family, &str)] = &[
-    (&REACTIONS_BY_ENTRY, "counter"),
-    (&SUBSCRIBER_LAG, "gauge"),
-    (&EXECUTOR_WORK, "counter"),
-    (&EXECUTOR_WAIT, "counter"),
-];
-/// All gauges.
-pub static GAUGES: &[&Gauge] = &[
-    &QUEUE_DEPTH,
-    &REACTOR_DETACHED,
-    &REACTOR_PAUSED,
-    &JOURNAL_BYTES,
-    &JOURNAL_EVENTS,
-    &STORE_FAILED,
-    &STORE_BYTES,
-    &SUBSCRIBERS,
-    &CONNECTIONS,
-];
-/// All histograms.
-pub static HISTOGRAMS: &[&Histogram] = &[&RENDER_SECONDS, &REACTION_SECONDS];
 
 /// One number with its name: `name{label="value"}`.
 type Sample = (String, String);
 
-/// All metrics: name, help, kind, and the samples.
-fn all() -> Vec<(&'static str, &'static str, &'static str, Vec<Sample>)> {
-    let plain = |name: &str, value: String| vec![(name.to_owned(), value)];
-    let mut all: Vec<_> =
-        ALL.iter().map(|one| (one.name, one.help, "counter", plain(one.name, one.get().to_string()))).collect();
-    all.extend(GAUGES.iter().map(|one| (one.name, one.help, "gauge", plain(one.name, one.get().to_string()))));
-    for (family, kind) in FAMILIES {
+impl Metric {
+    /// Returns its name, as Prometheus wants it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Metric::Counter(one) => one.name,
+            Metric::Gauge(one) => one.name,
+            Metric::Family(one) => one.name,
+            Metric::Histogram(one) => one.name,
+        }
+    }
+
+    /// Returns its description.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Metric::Counter(one) => one.help,
+            Metric::Gauge(one) => one.help,
+            Metric::Family(one) => one.help,
+            Metric::Histogram(one) => one.help,
+        }
+    }
+
+    /// Returns the names of its labels.
+    pub fn labels(&self) -> &'static [&'static str] {
+        match self {
+            Metric::Family(one) => one.labels,
+            _ => &[],
+        }
+    }
+
+    /// Returns Prometheus' word for its type: `counter`, `gauge` or `histogram`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Metric::Counter(_) | Metric::Family(Family { rises: true, .. }) => "counter",
+            Metric::Gauge(_) | Metric::Family(_) => "gauge",
+            Metric::Histogram(_) => "histogram",
+        }
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        match self {
+            Metric::Counter(one) => vec![(one.name.to_owned(), one.get().to_string())],
+            Metric::Gauge(one) => vec![(one.name.to_owned(), one.get().to_string())],
+            Metric::Family(one) => one.samples(),
+            Metric::Histogram(one) => one.samples(),
+        }
+    }
+}
+
+impl Family {
+    fn samples(&self) -> Vec<Sample> {
         let sample = |(values, number): (Vec<String>, u64)| {
             let labels =
-                family.labels.iter().zip(&values).map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
-            (format!("{}{{{}}}", family.name, labels.collect::<Vec<_>>().join(",")), number.to_string())
+                self.labels.iter().zip(&values).map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
+            (format!("{}{{{}}}", self.name, labels.collect::<Vec<_>>().join(",")), number.to_string())
         };
-        all.push((family.name, family.help, kind, family.all().into_iter().map(sample).collect()));
+        self.all().into_iter().map(sample).collect()
     }
-    for one in HISTOGRAMS {
+}
+
+impl Histogram {
+    fn samples(&self) -> Vec<Sample> {
         let mut below = 0;
         let mut samples = Vec::new();
-        for (bound, bucket) in BUCKETS.iter().zip(&one.buckets) {
+        for (bound, bucket) in BUCKETS.iter().zip(&self.buckets) {
             below += bucket.load(Ordering::Relaxed);
-            samples.push((format!("{}_bucket{{le=\"{bound}\"}}", one.name), below.to_string()));
+            samples.push((format!("{}_bucket{{le=\"{bound}\"}}", self.name), below.to_string()));
         }
-        let (count, sum) = one.sum();
-        samples.push((format!("{}_bucket{{le=\"+Inf\"}}", one.name), count.to_string()));
-        samples.push((format!("{}_sum", one.name), sum.to_string()));
-        samples.push((format!("{}_count", one.name), count.to_string()));
-        all.push((one.name, one.help, "histogram", samples));
+        let (count, sum) = self.sum();
+        samples.push((format!("{}_bucket{{le=\"+Inf\"}}", self.name), count.to_string()));
+        samples.push((format!("{}_sum", self.name), sum.to_string()));
+        samples.push((format!("{}_count", self.name), count.to_string()));
+        samples
     }
-    all
 }
 
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// All metrics as pairs of name and number, without the buckets of histograms.
+/// Declares the metrics of a crate as statics, and `METRICS`, the list of all of them.
+///
+/// ```
+/// brine_metrics::metrics! {
+///     counter REQUESTS = "brine_requests_total", "Requests taken.";
+///     gauge CONNECTIONS = "brine_connections", "Open connections.";
+///     counter REACTIONS["entry", "outcome"] = "brine_reactions_total", "Reactions by entry and outcome.";
+///     histogram RENDER_SECONDS = "brine_render_seconds", "Seconds to render a template.";
+/// }
+///
+/// REQUESTS.add(1);
+/// REACTIONS.with(&["salt/auth", "done"]).add(1);
+/// assert_eq!(METRICS.len(), 4);
+/// ```
+#[macro_export]
+macro_rules! metrics {
+    (@declare counter $metric:ident, $name:literal, $help:literal) => {
+        #[doc = $help]
+        pub static $metric: $crate::Counter = $crate::Counter::new($name, $help);
+    };
+    (@declare gauge $metric:ident, $name:literal, $help:literal) => {
+        #[doc = $help]
+        pub static $metric: $crate::Gauge = $crate::Gauge::new($name, $help);
+    };
+    (@declare histogram $metric:ident, $name:literal, $help:literal) => {
+        #[doc = $help]
+        pub static $metric: $crate::Histogram = $crate::Histogram::new($name, $help);
+    };
+    (@declare counter $metric:ident, $name:literal, $help:literal, $($label:literal)+) => {
+        #[doc = $help]
+        pub static $metric: $crate::Family = $crate::Family::new($name, $help, &[$($label),+], true);
+    };
+    (@declare gauge $metric:ident, $name:literal, $help:literal, $($label:literal)+) => {
+        #[doc = $help]
+        pub static $metric: $crate::Family = $crate::Family::new($name, $help, &[$($label),+], false);
+    };
+    (@entry counter $metric:ident) => { $crate::Metric::Counter(&$metric) };
+    (@entry gauge $metric:ident) => { $crate::Metric::Gauge(&$metric) };
+    (@entry histogram $metric:ident) => { $crate::Metric::Histogram(&$metric) };
+    (@entry $kind:ident $metric:ident, $($label:literal)+) => { $crate::Metric::Family(&$metric) };
+    ($($kind:ident $metric:ident $([$($label:literal),+])? = $name:literal, $help:literal;)*) => {
+        $($crate::metrics!(@declare $kind $metric, $name, $help $(, $($label)+)?);)*
+
+        /// All metrics of this crate.
+        pub static METRICS: &[$crate::Metric] = &[$($crate::metrics!(@entry $kind $metric $(, $($label)+)?)),*];
+    };
+}
+
+/// The metrics that this process shows, by name.
+static REGISTRY: RwLock<BTreeMap<&'static str, Metric>> = RwLock::new(BTreeMap::new());
+
+/// Adds metrics to those that this process shows. Metrics that are registered already stay as they are.
+pub fn register(crates: &[&'static [Metric]]) {
+    let mut registry = REGISTRY.write();
+    for metric in crates.iter().copied().flatten() {
+        registry.entry(metric.name()).or_insert(*metric);
+    }
+}
+
+/// Returns the registered metrics, sorted by name.
+pub fn registered() -> Vec<Metric> {
+    REGISTRY.read().values().copied().collect()
+}
+
+/// Returns the registered metrics as pairs of name and number, without the buckets of histograms.
 pub fn pairs() -> Vec<(String, String)> {
-    let samples = all().into_iter().flat_map(|(.., samples)| samples);
+    let samples = registered().into_iter().flat_map(|metric| metric.samples());
     samples.filter(|(name, _)| !name.contains("_bucket{le=")).collect()
 }
 
-/// All metrics as Prometheus text.
+/// Returns the registered metrics as Prometheus text.
 pub fn prometheus() -> String {
     let mut out = String::new();
-    for (name, help, kind, samples) in all() {
+    for metric in registered() {
+        let (name, help, kind) = (metric.name(), metric.help(), metric.kind());
         // Writing into a `String` cannot fail.
         _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (name, number) in samples {
+        for (name, number) in metric.samples() {
             _ = writeln!(out, "{name} {number}");
         }
     }
@@ -363,28 +355,42 @@ pub fn prometheus() -> String {
 mod tests {
     use super::*;
 
+    metrics! {
+        counter REPLIES_LOST = "brine_replies_lost_total", "Replies whose receiver went away.";
+        counter REACTIONS_BY_ENTRY["entry", "outcome"] = "brine_reactor_reactions_total", "Reactions.";
+        gauge SUBSCRIBER_LAG["subscriber"] = "brine_subscriber_lag_events", "Events not handled yet.";
+        gauge CONNECTIONS = "brine_connections", "Open connections.";
+        histogram RENDER_SECONDS = "brine_reactor_render_seconds", "Seconds to render.";
+    }
+
     #[test]
-    fn counters_are_shown_as_prometheus_wants_them() {
+    fn metrics_are_shown_as_prometheus_wants_them() {
+        register(&[METRICS]);
+        register(&[METRICS]);
+        assert_eq!(registered().len(), METRICS.len());
         REPLIES_LOST.add(2);
-        let text = prometheus();
-        assert!(text.contains("# TYPE brine_replies_lost_total counter\nbrine_replies_lost_total "), "{text}");
         REACTIONS_BY_ENTRY.with(&["salt/\"auth\"", "done"]).add(3);
         RENDER_SECONDS.observe(0.002);
         let text = prometheus();
         for line in [
+            "# TYPE brine_replies_lost_total counter\nbrine_replies_lost_total 2\n",
+            "# TYPE brine_reactor_reactions_total counter\n",
             "brine_reactor_reactions_total{entry=\"salt/\\\"auth\\\"\",outcome=\"done\"} 3\n",
             "# TYPE brine_subscriber_lag_events gauge\n",
+            "# TYPE brine_connections gauge\nbrine_connections 0\n",
             "brine_reactor_render_seconds_bucket{le=\"0.001\"} 0\n",
             "brine_reactor_render_seconds_bucket{le=\"0.005\"} 1\n",
             "brine_reactor_render_seconds_count 1\n",
         ] {
             assert!(text.contains(line), "{line}{text}");
         }
+        assert!(pairs().contains(&("brine_replies_lost_total".to_owned(), "2".to_owned())));
+        assert!(pairs().iter().all(|(name, _)| !name.contains("bucket")));
     }
 
     #[test]
     fn a_family_does_not_grow_without_end() {
-        let family = Family::new("x", "x", &["n"]);
+        let family = Family::new("x", "x", &["n"], true);
         for n in 0..LABELS + 10 {
             family.with(&[&n.to_string()]).add(1);
         }
