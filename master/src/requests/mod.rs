@@ -9,11 +9,13 @@ mod tags;
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::executors::{Executor, MayBlock};
-use brine_core::transport::{Handler, Peer, Worker};
-use brine_core::value::msgpack::{self, Budget};
-use brine_core::wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, WireError};
-use brine_core::{Map, MinionId, Value, crypt::token, map, metrics};
+use brine_crypt::token;
+use brine_ids::MinionId;
+use brine_runtime::executors::{Executor, MayBlock};
+use brine_value::msgpack::{self, Budget};
+use brine_value::{Map, Value, map};
+use brine_wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, WireError};
+use brine_zmtp::{Handler, Peer, Worker};
 use bytes::Bytes;
 
 use crate::Shared;
@@ -120,7 +122,7 @@ impl Handler for Requests {
 
     /// The reply that makes minions authenticate and send their request again.
     fn refuse(&self, peer: &Peer) -> Option<Bytes> {
-        metrics::REQUESTS_REFUSED.add(1);
+        brine_wire::metrics::REQUESTS_REFUSED.add(1);
         tracing::debug!(peer = %peer.address, "a request is refused without having been kept");
         Some(msgpack::pack(&BAD_LOAD.into()).into())
     }
@@ -147,7 +149,7 @@ fn refuse(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) -> 
 }
 
 fn tell_refused(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) {
-    metrics::REQUESTS_REFUSED.add(1);
+    brine_wire::metrics::REQUESTS_REFUSED.add(1);
     let minion = id.map(MinionId::as_str);
     tracing::warn!(peer = %peer.address, minion, %error, "a request is refused");
 }
@@ -203,7 +205,7 @@ impl Shared {
         let values = [&request.fun, &request.tgt, &Value::List(request.arg.clone())];
         let size: usize = values.iter().map(|value| msgpack::pack(value).len()).sum();
         if size + request.user.len() + request.ret.len() + request.tgt_type.len() > MAX_REFUSED {
-            metrics::EVENTS_REFUSED.add(1);
+            brine_bus::metrics::EVENTS_REFUSED.add(1);
             tracing::warn!(%jid, size, "event of a refused publish left out: it exceeds {MAX_REFUSED} bytes");
             return;
         }
@@ -222,7 +224,7 @@ impl Shared {
     }
 
     fn unauthorised(&self, peer: &Peer, command: &str, user: &str) -> Vec<u8> {
-        metrics::REQUESTS_REFUSED.add(1);
+        brine_wire::metrics::REQUESTS_REFUSED.add(1);
         tracing::warn!(peer = %peer.address, command, user, "a request without the master's key is refused");
         let message = "Authentication failure of type \"user\" occurred.";
         clear(map! {"error" => map! {"name" => "AuthorizationError", "message" => message}}.into())
