@@ -220,8 +220,10 @@ async fn debug_tells_of_sockets_publishes_and_returns() {
 fn swarm_reports_a_master_that_refuses_connections() {
     use std::io::{BufRead, BufReader};
     let port = support::free_port().to_string();
+    let keys = tempfile::tempdir().unwrap();
     let mut swarm = Command::new(BRINE)
-        .args(["swarm", "--minions", "2", "--port", &port])
+        .args(["swarm", "--minions", "2", "--port", &port, "--dir"])
+        .arg(keys.path())
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();

@@ -16,7 +16,8 @@ impl Swarm {
     fn start(system: &System, cipher: &str) -> Self {
         let port = system.ret_port.to_string();
         let words = ["swarm", "--port", &port, "--minions", "20", "--cipher", cipher, "--prefix", cipher, "--json"];
-        let mut child = Command::new(BRINE).args(words).stdout(Stdio::piped()).spawn().unwrap();
+        let keys = system.path(&format!("swarm-{cipher}"));
+        let mut child = Command::new(BRINE).args(words).arg("--dir").arg(keys).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("{\"minions\": 20,"), "{line}");

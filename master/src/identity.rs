@@ -120,7 +120,7 @@ fn voucher(config: &MasterConfig) -> Result<Voucher, StartError> {
         let key = PrivateKey::load_or_generate_with(folder, name, config.keysize, pass)?;
         return Ok(Voucher::Key(Box::new(key)));
     }
-    let id = config.id.clone().unwrap_or_else(crate::default_id);
+    let id = crate::own_id(config)?;
     let names = config.master_pubkey_signature.clone().map_or_else(
         || vec!["master_pubkey_signature".to_owned(), format!("{id}_pubkey_signature")],
         |name| vec![name],

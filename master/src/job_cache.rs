@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_bus::{Bus, Filter, Start, Subscription};
-use brine_event::{Event, FROM, SENDER_STAMP, SEQ};
-use brine_job::{InvalidJob, Load, Return};
+use brine_event::{Event, FROM, SENDER_STAMP};
+use brine_ids::MinionId;
+use brine_job::{Call, InvalidJob, Load, Return};
 use brine_returners::{Returner, ReturnerError};
 use brine_runtime::executors::Executor;
 use brine_text::glob::GlobSet;
-use brine_value::{Map, Value, list, map};
+use brine_value::{Map, Value, list, msgpack};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +31,7 @@ pub(crate) const NOT_KEPT: &str = "_nocache";
 pub(crate) struct JobCache {
     pub cache: Arc<dyn Returner>,
     /// The master's id, under which calls of its own functions are kept.
-    pub id: String,
+    pub id: MinionId,
     /// Whether calls of runner functions are kept (`runner_returns`).
     pub runner_returns: bool,
 }
@@ -48,13 +49,12 @@ pub(crate) async fn keep_jobs(
         Err(error) => return tracing::error!(%error, "subscribing the job cache failed"),
     };
     hand_over(&mut events, &disk, shutdown, move |batch| {
-        for (handled, event) in batch.iter().enumerate() {
-            if let Err(error) = cache.keep(event) {
-                return Err(Unstored { handled, count: 1, error });
-            }
-            kept.send_replace(event.seq());
+        let stored = cache.keep_all(batch);
+        let handled = stored.as_ref().map_or_else(|unstored| unstored.handled, |()| batch.len());
+        if let Some(last) = batch[..handled].last() {
+            kept.send_replace(last.seq());
         }
-        Ok(())
+        stored
     })
     .await;
 }
@@ -77,26 +77,49 @@ enum KeepError {
 }
 
 impl JobCache {
-    /// Stores a job's load or return, or a call of the master. The tag decides whose it is, as the bus checks it; what the
-    /// body says does not count. Loads and calls come from the master alone.
-    fn keep(&self, event: &Event) -> Result<(), ReturnerError> {
+    /// Stores what the events say. Calls of the master's own functions are stored together, as they are many.
+    fn keep_all(&self, events: &[Event]) -> Result<(), Unstored> {
+        let mut calls = Vec::new();
+        let mut stored = Ok(());
+        for (handled, event) in events.iter().enumerate() {
+            match self.keep(event) {
+                Ok(call) => calls.extend(call),
+                Err(error) => {
+                    stored = Err(Unstored { handled, count: 1, error });
+                    break;
+                }
+            }
+        }
+        if !calls.is_empty()
+            && let Err(error) = self.cache.save_calls(&calls)
+        {
+            // The loads and returns among them are stored again with the next try, which changes nothing.
+            let count = stored.as_ref().map_or_else(|unstored| unstored.handled, |()| events.len());
+            return Err(Unstored { handled: 0, count, error });
+        }
+        stored
+    }
+
+    /// Stores a job's load or return; returns a call of the master that is to be stored. The tag decides whose it is, as
+    /// the bus checks it; what the body says does not count. Loads and calls come from the master alone.
+    fn keep(&self, event: &Event) -> Result<Option<Call>, ReturnerError> {
         let parts: Vec<&str> = event.tag().split('/').skip(1).collect();
         let kept = match parts[..] {
-            ["job", jid, "new"] => self.keep_load(jid, event.data()),
-            ["job", jid, "ret", id] => self.keep_return(jid, id, event.data()),
-            ["run", jid, "ret"] if self.runner_returns => self.keep_call(jid, event.data()),
-            ["wheel", jid, "ret"] => self.keep_call(jid, event.data()),
-            _ => Ok(()),
+            ["job", jid, "new"] => self.keep_load(jid, event.data()).map(|()| None),
+            ["job", jid, "ret", id] => self.keep_return(jid, id, event.data()).map(|()| None),
+            ["run", jid, "ret"] if self.runner_returns => self.call_of(jid, event),
+            ["wheel", jid, "ret"] => self.call_of(jid, event),
+            _ => Ok(None),
         };
         match kept {
-            Ok(()) => {}
-            Err(KeepError::Returner(error)) => return Err(error),
+            Ok(call) => Ok(call),
+            Err(KeepError::Returner(error)) => Err(error),
             Err(error) => {
                 brine_bus::metrics::EVENTS_REFUSED.add(1);
                 tracing::warn!(tag = event.tag(), seq = event.seq(), %error, "job event not stored");
+                Ok(None)
             }
         }
-        Ok(())
     }
 
     fn keep_load(&self, jid: &str, mut data: Map) -> Result<(), KeepError> {
@@ -119,14 +142,25 @@ impl JobCache {
         Ok(store_return(&*self.cache, &Return::from_map(without_way(data))?)?)
     }
 
-    fn keep_call(&self, jid: &str, data: Map) -> Result<(), KeepError> {
-        by_master(&data)?;
-        // As in Salt, a call of an unknown function is no job; its event names no user.
-        if !data.contains_key(NOT_KEPT) && data.contains_key("user") {
-            let (load, one) = job_of_call(&self.id, jid, data)?;
-            self.cache.save_call(&load, &one)?;
+    /// Returns the call whose end an event tells. The body is not unpacked, only looked at.
+    fn call_of(&self, jid: &str, event: &Event) -> Result<Option<Call>, KeepError> {
+        let (mut from, mut has_user, mut is_kept) = (None, false, true);
+        // The body was checked when the event was made.
+        _ = msgpack::scan(event.body(), |entry| match entry.key {
+            Some(FROM) => from = msgpack::unpack(entry.value).ok(),
+            Some("user") => has_user = true,
+            Some(NOT_KEPT) => is_kept = false,
+            _ => {}
+        });
+        if let Some(from) = from {
+            return Err(KeepError::From(from));
         }
-        Ok(())
+        // As in Salt, a call of an unknown function is no job; its event names no user.
+        if !has_user || !is_kept {
+            return Ok(None);
+        }
+        let jid = jid.parse().map_err(InvalidJob::from)?;
+        Ok(Some(Call::new(self.id.clone(), jid, event.frame().slice_ref(event.body()))))
     }
 }
 
@@ -142,18 +176,6 @@ pub(crate) fn store_return(cache: &dyn Returner, one: &Return) -> Result<(), Ret
         cache.save_load(&load)?;
     }
     cache.returner(one)
-}
-
-/// Returns a call of a runner or wheel function as Salt keeps it: a job for the master itself, whose return is all that the
-/// event of the call's end says. The load has no arguments.
-pub(crate) fn job_of_call(id: &str, jid: &str, mut data: Map) -> Result<(Load, Return), InvalidJob> {
-    let mut load = map! {"jid" => jid, "id" => id, "tgt" => id};
-    for name in ["fun", "user"] {
-        load.extend(data.get(name).map(|value| (name.into(), value.clone())));
-    }
-    data.retain(|name, _| !matches!(name.as_str(), Some(SEQ | SENDER_STAMP)));
-    let one = map! {"jid" => jid, "id" => id, "fun" => data.get("fun").cloned().unwrap_or_default(), "return" => data};
-    Ok((Load::from_map(load)?, Return::from_map(one)?))
 }
 
 /// The load of a job that nobody published, such as one of a minion's schedule: its return says what was asked.
@@ -282,6 +304,7 @@ mod tests {
     use brine_bus::store::{Store, StoreError};
     use brine_bus::{BusLimits, JournalLimits};
     use brine_runtime::executors::MayBlock;
+    use brine_value::map;
 
     use super::*;
 
@@ -355,32 +378,33 @@ mod tests {
         task.await.unwrap();
     }
 
-    #[tokio::test]
-    async fn calls_of_the_master_are_jobs_at_itself() {
+    #[test]
+    fn calls_of_the_master_are_jobs_at_itself() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
-        let store = store.blocking(&MayBlock::own_thread(tokio::runtime::Handle::current()));
+        let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
         let cache: Arc<dyn Returner> =
             brine_returners::open("local_cache", &brine_returners::Options::new(&Map::new(), Some(store)))
                 .unwrap()
                 .into();
-        let keeper = JobCache { cache: Arc::clone(&cache), id: "host_master".into(), runner_returns: true };
+        let keeper = JobCache { cache: Arc::clone(&cache), id: "host_master".parse().unwrap(), runner_returns: true };
         let body = |fun: &str| map! {"fun" => fun, "fun_args" => list!["orch.web"], "user" => "root", "return" => 1, "success" => true};
         let event = |tag: &str, body: &Map| Event::from_map(tag, body).unwrap();
+        let keep = |cache: &JobCache, event| assert!(cache.keep_all(&[event]).is_ok());
         let jids: Vec<brine_ids::Jid> = (0..6).map(|_| brine_ids::Jid::new()).collect();
         let fire = |n: usize, kind: &str, body: &Map| {
-            keeper.keep(&event(&format!("salt/{kind}/{}/ret", jids[n]), body)).unwrap();
+            keep(&keeper, event(&format!("salt/{kind}/{}/ret", jids[n]), body));
         };
         fire(0, "run", &body("runner.state.orchestrate"));
         fire(1, "wheel", &body("wheel.key.accept"));
         // An unknown function, a forged one, and what is no return.
         fire(2, "run", &map! {"fun" => "runner.no.such", "return" => "x", "retcode" => 254});
         let forged = Event::from_minion(&format!("salt/run/{}/ret", jids[3]), body("x"), &"web1".parse().unwrap());
-        keeper.keep(&forged.unwrap().stamped(1, "now").unwrap()).unwrap();
-        keeper.keep(&event(&format!("salt/run/{}/progress", jids[4]), &body("x"))).unwrap();
-        JobCache { runner_returns: false, ..keeper.clone() }
-            .keep(&event(&format!("salt/run/{}/ret", jids[5]), &body("runner.jobs.active")))
-            .unwrap();
+        keep(&keeper, forged.unwrap().stamped(1, "now").unwrap());
+        keep(&keeper, event(&format!("salt/run/{}/progress", jids[4]), &body("x")));
+        let without = JobCache { runner_returns: false, ..keeper.clone() };
+        keep(&without, event(&format!("salt/run/{}/ret", jids[5]), &body("runner.jobs.active")));
         let known: Vec<_> = cache.get_jids(None).unwrap().iter().map(|load| load.jid().clone()).collect();
         assert_eq!(known, [jids[1].clone(), jids[0].clone()]);
         let summary = cache.get_load(&jids[0]).unwrap().unwrap().summary();

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use brine_bus::store::{Batch, BlockingStore, Store, StoreError, Table};
 use brine_ids::{Jid, MinionId};
 use brine_job::trim::{may_exceed, trim};
-use brine_job::{Return, oldest_kept};
+use brine_job::{Call, Return, oldest_kept};
 use brine_returners::ReturnerError;
 use brine_value::{Map, msgpack};
 use parking_lot::Mutex;
 
 use crate::Shared;
 use crate::disk::Disk;
-use crate::job_cache::{NOT_KEPT, job_of_call, store_return, without_way};
+use crate::job_cache::{NOT_KEPT, store_return, without_way};
 use crate::metrics;
 
 /// By `jid/id`: the size of a large return that is kept.
@@ -119,20 +119,21 @@ impl Shared {
         if !may_exceed(&body, limit) {
             return body;
         }
-        let size = msgpack::pack_map(&body).len();
+        let whole = msgpack::pack_map(&body);
+        let size = whole.len();
         if size <= limit {
             return body;
         }
         metrics::RETURNS_TRIMMED.add(1);
         let mut trimmed = body.into_owned();
         if self.config.job_cache && is_kept {
-            let (master, whole, job) = (self.id.clone(), trimmed.clone(), jid.clone());
+            let (master, job) = (self.id.clone(), jid.clone());
             let stored = self.disk.run(move |disk| {
-                let (load, one) = job_of_call(&master, job.as_str(), whole).map_err(|error| error.to_string())?;
-                if !disk.large_returns.reserve(&job, one.id(), size as u64) {
+                if !disk.large_returns.reserve(&job, &master, size as u64) {
                     return Err("there is no room for it (large_returns_size)".to_owned());
                 }
-                disk.job_cache.save_call(&load, &one).map_err(|error| error.to_string())
+                let call = Call::new(master, job, whole.into());
+                disk.job_cache.save_calls(&[call]).map_err(|error| error.to_string())
             });
             match stored.await.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(()) => _ = trimmed.insert(NOT_KEPT.into(), true.into()),

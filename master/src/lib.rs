@@ -48,6 +48,7 @@ use brine_bus::{Bus, BusError, BusLimits, EventSockets, Filter, JournalLimits, S
 use brine_config::MasterConfig;
 use brine_crypt::{Cipher, CryptError, token};
 use brine_function::Registry;
+use brine_ids::{InvalidMinionId, MinionId};
 use brine_returners::{Returner, ReturnerError};
 use brine_runtime::executors::{Blocking, Executors};
 use brine_runtime::supervisor::{Background, Supervisor};
@@ -107,7 +108,7 @@ pub enum StartError {
 
 /// What all parts of a master share.
 pub struct Shared {
-    pub(crate) id: String,
+    pub(crate) id: MinionId,
     pub(crate) config: Arc<MasterConfig>,
     pub(crate) bus: Bus,
     pub(crate) executors: Executors,
@@ -232,7 +233,7 @@ impl Master {
         let batches = executors.disk.run(move |_| batches::Batches::open(&batches));
         let batches = batches.await.unwrap_or(Err(StoreError::Closed))?;
         let shared = Arc::new(Shared {
-            id: config.id.clone().unwrap_or_else(default_id),
+            id: own_id(&config)?,
             bus: bus.clone(),
             disk: Blocking::new(disk, executors.disk.clone()),
             executors,
@@ -427,9 +428,14 @@ fn report_opened(store: &Store, opened: Opened) {
     }
 }
 
-fn default_id() -> String {
-    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
-    format!("{}_master", name.unwrap_or_else(|| "localhost".into()))
+/// Returns the id of the master's own jobs: `id`, or the host's name with `_master`, as in Salt.
+fn own_id(config: &MasterConfig) -> Result<MinionId, StartError> {
+    let of_host = || {
+        let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+        format!("{}_master", name.unwrap_or_else(|| "localhost".into()))
+    };
+    let id = config.id.clone().unwrap_or_else(of_host);
+    id.parse().map_err(|error: InvalidMinionId| StartError::Config { option: "id", reason: error.to_string() })
 }
 
 fn ciphers(names: &[String]) -> Result<Vec<Cipher>, StartError> {

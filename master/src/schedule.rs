@@ -72,7 +72,7 @@ async fn start(shared: &Arc<Shared>, job: &Job) {
         tracing::error!(job = job.name, %jid, "a scheduled job has ended in a way that nobody has foreseen");
         return;
     };
-    let load = told(&shared.id, job, &jid, outcome, &Zoned::now());
+    let load = told(shared.id.as_str(), job, &jid, outcome, &Zoned::now());
     let returners = returners(shared, job);
     if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
         let (on_thread, load, job) = (Arc::clone(shared), load.clone(), job.clone());

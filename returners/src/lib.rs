@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use brine_event::Event;
 use brine_ids::{Jid, MinionId};
-use brine_job::{Load, Return};
+use brine_job::{Call, Load, Return};
 use brine_value::Map;
 
 pub use error::ReturnerError;
@@ -50,10 +50,16 @@ pub trait Returner: Send + Sync {
         returns.iter().try_for_each(|one| self.returner(one))
     }
 
-    /// Stores a job together with its only return: at once, where that is less work than one after the other.
-    fn save_call(&self, load: &Load, job_return: &Return) -> Result<(), ReturnerError> {
-        self.save_load(load)?;
-        self.returner(job_return)
+    /// Stores calls of the master's own functions, each a job with one return. A damaged one is logged and left out.
+    fn save_calls(&self, calls: &[Call]) -> Result<(), ReturnerError> {
+        for call in calls {
+            let job = call.job().map_err(|error| ReturnerError::damaged(self.name(), call.jid().as_str(), error));
+            if let Some((load, job_return)) = error::readable(job) {
+                self.save_load(&load)?;
+                self.returner(&job_return)?;
+            }
+        }
+        Ok(())
     }
 
     /// Waits until what was stored so far is on disk, where storing does not wait for that by itself.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brine_bus::store::{Batch, BlockingStore, Table, Ticket};
 use brine_ids::{Jid, MinionId};
-use brine_job::{Load, Return, oldest_kept};
+use brine_job::{Call, Load, Return, oldest_kept};
 use brine_value::{Map, Value, msgpack};
 use jiff::Zoned;
 use parking_lot::Mutex;
@@ -27,6 +27,8 @@ pub(crate) const BACKEND: Backend = Backend {
 const LOADS: Table = Table("jobs_load");
 /// By `jid/id`, which no id can be mistaken in: what was returned.
 const RETURNS: Table = Table("jobs_return");
+/// By `jid/id`, with the master's id: the packed body of a call's event.
+const CALLS: Table = Table("jobs_call");
 /// By `jid/id`: the minions that are expected beside those that the load names.
 const MINIONS: Table = Table("jobs_minions");
 
@@ -66,12 +68,12 @@ impl LocalCache {
         Ok(&self.store)
     }
 
-    /// Looks at all returns, oldest first.
-    fn each_return(&self, mut look: impl FnMut(&[u8], &[u8])) -> Result<(), ReturnerError> {
+    /// Passes each pair of a table to `look`, oldest first.
+    fn each(&self, table: Table, mut look: impl FnMut(&[u8], &[u8])) -> Result<(), ReturnerError> {
         let store = self.settle()?;
         let mut start = Vec::new();
         loop {
-            let page = store.scan(RETURNS, &start, PAGE)?;
+            let page = store.scan(table, &start, PAGE)?;
             for (key, packed) in &page {
                 look(key, packed);
             }
@@ -85,6 +87,26 @@ impl LocalCache {
 
 fn key(jid: &Jid, id: &str) -> Vec<u8> {
     format!("{jid}/{id}").into_bytes()
+}
+
+/// The call in a pair of [`CALLS`].
+fn call_of(key: &[u8], body: Vec<u8>) -> Result<Call, ReturnerError> {
+    let parts = std::str::from_utf8(key).ok().and_then(|key| key.split_once('/'));
+    let (jid, id) = parts.ok_or_else(|| damaged(key, "its key is no call"))?;
+    let invalid = |error: &dyn std::fmt::Display| damaged(key, error);
+    Ok(Call::new(
+        id.parse().map_err(|error| invalid(&error))?,
+        jid.parse().map_err(|error| invalid(&error))?,
+        body.into(),
+    ))
+}
+
+fn load_of_call(key: &[u8], body: Vec<u8>) -> Result<Load, ReturnerError> {
+    call_of(key, body)?.load().map_err(|error| damaged(key, error))
+}
+
+fn return_of_call(key: &[u8], body: Vec<u8>) -> Result<Return, ReturnerError> {
+    call_of(key, body)?.job_return().map_err(|error| damaged(key, error))
 }
 
 /// The minion in a key.
@@ -129,11 +151,11 @@ impl Returner for LocalCache {
         self.write(batch)
     }
 
-    fn save_call(&self, load: &Load, job_return: &Return) -> Result<(), ReturnerError> {
+    fn save_calls(&self, calls: &[Call]) -> Result<(), ReturnerError> {
         let mut batch = Batch::new();
-        batch.put(LOADS, load.jid().as_str(), msgpack::pack_map(load.map()));
-        let key = key(job_return.jid(), job_return.id().as_str());
-        batch.put_new(RETURNS, key, msgpack::pack_map(job_return.map()));
+        for call in calls {
+            batch.put_new(CALLS, key(call.jid(), call.id().as_str()), call.body().clone());
+        }
         self.write(batch)
     }
 
@@ -151,44 +173,62 @@ impl Returner for LocalCache {
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
         let store = self.settle()?;
-        let Some(packed) = store.get(LOADS, jid.as_str().as_bytes())? else { return Ok(None) };
+        let Some(packed) = store.get(LOADS, jid.as_str().as_bytes())? else {
+            let call = store.scan_prefix(CALLS, &key(jid, ""))?.into_iter().next();
+            return call.map(|(key, body)| load_of_call(&key, body)).transpose();
+        };
         let more = store.scan_prefix(MINIONS, &key(jid, ""))?;
         let load = load_of(jid.as_str().as_bytes(), &packed)?;
         Ok(Some(load.with_minions(more.iter().filter_map(|(key, _)| id_of(key)))))
     }
 
     fn get_jid(&self, jid: &Jid) -> Result<Map, ReturnerError> {
-        let pairs = self.settle()?.scan_prefix(RETURNS, &key(jid, ""))?;
+        let store = self.settle()?;
+        let pairs = store.scan_prefix(RETURNS, &key(jid, ""))?;
         let returns = pairs.iter().filter_map(|(key, packed)| readable(return_of(key, packed)));
-        Ok(returns.map(|one| (Value::from(one.id()), one.summary().into())).collect())
+        let calls = store.scan_prefix(CALLS, &key(jid, ""))?;
+        let calls = calls.into_iter().filter_map(|(key, body)| readable(return_of_call(&key, body)));
+        Ok(returns.chain(calls).map(|one| (Value::from(one.id()), one.summary().into())).collect())
     }
 
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
-        let pairs = self.settle()?.scan_back(LOADS, limit.unwrap_or(usize::MAX))?;
-        Ok(pairs.iter().filter_map(|(key, packed)| readable(load_of(key, packed))).collect())
+        let store = self.settle()?;
+        let limit = limit.unwrap_or(usize::MAX);
+        let loads = store.scan_back(LOADS, limit)?;
+        let calls = store.scan_back(CALLS, limit)?;
+        let loads = loads.iter().filter_map(|(key, packed)| readable(load_of(key, packed)));
+        let calls = calls.into_iter().filter_map(|(key, body)| readable(load_of_call(&key, body)));
+        let mut all: Vec<Load> = loads.chain(calls).collect();
+        // Both come newest first, so that the sort merges two runs.
+        all.sort_by(|one, other| other.jid().cmp(one.jid()));
+        all.truncate(limit);
+        Ok(all)
     }
 
     fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {
         let mut newest = Map::new();
-        self.each_return(|key, packed| {
-            if let Some(one) = readable(return_of(key, packed)).filter(|one| one.fun() == fun) {
+        let mut look = |one: Option<Return>| {
+            if let Some(one) = one.filter(|one| one.fun() == fun) {
                 newest.insert(one.id().into(), one.summary().into());
             }
-        })?;
+        };
+        self.each(RETURNS, |key, packed| look(readable(return_of(key, packed))))?;
+        self.each(CALLS, |key, body| look(readable(return_of_call(key, body.to_vec()))))?;
         newest.sort_by(|one, _, other, _| one.as_str().cmp(&other.as_str()));
         Ok(newest)
     }
 
     fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
         let mut minions = std::collections::BTreeSet::new();
-        self.each_return(|key, _| minions.extend(id_of(key)))?;
+        self.each(RETURNS, |key, _| minions.extend(id_of(key)))?;
+        self.each(CALLS, |key, _| minions.extend(id_of(key)))?;
         Ok(minions.into_iter().collect())
     }
 
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
         let Some(oldest) = oldest_kept(&Zoned::now(), older_than.as_secs()) else { return Ok(()) };
         let mut batch = Batch::new();
-        for table in [LOADS, RETURNS, MINIONS] {
+        for table in [LOADS, RETURNS, CALLS, MINIONS] {
             batch.delete_below(table, oldest.as_str());
         }
         self.write(batch)

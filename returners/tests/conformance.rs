@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use brine_bus::store::Store;
 use brine_ids::{Jid, MinionId};
-use brine_job::{Load, Return};
+use brine_job::{Call, Load, Return};
 use brine_returners::{Options, Returner, ReturnerError, open};
 use brine_runtime::executors::MayBlock;
-use brine_value::{Map, Value, list, map};
+use brine_value::{Map, Value, list, map, msgpack};
 use support::RedisServer;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -28,6 +28,7 @@ const BEHAVIOUR: &[(&str, Check)] = &[
     ("the first return of a minion stays", the_first_return_stays),
     ("a minion's name is not mistaken for another's job", names_do_not_mix),
     ("jobs are listed newest first, as many as wanted", jobs_are_listed),
+    ("calls of the master's own functions are jobs", calls_are_jobs_of_the_master),
     ("the newest return of a function is found", newest_of_function),
     ("minions are known by their returns", minions_are_known),
     ("what is unknown is nothing", nothing_is_known),
@@ -213,6 +214,35 @@ fn jobs_are_listed(returner: &dyn Returner) {
     let summary = returner.get_jids(Some(1)).unwrap()[0].summary();
     assert_eq!(summary.get("Function"), Some(&"test.ping".into()));
     assert_eq!(summary.get("StartTime"), Some(&new.start_time().into()));
+}
+
+fn calls_are_jobs_of_the_master(returner: &dyn Returner) {
+    let [old, middle, new] = jids();
+    let ancient = jid("20200101000000000000_7");
+    returner.save_load(&load(&middle, "test.ping")).unwrap();
+    let body = map! {"fun" => "runner.manage.up", "user" => "ops", "return" => 1, "success" => true};
+    let call =
+        |jid: &Jid, body: &Map| Call::new("host_master".parse().unwrap(), jid.clone(), msgpack::pack_map(body).into());
+    let damaged = Call::new("host_master".parse().unwrap(), jid("20200101000000000001"), b"\xc1"[..].to_vec().into());
+    returner.save_calls(&[call(&ancient, &body), call(&old, &body), call(&new, &body), damaged]).unwrap();
+    // A crash before the cursor is stored has them come again; what they were at first stays.
+    returner.save_calls(&[call(&old, &map! {"fun" => "runner.other", "return" => 2})]).unwrap();
+    let listed = |limit| -> Vec<Jid> {
+        let loads = returner.get_jids(limit).unwrap();
+        loads.iter().map(|load| load.jid().clone()).collect()
+    };
+    assert_eq!(listed(None), [new.clone(), middle.clone(), old.clone(), ancient.clone()]);
+    assert_eq!(listed(Some(2)), [new.clone(), middle.clone()]);
+    let summary = returner.get_load(&new).unwrap().unwrap().summary();
+    for (name, is) in [("Function", "runner.manage.up"), ("Target", "host_master"), ("User", "ops")] {
+        assert_eq!(summary.get(name), Some(&is.into()), "{name}");
+    }
+    assert_eq!(returner.get_jid(&old).unwrap(), map! {"host_master" => map! {"return" => body}});
+    assert_eq!(names(&returner.get_fun("runner.manage.up").unwrap()), ["host_master"]);
+    assert_eq!(returner.get_minions().unwrap(), ids(&["host_master"]));
+    returner.clean_old_jobs(HOUR).unwrap();
+    assert_eq!(listed(None), [new, middle, old]);
+    assert_eq!(returner.get_jid(&ancient).unwrap(), Map::new());
 }
 
 fn newest_of_function(returner: &dyn Returner) {

@@ -2,6 +2,7 @@
 //!
 //! Both keep the map that they came as: fields that only some functions or peers know are handed on.
 
+mod call;
 pub mod metrics;
 pub mod orchestration;
 pub mod trim;
@@ -12,6 +13,7 @@ use brine_value::{FromValue, Map, Value, map};
 use jiff::Zoned;
 use jiff::civil::DateTime;
 
+pub use call::Call;
 pub use watch::{Due, Times, Watch};
 
 /// A map is not a job or not a return.
@@ -26,6 +28,9 @@ pub enum InvalidJob {
     /// The minion's name is not safe.
     #[error("field 'id': {0}")]
     Id(#[from] InvalidMinionId),
+    /// The packed form is damaged.
+    #[error("the packed job is invalid: {0}")]
+    Body(String),
 }
 
 fn text<'a>(map: &'a Map, field: &'static str) -> Result<&'a str, InvalidJob> {
