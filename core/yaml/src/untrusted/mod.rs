@@ -15,7 +15,6 @@ use parking_lot::Mutex;
 
 pub(super) use fits::{Place, Style};
 
-
 /// How many bytes of untrusted text one render may print, in all.
 const MOST_BYTES: usize = 64 << 20;
 
