@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use brine_core::sls::jinja::limits::measure_memory;
+use brine_jinja::limits::measure_memory;
 use tikv_jemalloc_ctl::thread;
 
 /// Events are made by one thread and end in another, which the system's allocator answers with ever more memory.

@@ -3,9 +3,9 @@
 //!     cargo test --test docs -- --ignored
 #![allow(clippy::unwrap_used)]
 
-use brine_core::function::{Function, ParamKind, Registry};
-use brine_core::sls::jinja::reference::{self, Entry};
-use brine_core::value::python::repr;
+use brine_function::{Function, ParamKind, Registry};
+use brine_jinja::reference::{self, Entry};
+use brine_value::python::repr;
 
 fn doc(name: &str) -> String {
     std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -13,7 +13,7 @@ fn doc(name: &str) -> String {
 
 #[test]
 fn every_metric_is_in_its_table() {
-    let (text, shown) = (doc("docs/metrics.md"), brine_core::metrics::prometheus());
+    let (text, shown) = (doc("docs/metrics.md"), brine_metrics::prometheus());
     let names: Vec<&str> = shown.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     assert!(names.len() > 30, "{shown}");
     for name in names {

@@ -213,7 +213,7 @@ By `benches/vs_salt/run in-process`, which runs the two commands below; {os.cpu_
 
 {doc.table(["what", "ns", "events/s"], matching)}
 
-`cargo bench -p brine-core --bench bus`: one task fires 200,000 events of 100 bytes, another follows them.
+`cargo bench -p brine-bus --bench bus`: one task fires 200,000 events of 100 bytes, another follows them.
 
 {doc.table(["what", "events/s"], bus)}"""
 

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use brine_core::crypt::{Cipher, CryptError, PublicKey};
-use brine_core::transport::Peer;
-use brine_core::value::msgpack;
-use brine_core::wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
-use brine_core::{Map, Value, map, metrics};
+use brine_crypt::{Cipher, CryptError, PublicKey};
+use brine_value::{Map, Value, map, msgpack};
+use brine_wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
+use brine_zmtp::Peer;
 use sha2::{Digest, Sha256};
 
 use crate::Shared;
 use crate::keys::Decision;
+use crate::metrics;
 
 impl Shared {
     /// Answers an `_auth` request: the signed reply, packed.
@@ -104,7 +104,7 @@ impl Shared {
         let token = token.map(|token| public_key.encrypt(&token, request.encryption)).transpose()?;
         let publish = public_key.encrypt(publish_key.as_bytes(), request.encryption)?;
         let signature = publish_keys.signature(cipher, |key| {
-            let digest: String = brine_core::crypt::token::hex(Sha256::digest(key.as_bytes()));
+            let digest: String = brine_digest::hex(Sha256::digest(key.as_bytes()));
             self.identity.private_key.sign_x931(digest.as_bytes())
         })?;
         let session = self.sessions.begin(&request.id, Arc::clone(&public_key), cipher);

@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use brine_core::event::{STAMP, stamp};
-use brine_core::executors::{ExecutorError, MayBlock, Pending};
-use brine_core::function::{Args, CallError};
-use brine_core::{Jid, Map, Value, map};
+use brine_event::{STAMP, stamp};
+use brine_function::{Args, CallError};
+use brine_ids::Jid;
 use brine_reactor::{Cause, HandedOver};
+use brine_runtime::executors::{ExecutorError, MayBlock, Pending};
+use brine_value::{Map, Value, map};
 use tokio::runtime::Handle;
 
 use crate::Shared;

@@ -7,16 +7,17 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use brine_core::bus::{Bus, TimeOrSeq};
-use brine_core::executors::MayBlock;
-use brine_core::target::{Target, TargetKind};
-use brine_core::value::msgpack;
-use brine_core::{Jid, Map, MinionId, Value, metrics};
+use brine_bus::{Bus, TimeOrSeq};
+use brine_ids::{Jid, MinionId};
+use brine_runtime::executors::MayBlock;
+use brine_target::{Target, TargetKind};
+use brine_value::{Map, Value, msgpack};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::Shared;
 use crate::disk::Disk;
+use crate::metrics;
 
 /// The most bytes of loads that are remembered.
 const MAX_BYTES: usize = 16 << 20;
@@ -185,7 +186,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

@@ -1,6 +1,7 @@
 //! Which reaction led to which job, so that what minions return and fire in it can say so.
 
-use brine_core::{Jid, Map};
+use brine_ids::Jid;
+use brine_value::Map;
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 

@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use brine_core::files::FileError;
-use brine_core::fileserver;
 use brine_returners::Returner;
+use brine_system::files::FileError;
 
 use crate::keys::KeyStore;
 use crate::large_returns::LargeReturns;
@@ -15,7 +14,7 @@ use crate::minion_data::MinionData;
 /// What waits for a disk.
 pub(crate) struct Disk {
     pub keys: Arc<KeyStore>,
-    pub files: fileserver::Roots,
+    pub files: brine_fileserver::Roots,
     pub minion_data: MinionData,
     pub mines: Mines,
     pub job_cache: Arc<dyn Returner>,

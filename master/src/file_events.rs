@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::value::msgpack;
-use brine_core::{Map, Value, files, map};
+use brine_system::files;
+use brine_value::{Map, Value, map, msgpack};
 use tokio_util::sync::CancellationToken;
 
 use crate::Shared;
@@ -89,7 +89,7 @@ fn walk(folder: &Path, times: &mut Times) {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

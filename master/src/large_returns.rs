@@ -5,17 +5,18 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use brine_core::job::trim::{may_exceed, trim};
-use brine_core::job::{Call, Return, oldest_kept};
-use brine_core::store::{Batch, BlockingStore, Store, StoreError, Table};
-use brine_core::value::msgpack;
-use brine_core::{Jid, Map, MinionId, metrics};
+use brine_bus::store::{Batch, BlockingStore, Store, StoreError, Table};
+use brine_ids::{Jid, MinionId};
+use brine_job::trim::{may_exceed, trim};
+use brine_job::{Call, Return, oldest_kept};
 use brine_returners::ReturnerError;
+use brine_value::{Map, msgpack};
 use parking_lot::Mutex;
 
 use crate::Shared;
 use crate::disk::Disk;
 use crate::job_cache::{NOT_KEPT, store_return, without_way};
+use crate::metrics;
 
 /// By `jid/id`: the size of a large return that is kept.
 const TABLE: Table = Table("large_returns");
@@ -137,7 +138,7 @@ impl Shared {
             match stored.await.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(()) => _ = trimmed.insert(NOT_KEPT.into(), true.into()),
                 Err(error) => {
-                    metrics::RETURNS_LOST.add(1);
+                    brine_job::metrics::RETURNS_LOST.add(1);
                     tracing::warn!(%jid, size, error, "storing a large result failed: it is kept trimmed");
                 }
             }
@@ -173,7 +174,7 @@ impl Shared {
                 load.insert(NOT_KEPT.into(), true.into());
             }
             Ok(false) => {
-                metrics::RETURNS_LOST.add(1);
+                brine_job::metrics::RETURNS_LOST.add(1);
                 tracing::warn!(%jid, minion = %id, size, "a large return is kept trimmed: there is no room for it (large_returns_size)");
             }
             Err(error @ ReturnerError::Store(_)) => {
@@ -181,7 +182,7 @@ impl Shared {
                 return None;
             }
             Err(error) => {
-                metrics::RETURNS_LOST.add(1);
+                brine_job::metrics::RETURNS_LOST.add(1);
                 tracing::error!(%jid, minion = %id, size, %error, "storing a large return failed: it is kept trimmed");
             }
         }
@@ -189,7 +190,7 @@ impl Shared {
     }
 }
 
-fn owned((name, value): (&brine_core::Value, &brine_core::Value)) -> (brine_core::Value, brine_core::Value) {
+fn owned((name, value): (&brine_value::Value, &brine_value::Value)) -> (brine_value::Value, brine_value::Value) {
     (name.clone(), value.clone())
 }
 
@@ -198,7 +199,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use brine_core::executors::MayBlock;
+    use brine_runtime::executors::MayBlock;
     use tokio::runtime::Handle;
 
     use super::*;

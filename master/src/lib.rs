@@ -20,6 +20,7 @@ mod job_cache;
 pub mod keys;
 mod large_returns;
 mod maintenance;
+pub mod metrics;
 mod metrics_server;
 mod mine;
 mod minion_data;
@@ -43,21 +44,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use brine_core::bus::{Bus, BusError, BusLimits, EventSockets, Filter, JournalLimits, SocketNames, Start};
-use brine_core::config::MasterConfig;
-use brine_core::crypt::{Cipher, CryptError, token};
-use brine_core::executors::{Blocking, Executors};
-use brine_core::files::{self, FileError};
-use brine_core::fileserver;
-use brine_core::function::Registry;
-use brine_core::glob::GlobSet;
-use brine_core::sls::pillar::PillarSource;
-use brine_core::store::{Opened, Store, StoreError};
-use brine_core::supervisor::{Background, Supervisor};
-use brine_core::transport::{Allowance, Bounds, Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
-use brine_core::wire::TOPIC_BROADCAST;
-use brine_core::{InvalidMinionId, Map, MinionId};
+use brine_bus::store::{Opened, Store, StoreError};
+use brine_bus::{Bus, BusError, BusLimits, EventSockets, Filter, JournalLimits, SocketNames, Start};
+use brine_config::MasterConfig;
+use brine_crypt::{Cipher, CryptError, token};
+use brine_function::Registry;
+use brine_ids::{InvalidMinionId, MinionId};
 use brine_returners::{Returner, ReturnerError};
+use brine_runtime::executors::{Blocking, Executors};
+use brine_runtime::supervisor::{Background, Supervisor};
+use brine_sls::pillar::PillarSource;
+use brine_system::files::{self, FileError};
+use brine_text::glob::GlobSet;
+use brine_value::Map;
+use brine_wire::TOPIC_BROADCAST;
+use brine_zmtp::{Allowance, Bounds, Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::{oneshot, watch};
@@ -444,14 +445,14 @@ fn ciphers(names: &[String]) -> Result<Vec<Cipher>, StartError> {
     names.iter().map(|name| name.parse().map_err(bad)).collect()
 }
 
-fn roots(config: &MasterConfig) -> Result<fileserver::Roots, StartError> {
-    let options = fileserver::Options {
+fn roots(config: &MasterConfig) -> Result<brine_fileserver::Roots, StartError> {
+    let options = brine_fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),
         follow_symlinks: config.fileserver_followsymlinks,
         ignore_symlinks: config.fileserver_ignoresymlinks,
     };
-    fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)
+    brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)
         .map_err(|error| StartError::Config { option: "gitfs_remotes", reason: error.to_string() })
 }
 

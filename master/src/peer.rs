@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::executors::MayBlock;
-use brine_core::target::{Match, Pcre, Target, TargetKind};
-use brine_core::wire::{PeerPublish, PeerRun, PublishRequest};
-use brine_core::{Jid, Map, MinionId, Value, map, metrics};
+use brine_ids::{Jid, MinionId};
+use brine_runtime::executors::MayBlock;
+use brine_target::{Match, Pcre, Target, TargetKind};
+use brine_value::{Map, Value, map};
+use brine_wire::{PeerPublish, PeerRun, PublishRequest};
 
 use crate::Shared;
 use crate::calls::Kind;
@@ -69,7 +70,7 @@ fn allows_call(rule: &Value, fun: &str, arg: &[Value]) -> bool {
 
 fn allows_args(condition: &Value, arg: &[Value]) -> bool {
     let Some(condition) = condition.as_map() else { return false };
-    let given = brine_core::function::Args::from_wire(arg);
+    let given = brine_function::Args::from_wire(arg);
     let fits = |pattern: &Value, value: Option<&Value>| match value {
         Some(value) => pattern.is_nil() || is_match(&pattern.to_string(), &value.to_string()),
         None => false,
@@ -168,7 +169,7 @@ impl Shared {
         }
     }
 
-    fn target(&self, kind: TargetKind, tgt: Value) -> Result<Target, brine_core::target::TargetError> {
+    fn target(&self, kind: TargetKind, tgt: Value) -> Result<Target, brine_target::TargetError> {
         Target::parse(kind, tgt, ":", &self.config.nodegroups)
     }
 
@@ -232,14 +233,14 @@ impl Shared {
 
 /// The answer to a minion that may not do what it asks: nothing, and the reason in the master's log alone.
 fn refused(id: &MinionId, reason: &str) -> Value {
-    metrics::REQUESTS_REFUSED.add(1);
+    brine_wire::metrics::REQUESTS_REFUSED.add(1);
     tracing::warn!(minion = %id, reason, "what a minion asks of others is refused");
     Value::map()
 }
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_core::executors::MayBlock;
-use brine_core::function::{Args, CallError};
-use brine_core::sls::jinja::Host;
-use brine_core::sls::pillar::{PillarRequest, merge};
-use brine_core::value::msgpack;
-use brine_core::{Map, MinionId, Value, map};
+use brine_function::{Args, CallError};
+use brine_ids::MinionId;
+use brine_jinja::Host;
+use brine_runtime::executors::MayBlock;
+use brine_sls::pillar::{PillarRequest, merge};
+use brine_value::{Map, Value, map, msgpack};
 use parking_lot::Mutex;
 
 use crate::Shared;
@@ -39,7 +39,7 @@ impl Shared {
         });
         // It is a defect that ends the rendering: the minion must not take nothing for its pillar.
         let Ok((pillar, ticket)) = rendered.await else {
-            return map! {"_errors" => brine_core::list!["The pillar could not be rendered: see the master's log"]}
+            return map! {"_errors" => brine_value::list!["The pillar could not be rendered: see the master's log"]}
                 .into();
         };
         if let Err(error) = ticket.durable().await {

@@ -4,20 +4,21 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::{Filter, Start};
-use brine_core::crypt::{Cipher, CryptError, SignatureAlgorithm};
-use brine_core::files::FileError;
-use brine_core::job::{Due, Times, Watch};
-use brine_core::target::{Target, TargetError, TargetKind};
-use brine_core::value::msgpack;
-use brine_core::wire::{PublishRequest, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic, purpose};
-use brine_core::{Jid, Map, Value, map, metrics};
+use brine_bus::{Filter, Start};
+use brine_crypt::{Cipher, CryptError, SignatureAlgorithm};
+use brine_ids::Jid;
+use brine_job::{Due, Times, Watch};
+use brine_system::files::FileError;
+use brine_target::{Target, TargetError, TargetKind};
+use brine_value::{Map, Value, map, msgpack};
+use brine_wire::{PublishRequest, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic, purpose};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::Shared;
 use crate::disk::Disk;
+use crate::metrics;
 
 /// Options of a request that minions see too.
 const HANDED_ON: &[&str] = &[

@@ -4,9 +4,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use brine_core::files::{self, FileError};
-use brine_core::wire::FilePiece;
-use brine_core::{MinionId, metrics};
+use brine_ids::MinionId;
+use brine_system::files::{self, FileError};
+use brine_wire::FilePiece;
 
 use crate::Shared;
 
@@ -37,7 +37,7 @@ impl Shared {
             Err(ReceiveError::Off)
         };
         if let Err(error) = &kept {
-            metrics::REQUESTS_REFUSED.add(1);
+            brine_wire::metrics::REQUESTS_REFUSED.add(1);
             let path = piece.path.join("/");
             tracing::warn!(minion = %id, %path, %error, "a file of a minion is not kept");
         }

@@ -1,15 +1,16 @@
 //! The master's schedule: runner functions that run by themselves.
 //!
-//! When they run is told by [`brine_core::schedule`]. What one returns is the event `__schedule_return`.
+//! When they run is told by [`brine_schedule`]. What one returns is the event `__schedule_return`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::function::Args;
-use brine_core::job::Return;
-use brine_core::schedule::{Job, Schedule, Surroundings};
-use brine_core::{Jid, Map, Value, map, metrics};
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_job::Return;
+use brine_schedule::{Job, Schedule, Surroundings};
+use brine_value::{Map, Value, map};
 use jiff::{SignedDuration, Zoned};
 use parking_lot::Mutex;
 use tokio::time::MissedTickBehavior;
@@ -120,7 +121,7 @@ fn return_beside(shared: &Shared, names: &[String], job: &Job, load: Map) {
     for name in names {
         let result = brine_returners::open(name, &options).and_then(|returner| returner.returner(&job_return));
         if let Err(error) = result {
-            metrics::RETURNS_LOST.add(1);
+            brine_job::metrics::RETURNS_LOST.add(1);
             tracing::error!(returner = name, %jid, %error, "a return could not be stored");
         }
     }
@@ -128,7 +129,7 @@ fn return_beside(shared: &Shared, names: &[String], job: &Job, load: Map) {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

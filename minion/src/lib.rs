@@ -33,6 +33,7 @@ pub mod grains;
 pub mod jobs;
 pub mod local_bus;
 pub mod masterless;
+pub mod metrics;
 pub mod modules;
 mod outbox;
 mod ping;

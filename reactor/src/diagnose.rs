@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use brine_core::bus::Bus;
-use brine_core::event::Event;
+use brine_bus::Bus;
+use brine_event::Event;
 
 use crate::nearest::nearest;
 use crate::peek::Peek;

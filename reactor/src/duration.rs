@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brine_core::Value;
+use brine_value::Value;
 
 /// Reads seconds (a number), or text such as `90`, `30s`, `10m`, `2h`, `1d`, `1h30m`.
 pub(crate) fn read(value: &Value) -> Result<Duration, String> {

@@ -22,6 +22,7 @@ mod explain;
 mod failed_states;
 mod history;
 mod limits;
+pub mod metrics;
 mod nearest;
 mod order;
 mod overtime;
@@ -46,10 +47,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use brine_core::executors::Executor;
-use brine_core::sls::jinja::Host;
-use brine_core::store::{BlockingStore, StoreError};
-use brine_core::{Map, Value};
+use brine_bus::store::{BlockingStore, StoreError};
+use brine_jinja::Host;
+use brine_runtime::executors::Executor;
+use brine_value::{Map, Value};
 use parking_lot::{Mutex, RwLock};
 
 pub use aside::Failed;

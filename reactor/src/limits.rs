@@ -8,12 +8,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, metrics};
+use brine_value::{FromValue, Map, Value};
 
 use crate::clock::micros;
 use crate::duration;
 use crate::entries::Entry;
+use crate::metrics;
 use crate::peek::FROM;
 
 /// How many keys are remembered; beyond them those whose time is over leave, then all.
@@ -239,7 +239,7 @@ impl Limiter {
 mod tests {
     use super::*;
     use crate::entries::Entries;
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     const SECOND: u64 = 1_000_000;
 

@@ -1,7 +1,7 @@
 //! A look at the fields of an event that the reactor itself goes by, without unpacking the rest.
 
-use brine_core::event::Event;
-use brine_core::value::{FromValue, msgpack};
+use brine_event::Event;
+use brine_value::{FromValue, msgpack};
 
 /// How many causes an event has behind it, each a reaction.
 pub const DEPTH: &str = "_depth";
@@ -39,7 +39,7 @@ impl Peek {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use brine_core::store::StoreError;
+use brine_bus::store::StoreError;
 
 /// Why something could not be stored or found.
 #[derive(Debug, thiserror::Error)]

@@ -19,9 +19,10 @@ mod text;
 
 use std::time::Duration;
 
-use brine_core::event::Event;
-use brine_core::job::{Call, Load, Return};
-use brine_core::{Jid, Map, MinionId};
+use brine_event::Event;
+use brine_ids::{Jid, MinionId};
+use brine_job::{Call, Load, Return};
+use brine_value::Map;
 
 pub use error::ReturnerError;
 pub use options::Options;
@@ -168,7 +169,7 @@ fn unknown(name: &str) -> ReturnerError {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

@@ -1,8 +1,7 @@
 //! Options of returners: from the configuration, from an alternative set in it, or from the command line.
 
-use brine_core::store::BlockingStore;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_bus::store::BlockingStore;
+use brine_value::{FromValue, Map, Value};
 
 use crate::ReturnerError;
 
@@ -79,7 +78,7 @@ fn lookup<'a>(opts: &'a Map, name: &str) -> Option<&'a Value> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

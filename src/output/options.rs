@@ -1,7 +1,6 @@
 //! How output is to look: what the configuration and the command line say about it.
 
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_value::{FromValue, Map, Value};
 
 use crate::ui::Colours;
 
@@ -158,7 +157,7 @@ fn results(value: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The value as Python's `pprint` prints it: 80 columns, keys sorted, long texts cut at blanks.
 
-use brine_core::value::python::repr;
-use brine_core::{Map, Value};
+use brine_value::python::repr;
+use brine_value::{Map, Value};
 
 use super::text::lines_with_ends;
 use crate::escape::escape_control;
@@ -155,7 +155,7 @@ fn fits(text: &str, taken: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

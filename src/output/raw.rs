@@ -1,6 +1,6 @@
 //! The value as Python prints it, on one line.
 
-use brine_core::Value;
+use brine_value::Value;
 
 use crate::escape::escape_control;
 

@@ -1,12 +1,12 @@
 //! Messages of the wire: any bytes are decoded or refused; a decoded value is packed so that it decodes as the same
 //! value.
 
-use brine_core::event::Event;
-use brine_core::value::msgpack::{Budget, entries, pack, unpack};
-use brine_core::wire::{
+use brine_event::Event;
+use brine_value::msgpack::{Budget, entries, pack, unpack};
+use brine_value::{Map, Value};
+use brine_wire::{
     AuthReply, AuthRequest, Binding, ClientCommand, Envelope, MinionCommand, Publication, PublishRequest,
 };
-use brine_core::{Map, Value};
 
 use crate::fingerprint;
 

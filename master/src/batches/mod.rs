@@ -11,13 +11,13 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::{Filter, Start, Subscription};
-use brine_core::event::Event;
-use brine_core::job::{Times, Watch, batch_size};
-use brine_core::store::{Batch as StoreBatch, BlockingStore, Store, StoreError, Table, Ticket};
-use brine_core::value::msgpack;
-use brine_core::wire::PublishRequest;
-use brine_core::{Jid, Value};
+use brine_bus::store::{Batch as StoreBatch, BlockingStore, Store, StoreError, Table, Ticket};
+use brine_bus::{Filter, Start, Subscription};
+use brine_event::Event;
+use brine_ids::Jid;
+use brine_job::{Times, Watch, batch_size};
+use brine_value::{Value, msgpack};
+use brine_wire::PublishRequest;
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -243,7 +243,7 @@ impl Run {
             drop(self.shared.batches.keep(&self.state));
             self.shared.tell_batch(&self.state, Stage::Progress).await;
             if self.state.wait > 0.0 && !self.state.pending.is_empty() {
-                self.pauses.push_back(Instant::now() + brine_core::seconds::within(0.0..=86_400.0, self.state.wait));
+                self.pauses.push_back(Instant::now() + brine_runtime::seconds::within(0.0..=86_400.0, self.state.wait));
             }
         }
     }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use brine_core::value::FromValue;
-use brine_core::wire::PublishRequest;
-use brine_core::{Jid, Map, Value, map};
+use brine_ids::Jid;
+use brine_value::{FromValue, Map, Value, map};
+use brine_wire::PublishRequest;
 
 use super::Wanted;
 

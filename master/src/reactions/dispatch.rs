@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use brine_core::function::Args;
-use brine_core::wire::PublishRequest;
-use brine_core::{Value, metrics};
+use brine_function::Args;
 use brine_reactor::{Cause, Dispatch, DispatchError, Dispatched, LocalReaction, Reaction};
+use brine_value::Value;
+use brine_wire::PublishRequest;
 
 use super::USER;
 use crate::Shared;
 use crate::calls::Kind;
+use crate::metrics;
 use crate::publish::PublishError;
 
 pub(crate) struct MasterDispatch(pub Arc<Shared>);

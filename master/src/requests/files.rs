@@ -1,7 +1,8 @@
 //! What minions ask of the file server, and the options that go with it.
 
-use brine_core::wire::{ListKind, MinionCommand};
-use brine_core::{Map, MinionId, Value, list, map, metrics};
+use brine_ids::MinionId;
+use brine_value::{Map, Value, list, map};
+use brine_wire::{ListKind, MinionCommand};
 
 use crate::Shared;
 use crate::disk::Disk;
@@ -46,7 +47,7 @@ impl Shared {
             _ => return,
         };
         if disk.files.leads_out(path, saltenv) {
-            metrics::REQUESTS_REFUSED.add(1);
+            brine_wire::metrics::REQUESTS_REFUSED.add(1);
             tracing::warn!(minion = %id, ?path, ?saltenv, "a minion asks for what is out of the file roots");
         }
     }
@@ -60,7 +61,7 @@ impl Shared {
         match command {
             MinionCommand::ServeFile { path, saltenv, loc } => {
                 let empty = |dest: &str| map! {"data" => Vec::<u8>::new(), "dest" => dest};
-                match disk.files.read_chunk(&path, &saltenv, loc, brine_core::fileserver::BUFFER_SIZE) {
+                match disk.files.read_chunk(&path, &saltenv, loc, brine_fileserver::BUFFER_SIZE) {
                     Ok(Some(chunk)) => map! {"data" => chunk.data, "dest" => chunk.relative}.into(),
                     Ok(None) => empty("").into(),
                     Err(error) => failed(&error),

@@ -1,8 +1,8 @@
 //! `auth`: tokens of users, and what users may do.
 
 use brine_auth::Token;
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 
 use super::RunnerContext;

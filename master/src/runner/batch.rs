@@ -1,8 +1,8 @@
 //! `batch`: jobs in batches that the master runs.
 
-use brine_core::function::CallError;
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use super::RunnerContext;
 use crate::batches::Wanted;

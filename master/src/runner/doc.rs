@@ -1,8 +1,8 @@
 //! `doc`: what runner and wheel functions do.
 
-use brine_core::function::{Function, Registry};
-use brine_core::glob::fnmatch;
-use brine_core::{Value, functions};
+use brine_function::{Function, Registry, functions};
+use brine_text::glob::fnmatch;
+use brine_value::Value;
 
 use super::RunnerContext;
 
@@ -40,7 +40,7 @@ functions! {
     ///     salt-run doc.nearest jobs.lst_jobs
     fn nearest(context, name: String) {
         let known = context.master.runners.iter().map(Function::full_name);
-        Ok(brine_core::nearest::nearest(&name, known).map_or(Value::Nil, Value::from))
+        Ok(brine_text::nearest::nearest(&name, known).map_or(Value::Nil, Value::from))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `event`: firing events on the master's bus.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value};
 
 use super::RunnerContext;
 

@@ -1,8 +1,7 @@
 //! `fileserver`: what the master's file server serves.
 
-use brine_core::function::CallError;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
 
@@ -82,7 +81,7 @@ functions! {
             return Ok("No cache was cleared".into());
         }
         context.disk().files.clear_cache().map_err(CallError::execution)?;
-        Ok(map! {"cleared" => brine_core::list!["The gitfs fileserver cache was successfully cleared"]}.into())
+        Ok(map! {"cleared" => brine_value::list!["The gitfs fileserver cache was successfully cleared"]}.into())
     }
 }
 

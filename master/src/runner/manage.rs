@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use brine_core::function::CallError;
-use brine_core::wire::PublishRequest;
-use brine_core::{Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Value, map};
+use brine_wire::PublishRequest;
 
 use super::RunnerContext;
 
@@ -59,7 +59,7 @@ fn ping(
 ) -> Result<(Vec<String>, Vec<String>), CallError> {
     let master = &context.master;
     let timeout = timeout.map_or(Duration::from_secs(master.config.timeout), |seconds| {
-        brine_core::seconds::within(0.0..=86_400.0, seconds)
+        brine_runtime::seconds::within(0.0..=86_400.0, seconds)
     });
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
     let answers = context.wait(master.ask(request, timeout)).map_err(CallError::execution)?;

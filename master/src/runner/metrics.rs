@@ -1,6 +1,7 @@
 //! `metrics`: what the master has counted.
 
-use brine_core::{Value, functions};
+use brine_function::functions;
+use brine_value::Value;
 
 use super::RunnerContext;
 
@@ -19,8 +20,8 @@ functions! {
             (_, Ok(number)) => Value::Float(number),
             _ => text.into(),
         };
-        let pairs = brine_core::metrics::pairs();
-        let mut shown: brine_core::Map = pairs.iter().map(|(name, text)| (name.as_str().into(), number(text))).collect();
+        let pairs = brine_metrics::pairs();
+        let mut shown: brine_value::Map = pairs.iter().map(|(name, text)| (name.as_str().into(), number(text))).collect();
         shown.insert("brine_last_seq".into(), context.master.bus.last_seq().into());
         shown.insert("brine_sessions".into(), context.master.sessions.count().into());
         shown.insert("brine_publish_connections".into(), context.master.publisher.connections().into());

@@ -1,5 +1,5 @@
 //! Runner functions: what `salt-run` calls, one file a Salt module, each declared with
-//! `brine_core::functions!`.
+//! `brine_function::functions!`.
 //!
 //! They run in the master, which owns the job cache and the bus. Like execution functions they are
 //! synchronous and have a thread of their own while they run.
@@ -21,8 +21,8 @@ mod test;
 use std::future::Future;
 use std::sync::Arc;
 
-use brine_core::function::Function;
-use brine_core::map;
+use brine_function::Function;
+use brine_value::map;
 
 use crate::Shared;
 use crate::calls::Caller;

@@ -1,8 +1,9 @@
 //! `pillar`: what minions would be told, and the cache of it.
 
-use brine_core::function::CallError;
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, MinionId, Value, functions};
+use brine_function::{CallError, functions};
+use brine_ids::MinionId;
+use brine_value::{Map, Value};
+use brine_wire::PublishRequest;
 
 use super::RunnerContext;
 use crate::pillar::Asked;
@@ -21,7 +22,7 @@ functions! {
         let id = if minion == "*" { "_".parse() } else { minion.parse() };
         let id: MinionId = id.map_err(|error| CallError::execution(format!("{minion} is no minion id: {error}")))?;
         let mut grains = context.disk().minion_data.grains(id.as_str()).unwrap_or_else(|| {
-            brine_core::map! {"fqdn" => &minion}
+            brine_value::map! {"fqdn" => &minion}
         });
         grains.extend(kwargs.into_iter().filter(|(name, _)| name.as_str().is_none_or(|name| !name.starts_with("__pub_"))));
         let asked = Asked { id, grains, saltenv, pillarenv, over: Map::new(), anew: true };

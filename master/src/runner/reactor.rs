@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use brine_core::function::CallError;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
 use brine_reactor::{HistoryFilter, Reactor};
+use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
 use crate::reactions::MasterDispatch;
@@ -83,7 +82,7 @@ functions! {
     fn test(context, tag: Option<String> = None, data: Map = Map::new(), from_seq: Option<u64> = None) {
         let reactor = reactor(context)?;
         if let Some(seq) = from_seq {
-            let event = context.master.bus.read(&context.caller.thread, brine_core::bus::TimeOrSeq::Seq(seq), 1).map_err(CallError::execution)?;
+            let event = context.master.bus.read(&context.caller.thread, brine_bus::TimeOrSeq::Seq(seq), 1).map_err(CallError::execution)?;
             let event = event.first().filter(|event| event.seq() == seq);
             let event = event.ok_or_else(|| CallError::execution(format!("the journal has no event {seq}")))?;
             return Ok(reactor.trial_of(event));
@@ -195,7 +194,7 @@ functions! {
             let due = jiff::Timestamp::from_microsecond(due.cast_signed()).unwrap_or_default();
             let of_rule = timers.entry(rule.into()).or_insert_with(Value::map);
             if let Value::Map(of_rule) = of_rule {
-                of_rule.insert(key.into(), brine_core::event::stamp_of(due).into());
+                of_rule.insert(key.into(), brine_event::stamp_of(due).into());
             }
         }
         Ok(timers.into())

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError};
-use brine_core::orchestration::MasterAccess;
-use brine_core::{Jid, Value, functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_ids::Jid;
+use brine_job::orchestration::MasterAccess;
+use brine_value::{Value, map};
 
 use super::RunnerContext;
 use crate::host::{HostFunctions, Orchestrated};

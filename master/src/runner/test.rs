@@ -1,6 +1,8 @@
 //! `test`: for trying out runners and reactions.
 
-use brine_core::{Value, functions, map, seconds};
+use brine_function::functions;
+use brine_runtime::seconds;
+use brine_value::{Value, map};
 
 use super::RunnerContext;
 

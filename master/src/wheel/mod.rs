@@ -1,5 +1,5 @@
 //! Wheel functions: what `salt-key`, reactors (`wheel.key.accept`) and the API change on the master,
-//! one file a Salt module, each declared with `brine_core::functions!`.
+//! one file a Salt module, each declared with `brine_function::functions!`.
 //!
 //! They block. What they need of the master beyond its keys is asked of a [`WheelHost`].
 
@@ -7,8 +7,8 @@ pub mod key;
 
 use std::sync::Arc;
 
-use brine_core::Map;
-use brine_core::function::Function;
+use brine_function::Function;
+use brine_value::Map;
 
 use crate::keys::KeyStore;
 

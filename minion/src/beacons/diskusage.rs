@@ -1,6 +1,6 @@
 //! `diskusage`: file systems that are fuller than they may be.
 
-use brine_core::{Map, map};
+use brine_value::{Map, map};
 use fancy_regex::Regex;
 use nix::sys::statvfs::statvfs;
 
@@ -60,7 +60,7 @@ impl Look for DiskUsage {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! `load`: the load averages of this host, when one of them leaves its range.
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 use super::settings::{Settings, number};
 use super::{Look, Moment};
@@ -61,7 +61,7 @@ impl Look for Load {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

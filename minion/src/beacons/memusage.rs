@@ -1,6 +1,6 @@
 //! `memusage`: memory in use, from so many percent on.
 
-use brine_core::{Map, map};
+use brine_value::{Map, map};
 
 use super::settings::{Settings, number, percent};
 use super::{Look, Moment};
@@ -49,7 +49,7 @@ impl Look for Usage {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::{look_at, wrong};
     use super::*;

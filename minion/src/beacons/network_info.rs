@@ -1,6 +1,6 @@
 //! `network_info`: counters of network interfaces, when they have reached or passed a value.
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 
 use super::settings::{Settings, number};
 use super::{Look, Moment};
@@ -83,7 +83,7 @@ impl Look for NetworkInfo {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::{look_at, wrong};
     use super::*;

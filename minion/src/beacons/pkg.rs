@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError};
+use brine_value::{Map, Value, map};
 
 use super::settings::Settings;
 use super::{Look, Moment};
@@ -53,7 +53,7 @@ impl Look for Packages {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::wrong;
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 /// The options that all beacons have.
 pub(crate) const COMMON: &[&str] = &["beacon_module", "interval", "enabled", "disable_during_state_run", "run_once"];
@@ -111,7 +111,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

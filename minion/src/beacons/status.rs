@@ -1,7 +1,7 @@
 //! `status`: what functions of the execution module `status` say, one event a look.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError};
+use brine_value::{Map, Value, map};
 
 use super::settings::Settings;
 use super::{Look, Moment};
@@ -78,7 +78,7 @@ impl Look for Status {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::{look_at, wrong};
     use super::*;

@@ -1,7 +1,7 @@
 //! `acl`: who else may do what with a file, by the programs `getfacl` and `setfacl`.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, list, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, list, map};
 
 use super::programs::run;
 use crate::context::Context;

@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, files, functions};
+use brine_function::{CallError, functions};
+use brine_system::files;
+use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
 use super::programs::{run, which};

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
-use brine_core::{Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Value, map};
 
 use super::programs::{argument, run};
 use crate::context::Context;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use brine_core::function::CallError;
-use brine_core::sls::yaml::{self, Style};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, files, functions, map};
+use brine_function::{CallError, functions};
+use brine_system::files;
+use brine_value::{FromValue, Map, Value, map};
+use brine_yaml::Style;
 use similar::TextDiff;
 
 use crate::context::Context;
@@ -112,7 +112,7 @@ functions! {
     fn save(context, **kwargs) {
         let beacons = listed(context, false, true, &kwargs)?.unwrap_or_default();
         let path = context.config().config_dir.join("minion.d/beacons.conf");
-        let text = if beacons.is_empty() { String::new() } else { yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK) };
+        let text = if beacons.is_empty() { String::new() } else { brine_yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK) };
         let folder = path.parent().unwrap_or(&path);
         let made = std::fs::create_dir_all(folder).is_ok();
         match files::write_atomic(&path, text.as_bytes(), 0o644) {
@@ -187,7 +187,7 @@ fn said(result: bool, comment: impl Into<String>) -> Map {
 }
 
 fn shown(beacons: Value, as_yaml: bool) -> Value {
-    if as_yaml { yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK).into() } else { beacons }
+    if as_yaml { brine_yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK).into() } else { beacons }
 }
 
 /// Asks the running minion; nothing if no answer comes in time.
@@ -283,8 +283,8 @@ fn switch(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Result<
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::function::Args;
-    use brine_core::list;
+    use brine_function::Args;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

@@ -7,11 +7,10 @@ mod scratch;
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallError};
-use brine_core::shell::quote;
-use brine_core::sls::yaml;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map, processes};
+use brine_function::{Args, CallError, functions};
+use brine_system::processes;
+use brine_text::shell::quote;
+use brine_value::{FromValue, Map, Value, map};
 
 use crate::context::Context;
 use crate::process::{Output, Program};
@@ -310,7 +309,7 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
     let timeout = match kwargs.get("timeout").filter(|timeout| timeout.is_truthy()) {
         None => None,
         Some(timeout) => match timeout.as_f64() {
-            Some(seconds) => Some(brine_core::seconds::within(0.0..=1e9, seconds)),
+            Some(seconds) => Some(brine_runtime::seconds::within(0.0..=1e9, seconds)),
             None => return Err(CallError::Execution(format!("Error: timeout {timeout} must be a number"))),
         },
     };
@@ -366,7 +365,7 @@ fn environment(env: Option<&Value>) -> Vec<(String, String)> {
             let each = |item: &Value| item.as_map().map_or_else(|| vec![(item.to_string(), String::new())], pairs);
             items.iter().flat_map(each).collect()
         }
-        Some(Value::Str(text)) => match yaml::load(text) {
+        Some(Value::Str(text)) => match brine_yaml::load(text) {
             Ok(env @ (Value::Map(_) | Value::List(_))) => environment(Some(&env)),
             _ => Vec::new(),
         },
@@ -391,7 +390,7 @@ pub fn args(command: &str, kwargs: Map) -> Args {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

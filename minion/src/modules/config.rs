@@ -1,8 +1,9 @@
 //! `config`: options by name, from wherever they are said first.
 
-use brine_core::sls::pillar::merge_deep;
-use brine_core::target::entry_at;
-use brine_core::{Map, Value, functions};
+use brine_function::functions;
+use brine_sls::pillar::merge_deep;
+use brine_value::{Map, Value};
+use brine_yaml::entry_at;
 
 use crate::context::Context;
 
@@ -140,7 +141,7 @@ functions! {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use super::*;
     use crate::testing;
@@ -157,7 +158,7 @@ mod tests {
             ("pillar:nosuch", false, "".into()),
             ("state_top", false, "salt://top.sls".into()),
         ] {
-            let keyword = brine_core::map! {"omit_opts" => omit_opts};
+            let keyword = brine_value::map! {"omit_opts" => omit_opts};
             let found = context.call("config.get", Args { positional: vec![key.into()], keyword });
             assert_eq!(found, Ok(expected), "{key}");
         }

@@ -7,8 +7,9 @@ pub mod push;
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, files, fileserver, functions, map};
+use brine_function::{CallError, functions};
+use brine_system::files;
+use brine_value::{Map, Value, map};
 
 use crate::context::Context;
 use crate::file_cache::{self, Remote};
@@ -278,7 +279,7 @@ functions! {
     ///
     ///     salt '*' cp.hash_file salt://my/file
     fn hash_file(context, path: String, saltenv: Option<String> = None) {
-        let own = fileserver::hash_kind(&context.config().opts).name();
+        let own = brine_fileserver::hash_kind(&context.config().opts).name();
         let told = |hash: String| map! {"hash_type" => file::hash_kind(&hash).unwrap_or(own), "hsum" => hash}.into();
         if !path.starts_with("salt://") {
             let path = Path::new(&path);

@@ -2,8 +2,8 @@
 
 mod tab;
 
-use brine_core::function::CallError;
-use brine_core::{Value, functions};
+use brine_function::{CallError, functions};
+use brine_value::Value;
 
 use super::accounts::Accounts;
 use super::cmd::{self, Scratch};

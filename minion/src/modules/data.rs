@@ -1,9 +1,8 @@
 //! `data`: values that this minion keeps for later, in the file `datastore` of its cache.
 
-use brine_core::function::CallError;
-use brine_core::sls::yaml;
-use brine_core::value::msgpack;
-use brine_core::{Map, Value, files, functions};
+use brine_function::{CallError, functions};
+use brine_system::files;
+use brine_value::{Map, Value, msgpack};
 use parking_lot::Mutex;
 
 use crate::context::Context;
@@ -52,7 +51,7 @@ functions! {
     ///     salt '*' data.dump "{'eggs': 'spam'}"
     fn dump(context, new_data: Value) {
         let new_data = match new_data {
-            Value::Str(text) => yaml::load(&text).map_err(CallError::execution)?,
+            Value::Str(text) => brine_yaml::load(&text).map_err(CallError::execution)?,
             other => other,
         };
         let Value::Map(new_data) = new_data else { return Ok(false.into()) };
@@ -172,9 +171,9 @@ fn change<T>(context: &Context, how: impl FnOnce(&mut Map) -> T) -> Result<T, Ca
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::config::MinionConfig;
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_config::MinionConfig;
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing;

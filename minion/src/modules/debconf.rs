@@ -1,7 +1,7 @@
 //! `debconf`: answers to the questions of Debian's packages.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, list, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, list, map};
 
 use super::cmd::{Scratch, script_content};
 use super::programs::run;

@@ -1,7 +1,7 @@
 //! `disk`: how full the file systems of this host are, and what is on its devices.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
 
 use super::programs::{argument, run};
 use crate::context::Context;
@@ -132,7 +132,7 @@ fn attributes(line: &str) -> Option<(Value, Value)> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing::{Scripted, answers, context_with};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use brine_core::{Map, Value, functions};
+use brine_function::functions;
+use brine_value::{Map, Value};
 
 use crate::context::{Context, MasterEvent};
 use crate::local_bus::LocalBus;
@@ -129,8 +130,8 @@ fn chosen(all: &Map, wanted: &Value) -> Map {
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::function::{Args, CallError};
-    use brine_core::{list, map};
+    use brine_function::{Args, CallError};
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing::{self, Alone};

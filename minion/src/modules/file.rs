@@ -20,11 +20,10 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use brine_core::crypt::Digest;
-use brine_core::crypt::token::hex;
-use brine_core::function::CallError;
-use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, functions, map};
+use brine_digest::{Digest, hex};
+use brine_function::{CallError, functions};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 use nix::unistd::{AccessFlags, Gid, Group, Uid, User};
 use regex::Regex;
@@ -59,7 +58,7 @@ functions! {
     ///
     ///     salt '*' file.path_exists_glob '/etc/pam*/pass*'
     fn path_exists_glob(_context, path: String) {
-        Ok((!brine_core::glob::paths(Path::new(""), &expand(&path).to_string_lossy()).is_empty()).into())
+        Ok((!brine_text::glob::paths(Path::new(""), &expand(&path).to_string_lossy()).is_empty()).into())
     }
 
     /// Writes lines to a file, which has nothing else then.

@@ -1,6 +1,7 @@
 //! `group`: the groups of this host, changed by the programs of Debian's passwd package.
 
-use brine_core::{Value, functions};
+use brine_function::functions;
+use brine_value::Value;
 
 use super::accounts::Accounts;
 use super::programs::{argument, succeeds};
@@ -106,8 +107,8 @@ functions! {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use brine_core::files::{self, FileError};
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 use crate::context::Context;

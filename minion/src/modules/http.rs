@@ -3,10 +3,9 @@
 use std::time::Instant;
 
 use base64::Engine;
-use brine_core::function::CallError;
-use brine_core::value::FromValue;
-use brine_core::value::json::from_json;
-use brine_core::{Map, Value, functions};
+use brine_function::{CallError, functions};
+use brine_value::json::from_json;
+use brine_value::{FromValue, Map, Value};
 
 use crate::context::Context;
 use crate::process::cancelled_within;
@@ -35,11 +34,11 @@ functions! {
     ///     salt '*' http.wait_for_successful_query http://example.org/ wait_for=160 request_interval=1
     fn wait_for_successful_query(context, url: String, wait_for: f64 = 300.0, **kwargs) {
         let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
-        let end = Instant::now() + brine_core::seconds::within(0.0..=1e6, wait_for);
+        let end = Instant::now() + brine_runtime::seconds::within(0.0..=1e6, wait_for);
         loop {
             let done = ask(context, &url, &kwargs)?;
             let is_over = !done.get("error").is_some_and(Value::is_truthy) || Instant::now() > end;
-            if is_over || cancelled_within(&context.job.cancel, brine_core::seconds::within(0.01..=3600.0, interval)) {
+            if is_over || cancelled_within(&context.job.cancel, brine_runtime::seconds::within(0.01..=3600.0, interval)) {
                 return Ok(done.into());
             }
         }
@@ -66,7 +65,7 @@ fn headers(kwargs: &Map) -> Vec<(String, String)> {
 
 /// Pairs as in the query of a URL or in a form.
 fn encoded(pairs: &Map) -> String {
-    let word = |value: &Value| brine_core::value::percent_encoded(&value.to_string());
+    let word = |value: &Value| brine_value::percent_encoded(&value.to_string());
     pairs.iter().map(|(name, value)| format!("{}={}", word(name), word(value))).collect::<Vec<_>>().join("&")
 }
 
@@ -98,7 +97,7 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
     }
     let seconds = kwargs.get("timeout").and_then(f64::from_value).unwrap_or(3600.0);
     let options = web::Options {
-        timeout: brine_core::seconds::within(0.001..=1e6, seconds),
+        timeout: brine_runtime::seconds::within(0.001..=1e6, seconds),
         ca_bundle: text("ca_bundle").map(Into::into).or_else(|| context.config().ca_bundle.clone()),
         trust_anyone: kwargs.get("verify_ssl").is_some_and(|verify| !verify.is_nil() && !verify.is_truthy()),
         status_is_error: false,
@@ -174,7 +173,7 @@ fn decoded(body: &Value, wanted: Option<&Value>, kind: &str) -> Result<Option<Va
     let text = body.as_str().ok_or_else(|| "the body is no text".to_owned())?;
     match wanted {
         "json" => from_json(text).map(Some).map_err(|error| error.to_string()),
-        "yaml" => brine_core::sls::yaml::load(text).map(Some).map_err(|error| error.to_string()),
+        "yaml" => brine_yaml::load(text).map(Some).map_err(|error| error.to_string()),
         "xml" => Err("XML is not decoded: ask for the text".into()),
         "plain" => Ok(None),
         _ => Err("Invalid decode_type specified. Valid decode types are: ('json', 'xml', 'yaml', 'plain')".into()),
@@ -183,7 +182,7 @@ fn decoded(body: &Value, wanted: Option<&Value>, kind: &str) -> Result<Option<Va
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
     use crate::testing;
@@ -223,7 +222,7 @@ mod tests {
             ("/none", map! {"test" => true}, "{}"),
         ] {
             let told = ask(&context, &url(path), &kwargs).unwrap();
-            assert_eq!(brine_core::value::json::to_json(&told.into()), wanted, "{path}");
+            assert_eq!(brine_value::json::to_json(&told.into()), wanted, "{path}");
         }
         let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let told = ask(&context, &format!("http://127.0.0.1:{closed}/"), &map! {"status" => true}).unwrap();

@@ -2,9 +2,9 @@
 
 mod text;
 
-use brine_core::files;
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions};
+use brine_function::{CallError, functions};
+use brine_system::files;
+use brine_value::{Map, Value};
 
 use crate::context::Context;
 pub use text::{Form, Ini, Section};

@@ -5,9 +5,9 @@ mod saved;
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, files, functions};
+use brine_function::{Args, CallError, functions};
+use brine_system::files;
+use brine_value::{FromValue, Map, Value};
 use fancy_regex::Regex;
 
 use super::programs::which;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use brine_core::files;
-use brine_core::function::CallError;
-use brine_core::{Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_system::files;
+use brine_value::{Value, map};
 
 use super::programs::{argument, run};
 use crate::context::Context;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use brine_core::files;
-use brine_core::function::CallError;
-use brine_core::{Value, functions};
+use brine_function::{CallError, functions};
+use brine_system::files;
+use brine_value::Value;
 
 use super::cmd;
 use super::lines::{self, Missing};

@@ -1,6 +1,7 @@
 //! `log`: words for the minion's log, from SLS files and templates.
 
-use brine_core::{Value, functions};
+use brine_function::functions;
+use brine_value::Value;
 
 use crate::context::Context;
 

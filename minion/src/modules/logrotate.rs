@@ -2,9 +2,9 @@
 
 mod conf;
 
-use brine_core::files;
-use brine_core::function::CallError;
-use brine_core::{Value, functions};
+use brine_function::{CallError, functions};
+use brine_system::files;
+use brine_value::Value;
 
 use crate::context::Context;
 pub use conf::number;

@@ -1,9 +1,9 @@
 //! `match`: whether this minion is meant by a target.
 
-use brine_core::function::CallError;
-use brine_core::sls::pillar::merge_deep;
-use brine_core::target::{DEFAULT_DELIMITER, Target, TargetKind};
-use brine_core::{Map, Value, functions};
+use brine_function::{CallError, functions};
+use brine_sls::pillar::merge_deep;
+use brine_target::{DEFAULT_DELIMITER, Target, TargetKind};
+use brine_value::{Map, Value};
 
 use crate::context::Context;
 use crate::state::OwnFacts;
@@ -167,8 +167,8 @@ fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) 
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing;

@@ -1,4 +1,4 @@
-//! Execution functions: one file a Salt module, each declared with `brine_core::functions!`.
+//! Execution functions: one file a Salt module, each declared with `brine_function::functions!`.
 
 pub mod accounts;
 mod acl;
@@ -63,7 +63,7 @@ mod timezone;
 pub mod user;
 mod virtualenv;
 
-use brine_core::function::Function;
+use brine_function::Function;
 
 use crate::context::Context;
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use brine_core::function::CallError;
-use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 
@@ -424,7 +424,7 @@ fn addresses(
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use super::*;
     use crate::testing;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError};
-use brine_core::orchestration::{Ask, Called, MasterAccess};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_job::orchestration::{Ask, Called, MasterAccess};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use crate::context::Context;
 
@@ -54,7 +54,7 @@ functions! {
             ..PublishRequest::new("", &fun, "")
         };
         let ask = Ask {
-            timeout: timeout.map(|seconds| brine_core::seconds::within(0.0..=1e9, seconds)),
+            timeout: timeout.map(|seconds| brine_runtime::seconds::within(0.0..=1e9, seconds)),
             batch: (!batch.is_nil()).then(|| batch.to_string()),
             subset,
             ..Ask::new(request)

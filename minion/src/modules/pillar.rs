@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use brine_core::config::Roots;
-use brine_core::files::path_within;
-use brine_core::function::CallError;
-use brine_core::target::entry_at;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions};
+use brine_config::Roots;
+use brine_function::{CallError, functions};
+use brine_system::files::path_within;
+use brine_value::{FromValue, Map, Value};
+use brine_yaml::entry_at;
 
 use super::grains::choose;
 use crate::context::Context;
@@ -32,7 +31,7 @@ functions! {
         let lists = merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
         let value = match (found, default) {
             (Some(Value::Map(over)), Value::Map(mut under)) if merge => {
-                brine_core::sls::pillar::merge_deep(&mut under, &over, lists);
+                brine_sls::pillar::merge_deep(&mut under, &over, lists);
                 Value::Map(under)
             }
             (Some(Value::List(over)), Value::List(mut under)) if merge => {
@@ -227,8 +226,8 @@ fn masked(value: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use brine_core::Value;
-use brine_core::function::CallError;
-use brine_core::shell::quote;
+use brine_function::CallError;
+use brine_text::shell::quote;
+use brine_value::Value;
 
 use super::cmd::find_program;
 use crate::context::{Context, Job, Programs};

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
 
 use crate::context::Context;
 

@@ -2,10 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use brine_core::crypt::Digest;
-use brine_core::crypt::token::hex;
-use brine_core::function::CallError;
-use brine_core::{Twister, Value, functions};
+use brine_digest::{Digest, hex};
+use brine_function::{CallError, functions};
+use brine_random::Twister;
+use brine_value::Value;
 use rand::seq::IndexedRandom;
 
 use crate::context::Context;
@@ -112,7 +112,7 @@ functions! {
     ///
     ///     salt '*' random.shadow_hash 'My5alT' 'MyP@asswd' sha512
     fn shadow_hash(_context, crypt_salt: Option<String> = None, password: Option<String> = None, algorithm: String = "sha512".into()) {
-        let password = password.unwrap_or_else(brine_core::crypt::token::nonce);
+        let password = password.unwrap_or_else(brine_crypt::token::nonce);
         Ok(super::shadow::hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
     }
 }
@@ -126,8 +126,8 @@ fn chosen(items: &[Value], count: usize, seed: &Value) -> Result<Value, CallErro
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::{Map, list, map};
+    use brine_function::Args;
+    use brine_value::{Map, list, map};
 
     use crate::testing;
 

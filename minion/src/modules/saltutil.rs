@@ -4,9 +4,9 @@ pub mod refresh;
 
 use std::sync::Arc;
 
-use brine_core::function::CallError;
-use brine_core::value::msgpack;
-use brine_core::{Jid, Value, functions, list};
+use brine_function::{CallError, functions};
+use brine_ids::Jid;
+use brine_value::{Value, list, msgpack};
 use nix::sys::signal::Signal;
 
 use crate::context::{Context, Job};
@@ -30,7 +30,7 @@ functions! {
     ///
     ///     salt '*' saltutil.is_running state.highstate
     fn is_running(context, fun: String) {
-        let matching = others(context).into_iter().filter(|job| brine_core::glob::fnmatch(&fun, &job.fun));
+        let matching = others(context).into_iter().filter(|job| brine_text::glob::fnmatch(&fun, &job.fun));
         Ok(matching.map(|job| job.told).collect())
     }
 
@@ -343,8 +343,8 @@ fn signal(context: &Context, jid: &Value, sig: i32) -> Result<Value, CallError> 
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::map;
+    use brine_function::Args;
+    use brine_value::map;
 
     use super::*;
     use crate::testing;

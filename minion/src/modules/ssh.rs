@@ -5,8 +5,8 @@ pub mod known;
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::accounts::{Account, Accounts};

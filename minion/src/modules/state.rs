@@ -8,10 +8,9 @@ pub(super) mod show;
 
 use std::path::PathBuf;
 
-use brine_core::function::{Args, CallError};
-use brine_core::sls::compile::{Chunk, HighData, Low, Step};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_sls::compile::{Chunk, HighData, Low, Step};
+use brine_value::{FromValue, Map, Value, map};
 
 use crate::context::Context;
 use crate::state::{self, NoPillar, Options, Queue, StateRun, Top};

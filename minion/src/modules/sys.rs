@@ -1,8 +1,8 @@
 //! `sys`: what functions there are, and what they do.
 
-use brine_core::function::{Function, Param, ParamKind, Registry};
-use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Function, Param, ParamKind, Registry, functions};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
 
 use crate::context::Context;
 use crate::suggest;
@@ -163,7 +163,7 @@ fn spec(params: &[Param]) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use crate::testing;
 

@@ -1,7 +1,6 @@
 //! `system`: the system's date and time.
 
-use brine_core::function::CallError;
-use brine_core::functions;
+use brine_function::{CallError, functions};
 use jiff::civil::DateTime;
 use jiff::{Span, Timestamp, Zoned, tz::TimeZone};
 

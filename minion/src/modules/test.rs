@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::function::{Args, CallError};
-use brine_core::value::python;
-use brine_core::{Map, Value, functions, list, map};
+use brine_function::{Args, CallError, functions};
+use brine_value::{Map, Value, list, map, python};
 use sha2::{Digest, Sha256};
 
 use crate::context::Context;
@@ -77,7 +76,7 @@ functions! {
     ///
     ///     salt '*' test.version
     fn version(_context) {
-        Ok(brine_core::SALT_VERSION.into())
+        Ok(brine_config::SALT_VERSION.into())
     }
 
     /// Gives the versions of what matters.
@@ -86,7 +85,7 @@ functions! {
     ///
     ///     salt '*' test.versions_report
     fn versions_report(_context) {
-        let (brine, salt) = (brine_core::VERSION, brine_core::SALT_VERSION);
+        let (brine, salt) = (brine_config::VERSION, brine_config::SALT_VERSION);
         Ok(format!("Brine Version:\n          Brine: {brine}\n\nSalt Version:\n           Salt: {salt}\n").into())
     }
 
@@ -105,7 +104,7 @@ functions! {
     ///
     ///     salt '*' test.versions_information
     fn versions_information(_context) {
-        let (brine, salt) = (brine_core::VERSION, brine_core::SALT_VERSION);
+        let (brine, salt) = (brine_config::VERSION, brine_config::SALT_VERSION);
         Ok(map! {"Brine Version" => map! {"Brine" => brine}, "Salt Version" => map! {"Salt" => salt}}.into())
     }
 
@@ -241,7 +240,7 @@ functions! {
             return Err(CallError::Execution(format!("Invalid hash type '{kind}': sha256 is there")));
         }
         let number = rand::random_range(0..=size).to_string();
-        Ok(brine_core::crypt::token::hex(Sha256::digest(number)).into())
+        Ok(brine_digest::hex(Sha256::digest(number)).into())
     }
 
     /// As `random_hash`.
@@ -353,7 +352,7 @@ const EXCEPTIONS: &[&str] = &["KeyboardInterrupt", "StopAsyncIteration", "StopIt
 
 /// Waits, unless the job is ended.
 fn wait(context: &Context, seconds: f64) -> Result<(), CallError> {
-    let time = brine_core::seconds::within(0.0..=1e9, seconds);
+    let time = brine_runtime::seconds::within(0.0..=1e9, seconds);
     if crate::process::cancelled_within(&context.job.cancel, time) {
         return Err(CallError::Execution("the job was ended".into()));
     }
@@ -399,7 +398,7 @@ mod tests {
             ),
             ("test.arg_clean", vec![], map! {"__pub_x" => 1}, map! {"args" => list![], "kwargs" => map! {}}.into()),
             ("test.conf_test", vec![], Map::new(), "unconfigured".into()),
-            ("test.version", vec![], Map::new(), brine_core::SALT_VERSION.into()),
+            ("test.version", vec![], Map::new(), brine_config::SALT_VERSION.into()),
             ("test.not_loaded", vec![], Map::new(), list![]),
             ("test.sleep", vec![0.into()], Map::new(), Value::Bool(true)),
         ] {

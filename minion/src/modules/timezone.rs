@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::files::{self, FileError};
-use brine_core::function::CallError;
-use brine_core::functions;
+use brine_function::{CallError, functions};
+use brine_system::files::{self, FileError};
 
 use super::lines::{self, Missing};
 use super::programs::{run, which};
@@ -118,7 +117,7 @@ functions! {
             None if Path::new("/dev/rtc").exists() => {
                 Err(CallError::Execution("Unable to get hwclock timezone from /etc/adjtime".into()))
             }
-            None => Ok(brine_core::Value::Nil),
+            None => Ok(brine_value::Value::Nil),
         }
     }
 

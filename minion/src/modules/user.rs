@@ -1,7 +1,7 @@
 //! `user`: the users of this host, changed by the programs of Debian's passwd package.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
 
 use super::accounts::{Account, Accounts, GroupEntry};
 use super::programs::{argument, run, succeeds, which};
@@ -388,7 +388,7 @@ pub fn describe_group(group: &GroupEntry) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use super::*;
     use crate::testing;
@@ -446,7 +446,7 @@ mod tests {
     #[test]
     fn names_come_as_lists_or_with_commas() {
         assert_eq!(names(&"a, b,".into()), ["a", "b"]);
-        assert_eq!(names(&brine_core::list!["a", 5]), ["a", "5"]);
+        assert_eq!(names(&brine_value::list!["a", 5]), ["a", "5"]);
         assert_eq!(names(&Value::Nil), Vec::<String>::new());
     }
 }

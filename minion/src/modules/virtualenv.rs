@@ -1,8 +1,8 @@
 //! `virtualenv`: virtual environments of Python.
 
-use brine_core::function::CallError;
-use brine_core::shell::quote;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_text::shell::quote;
+use brine_value::{Map, Value, map};
 
 use super::cmd::{self, find_program};
 use crate::context::Context;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Value, functions, map, value::python};
+use brine_function::{Args, CallError, functions};
+use brine_value::{Value, map, python};
 
 use super::{StateContext, StateReturn};
 

@@ -1,7 +1,7 @@
 //! `alias`: whom mail for a local name goes to, as states.
 
-use brine_core::function::Args;
-use brine_core::{Value, functions, map};
+use brine_function::{Args, functions};
+use brine_value::{Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::aliases;

@@ -1,7 +1,8 @@
 //! `alternatives`: which of several programs a name means, as states. As in Salt 3006, whose later releases have the
 //! functions alone.
 
-use brine_core::{functions, map};
+use brine_function::functions;
+use brine_value::map;
 
 use super::{StateContext, StateReturn};
 use crate::modules::alternatives as module;
@@ -98,7 +99,7 @@ fn with_path(state: StateReturn, path: &str) -> StateReturn {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use super::*;
     use crate::testing;

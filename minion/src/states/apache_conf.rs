@@ -1,6 +1,6 @@
 //! `apache_conf`: configurations of a Debian's Apache as states.
 
-use brine_core::functions;
+use brine_function::functions;
 
 use super::StateContext;
 use super::apache_module::Parts;

@@ -1,7 +1,7 @@
 //! `apache_module`: modules of a Debian's Apache as states. Its sites and configurations are told in the same way.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Value, functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_value::{Value, map};
 
 use super::{StateContext, StateReturn};
 

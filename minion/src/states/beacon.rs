@@ -1,7 +1,7 @@
 //! `beacon`: beacons as states.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_value::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 
@@ -112,7 +112,7 @@ impl Done {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;
@@ -174,7 +174,7 @@ mod tests {
         called.await.unwrap();
         let saved = std::fs::read_to_string(folder.path().join("minion.d/beacons.conf")).unwrap();
         assert_eq!(
-            brine_core::sls::yaml::load(&saved).unwrap(),
+            brine_yaml::load(&saved).unwrap(),
             map! {"beacons" => map! {"memusage" => list![map! {"percent" => 5}]}}.into()
         );
     }

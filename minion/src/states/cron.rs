@@ -1,7 +1,7 @@
 //! `cron`: crontabs as states.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
 
 use super::file::{content, difference};
 use super::{StateContext, StateReturn};

@@ -1,7 +1,7 @@
 //! `debconf`: answers to the questions of Debian's packages as states.
 
-use brine_core::function::Args;
-use brine_core::{Map, Value, functions, list, map};
+use brine_function::{Args, functions};
+use brine_value::{Map, Value, list, map};
 
 use super::{StateContext, StateReturn};
 

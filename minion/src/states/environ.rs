@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use brine_core::{Map, Value, functions};
+use brine_function::functions;
+use brine_value::{Map, Value};
 
 use super::{StateContext, StateReturn};
 use crate::modules::environ;

@@ -1,7 +1,7 @@
 //! `event`: events as states.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_value::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 

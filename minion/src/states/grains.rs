@@ -1,8 +1,8 @@
 //! `grains`: grains that are set by hand as states.
 
-use brine_core::function::{Args, CallError};
-use brine_core::target::traverse;
-use brine_core::{Map, Value, functions, list, map};
+use brine_function::{Args, CallError, functions};
+use brine_value::{Map, Value, list, map};
+use brine_yaml::traverse;
 
 use super::{StateContext, StateReturn};
 

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, list, map};
+use brine_function::{Args, CallError, functions};
+use brine_value::{Map, Value, list, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::hosts::Hosts;

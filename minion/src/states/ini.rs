@@ -1,7 +1,7 @@
 //! `ini`: options in INI files as states.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::ini::{File, Section};
@@ -264,8 +264,8 @@ fn would_set(file: &File, name: &str, wanted: &Map, strict: bool) -> Result<Stat
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::list;
+    use brine_function::Args;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

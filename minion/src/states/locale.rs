@@ -1,7 +1,7 @@
 //! `locale`: languages of the system as states.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_value::map;
 
 use super::{StateContext, StateReturn};
 

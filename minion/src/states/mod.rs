@@ -1,4 +1,4 @@
-//! State functions: one file a Salt module, each declared with `brine_core::functions!`.
+//! State functions: one file a Salt module, each declared with `brine_function::functions!`.
 //!
 //! A state function looks at the host, changes what differs, unless it is only asked what it would
 //! do, and says so in a [`StateReturn`].
@@ -49,9 +49,9 @@ mod virtualenv;
 
 use std::sync::Arc;
 
-use brine_core::function::Function;
-use brine_core::sls::compile::Chunk;
-use brine_core::{Map, Value};
+use brine_function::Function;
+use brine_sls::compile::Chunk;
+use brine_value::{Map, Value};
 
 use crate::context::Context;
 
@@ -193,7 +193,7 @@ impl StateReturn {
     }
 
     fn into_map(self) -> Map {
-        let mut map = brine_core::map! {
+        let mut map = brine_value::map! {
             "name" => self.name,
             "changes" => self.changes,
             "result" => self.result,

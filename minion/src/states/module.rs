@@ -1,8 +1,8 @@
 //! `module`: execution functions as states.
 
-use brine_core::function::{Args, CallError, Function, ParamKind};
-use brine_core::jid::Jid;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Args, CallError, Function, ParamKind, functions};
+use brine_ids::Jid;
+use brine_value::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::context::Context;
@@ -231,7 +231,7 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> StateReturn {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

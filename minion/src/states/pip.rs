@@ -2,9 +2,8 @@
 
 use std::cmp::Ordering;
 
-use brine_core::function::{Args, CallError};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_value::{FromValue, Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::accounts::Accounts;

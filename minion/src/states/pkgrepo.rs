@@ -1,9 +1,8 @@
 //! `pkgrepo`: the repositories that packages come from. What is apt's, dnf's or zypper's alone is behind
 //! `Repositories`.
 
-use brine_core::function::{Args, CallError};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions};
+use brine_function::{Args, CallError, functions};
+use brine_value::{FromValue, Map, Value};
 
 use super::{StateContext, StateReturn};
 use crate::modules::pkg::{Repositories, packages};
@@ -15,7 +14,7 @@ functions! {
     /// `.repo` file such as `baseurl`, `mirrorlist`, `gpgcheck` and `gpgkey`; `humanname` is its name for people.
     fn managed(context, name: String, ppa: Value = Value::Nil, copr: Value = Value::Nil, aptkey: bool = true, **kwargs) {
         let mut kwargs = kwargs;
-        kwargs.extend(brine_core::map! {"ppa" => ppa, "copr" => copr}.into_iter().filter(|(_, value)| value.is_truthy()));
+        kwargs.extend(brine_value::map! {"ppa" => ppa, "copr" => copr}.into_iter().filter(|(_, value)| value.is_truthy()));
         Ok(configured(context, &name, aptkey, kwargs).unwrap_or_else(|failed| *failed).into())
     }
 
@@ -91,7 +90,7 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
              this action is repeated without test=True, due to the differences in the configured repositories."
         );
         let changes = if pre.is_empty() {
-            brine_core::map! {"repo" => name}
+            brine_value::map! {"repo" => name}
         } else {
             changes(&wanted, &pre, &wanted)
         };
@@ -110,7 +109,7 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
     let post = call(context, "pkg.get_repo", &repo, &kwargs).unwrap_or_default();
     let post = post.as_map().cloned().unwrap_or_default();
     let changes = if pre.is_empty() {
-        brine_core::map! {"repo" => repo}
+        brine_value::map! {"repo" => repo}
     } else {
         changes(&post, &pre, &wanted)
     };
@@ -128,7 +127,7 @@ fn changes(new: &Map, old: &Map, keys: &Map) -> Map {
     let of = |map: &Map, key: &Value| map.get(key).cloned().unwrap_or_default();
     keys.keys()
         .filter(|key| of(new, key) != of(old, key))
-        .map(|key| (key.clone(), brine_core::map! {"new" => of(new, key), "old" => of(old, key)}.into()))
+        .map(|key| (key.clone(), brine_value::map! {"new" => of(new, key), "old" => of(old, key)}.into()))
         .collect()
 }
 

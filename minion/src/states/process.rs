@@ -1,7 +1,7 @@
 //! `process`: processes that are not to run, as states.
 
-use brine_core::function::Args;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Args, functions};
+use brine_value::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 

@@ -1,7 +1,7 @@
 //! `ssh_auth`: keys that users log in with as states.
 
-use brine_core::function::CallError;
-use brine_core::{Map, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, map};
 use indexmap::IndexMap;
 
 use super::{StateContext, StateReturn};

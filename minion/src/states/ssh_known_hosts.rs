@@ -1,7 +1,7 @@
 //! `ssh_known_hosts`: hosts whose keys are known as states.
 
-use brine_core::function::CallError;
-use brine_core::{Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::ssh::known::{self, Done, File, Host};

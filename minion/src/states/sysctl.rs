@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Value, files, functions, map};
+use brine_function::{CallError, functions};
+use brine_system::files;
+use brine_value::{Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::sysctl;

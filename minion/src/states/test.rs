@@ -1,8 +1,8 @@
 //! `test`: states that do nothing, for trying out requisites and outputters.
 
-use brine_core::function::CallError;
-use brine_core::target::traverse;
-use brine_core::{Map, Value, functions, list, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, list, map};
+use brine_yaml::traverse;
 
 use super::{StateContext, StateReturn};
 

@@ -1,7 +1,7 @@
 //! `timezone`: the time zone of the system as a state.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, functions};
+use brine_function::{Args, CallError, functions};
+use brine_value::Map;
 
 use super::{StateContext, StateReturn};
 

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use brine_core::value::{FromValue, msgpack};
-use brine_core::{Map, Value, map, metrics};
+use brine_value::{FromValue, Map, Value, map, msgpack};
 use indexmap::IndexMap;
 
 use super::cell::{Cell, reading, small};
 use super::condition::Seen;
 use super::{Kind, Rule, Rules, Whole};
 use crate::clock::micros;
+use crate::metrics;
 
 /// How many keys of a rule are remembered: beyond them those untouched for longest leave.
 const KEYS: usize = 100_000;

@@ -13,7 +13,7 @@ mod status;
 
 use std::time::Duration;
 
-use brine_core::glob::GlobSet;
+use brine_text::glob::GlobSet;
 
 use condition::{By, Conditions, Path};
 pub(crate) use engine::{Engine, Firing, Moment};
@@ -133,7 +133,7 @@ impl Kind {
 }
 
 impl Rules {
-    fn new(rules: Vec<Rule>) -> Result<Self, brine_core::glob::GlobError> {
+    fn new(rules: Vec<Rule>) -> Result<Self, brine_text::glob::GlobError> {
         let (mut places, mut patterns) = (Vec::new(), Vec::new());
         for (place, rule) in rules.iter().enumerate() {
             for (slot, trigger) in rule.triggers.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Why a rule has not fired at an event: conditions that do not hold, a missing key, or how far it has got.
 
-use brine_core::Value;
+use brine_value::Value;
 
 use super::cell::Cell;
 use super::condition::{By, Seen};
@@ -114,7 +114,7 @@ impl By {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{Map, map};
+    use brine_value::{Map, map};
 
     use super::super::tests::engine;
     use super::*;

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::process::ExitCode;
 
-use brine_core::function::Args;
-use brine_core::job::{Return, batch_size};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_function::Args;
+use brine_job::{Return, batch_size};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 use tokio::time::Instant;
 
 use super::super::client::user;
@@ -119,7 +119,7 @@ pub(super) async fn run(
         }
         active = active.saturating_sub(1);
         if wait > 0.0 {
-            pauses.push_back(Instant::now() + brine_core::seconds::within(0.0..=86_400.0, wait));
+            pauses.push_back(Instant::now() + brine_runtime::seconds::within(0.0..=86_400.0, wait));
         }
         state.tell(job.client, Stage::Progress).await;
     }

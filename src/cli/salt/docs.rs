@@ -1,6 +1,6 @@
 //! The documentation of functions, as Salt's tools print it.
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 
 use super::super::common::Shower;
 use crate::ui::print_plain;

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use brine_core::Map;
-use brine_core::jid::Jid;
-use brine_core::job::{Due, Return, Times};
+use brine_ids::Jid;
+use brine_job::{Due, Return, Times};
+use brine_value::Map;
 use tokio::time::Instant;
 
 use super::super::client::{ClientError, Events, MasterClient, user};
@@ -33,7 +33,7 @@ pub(super) enum Ended {
 pub(super) struct Watch<'a> {
     job: &'a Job<'a>,
     events: &'a mut Events,
-    watches: Vec<brine_core::job::Watch>,
+    watches: Vec<brine_job::Watch>,
     gone: VecDeque<String>,
     /// The tag of the event that ends it all.
     stop: Option<String>,
@@ -55,7 +55,7 @@ impl Watch<'_> {
     /// A job that has just gone out.
     pub fn add(&mut self, jid: &Jid, minions: &[String]) {
         tracing::debug!(%jid, minions = minions.join(","), "job published");
-        let watch = brine_core::job::Watch::new(jid.clone(), minions.to_vec(), self.job.times, Instant::now());
+        let watch = brine_job::Watch::new(jid.clone(), minions.to_vec(), self.job.times, Instant::now());
         self.watches.push(watch);
     }
 
@@ -71,7 +71,7 @@ impl Watch<'_> {
                 return Ok(Some(Ended::Missing(id)));
             }
             self.watches.retain(|watch| !watch.is_over());
-            let next = self.watches.iter().map(brine_core::job::Watch::deadline).chain(late).min();
+            let next = self.watches.iter().map(brine_job::Watch::deadline).chain(late).min();
             let Some(next) = next else { return Ok(None) };
             tokio::select! {
                 event = self.events.next() => {

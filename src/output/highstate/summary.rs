@@ -1,7 +1,7 @@
 //! What stands below the states of one minion: how many did what, and how long it took.
 
-use brine_core::value::python::repr;
-use brine_core::{Map, Value};
+use brine_value::python::repr;
+use brine_value::{Map, Value};
 
 use super::state::State;
 use crate::escape::escape_control;

@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use brine_core::fileserver::BUFFER_SIZE;
-use brine_core::function::CallError;
-use brine_core::glob::fnmatch;
-use brine_core::{Value, functions, map};
+use brine_fileserver::BUFFER_SIZE;
+use brine_function::{CallError, functions};
+use brine_text::glob::fnmatch;
+use brine_value::{Value, map};
 
 use crate::context::Context;
 use crate::modules::file;
@@ -182,8 +182,8 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    use brine_core::Map;
-    use brine_core::function::Args;
+    use brine_function::Args;
+    use brine_value::Map;
     use parking_lot::Mutex;
 
     use super::*;

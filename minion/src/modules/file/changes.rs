@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
-use brine_core::{Value, files, functions};
+use brine_function::{CallError, functions};
+use brine_system::files;
+use brine_value::Value;
 
 use super::diff::unified;
 use super::edit::{self, Block, Replacing, compile};
@@ -305,7 +306,7 @@ functions! {
         }
         words.push(pattern);
         let path = expand(&path);
-        let found = brine_core::glob::paths(Path::new(""), &path.to_string_lossy());
+        let found = brine_text::glob::paths(Path::new(""), &path.to_string_lossy());
         if found.is_empty() {
             words.push(path.display().to_string());
         }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
 
 use super::expand;
 use crate::context::Context;

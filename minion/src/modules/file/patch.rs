@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use brine_core::function::CallError;
-use brine_core::functions;
+use brine_function::{CallError, functions};
 
 use super::expand;
 use crate::context::Context;

@@ -4,8 +4,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, list, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, list, map};
 use nix::sys::stat::{Mode, SFlag, major, makedev, minor, mknod as make_node};
 
 use super::owners::{check_perms, get_group, get_user};

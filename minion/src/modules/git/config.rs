@@ -1,7 +1,7 @@
 //! `git.config_*`: git's configuration, of a repository or of the user.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use super::{Git, flag, strings};

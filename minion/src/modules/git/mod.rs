@@ -10,8 +10,8 @@ mod repository;
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use crate::context::Context;

@@ -3,8 +3,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
 
 use crate::context::Context;
 use crate::modules::programs::{argument, run};
@@ -217,7 +217,7 @@ fn neighbours(context: &Context, sign: char) -> Result<Value, CallError> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing::{Scripted, answers, context_with};

@@ -1,7 +1,7 @@
 //! The functions of `pkg` that keep packages at their versions.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
 
 use super::apt::selections;
 use super::manager::{Locks, Packages, packages};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, functions, map};
+use brine_function::functions;
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
 
 use super::manager::{Details, Installed, Listed, packages};
 use super::options::{Options, is_true};

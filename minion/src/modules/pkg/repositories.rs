@@ -1,7 +1,6 @@
 //! The functions of `pkg` that are about where packages come from.
 
-use brine_core::function::CallError;
-use brine_core::functions;
+use brine_function::{CallError, functions};
 
 use super::manager::{Repositories, packages};
 use crate::context::Context;

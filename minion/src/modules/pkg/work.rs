@@ -1,8 +1,8 @@
 //! Changing packages: what the functions of `pkg` and the states share.
 
-use brine_core::function::CallError;
-use brine_core::glob::{fnmatch, is_pattern};
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_text::glob::{fnmatch, is_pattern};
+use brine_value::{Map, Value, map};
 
 use super::manager::{Doing, Packages, Versions, Wanted, packages};
 use super::options::{Options, is_true};
@@ -333,7 +333,7 @@ pub fn changes(before: &Versions, after: &Versions) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

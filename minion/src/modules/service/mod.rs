@@ -6,9 +6,9 @@ mod sysv;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::glob::{fnmatch, is_pattern};
-use brine_core::{Map, functions};
+use brine_function::{CallError, functions};
+use brine_text::glob::{fnmatch, is_pattern};
+use brine_value::Map;
 
 use super::programs::which;
 use crate::context::Context;

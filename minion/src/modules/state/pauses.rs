@@ -1,7 +1,7 @@
 //! `state.pause` and what belongs to it: runs that are held up or ended between two states.
 
-use brine_core::function::CallError;
-use brine_core::{Value, functions};
+use brine_function::{CallError, functions};
+use brine_value::Value;
 
 use crate::context::Context;
 use crate::jobs;

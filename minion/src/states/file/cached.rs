@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::{Value, map};
+use brine_value::{Value, map};
 
 use super::source::{self, Hash, Problem, Verify};
 use crate::file_cache;

@@ -1,6 +1,7 @@
 //! The states that change text within files.
 
-use brine_core::{Value, functions};
+use brine_function::functions;
+use brine_value::Value;
 
 use super::attributes::Attributes;
 use super::{accumulated, comment, contents, edit, keyvalue, line};

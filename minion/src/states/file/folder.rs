@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 
 use super::attributes::{Attributes, make_folders};
 use super::bad_path;

@@ -33,7 +33,8 @@ mod tree_plan;
 
 use std::path::Path;
 
-use brine_core::{Value, functions, map};
+use brine_function::functions;
+use brine_value::{Value, map};
 
 use super::{StateContext, StateReturn};
 use attributes::Attributes;

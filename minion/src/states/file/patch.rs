@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 use crate::modules::cmd::{self, Scratch};
 use crate::modules::file::patch::apply;

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use brine_core::{Value, map};
+use brine_value::{Value, map};
 use jiff::civil::Date;
 use jiff::{Timestamp, Zoned};
 use regex::Regex;

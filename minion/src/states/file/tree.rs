@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 use super::attributes::Attributes;
 use super::bad_path;

@@ -1,8 +1,7 @@
 //! `git.config_set` and `config_unset`.
 
-use brine_core::function::{Args, CallError};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map, value::python};
+use brine_function::{Args, CallError};
+use brine_value::{FromValue, Map, Value, map, python};
 
 use crate::states::{StateContext, StateReturn};
 

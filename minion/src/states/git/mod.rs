@@ -9,9 +9,8 @@ mod latest;
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_value::{FromValue, Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::git::{Git, GitError, strings, with_login};

@@ -2,8 +2,8 @@
 
 mod mounted;
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_value::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::mount::active::{self, by, named};

@@ -11,9 +11,9 @@ mod upgrade;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use brine_core::function::CallError;
-use brine_core::sls::compile::Chunk;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_sls::compile::Chunk;
+use brine_value::{Map, Value, map};
 
 use super::{StateContext, StateReturn};
 use crate::modules::pkg::{Options, Packages, Wanted, packages, wanted};
@@ -102,7 +102,7 @@ functions! {
         let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
         kwargs.insert("name".into(), name.into());
         let states = &context.call.minion.states;
-        states.call(context, &format!("pkg.{sfun}"), brine_core::function::Args::keyword(kwargs))
+        states.call(context, &format!("pkg.{sfun}"), brine_function::Args::keyword(kwargs))
     }
 }
 

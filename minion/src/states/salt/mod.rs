@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::function::{Args, CallError};
-use brine_core::glob::Glob;
-use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
-use brine_core::value::FromValue;
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_job::orchestration::{Answer, Ask, Called, MasterAccess};
+use brine_text::glob::Glob;
+use brine_value::{FromValue, Map, Value, map};
+use brine_wire::PublishRequest;
 
 use super::{StateContext, StateReturn};
 use crate::modules::{arguments, master_of, names};
@@ -111,7 +110,7 @@ functions! {
             one => vec![one],
         };
         let (mut seen, started) = (Vec::new(), Instant::now());
-        let time = brine_core::seconds::within(0.0..=1e9, timeout);
+        let time = brine_runtime::seconds::within(0.0..=1e9, timeout);
         let followed = master_of(&context.call, "salt.wait_for_event")?.follow(time, &mut |tag, data| {
             if !glob.is_match(tag) {
                 return false;
@@ -216,7 +215,7 @@ impl Job {
         let config = context.call.config();
         let asked = master.ask(Ask {
             request,
-            timeout: self.timeout.map(|seconds| brine_core::seconds::within(0.0..=1e9, seconds)),
+            timeout: self.timeout.map(|seconds| brine_runtime::seconds::within(0.0..=1e9, seconds)),
             batch: (!self.batch.is_nil()).then(|| self.batch.to_string()),
             failhard: self.failhard || config.failhard,
             subset: self.subset,

@@ -5,8 +5,8 @@ mod masks;
 #[cfg(test)]
 mod tests;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, functions, map};
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
 
 use self::boot::{apply, toggle};
 use super::{StateContext, StateReturn};
@@ -174,7 +174,7 @@ fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallE
 
 /// Waits for a service that needs a while. Says whether the job was ended meanwhile.
 fn wait(context: &StateContext, delay: &Value) -> bool {
-    let delay = brine_core::seconds::within(0.0..=3600.0, delay.as_f64().unwrap_or_default());
+    let delay = brine_runtime::seconds::within(0.0..=3600.0, delay.as_f64().unwrap_or_default());
     !delay.is_zero() && crate::process::cancelled_within(&context.call.job.cancel, delay)
 }
 

@@ -4,8 +4,8 @@ mod wanted;
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, functions, map};
+use brine_function::{Args, CallError, functions};
+use brine_value::{Map, Value, map};
 
 use self::wanted::{GECOS, Wanted};
 use super::{StateContext, StateReturn};

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, files, functions};
+use brine_function::{CallError, functions};
+use brine_system::files;
+use brine_value::{Map, Value};
 
 use crate::context::Context;
 use crate::modules::programs::run;
